@@ -1,0 +1,31 @@
+"""Dead letters: what could not be read goes to a topic of its own, with where, why and when."""
+
+import time
+
+from nightwire.core.kafka import Writer
+from nightwire.schemas.topics import DEAD_LETTERS
+
+MAX_REASON = 1000
+"""Longest reason kept. [character]"""
+
+
+def bury(
+    writer: Writer, value: bytes, *, stage: str, source: str, reason: str, key: bytes | None = None
+) -> None:
+    """Queue *value* to `dead-letters`; the caller flushes and counts.
+
+    Args:
+        writer: Where to.
+        value: The offending bytes, as they came.
+        stage: Which stage could not use them.
+        source: Where they came from: a file, or ``topic[partition]@offset``.
+        reason: Why, in plain words.
+        key: The record's key, where it had one.
+    """
+    headers = [
+        ("stage", stage.encode()),
+        ("source", source.encode()),
+        ("reason", reason[:MAX_REASON].encode()),
+        ("time", str(int(time.time() * 1000)).encode()),
+    ]
+    writer.write(DEAD_LETTERS, value, key=key, headers=headers)

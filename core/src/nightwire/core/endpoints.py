@@ -1,0 +1,99 @@
+"""Where Kafka, the schema registry and the gateway are: options, the environment, or the embedded stack."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+STATE_DIR = ".nightwire"
+STATE_VERSION = 1
+
+
+class NoStackError(Exception):
+    """There is no Kafka to talk to; the message says how to get one."""
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Addresses of a running nightwire.
+
+    Attributes:
+        kafka: ``HOST:PORT[,HOST:PORT…]``
+        schema_registry: URL
+        vtp_authors: ``HOST:PORT`` that takes VOEvents
+        vtp_subscribers: ``HOST:PORT`` that gives VOEvents
+        metrics: URL of each process's metrics page, by process name
+    """
+
+    kafka: str
+    schema_registry: str | None = None
+    vtp_authors: str | None = None
+    vtp_subscribers: str | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+
+def state_dir(start: Path | None = None) -> Path | None:
+    """Return the nearest ``.nightwire/`` with a state file, in *start* or a parent of it.
+
+    ``NIGHTWIRE_STATE`` names another place.
+    """
+    if named := os.environ.get("NIGHTWIRE_STATE"):
+        return Path(named)
+    here = (start or Path.cwd()).resolve()
+    found = (folder / STATE_DIR for folder in [here, *here.parents])
+    return next((folder for folder in found if (folder / "state.json").exists()), None)
+
+
+def read_state(folder: Path) -> dict[str, Any] | None:
+    """Return the embedded stack's state file, or None where there is none."""
+    try:
+        state: dict[str, Any] = json.loads((folder / "state.json").read_text())
+    except FileNotFoundError:
+        return None
+    return state
+
+
+def find_endpoints(kafka: str | None = None, schema_registry: str | None = None) -> Endpoints:
+    """Return where to connect: what was given, else the environment, else the embedded stack.
+
+    Args:
+        kafka: Bootstrap address given by option.
+        schema_registry: Registry's URL given by option.
+
+    Raises:
+        NoStackError: None of the three names a Kafka.
+    """
+    kafka = kafka or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+    schema_registry = schema_registry or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY")
+    if kafka:
+        return Endpoints(kafka=kafka, schema_registry=schema_registry)
+    folder = state_dir()
+    state = read_state(folder) if folder else None
+    if state is None or not _alive(state):
+        raise NoStackError(
+            "no Kafka: start one with `nightwire up`, or name one with --bootstrap HOST:PORT "
+            "or KAFKA_BOOTSTRAP_SERVERS"
+        )
+    found = Endpoints(**_known(state["endpoints"], Endpoints.__dataclass_fields__))
+    return Endpoints(**{**vars(found), "schema_registry": schema_registry or found.schema_registry})
+
+
+def _known(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: values[name] for name in names if name in values}
+
+
+def _alive(state: Mapping[str, Any]) -> bool:
+    """Whether the supervisor that wrote *state* still runs (a pid alone may have been given to another)."""
+    return process_started(int(state["supervisor"]["pid"])) == state["supervisor"]["started"]
+
+
+def process_started(pid: int) -> int | None:
+    """Return when process *pid* started [clock ticks since boot], or None when there is none (or a zombie)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rsplit(")", 1)[1].split()
+    return None if fields[0] == "Z" else int(fields[19])

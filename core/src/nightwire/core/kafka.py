@@ -1,0 +1,276 @@
+"""Kafka clients with the settings that decide "nothing lost", and the writer that latches errors.
+
+Settings and their reasons: acks=all and idempotence lose and double nothing on a retry; the
+partitioner is Java's, so that Python and Java put one key in one partition; a reader whose offset is
+gone is told so instead of being moved to the end.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from nightwire.schemas.topics import TopicSettings
+
+Headers = Sequence[tuple[str, bytes]]
+
+MAX_MESSAGE = 4 << 20
+"""Largest record on alert and event topics. [byte]  Real Rubin alerts reach 300 kB."""
+
+COMMON: dict[str, Any] = {
+    "reconnect.backoff.max.ms": 500,  # a broker that returns is found again at once
+    "socket.keepalive.enable": True,
+    "message.max.bytes": MAX_MESSAGE,
+}
+PRODUCER: dict[str, Any] = COMMON | {
+    "acks": "all",
+    "enable.idempotence": True,
+    "partitioner": "murmur2_random",
+    "compression.type": "zstd",
+    "linger.ms": 5,
+    "batch.size": 1 << 20,
+    "queue.buffering.max.kbytes": 64 << 10,
+    "delivery.timeout.ms": 120_000,  # longer than the restart of a single broker
+}
+CONSUMER: dict[str, Any] = COMMON | {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "fetch.queue.backoff.ms": 5,
+    "queued.max.messages.kbytes": 64 << 10,
+    "fetch.wait.max.ms": 100,
+}
+
+
+class DeliveryError(Exception):
+    """Kafka did not take a record.  Stop, and start again from the last position."""
+
+
+def properties(env: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return librdkafka properties from ``KAFKA_*``: ``KAFKA_SASL_USERNAME`` is ``sasl.username``."""
+    return {
+        name.removeprefix("KAFKA_").lower().replace("_", "."): value
+        for name, value in env.items()
+        if name.startswith("KAFKA_") and name != "KAFKA_BOOTSTRAP_SERVERS"
+    }
+
+
+def producer(bootstrap: str, **overrides: Any) -> Producer:
+    """Return a producer that loses nothing: acks=all, idempotent, Java's partitioner.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        overrides: librdkafka properties with ``_`` for ``.``, such as ``linger_ms=0``.
+    """
+    return Producer(PRODUCER | properties() | {"bootstrap.servers": bootstrap} | _dotted(overrides))
+
+
+def consumer(bootstrap: str, *, group: str | None = None, **overrides: Any) -> Consumer:
+    """Return a consumer that never commits or skips by itself.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        group: Consumer group; without one, read by assignment.
+        overrides: librdkafka properties with ``_`` for ``.``.
+    """
+    return Consumer(
+        CONSUMER
+        | properties()
+        | {"bootstrap.servers": bootstrap, "group.id": group or f"nightwire-{os.getpid()}"}
+        | _dotted(overrides)
+    )
+
+
+def admin(bootstrap: str) -> AdminClient:
+    """Return an admin client for *bootstrap*."""
+    return AdminClient(COMMON | properties() | {"bootstrap.servers": bootstrap})
+
+
+def _dotted(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.replace("_", "."): value for name, value in overrides.items()}
+
+
+class Writer:
+    """Write records, at least once, in order per key.
+
+    `write` queues and returns; `flush` waits for the broker.  A failed delivery is kept and raised by
+    every later call, so whoever reaches the end of `flush` knows that every record was acknowledged.
+
+    Args:
+        producer: A ``confluent_kafka.Producer``.
+        flush_timeout: Longest wait for acknowledgements. [s]
+    """
+
+    def __init__(self, producer: Producer, *, flush_timeout: float = 150.0) -> None:
+        self._producer = producer
+        self._flush_timeout = flush_timeout
+        self._failure: str | None = None
+        self.acknowledged = 0
+
+    def write(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+        on_delivered: Callable[[Message], None] | None = None,
+    ) -> None:
+        """Queue one record; wait while librdkafka's queue is full.
+
+        Raises:
+            DeliveryError: An earlier record was lost, or this one is too large.
+        """
+        options: dict[str, Any] = {}
+        if timestamp_ms is not None:
+            options["timestamp"] = timestamp_ms
+        if partition is not None:
+            options["partition"] = partition
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self._delivered(error, message, on_delivered)
+
+        while True:
+            self._raise_failure()
+            try:
+                self._producer.produce(
+                    topic, value, key, headers=list(headers), on_delivery=delivered, **options
+                )
+                break
+            except BufferError:  # librdkafka's queue is full: wait for acknowledgements
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise DeliveryError(f"{topic}: {error.args[0].str()}") from error
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until every queued record is acknowledged.
+
+        Raises:
+            DeliveryError: One was refused, or the wait took too long.
+        """
+        waiting = self._producer.flush(self._flush_timeout)
+        self._raise_failure()
+        if waiting:
+            raise DeliveryError(f"{waiting} records unacknowledged after {self._flush_timeout:g} s")
+
+    def _delivered(
+        self, error: KafkaError | None, message: Message, then: Callable[[Message], None] | None
+    ) -> None:
+        if error is not None:
+            self._failure = self._failure or f"{message.topic()}: {error.str()} ({error.name()})"
+            return
+        self.acknowledged += 1
+        if then is not None:
+            then(message)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise DeliveryError(self._failure)
+
+
+def read_to_end(bootstrap: str, topics: Sequence[str], *, patience: float = 30.0) -> Iterator[Message]:
+    """Yield every record that is in *topics* now, partition by partition, and stop.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        topics: Their names; one that does not exist has no records.
+        patience: Longest wait for the next record. [s]
+
+    Raises:
+        KafkaException: Kafka cannot be reached, or stopped answering.
+    """
+    reader = consumer(bootstrap, enable_partition_eof=True)
+    try:
+        ends = end_offsets(reader, topics)
+        todo = {spot: end for spot, end in ends.items() if end > 0}
+        reader.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for topic, part in todo])
+        yield from _drain(reader, todo, patience)
+    finally:
+        reader.close()
+
+
+def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[tuple[str, int], int]:
+    """Return the offset after the last record of each (topic, partition); empty ones are left out."""
+    known = reader.list_topics(timeout=10).topics
+    spots = [(topic, part) for topic in topics if topic in known for part in known[topic].partitions]
+    marks = {
+        spot: reader.get_watermark_offsets(TopicPartition(*spot), timeout=10, cached=False) for spot in spots
+    }
+    return {spot: mark[1] for spot, mark in marks.items() if mark is not None and mark[1] > mark[0]}
+
+
+def _drain(reader: Consumer, todo: dict[tuple[str, int], int], patience: float) -> Iterator[Message]:
+    deadline = time.monotonic() + patience
+    while todo:
+        message = reader.poll(0.5)
+        if message is None:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {patience:g} s"))
+            continue
+        deadline = time.monotonic() + patience
+        spot = (str(message.topic()), message.partition() or 0)
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            if not error.retriable():
+                raise KafkaException(error)
+            continue
+        end, offset = todo.get(spot), message.offset() or 0
+        if error is None and end is not None and offset < end:
+            yield message
+        if end is not None and offset >= (end if error is not None else end - 1):
+            del todo[spot]
+
+
+def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: float = 30.0) -> None:
+    """Create those of *topics* that are missing, and wait until they have leaders.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]`` of a real Kafka.
+        topics: Name, partitions and configuration of each.
+        timeout: Longest wait. [s]
+
+    Raises:
+        KafkaException: Kafka refused one, or could not be reached.
+    """
+    client = admin(bootstrap)
+    existing = client.list_topics(timeout=timeout).topics
+    wanted = [
+        NewTopic(item.name, num_partitions=item.partitions, replication_factor=-1, config=dict(item.config))
+        for item in topics
+        if item.name not in existing
+    ]
+    for future in (client.create_topics(wanted, operation_timeout=timeout) if wanted else {}).values():
+        try:
+            future.result(timeout)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+    _await_leaders(client, [item.name for item in wanted or []], timeout)
+
+
+def _await_leaders(client: AdminClient, names: Sequence[str], timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    pending = set(names)
+    while pending and time.monotonic() < deadline:
+        known = client.list_topics(timeout=timeout).topics
+        pending = {
+            name
+            for name in pending
+            if name not in known or any(part.leader < 0 for part in known[name].partitions.values())
+        }
+        if pending:
+            client.poll(0.05)

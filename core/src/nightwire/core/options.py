@@ -1,0 +1,22 @@
+"""Options that many verbs share."""
+
+import click
+
+bootstrap_option = click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    help="Kafka's address.  [default: KAFKA_BOOTSTRAP_SERVERS, else the running embedded stack]",
+)
+registry_option = click.option(
+    "--registry",
+    metavar="URL",
+    help="Schema registry.  [default: NIGHTWIRE_SCHEMA_REGISTRY, else the running embedded stack]",
+)
+metrics_port_option = click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port of the metrics page; 0 = no page.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
