@@ -90,7 +90,7 @@ def _alive(state: Mapping[str, Any]) -> bool:
 
 
 def process_started(pid: int) -> int | None:
-    """Return when process *pid* started [clock ticks since boot], or None when there is none (or a zombie)."""
+    """Return when process *pid* started [clock ticks since boot]; None when it is gone or a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,0 +1,150 @@
+"""What tests of all rooms share: a real Kafka, librdkafka's mock cluster, our registry, the real data.
+
+A test whose tool is missing is not collected, and the run's last lines say so.  With
+``NIGHTWIRE_TESTS=all`` a missing tool is a failure; missing data is not.
+"""
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from platformdirs import user_cache_path
+
+from nightwire.core.kafka import ensure_topics
+from nightwire.core.stack import Broker, free_port
+from nightwire.schemas.topics import TopicSettings, settings
+
+ROOT = Path(__file__).parent
+DATA = Path(os.environ.get("NIGHTWIRE_DATA", ROOT.parent / "shared" / "data"))
+
+
+def _apicurio() -> bool:
+    return any((user_cache_path("nightwire") / "apicurio").glob("*"))
+
+
+TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
+    "comet": (lambda: importlib.util.find_spec("comet") is not None, "make setup"),
+    "spark": (lambda: importlib.util.find_spec("pyspark") is not None, "make setup"),
+    "chromium": (lambda: shutil.which("chromium") is not None, "make test-tools"),
+    "prometheus": (lambda: shutil.which("promtool") is not None, "make test-tools"),
+    "apicurio": (_apicurio, "make test-tools"),
+    "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
+    "data": (lambda: DATA.is_dir(), "NIGHTWIRE_DATA=folder"),
+}
+"""Marker: whether its tool is here, and what brings it."""
+
+ELSEWHERE = {"docker", "data"}
+"""Markers whose absence is no failure: they have a command of their own, or want data that is not ours."""
+
+left_out: dict[str, int] = {}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests whose tool is missing."""
+    for marker, (present, brings) in TOOLS.items():
+        chosen = [item for item in items if item.get_closest_marker(marker)]
+        if not chosen or present():
+            continue
+        if os.environ.get("NIGHTWIRE_TESTS") == "all" and marker not in ELSEWHERE:
+            raise pytest.UsageError(f"{len(chosen)} tests need {marker}, which `{brings}` brings")
+        left_out[marker] = len(chosen)
+        config.hook.pytest_deselected(items=chosen)
+        items[:] = [item for item in items if item not in chosen]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what was left out."""
+    for marker, count in left_out.items():
+        terminalreporter.write_line(f"left out: {count} tests marked {marker}; `{TOOLS[marker][1]}` brings them")
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    """Yield the address of librdkafka's mock cluster: real clients, real protocol, no Java."""
+    host = Producer({"test.mock.num.brokers": 3, "log_level": 0})
+    brokers = host.list_topics(timeout=5).brokers.values()
+    yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+    del host  # the cluster lives as long as this client
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Yield a real one-broker Kafka."""
+    one = Broker(tmp_path_factory.mktemp("kafka"), port=free_port(), controller=free_port())
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(broker: Broker) -> str:
+    """Return the address of a real Kafka that has the topics which the stack makes."""
+    names = ["visits", "voevents", "filters", "accounts", "dead-letters", "_schemas"]
+    surveys = [f"alerts.{survey}" for survey in ("sim", "lsst", "ztf")]
+    ensure_topics(broker.bootstrap, [settings(name) for name in names + surveys])
+    return broker.bootstrap
+
+
+@pytest.fixture
+def fresh_broker(tmp_path: Path) -> Iterator[Broker]:
+    """Yield a real Kafka of this test's own, for tests that kill it or count all it holds."""
+    one = Broker(tmp_path / "kafka", port=free_port(), controller=free_port())
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def fresh_topic(kafka: str, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Return a function that makes a topic of this test's own on the real Kafka."""
+
+    def make(name: str = "test", partitions: int = 1) -> str:
+        topic = f"{name}.{os.urandom(4).hex()}"
+        ensure_topics(kafka, [TopicSettings(topic, partitions, {"max.message.bytes": str(4 << 20)})])
+        return topic
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def registry_url(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the URL of our schema registry, running on the real Kafka."""
+    port = free_port()
+    log = tmp_path_factory.mktemp("registry") / "log"
+    command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve", "--bootstrap", kafka]
+    with log.open("wb") as out:
+        child = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
+    await_port(port, lambda: child.poll() is None, log)
+    yield f"http://127.0.0.1:{port}"
+    child.terminate()
+    child.wait(20)
+
+
+def await_port(port: int, alive: Callable[[], bool], log: Path, timeout: float = 60.0) -> None:
+    """Wait until somebody listens on *port*; fail with the *log* when its process ends."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if not alive() or time.monotonic() > deadline:
+                pytest.fail(f"nobody listens on {port}: {log.read_text()[-2000:]}")
+            time.sleep(0.05)  # polling a port, not hoping
+        else:
+            return
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Return the folder of real alerts and VOEvents."""
+    return DATA
+
+

@@ -1,0 +1,7 @@
+"""The embedded stack: Kafka, registry, gateway, filters and monitoring as children of one supervisor."""
+
+from nightwire.core.stack._broker import Broker, BrokerError
+from nightwire.core.stack._jars import JarError, jar_folder
+from nightwire.core.stack._ports import free_port
+
+__all__ = ["Broker", "BrokerError", "JarError", "free_port", "jar_folder"]

@@ -1,0 +1,98 @@
+"""Kafka's jars: pinned in `jars.lock`, fetched once into a cache outside the clone, checked each time they come."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+
+class JarError(Exception):
+    """A jar could not be fetched, or is not the one that is pinned."""
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One line of `jars.lock`."""
+
+    group: str
+    artifact: str
+    version: str
+    size: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """Name of its file."""
+        return f"{self.artifact}-{self.version}.jar"
+
+
+def locked_jars() -> list[Jar]:
+    """Return the pinned jars: ``group:artifact:version size sha256`` a line."""
+    lines = (files("nightwire.core.stack") / "jars.lock").read_text().splitlines()
+    return [_parse(line) for line in lines if line]
+
+
+def jar_folder(on_jar: Callable[[Jar], None] = lambda _: None) -> Path:
+    """Return the folder that holds exactly the pinned jars; fetch them where it is not there yet.
+
+    Args:
+        on_jar: Called as each jar has come.
+
+    Raises:
+        JarError: One could not be fetched, or has another checksum than the lock says.
+    """
+    jars = locked_jars()
+    digest = hashlib.sha256("".join(jar.sha256 for jar in jars).encode()).hexdigest()[:16]
+    folder = user_cache_path("nightwire") / "jars" / digest
+    if not folder.exists():
+        _fill(folder, jars, on_jar)
+    return folder
+
+
+def _fill(folder: Path, jars: list[Jar], on_jar: Callable[[Jar], None]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        fresh = Path(scratch) / "jars"
+        fresh.mkdir()
+        with ThreadPoolExecutor(8) as pool:
+            for jar in pool.map(lambda jar: _fetch(jar, Path(scratch) / "maven", fresh), jars):
+                on_jar(jar)
+        try:
+            fresh.rename(folder)
+        except OSError:  # somebody else was first
+            if not folder.exists():
+                raise
+
+
+def _fetch(jar: Jar, cache: Path, folder: Path) -> Jar:
+    from jgo.maven import MavenContext
+
+    try:
+        context = MavenContext(repo_cache=cache, local_repos=[])
+        project = context.project(jar.group, jar.artifact)
+        found = Path(project.at_version(jar.version).artifact().resolve())
+    except Exception as error:  # jgo lets the errors of many libraries through
+        raise JarError(f"{jar.name} could not be fetched: {error}; is the network there?") from error
+    _check(jar, found)
+    shutil.copyfile(found, folder / jar.name)
+    return jar
+
+
+def _check(jar: Jar, path: Path) -> None:
+    content = path.read_bytes()
+    if len(content) != jar.size or hashlib.sha256(content).hexdigest() != jar.sha256:
+        os.unlink(path)
+        raise JarError(f"{jar.name} is not the pinned one: {len(content)} bytes, {jar.size} expected")
+
+
+def _parse(line: str) -> Jar:
+    coordinates, size, sha256 = line.split()
+    group, artifact, version = coordinates.split(":")
+    return Jar(group, artifact, version, int(size), sha256)

@@ -1,0 +1,55 @@
+"""Ports on this machine."""
+
+import socket
+from collections.abc import Mapping
+
+USUAL = {
+    "kafka": 9092,
+    "controller": 9093,
+    "schema_registry": 8081,
+    "vtp_authors": 8098,
+    "vtp_subscribers": 8099,
+    "prometheus": 9090,
+}
+"""Where people look for each of them."""
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Return whether *port* can be listened on."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """Return a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def choose(names: list[str], before: Mapping[str, int], *, usual: bool) -> dict[str, int]:
+    """Return a free port for each of *names*: the one of last time, else the usual one, else any.
+
+    Args:
+        names: Who needs one.
+        before: Ports of the last run.
+        usual: Whether to try the well-known ports.
+    """
+    chosen: dict[str, int] = {}
+    for name in names:
+        wishes = [before.get(name), USUAL.get(name) if usual else None]
+        taken = set(chosen.values())
+        fitting = (port for port in wishes if port and port not in taken and is_free(port))
+        chosen[name] = next(fitting, None) or _another(taken)
+    return chosen
+
+
+def _another(taken: set[int]) -> int:
+    while (port := free_port()) in taken:
+        pass
+    return port
