@@ -1,0 +1,131 @@
+"""What is said on a VTP connection: messages in, decisions out.  No sockets, no clock, no Kafka.
+
+`Author` is our side of a connection from an author, `Subscriber` of one from a subscriber, and
+`Upstream` of our own connection to a remote broker.  Each takes documents and says what they mean;
+times are given in seconds of any clock that only goes forward.
+"""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nightwire.gateway._filters import FilterList, read_filters
+from nightwire.gateway._transport import (
+    ACK,
+    AUTHENTICATE,
+    IAMALIVE,
+    NAK,
+    Transport,
+    is_transport,
+    read_transport,
+)
+from nightwire.gateway._voevent import Packet
+from nightwire.gateway._xml import XMLRefusedError, parse_xml
+
+MAX_UNACKED = 10_000
+"""Most events of one subscriber that are remembered as not yet acknowledged; beyond, the oldest is given up."""
+
+
+@dataclass
+class Subscriber:
+    """A subscriber, from our side.
+
+    Attributes:
+        filters: What it wants to see.
+        name: IVOID that it gave, if any.
+        sent: Events sent to it.
+        acked: Of these, acknowledged.
+        naked: Of these, refused.
+    """
+
+    filters: FilterList
+    heard: float
+    name: str | None = None
+    sent: int = 0
+    acked: int = 0
+    naked: int = 0
+    too_large: int = 0
+
+    def __post_init__(self) -> None:
+        self._unacked: Counter[str] = Counter()
+        self._order: deque[str] = deque()
+
+    @property
+    def unacked(self) -> int:
+        """How many events were sent and not answered."""
+        return self.sent - self.acked - self.naked
+
+    def event_sent(self, ivorn: str) -> None:
+        """Note that an event went out."""
+        self.sent += 1
+        self._unacked[ivorn] += 1
+        self._order.append(ivorn)
+        if len(self._order) > MAX_UNACKED:
+            self._forget(self._order.popleft())
+
+    def receive(self, document: bytes, now: float) -> FilterList | None:
+        """Take a message; return the new filters where it set some.
+
+        Raises:
+            XMLRefusedError: It is no Transport message.
+        """
+        root = parse_xml(document)
+        if not is_transport(root):
+            raise XMLRefusedError("a subscriber sends Transport messages only")
+        message = read_transport(root)
+        self.heard = now
+        self.name = message.response or self.name
+        if message.role == AUTHENTICATE:
+            self.filters = read_filters(message.xpath_filters)
+            return self.filters
+        if message.role in (ACK, NAK) and self._forget(message.origin):
+            self.acked += message.role == ACK
+            self.naked += message.role == NAK
+        return None
+
+    def silent_for(self, now: float) -> float:
+        """Return how long the peer has said nothing at all. [s]"""
+        return now - self.heard
+
+    def _forget(self, ivorn: str) -> bool:
+        if not self._unacked[ivorn]:
+            del self._unacked[ivorn]  # an ack for what was never sent
+            return False
+        self._unacked[ivorn] -= 1
+        if not self._unacked[ivorn]:
+            del self._unacked[ivorn]
+        while self._order and not self._unacked.get(self._order[0]):
+            self._order.popleft()
+        return True
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """Our own side of a connection to a remote broker.
+
+    Attributes:
+        ivoid: Who we are.
+        filters: XPath expressions that we ask it for.
+    """
+
+    ivoid: str
+    filters: Sequence[str] = ()
+
+    def answer(self, message: Transport) -> Transport | None:
+        """Return what to say to *message*, if anything."""
+        if message.role == IAMALIVE:
+            return Transport(IAMALIVE, message.origin, self.ivoid)
+        if message.role == AUTHENTICATE:
+            wanted = tuple(("xpath-filter", text) for text in self.filters)
+            return Transport(AUTHENTICATE, message.origin, self.ivoid, params=wanted)
+        return None
+
+
+def ack(packet: Packet, ivoid: str, note: str | None = None) -> Transport:
+    """Return the acknowledgement of *packet* by *ivoid*."""
+    return Transport(ACK, packet.ivorn, ivoid, result=note)
+
+
+def nak(ivorn: str | None, ivoid: str, reason: str) -> Transport:
+    """Return the refusal of the event *ivorn*, or of a message without one, by *ivoid*."""
+    return Transport(NAK, ivorn or ivoid, ivoid, result=reason)

@@ -1,0 +1,71 @@
+"""What is accepted from whom.
+
+An author can mend an event, so his must be valid and well named, and a refusal says what is wrong
+and on which line.  The author behind an upstream broker cannot be told, so what comes from there
+must be readable and no more (Swinbank 2014, section 3.2.2).
+"""
+
+from functools import cache
+from importlib.resources import as_file, files
+
+from lxml import etree
+
+from nightwire.gateway._voevent import Packet, ivorn_complaint, read_packet
+from nightwire.gateway._xml import XMLRefusedError, parse_xml
+
+NAMESPACE = "http://www.ivoa.net/xml/VOEvent/v"
+VERSIONS = ("2.0", "2.1", "1.1")
+"""Versions of the standard that have a schema here."""
+
+
+class InvalidEventError(Exception):
+    """The event is refused; the message says why, and what it was is in *ivorn* where that could be read."""
+
+    def __init__(self, reason: str, ivorn: str | None = None) -> None:
+        super().__init__(reason)
+        self.ivorn = ivorn
+
+
+def author_packet(document: bytes) -> Packet:
+    """Return the packet that an author sent.
+
+    Raises:
+        InvalidEventError: Not XML, no VOEvent, of no known version, against its schema, or badly named.
+    """
+    packet = broker_packet(document)
+    if complaint := schema_complaint(packet.root) or ivorn_complaint(packet.ivorn, packet.version):
+        raise InvalidEventError(complaint, packet.ivorn)
+    return packet
+
+
+def broker_packet(document: bytes) -> Packet:
+    """Return the packet that an upstream broker sent.
+
+    Raises:
+        InvalidEventError: Not XML, or no VOEvent with an ivorn.
+    """
+    try:
+        return read_packet(document, parse_xml(document))
+    except XMLRefusedError as error:
+        raise InvalidEventError(str(error)) from error
+
+
+def schema_complaint(root: etree._Element) -> str | None:
+    """Return the first thing that is wrong with the VOEvent *root*, with its line, or None if it is valid."""
+    namespace = etree.QName(root).namespace or ""
+    version = namespace.removeprefix(NAMESPACE)
+    if version not in VERSIONS:
+        known = ", ".join(NAMESPACE + version for version in VERSIONS)
+        return f"namespace {namespace!r} is none of {known} (line {root.sourceline})"
+    try:
+        _schema(version).assertValid(root)
+    except etree.DocumentInvalid as error:
+        return str(error)  # libxml2's words, which name the element and end in the line
+    return None
+
+
+@cache
+def _schema(version: str) -> etree.XMLSchema:
+    with as_file(files("nightwire.gateway") / "xsd") as folder:
+        parser = etree.XMLParser(no_network=True)
+        return etree.XMLSchema(etree.parse(str(folder / f"voevent-{version}.xsd"), parser))
