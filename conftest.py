@@ -37,7 +37,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "prometheus": (lambda: shutil.which("promtool") is not None, "make test-tools"),
     "apicurio": (_apicurio, "make test-tools"),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
-    "data": (lambda: DATA.is_dir(), "NIGHTWIRE_DATA=folder"),
+    "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),
 }
 """Marker: whether its tool is here, and what brings it."""
 
@@ -63,7 +63,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name what was left out."""
     for marker, count in left_out.items():
-        terminalreporter.write_line(f"left out: {count} tests marked {marker}; `{TOOLS[marker][1]}` brings them")
+        terminalreporter.write_line(
+            f"left out: {count} tests marked {marker}; `{TOOLS[marker][1]}` brings them"
+        )
 
 
 @pytest.fixture(scope="session")
@@ -146,5 +148,3 @@ def await_port(port: int, alive: Callable[[], bool], log: Path, timeout: float =
 def data() -> Path:
     """Return the folder of real alerts and VOEvents."""
     return DATA
-
-

@@ -32,6 +32,7 @@ COMMON: dict[str, Any] = {
     "reconnect.backoff.max.ms": 500,  # a broker that returns is found again at once
     "socket.keepalive.enable": True,
     "message.max.bytes": MAX_MESSAGE,
+    "log_level": 2,  # what fails is raised; librdkafka's own lines would only double it
 }
 PRODUCER: dict[str, Any] = COMMON | {
     "acks": "all",
@@ -259,7 +260,7 @@ def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: f
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
-    _await_leaders(client, [item.name for item in wanted or []], timeout)
+    _await_leaders(client, [item.topic for item in wanted], timeout)
 
 
 def _await_leaders(client: AdminClient, names: Sequence[str], timeout: float) -> None:

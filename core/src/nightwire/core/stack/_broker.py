@@ -121,7 +121,10 @@ class Broker:
         self.prepare()
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                self.command(), stdout=log, stderr=log, preexec_fn=die_with_parent  # noqa: PLW1509  (no threads before the fork matter here)
+                self.command(),
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,  # noqa: PLW1509  (no threads before the fork matter here)
             )
         deadline = time.monotonic() + timeout
         while STARTED not in (said := self.log.read_text(errors="replace")):

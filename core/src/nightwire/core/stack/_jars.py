@@ -1,7 +1,6 @@
-"""Kafka's jars: pinned in `jars.lock`, fetched once into a cache outside the clone, checked each time they come."""
+"""Kafka's jars: pinned in `jars.lock`, fetched once into a cache outside the clone, checked as they come."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -88,7 +87,7 @@ def _fetch(jar: Jar, cache: Path, folder: Path) -> Jar:
 def _check(jar: Jar, path: Path) -> None:
     content = path.read_bytes()
     if len(content) != jar.size or hashlib.sha256(content).hexdigest() != jar.sha256:
-        os.unlink(path)
+        Path(path).unlink()
         raise JarError(f"{jar.name} is not the pinned one: {len(content)} bytes, {jar.size} expected")
 
 

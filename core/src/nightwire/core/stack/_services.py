@@ -1,0 +1,120 @@
+"""What the embedded stack runs: one command line per process, each with a page that tells its health."""
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Service:
+    """A child process.
+
+    Attributes:
+        name: What people call it.
+        command: Its command line.
+        metrics: Port of its metrics page, which also tells its health; None where it has none.
+        ready_timeout: Longest time until it is healthy after its start. [s]
+        stop_timeout: Longest time for a clean stop. [s]
+        environment: Variables of its own.
+    """
+
+    name: str
+    command: Sequence[str]
+    metrics: int | None = None
+    ready_timeout: float = 120.0
+    stop_timeout: float = 15.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A persistent test stream: *alerts* every *interval* (such as ``39s``) of a simulated survey."""
+
+    survey: str
+    alerts: int
+    interval: str
+
+
+PROCESSES = ("schema_registry", "gateway", "filters", "exporter")
+PORTS = ("kafka", "controller", "schema_registry", "vtp_authors", "vtp_subscribers", "prometheus")
+
+
+def port_names(stream: Stream | None) -> list[str]:
+    """Return the names of all ports that the stack listens on."""
+    pages = [f"{name}_metrics" for name in (*PROCESSES, *(["stream"] if stream else []))]
+    return [*PORTS, *pages]
+
+
+def services(
+    folder: Path, ports: Mapping[str, int], *, remotes: Sequence[str] = (), feeds: Sequence[str] = ()
+) -> list[Service]:
+    """Return the processes beside Kafka, in the order of their start.
+
+    Args:
+        folder: State of the stack.
+        ports: Port of each name in `port_names`.
+        remotes: VTP brokers that the gateway subscribes to.
+        feeds: Filter topics that the gateway gives to VTP subscribers.
+    """
+    kafka = f"127.0.0.1:{ports['kafka']}"
+    registry = f"http://127.0.0.1:{ports['schema_registry']}"
+    where = ["--bootstrap", kafka, "--registry", registry]
+
+    def verb(name: str, *words: str, **more: float) -> Service:
+        page = ports[f"{name}_metrics"]
+        command = [*nightwire(*words), "--metrics-port", str(page)]
+        return Service(name, command, metrics=page, **more)  # type: ignore[arg-type]
+
+    gateway = ["gateway", "serve", *where, "--state", str(folder / "gateway")]
+    gateway += ["--authors", f"127.0.0.1:{ports['vtp_authors']}"]
+    gateway += ["--subscribers", f"127.0.0.1:{ports['vtp_subscribers']}"]
+    gateway += [word for remote in remotes for word in ("--remote", remote)]
+    gateway += [word for feed in feeds for word in ("--feed", feed)]
+    return [
+        verb(
+            "schema_registry",
+            "schema",
+            "serve",
+            "--bootstrap",
+            kafka,
+            "--port",
+            str(ports["schema_registry"]),
+        ),
+        verb("gateway", *gateway),
+        verb("filters", "filter", "run", *where, "--state", str(folder / "filters"), stop_timeout=30.0),
+        verb("exporter", "exporter", "--bootstrap", kafka),
+        *_prometheus(folder, ports),
+    ]
+
+
+def stream_service(stream: Stream, ports: Mapping[str, int]) -> Service:
+    """Return the process that plays visit after visit."""
+    words = ["simulate", "--visits", "0", "--survey", stream.survey, "--alerts", str(stream.alerts)]
+    words += ["--interval", stream.interval, "--bootstrap", f"127.0.0.1:{ports['kafka']}"]
+    words += ["--registry", f"http://127.0.0.1:{ports['schema_registry']}"]
+    page = ports["stream_metrics"]
+    command = [*nightwire(*words), "--metrics-port", str(page)]
+    return Service("stream", command, metrics=page, stop_timeout=60.0)
+
+
+def nightwire(*words: str) -> list[str]:
+    """Return the command line of a verb, run by this Python."""
+    return [sys.executable, "-m", "nightwire.core.cli", *words]
+
+
+def has_prometheus() -> bool:
+    """Whether Prometheus is installed on this machine."""
+    return shutil.which("prometheus") is not None
+
+
+def _prometheus(folder: Path, ports: Mapping[str, int]) -> list[Service]:
+    if not has_prometheus():
+        return []
+    words = ["prometheus", "--state", str(folder / "prometheus"), "--port", str(ports["prometheus"])]
+    for name in PROCESSES:
+        words += ["--target", f"{name}=127.0.0.1:{ports[f'{name}_metrics']}"]
+    if "stream_metrics" in ports:
+        words += ["--target", f"stream=127.0.0.1:{ports['stream_metrics']}"]
+    return [Service("prometheus", nightwire(*words), metrics=None)]

@@ -1,0 +1,38 @@
+"""The topics that a stack makes before anything runs, and how much disk they may take."""
+
+from dataclasses import replace
+
+from nightwire.core.stack._services import Stream
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import (
+    ACCOUNTS,
+    DEAD_LETTERS,
+    FILTERS,
+    SCHEMAS,
+    VISITS,
+    VOEVENTS,
+    TopicSettings,
+    alerts,
+    settings,
+)
+
+STREAM_BYTES = 1 << 30
+"""Disk that a persistent test stream's alerts may take. [byte]  With the filter topics and logs it stays
+below 2 GB."""
+SEGMENT_BYTES = 32 << 20
+"""Size of a log segment of the test stream: old alerts leave in steps of this. [byte]"""
+
+
+def stack_topics(stream: Stream | None) -> list[TopicSettings]:
+    """Return the topics of an embedded stack; those of a test *stream* are bounded by size."""
+    names = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS, *map(alerts, surveys())]
+    bounded = alerts(stream.survey) if stream else None
+    return [_bounded(settings(name)) if name == bounded else settings(name) for name in names]
+
+
+def _bounded(topic: TopicSettings) -> TopicSettings:
+    limits = {
+        "retention.bytes": str(STREAM_BYTES // topic.partitions - SEGMENT_BYTES),
+        "segment.bytes": str(SEGMENT_BYTES),
+    }
+    return replace(topic, config={**topic.config, **limits})

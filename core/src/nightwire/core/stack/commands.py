@@ -1,0 +1,158 @@
+"""The verbs of the embedded stack: up, down, status, logs, doctor, demo."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightwire.core.options import json_option
+
+state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Folder of the stack's state.  [default: .nightwire here, or in a parent]",
+)
+
+
+@click.command()
+@click.option("--foreground", is_flag=True, help="Stay, and stop everything on Ctrl-C.")
+@click.option(
+    "--ports",
+    type=click.Choice(["usual", "free"]),
+    default="usual",
+    show_default=True,
+    help="Try 9092, 8081, 8098, 8099, 9090 first, or take any free ports.",
+)
+@click.option("--stream", type=click.Choice(["sim"]), help="Play a visit again and again: a test stream.")
+@click.option("--alerts", default=1000, show_default=True, help="Alerts a visit of the test stream.")
+@click.option("--interval", default="39s", show_default=True, help="Time between its visits.")
+@click.option("--remote", multiple=True, metavar="HOST:PORT", help="VTP broker to subscribe to; repeatable.")
+@click.option("--feed", multiple=True, metavar="TOPIC", help="Filter topic for VTP subscribers; repeatable.")
+@click.option("--timeout", default=240.0, show_default=True, help="Longest wait until all is healthy. [s]")
+@state_option
+def up(
+    foreground: bool,
+    ports: str,
+    stream: str | None,
+    alerts: int,
+    interval: str,
+    remote: tuple[str, ...],
+    feed: tuple[str, ...],
+    timeout: float,
+    state: Path | None,
+) -> None:
+    """Start Kafka, the schema registry, the gateway, the filters and the monitoring on this machine.
+
+    Returns once all is healthy; a supervisor goes on behind, and starts again what dies.
+
+    \b
+    Examples:
+      nightwire up
+      nightwire up --stream sim --alerts 1000 --interval 39s     a persistent test stream
+      nightwire up --foreground                                  stay, for systemd and the like
+    """
+    from nightwire.core.stack import _up
+    from nightwire.core.stack._services import Stream
+    from nightwire.core.stack._supervisor import Plan
+
+    plan = Plan(
+        folder=_up.folder(state),
+        usual_ports=ports == "usual",
+        stream=Stream(stream, alerts, interval) if stream else None,
+        remotes=remote,
+        feeds=feed,
+    )
+    raise SystemExit(_up.stay(plan) if foreground else _up.detach(plan, timeout))
+
+
+@click.command()
+@state_option
+def down(state: Path | None) -> None:
+    """Stop the embedded stack; what is in its topics stays.
+
+    \b
+    Example:
+      nightwire down
+    """
+    from nightwire.core.stack import _up
+
+    raise SystemExit(_up.down(_up.folder(state)))
+
+
+@click.command()
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, with rates and lag.")
+@click.option("--interval", default=2.0, show_default=True, help="Time between two refreshes. [s]")
+@json_option
+@state_option
+def status(watch: bool, interval: float, as_json: bool, state: Path | None) -> None:
+    """Show processes, addresses, and what each stage read and what became of it.
+
+    Exits 1 when no stack runs.
+
+    \b
+    Examples:
+      nightwire status --watch
+      nightwire status --json
+    """
+    from nightwire.core.stack import _status, _up
+
+    folder = _up.folder(state)
+    if as_json:
+        found: dict[str, Any] | None = _status.collect(folder)
+        click.echo(json.dumps(found or {"processes": [], "endpoints": {}, "stages": []}, indent=2))
+        raise SystemExit(0 if found else 1)
+    raise SystemExit(_status.watch(folder, interval) if watch else _status.show(folder))
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Go on as lines come.")
+@click.option("-n", "--lines", default=20, show_default=True, help="Last lines of each.")
+@state_option
+def logs(name: str | None, follow: bool, lines: int, state: Path | None) -> None:
+    """Show the logs of the processes, or of the one called NAME.
+
+    \b
+    Examples:
+      nightwire logs
+      nightwire logs filters -f
+    """
+    from nightwire.core.stack import _logs, _up
+
+    raise SystemExit(_logs.show(_up.folder(state) / "logs", name, lines=lines, follow=follow))
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> None:
+    """Check what nightwire needs on this machine, and name the command that mends what is missing.
+
+    Exits 1 when something that is needed is missing.
+
+    \b
+    Example:
+      nightwire doctor
+    """
+    from nightwire.core.stack import _doctor
+
+    raise SystemExit(_doctor.report(as_json))
+
+
+@click.command()
+@click.option("--alerts", default=1000, show_default=True, help="Alerts of the visit.")
+@click.option("--events", default=100, show_default=True, help="VOEvents that are sent.")
+@state_option
+def demo(alerts: int, events: int, state: Path | None) -> None:
+    """Play one visit and a replay of VOEvents through everything, and show what came out.
+
+    Starts the embedded stack where it does not run, and leaves it running.
+
+    \b
+    Example:
+      nightwire demo
+    """
+    from nightwire.core.stack import _demo, _up
+
+    raise SystemExit(_demo.play(_up.folder(state), alerts, events))
