@@ -1,0 +1,28 @@
+"""What can go wrong between bytes and alerts.
+
+SchemaError
+ ├── EncodeError          the alert does not fit its schema: reject it
+ ├── DecodeError          the bytes are not what they claim to be: dead-letter them
+ └── UnknownSchemaError   nobody knows the schema: dead-letter the message, or register the schema
+      └── RegistryAwayError   nobody can be asked just now: wait and ask again
+"""
+
+
+class SchemaError(Exception):
+    """Base of all errors about schemas, and raised itself where a schema is no Avro schema."""
+
+
+class EncodeError(SchemaError):
+    """An alert does not fit its schema.  Nothing was written: reject the alert."""
+
+
+class DecodeError(SchemaError):
+    """Bytes do not hold what they claim to hold.  They will not get better: dead-letter them."""
+
+
+class UnknownSchemaError(SchemaError):
+    """Neither the registry, nor the cache, nor this package knows the schema of a message."""
+
+
+class RegistryAwayError(UnknownSchemaError):
+    """The registry does not answer, and the schema was never seen here: wait, do not dead-letter."""

@@ -1,0 +1,242 @@
+"""One way to look at the alerts of all surveys: their own fields by name, and canonical attributes."""
+
+import gzip
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from typing import Any
+
+from nightwire.schemas._errors import DecodeError
+from nightwire.schemas._survey import Description, Measurement, arrays, description, first, getter
+from nightwire.schemas._time import mjd_tai
+
+AB_ZERO_POINT = 3631e9
+"""Flux of AB magnitude 0. [nJy]  (Oke & Gunn 1983: 3631 Jy.)"""
+
+GZIP = b"\x1f\x8b"
+
+
+class Point(Mapping[str, Any]):
+    """One measurement: its own fields by name, and canonical attributes, None where it has none.
+
+    Args:
+        record: The decoded record.
+        measurement: Where its values lie.
+    """
+
+    def __init__(self, record: Mapping[str, Any], measurement: Measurement) -> None:
+        self._record = record
+        self._measurement = measurement
+
+    def __getitem__(self, name: str) -> Any:
+        return self._record[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._record)
+
+    def __len__(self) -> int:
+        return len(self._record)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} mjd_tai={self.mjd_tai} flux={self.flux} band={self.band}>"
+
+    @property
+    def _source(self) -> Mapping[str, Any]:
+        return self._record
+
+    def _number(self, name: str | None) -> float | None:
+        value = self._source.get(name) if name else None
+        if value is None or value in self._measurement.absent or not math.isfinite(value):
+            return None
+        return float(value)
+
+    @property
+    def ra(self) -> float | None:
+        """Right ascension. [deg, ICRS]"""
+        return self._number(self._measurement.ra)
+
+    @property
+    def dec(self) -> float | None:
+        """Declination. [deg, ICRS]"""
+        return self._number(self._measurement.dec)
+
+    @cached_property
+    def mjd_tai(self) -> float | None:
+        """Time, as the survey dates an exposure (mostly its midpoint), as modified Julian date on TAI. [d]"""
+        time = self._number(self._measurement.time)
+        if time is None:
+            return None
+        return mjd_tai(time - self._measurement.time_zero, self._measurement.time_scale)
+
+    @property
+    def band(self) -> str | None:
+        """Name of the passband: u, g, r, i, z, y, or as the survey names it."""
+        band = self._source.get(self._measurement.band)
+        return None if band is None else self._measurement.bands.get(str(band), str(band))
+
+    @cached_property
+    def flux(self) -> float | None:
+        """Difference flux, negative where fainter than the template. [nJy]"""
+        where = self._measurement
+        if where.flux:
+            return self._scaled(where.flux)
+        magnitude = self._number(where.magnitude)
+        if magnitude is None:
+            return None
+        sign = -1.0 if where.sign and self._source.get(where.sign) in where.negative else 1.0
+        return sign * AB_ZERO_POINT * 10 ** (-0.4 * magnitude)
+
+    @cached_property
+    def flux_error(self) -> float | None:
+        """Standard error of `flux`. [nJy]"""
+        where = self._measurement
+        if where.flux:
+            return self._scaled(where.flux_error)
+        error = self._number(where.magnitude_error)
+        if error is None or self.flux is None:
+            return None
+        return abs(self.flux) * error * math.log(10) / 2.5
+
+    def _scaled(self, name: str | None) -> float | None:
+        value = self._number(name)
+        if value is None or not self._measurement.zero_point:
+            return value
+        zero_point = self._number(self._measurement.zero_point)
+        return None if zero_point is None else value * AB_ZERO_POINT * 10 ** (-0.4 * zero_point)
+
+    @property
+    def snr(self) -> float | None:
+        """Size of `flux` over `flux_error`."""
+        if self.flux is None or not self.flux_error:
+            return None
+        return abs(self.flux) / self.flux_error
+
+    @property
+    def magnitude(self) -> float | None:
+        """AB magnitude of the size of `flux`; None at zero.  [AB mag]  Its sign is that of `flux`."""
+        return None if not self.flux else -2.5 * math.log10(abs(self.flux) / AB_ZERO_POINT)
+
+
+class AlertView(Point):
+    """An alert: its own fields by name, and canonical attributes, None where it has none.
+
+    Values are found when asked for, so a view costs next to nothing.
+
+    Args:
+        alert: The decoded alert.
+        survey: Knows where its values lie.
+    """
+
+    def __init__(self, alert: Mapping[str, Any], survey: "Survey") -> None:
+        super().__init__(alert, survey.description.source)
+        self._survey = survey
+
+    @cached_property
+    def _source(self) -> Mapping[str, Any]:
+        return self._survey.source(self._record) or {}
+
+    @property
+    def id(self) -> Any:
+        """The alert's id: a number or a string, as its survey has it."""
+        return self._survey.find_alert_id(self._record)
+
+    @property
+    def object_id(self) -> Any:
+        """Id of the object outside the solar system that it belongs to."""
+        return self._survey.object_id(self._record)
+
+    @property
+    def solar_system_id(self) -> Any:
+        """Id of the solar-system object that it belongs to."""
+        return self._survey.solar_system_id(self._record)
+
+    @property
+    def visit(self) -> int | None:
+        """The visit (exposure)."""
+        return self._survey.visit(self._record)
+
+    @cached_property
+    def history(self) -> list[Point]:
+        """Earlier measurements and forced photometry, by time; those without a time come last."""
+        points = [Point(record, where) for record, where in arrays(self._record, self._survey.history)]
+        return sorted(points, key=lambda point: math.inf if point.mjd_tai is None else point.mjd_tai)
+
+    @cached_property
+    def stamps(self) -> dict[str, bytes]:
+        """The picture stamps that it has, by name (difference, science, template), as FITS.
+
+        Raises:
+            DecodeError: One is packed with gzip and cannot be unpacked.
+        """
+        found = ((name, get(self._record)) for name, get in self._survey.stamps.items())
+        return {name: _unpacked(name, stamp) for name, stamp in found if stamp}
+
+
+class Survey:
+    """What nightwire knows of a survey's alerts."""
+
+    def __init__(self, described: Description) -> None:
+        self.description = described
+        self.name = described.name
+        self.stamp_names = list(described.stamps)
+        ids = described.ids
+        self.find_alert_id = first([getter(path) for path in ids.alert], ids.absent)
+        self.object_id = first([getter(path) for path in ids.object], ids.absent)
+        self.solar_system_id = first([getter(path) for path in ids.solar_system_object], ids.absent)
+        self._visit = first([getter(path) for path in ids.visit], ids.absent)
+        self.source = getter(described.source.path)
+        self.history = [(getter(one.path), one) for one in described.history]
+        self.stamps = {name: getter(path) for name, path in described.stamps.items()}
+
+    def alert_id(self, alert: Mapping[str, Any]) -> int | str:
+        """Return the alert's id.
+
+        Raises:
+            DecodeError: It has none: it is no alert of this survey.
+        """
+        found = self.find_alert_id(alert)
+        if found is None:
+            raise DecodeError(
+                f"no alert of survey {self.name}: no {' or '.join(self.description.ids.alert)} in it"
+            )
+        return found  # type: ignore[no-any-return]
+
+    def key(self, alert: Mapping[str, Any]) -> bytes:
+        """Return the alert's Kafka key: its object's id, else its solar-system object's, else its own.
+
+        Raises:
+            DecodeError: It has none of these: it is no alert of this survey.
+        """
+        found = self.object_id(alert)
+        if found is None:
+            found = self.solar_system_id(alert)
+        return str(self.alert_id(alert) if found is None else found).encode()
+
+    def visit(self, alert: Mapping[str, Any]) -> int | None:
+        """Return the visit (exposure) that the alert is from."""
+        found = self._visit(alert)
+        return None if found is None else int(found) // self.description.ids.visit_divisor
+
+    def view(self, alert: Mapping[str, Any]) -> AlertView:
+        """Return the alert with canonical attributes."""
+        return AlertView(alert, self)
+
+
+@cache
+def survey(name: str) -> Survey:
+    """Return the survey of that name.
+
+    Raises:
+        SchemaError: There is no description of it.
+    """
+    return Survey(description(name))
+
+
+def _unpacked(name: str, stamp: bytes) -> bytes:
+    if not stamp.startswith(GZIP):
+        return stamp
+    try:
+        return gzip.decompress(stamp)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DecodeError(f"stamp {name} cannot be unpacked: {error}") from error

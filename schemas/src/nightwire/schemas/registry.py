@@ -1,0 +1,250 @@
+"""Schemas by id: a client of any registry with Confluent's REST interface, and a decoder on top of it."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import quote
+
+import httpx
+from platformdirs import user_cache_path
+
+from nightwire.schemas._cache import SchemaCache
+from nightwire.schemas._codec import Codec
+from nightwire.schemas._errors import DecodeError, RegistryAwayError, SchemaError, UnknownSchemaError
+from nightwire.schemas.records import own_schema
+from nightwire.schemas.wire import is_container, read_container, unframe
+
+__all__ = ["AlertDecoder", "Decoded", "SchemaRegistry"]
+
+TIMEOUT = 5.0
+"""Longest wait for an answer. [s]"""
+PAUSES = (0.1, 0.5)
+"""Waits before the second and third try. [s]"""
+MISSING_FOR = 5.0
+"""How long an unknown id is not asked for again. [s]  A stream may hold thousands of messages of it."""
+BUSY = frozenset({429, 500, 502, 503, 504})
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class SchemaRegistry:
+    """Schemas of a registry, kept in memory and on disk.  Safe to share between threads.
+
+    The schemas of nightwire's own records are built in and never asked for.  Others are asked for once per
+    process; where the registry is away or has lost them, what was seen before is taken from disk.
+
+    Args:
+        url: Address of the registry (``http://127.0.0.1:8081``); None where there is none.
+        cache_dir: Folder of the disk cache; by default the user's own.
+        transport: Replaces the network in tests.
+    """
+
+    def __init__(
+        self, url: str | None, *, cache_dir: Path | None = None, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self.url = url
+        self._cache = SchemaCache(cache_dir or user_cache_path("nightwire") / "schemas", url or "")
+        self._client = httpx.Client(base_url=url or "", timeout=TIMEOUT, transport=transport)
+        self._schemas: dict[int, dict[str, Any]] = {}
+        self._codecs: dict[int, Codec] = {}
+        self._missing: dict[int, tuple[float, SchemaError]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def register(self, subject: str, schema: Mapping[str, Any], *, schema_id: int | None = None) -> int:
+        """Register *schema* under *subject* and return its id.  Registering it again returns the same id.
+
+        Args:
+            subject: By custom ``<topic>-value``.
+            schema: Parsed JSON.
+            schema_id: The id that it must get, where its survey has decided; else the registry chooses.
+
+        Raises:
+            SchemaError: The registry refuses it, or gave another id than *schema_id*.
+            RegistryAwayError: The registry does not answer.
+        """
+        body: dict[str, Any] = {"schema": json.dumps(schema)}
+        if schema_id is not None:
+            body["id"] = schema_id
+        given = int(self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body)["id"])
+        if schema_id not in (None, given):
+            raise SchemaError(
+                f"the registry at {self.url} gave {subject} the id {given} where {schema_id} was asked for: "
+                "it takes no ids from outside"
+            )
+        self._keep(given, dict(schema))
+        return given
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """Return the schema of that id.  It is shared: do not change it.
+
+        Raises:
+            UnknownSchemaError: Nobody knows it.
+            RegistryAwayError: The registry does not answer, and it was never seen here.
+        """
+        known = self._schemas.get(schema_id) or own_schema(schema_id)
+        if known is None:
+            known = self._fetch(schema_id)
+        self._schemas[schema_id] = known
+        return known
+
+    def codec(self, schema_id: int) -> Codec:
+        """Return the codec of that schema, made once.
+
+        Raises:
+            UnknownSchemaError: Nobody knows the schema.
+            RegistryAwayError: The registry does not answer, and the schema was never seen here.
+        """
+        codec = self._codecs.get(schema_id)
+        if codec is None:
+            codec = self._codecs[schema_id] = Codec(self.schema(schema_id))
+        return codec
+
+    def subjects(self) -> list[str]:
+        """Return the registry's subjects.
+
+        Raises:
+            RegistryAwayError: The registry does not answer.
+        """
+        return list(self._ask("GET", "/subjects"))
+
+    def latest(self, subject: str) -> tuple[int, int, dict[str, Any]]:
+        """Return version, id and schema of the latest version of *subject*.
+
+        Raises:
+            UnknownSchemaError: There is no such subject.
+            RegistryAwayError: The registry does not answer.
+        """
+        answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return int(answer["version"]), int(answer["id"]), _parsed(answer)
+
+    def _fetch(self, schema_id: int) -> dict[str, Any]:
+        since, error = self._missing.get(schema_id, (float("-inf"), SchemaError()))
+        if time.monotonic() - since < MISSING_FOR:
+            raise error
+        try:
+            schema = _parsed(self._ask("GET", f"/schemas/ids/{schema_id}"))
+        except UnknownSchemaError as error:
+            if cached := self._cache.load(schema_id):
+                return cached
+            self._missing[schema_id] = (time.monotonic(), error)
+            raise
+        self._keep(schema_id, schema)
+        return schema
+
+    def _keep(self, schema_id: int, schema: dict[str, Any]) -> None:
+        self._schemas[schema_id] = schema
+        self._missing.pop(schema_id, None)
+        self._cache.save(schema_id, schema)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        if self.url is None:
+            raise RegistryAwayError(f"{path}: no schema registry is configured; name one with --registry")
+        response = self._tried(method, path, body)
+        if response.status_code == httpx.codes.NOT_FOUND:
+            raise UnknownSchemaError(f"the registry at {self.url} does not have {path}: {_message(response)}")
+        if response.is_error:
+            raise SchemaError(f"the registry at {self.url} refuses {method} {path}: {_message(response)}")
+        return response.json()
+
+    def _tried(self, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
+        """Ask until there is an answer, or the last try has failed."""
+        why: object = ""
+        for pause in (*PAUSES, None):
+            try:
+                response = self._client.request(method, path, json=body, headers={"Accept": CONTENT_TYPE})
+            except httpx.TransportError as error:
+                why = f"{type(error).__name__} {error}"
+            else:
+                if response.status_code not in BUSY:
+                    return response
+                why = _message(response)
+            if pause is not None:
+                time.sleep(pause)
+        raise RegistryAwayError(f"the registry at {self.url} does not answer {method} {path}: {why}")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One message, decoded.
+
+    Attributes:
+        alert: The alert, by its own field names.
+        schema_id: Its schema's id; None where the message brought its schema along.
+        body: Its Avro body, as it lay in the message.
+        schema: The schema it was written with.
+    """
+
+    alert: dict[str, Any]
+    schema_id: int | None
+    body: bytes
+    schema: Mapping[str, Any]
+
+
+class Codecs(Protocol):
+    """What a decoder needs of a registry."""
+
+    @property
+    def codec(self) -> Callable[[int], Codec]:
+        """Return the codec of a schema id."""
+
+
+class AlertDecoder:
+    """Decode what comes on `alerts.*`: messages in wire format, and containers of one alert.
+
+    Args:
+        registry: Knows the schemas.
+    """
+
+    def __init__(self, registry: Codecs) -> None:
+        self._registry = registry
+
+    def decode(self, value: bytes) -> Decoded:
+        """Return the alert in *value*.
+
+        Raises:
+            DecodeError: The bytes are not in either format, are malformed, or hold not exactly one alert.
+            UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again may help.
+        """
+        if is_container(value):
+            return _only_record(value)
+        schema_id, body = unframe(value)
+        codec = self._registry.codec(schema_id)
+        return Decoded(codec.decode(body), schema_id, body, codec.schema)
+
+
+def _only_record(value: bytes) -> Decoded:
+    records = list(read_container(value))
+    if len(records) != 1:
+        raise DecodeError(f"the container holds {len(records)} records; a message is one alert")
+    (one,) = records
+    return Decoded(one.record, None, one.body, one.schema)
+
+
+def _parsed(answer: Mapping[str, Any]) -> dict[str, Any]:
+    if answer.get("references") or answer.get("schemaType", "AVRO") != "AVRO":
+        raise SchemaError("the schema has references or is not Avro, which nightwire does not read")
+    schema = json.loads(answer["schema"])
+    if not isinstance(schema, dict):
+        raise SchemaError(f"the schema is not that of a record: {schema!r}")
+    return schema
+
+
+def _message(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {response.status_code}"
