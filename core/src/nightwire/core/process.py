@@ -1,6 +1,7 @@
 """The life of a process: signals, logs, and its page of metrics."""
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -72,7 +73,7 @@ class MetricsPage:
 
     Args:
         registry: The process's metrics.
-        host: Address to listen on.
+        host: Address to listen on; else ``NIGHTWIRE_METRICS_HOST`` (in a container: 0.0.0.0), else 127.0.0.1.
         port: Port to listen on; 0 takes a free one.
         healthy: Whether the process does its work; asked at each request, from another thread.
     """
@@ -81,13 +82,14 @@ class MetricsPage:
         self,
         registry: CollectorRegistry,
         *,
-        host: str = "127.0.0.1",
+        host: str | None = None,
         port: int = 0,
         healthy: Callable[[], bool] = lambda: True,
     ) -> None:
         self._registry = registry
         self._metrics = make_wsgi_app(registry)
-        self._host, self._port, self._healthy = host, port, healthy
+        self._host = host or os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
+        self._port, self._healthy = port, healthy
         self._server: Any = None
 
     def start(self) -> int:
