@@ -1,0 +1,24 @@
+#!/bin/sh
+# Run one broker of the cluster: write its settings, format its storage the first time, become Kafka.
+#
+#   KAFKA_NODE        its number, from 1
+#   KAFKA_HOST        its name in the network
+#   KAFKA_OUTSIDE     HOST:PORT by which clients outside the network reach it
+#   KAFKA_VOTERS      1@host:9093,2@host:9093,...
+#   KAFKA_CLUSTER_ID  22 characters of base64, the same on each broker
+#   KAFKA_HEAP        Java's heap, 512m by default
+set -eu
+settings=/tmp/server.properties
+{
+    cat /opt/kafka/server.properties
+    echo "node.id=${KAFKA_NODE:?}"
+    echo "controller.quorum.voters=${KAFKA_VOTERS:?}"
+    echo "advertised.listeners=INTERNAL://${KAFKA_HOST:?}:9092,EXTERNAL://${KAFKA_OUTSIDE:?}"
+} >"$settings"
+heap=${KAFKA_HEAP:-512m}
+if [ ! -f /var/lib/kafka/data/meta.properties ]; then
+    java -Xmx128m -cp '/opt/kafka/jars/*' kafka.tools.StorageTool format \
+        --cluster-id "${KAFKA_CLUSTER_ID:?}" --config "$settings"
+fi
+exec java -Xmx"$heap" -Xms"$heap" -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:+ExitOnOutOfMemoryError \
+    -Dlog4j2.configurationFile=/opt/kafka/log4j2.yaml -cp '/opt/kafka/jars/*' kafka.Kafka "$settings"
