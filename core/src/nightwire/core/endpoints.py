@@ -86,7 +86,8 @@ def _known(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def _alive(state: Mapping[str, Any]) -> bool:
     """Whether the supervisor that wrote *state* still runs (a pid alone may have been given to another)."""
-    return process_started(int(state["supervisor"]["pid"])) == state["supervisor"]["started"]
+    who = state["supervisor"]
+    return process_started(int(who["pid"])) == int(who["started"])
 
 
 def process_started(pid: int) -> int | None:

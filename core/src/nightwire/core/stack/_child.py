@@ -80,7 +80,7 @@ class Child:
         """Ask it to leave; kill it when it takes longer than its time."""
         self._leaving = True
         process = self._process
-        if process and process.returncode is None:
+        if process is not None and self.pid is not None:
             self._say("stopping")
             kill(process.pid, signal.SIGTERM)
             try:
@@ -96,7 +96,7 @@ class Child:
 
     async def _keep(self) -> None:
         pause = FIRST_PAUSE
-        while not self._leaving:
+        while True:
             began = asyncio.get_running_loop().time()
             await self._run_once()
             if self._leaving:

@@ -47,12 +47,20 @@ def jar_folder(on_jar: Callable[[Jar], None] = lambda _: None) -> Path:
     Raises:
         JarError: One could not be fetched, or has another checksum than the lock says.
     """
-    jars = locked_jars()
-    digest = hashlib.sha256("".join(jar.sha256 for jar in jars).encode()).hexdigest()[:16]
-    folder = user_cache_path("nightwire") / "jars" / digest
+    folder = _folder()
     if not folder.exists():
-        _fill(folder, jars, on_jar)
+        _fill(folder, locked_jars(), on_jar)
     return folder
+
+
+def jars_here() -> bool:
+    """Whether `jar_folder` has nothing to fetch."""
+    return _folder().exists()
+
+
+def _folder() -> Path:
+    digest = hashlib.sha256("".join(jar.sha256 for jar in locked_jars()).encode()).hexdigest()[:16]
+    return user_cache_path("nightwire") / "jars" / digest
 
 
 def _fill(folder: Path, jars: list[Jar], on_jar: Callable[[Jar], None]) -> None:

@@ -63,7 +63,7 @@ def checked(folder: Path) -> dict[str, Any]:
 def supervisor_alive(state: dict[str, Any]) -> bool:
     """Whether the supervisor that wrote *state* still runs."""
     who = state.get("supervisor")
-    return bool(who) and process_started(who["pid"]) == who["started"]
+    return who is not None and process_started(int(who["pid"])) == int(who["started"])
 
 
 def left_over(state: dict[str, Any]) -> list[int]:

@@ -16,7 +16,7 @@ from nightwire.core.endpoints import STATE_DIR, state_dir
 from nightwire.core.java import NoJavaError, java_home
 from nightwire.core.process import setup_logging
 from nightwire.core.stack._broker import BrokerError
-from nightwire.core.stack._jars import JarError, jar_folder, locked_jars
+from nightwire.core.stack._jars import JarError
 from nightwire.core.stack._life import kill
 from nightwire.core.stack._services import nightwire
 from nightwire.core.stack._state import (
@@ -27,6 +27,7 @@ from nightwire.core.stack._state import (
     supervisor_alive,
 )
 from nightwire.core.stack._supervisor import Plan, supervise
+from nightwire.core.stack.fetch import fetch_jars
 
 console = Console(stderr=True, highlight=False)
 
@@ -58,7 +59,8 @@ def detach(plan: Plan, timeout: float) -> int:
             console.print(f"Already running, in {plan.folder}; nothing was changed.")
             describe(state)
             return 0
-        _fetch_what_is_needed()
+        java_home()
+        fetch_jars()
     except (StateError, JarError, NoJavaError) as error:
         console.print(f"[red]nightwire up:[/red] {error}")
         return 1
@@ -106,19 +108,6 @@ def describe(state: dict[str, Any]) -> None:
     for what, where in rows.items():
         console.print(f"  {what:<31} {where}", soft_wrap=True)
     console.print("  nightwire status --watch | logs | down")
-
-
-def _fetch_what_is_needed() -> None:
-    java_home()
-    with _spinner("fetching Kafka's jars (once)") as status:
-        total, done = len(locked_jars()), 0
-
-        def count(_jar: object) -> None:
-            nonlocal done
-            done += 1
-            status.update(f"fetching Kafka's jars (once): {done} of {total}")
-
-        jar_folder(count)
 
 
 def _spawn(plan: Plan) -> subprocess.Popen[bytes]:

@@ -1,0 +1,62 @@
+# nightwire: what a developer and a first-time user type.  `make` lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+.PHONY: help setup demo test test-tools check format test-compose bench bench-compose report compose-up compose-down
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements.lock pyproject.toml
+	@echo "setting up .venv (once; about a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: apt-get install python3 python3-venv"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "apt-get install python3-venv"; exit 1; }
+	@grep -A 60 '^uv==' requirements.lock | awk 'NR == 1 || /--hash/ {print} NR > 1 && !/--hash/ {exit}' > .venv/uv.lock.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m nightwire.core.stack.fetch
+	@touch $@
+
+setup: $(STAMP)  ## virtual environment, pinned dependencies, Kafka's jars; quick when nothing changed
+
+demo: setup  ## start the stack, play one visit through everything, show what came out
+	@$(BIN)/nightwire demo
+
+test: setup  ## every test, with a real Kafka, a real Spark and real sockets
+	@$(BIN)/python -m pytest -q
+
+test-tools:  ## what some tests want from Debian: Chromium, Prometheus (as root); and Apicurio's jar
+	@sh .ci/test-tools
+
+check: setup  ## format, lint, types and the pure tests: under a minute
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q -m "not kafka and not spark and not comet and not chromium and not prometheus and not apicurio and not slow and not network and not data"
+
+format: setup  ## the two fixing commands
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+test-compose: setup  ## the compose stack, brought up and loaded for real (as root)
+	@sh tests/compose/run.sh
+
+bench: setup  ## every scenario in its quick profile, then the report
+	@$(BIN)/nightwire bench run --all
+	@$(BIN)/nightwire bench report
+
+bench-compose: setup  ## the same against the compose stack
+	@KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:19092 $(BIN)/nightwire bench run --all
+
+report: setup  ## the one report page from the results
+	@$(BIN)/nightwire bench report
+
+compose-up:  ## docker compose up --wait
+	@docker compose up --wait
+
+compose-down:  ## and back, with volumes
+	@docker compose down --volumes

@@ -1,0 +1,71 @@
+"""The writer keeps its word, and reading to the end reads all."""
+
+from uuid import uuid4
+
+import pytest
+
+from nightwire.core.kafka import (
+    DeliveryError,
+    Writer,
+    ensure_topics,
+    producer,
+    properties,
+    read_to_end,
+)
+from nightwire.core.stack import free_port
+from nightwire.schemas.topics import TopicSettings
+
+
+def test_properties_come_from_the_environment_by_one_rule() -> None:
+    environment = {"KAFKA_SASL_USERNAME": "me", "KAFKA_BOOTSTRAP_SERVERS": "x:1", "HOME": "/"}
+    assert properties(environment) == {"sasl.username": "me"}
+
+
+def test_all_is_written_in_order_per_key(bootstrap: str) -> None:
+    topic = f"t{uuid4().hex}"
+    writer = Writer(producer(bootstrap))
+    for n in range(100):
+        writer.write(topic, b"%d" % n, key=b"%d" % (n % 7), headers=[("n", b"%d" % n)])
+    writer.flush()
+    assert writer.acknowledged == 100
+    found = [(message.key(), int(message.value() or b"")) for message in read_to_end(bootstrap, [topic])]
+    by_key = {key: [n for k, n in found if k == key] for key, _ in found}
+    assert by_key == {b"%d" % k: list(range(k, 100, 7)) for k in range(7)}
+
+
+def test_a_lost_record_is_raised_by_every_later_call() -> None:
+    writer = Writer(producer(f"127.0.0.1:{free_port()}", delivery_timeout_ms=300, linger_ms=0))
+    writer.write("anything", b"x")
+    with pytest.raises(DeliveryError, match=r"anything: .*_MSG_TIMED_OUT"):
+        writer.flush()
+    with pytest.raises(DeliveryError):
+        writer.write("anything", b"y")
+    assert writer.acknowledged == 0
+
+
+def test_a_record_above_the_limit_is_refused_at_once(bootstrap: str) -> None:
+    writer = Writer(producer(bootstrap))
+    with pytest.raises(DeliveryError, match="too large"):
+        writer.write("big", b"x" * (5 << 20))
+
+
+def test_a_flush_that_takes_too_long_says_how_many_are_missing() -> None:
+    writer = Writer(producer(f"127.0.0.1:{free_port()}"), flush_timeout=0.1)
+    writer.write("anything", b"x")
+    with pytest.raises(DeliveryError, match=r"1 records unacknowledged after 0\.1 s"):
+        writer.flush()
+
+
+def test_reading_what_does_not_exist_reads_nothing(bootstrap: str) -> None:
+    assert list(read_to_end(bootstrap, ["never-made"])) == []
+
+
+@pytest.mark.kafka
+def test_topics_are_made_once_with_their_settings(kafka: str) -> None:
+    wanted = TopicSettings(f"t{uuid4().hex}", 3, {"retention.ms": "12345"})
+    ensure_topics(kafka, [wanted])
+    ensure_topics(kafka, [wanted])
+    assert list(read_to_end(kafka, [wanted.name])) == []
+    from nightwire.core.kafka import admin
+
+    assert len(admin(kafka).list_topics(wanted.name, timeout=5).topics[wanted.name].partitions) == 3
