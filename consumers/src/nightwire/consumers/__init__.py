@@ -1,0 +1,34 @@
+"""Read alerts: in Python, on the command line, in a notebook.
+
+Names are imported when they are asked for, so that `nightwire --help` need not wait for NumPy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nightwire.consumers._reader import AlertReader, BadRecord
+    from nightwire.consumers._received import ReceivedAlert
+    from nightwire.consumers._source import TopicError
+    from nightwire.consumers._stamps import Stamp, StampError
+
+__all__ = ["AlertReader", "BadRecord", "ReceivedAlert", "Stamp", "StampError", "TopicError"]
+
+_HOMES = {
+    "AlertReader": "_reader",
+    "BadRecord": "_reader",
+    "ReceivedAlert": "_received",
+    "Stamp": "_stamps",
+    "StampError": "_stamps",
+    "TopicError": "_source",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,188 @@
+"""Picture stamps: FITS bytes to arrays, and arrays to pictures that an eye can read."""
+
+import io
+import warnings
+import zlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_SIDE = 4096
+"""Longest side of a stamp. [pixel]  Real ones have 30 to 102; a header may claim anything."""
+
+PICTURE_SIDE = 252
+"""Shortest side of a PNG. [pixel]  A stamp of 30 × 30 pixels is too small to look at."""
+
+MAX_SIZE = 64 << 20
+"""Longest stamp after unpacking. [byte]  A few bytes of gzip can claim terabytes."""
+
+_KINDS = {b"SIMPLE  =": "fits", b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"\x1f\x8b": "gz"}
+
+
+class StampError(Exception):
+    """A stamp cannot be shown; the message says why.  Its bytes are there all the same."""
+
+
+class Stamp:
+    """One picture of an alert.
+
+    ``numpy.asarray(stamp)`` and ``plt.imshow(stamp)`` work; a notebook shows it by itself.
+
+    Args:
+        name: What it shows: difference, science, template.
+        raw: The bytes in the alert: a FITS file, of some surveys packed with gzip.
+    """
+
+    def __init__(self, name: str, raw: bytes) -> None:
+        self.name, self.raw = name, raw
+
+    @cached_property
+    def fits(self) -> bytes:
+        """The FITS file, unpacked.
+
+        Raises:
+            StampError: It cannot be unpacked, or is no FITS file.
+        """
+        unpacked = gunzip(self.raw) if kind(self.raw) == "gz" else self.raw
+        if (what := kind(unpacked)) != "fits":
+            raise StampError(f"not FITS but {what}, {len(unpacked)} bytes")
+        return unpacked
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """The image, its first row the lowest one, as FITS has it; shape ``(y, x)``.
+
+        Raises:
+            StampError: There is no image in it.
+        """
+        return read_image(self.fits)
+
+    def png(self) -> bytes:
+        """Return the picture for the eye, turned as the survey turned it.
+
+        Raises:
+            StampError: There is no image in it.
+        """
+        return encode_png(scale(self.array))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the image, for NumPy and matplotlib."""
+        return np.array(self.array, dtype=dtype, copy=True) if copy else np.asarray(self.array, dtype=dtype)
+
+    def _repr_png_(self) -> bytes | None:
+        try:
+            return self.png()
+        except StampError:
+            return None
+
+    def __repr__(self) -> str:
+        try:
+            height, width = self.array.shape
+        except StampError as error:
+            return f"<Stamp {self.name}: {error}>"
+        return f"<Stamp {self.name}: {width} × {height} pixels>"
+
+
+def kind(stamp: bytes) -> str:
+    """Return the file name extension that fits what *stamp* begins with; ``bin`` for the unknown."""
+    return next((name for magic, name in _KINDS.items() if stamp.startswith(magic)), "bin")
+
+
+def gunzip(packed: bytes) -> bytes:
+    """Return what *packed* holds.
+
+    Raises:
+        StampError: It breaks off, is damaged, or holds more than a stamp can have.
+    """
+    unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)  # 16: with gzip's header
+    try:
+        unpacked = unpacker.decompress(packed, MAX_SIZE)
+    except zlib.error as error:
+        raise StampError(f"broken gzip: {error}") from error
+    if not unpacker.eof:
+        raise StampError(f"broken gzip: it breaks off, or holds more than {MAX_SIZE} bytes")
+    return unpacked
+
+
+def read_image(stamp: bytes) -> NDArray[Any]:
+    """Return the first image in a FITS file, shape ``(y, x)``; of a cube its first plane.
+
+    Raises:
+        StampError: *stamp* is cut off, or holds no image.
+    """
+    try:
+        return _first_image(stamp)
+    except StampError:
+        raise
+    except Exception as error:  # astropy raises whatever the damage led to
+        raise StampError(f"broken FITS: {error}") from error
+
+
+def _first_image(stamp: bytes) -> NDArray[Any]:
+    from astropy.io import fits
+
+    with warnings.catch_warnings():  # a repaired card is no news to the user
+        warnings.simplefilter("ignore")
+        with fits.open(io.BytesIO(stamp), memmap=False, lazy_load_hdus=True) as units:
+            for unit in units:
+                if unit.is_image and len(unit.shape) >= 2 and 0 not in unit.shape:
+                    return _plane(unit)
+    raise StampError("a FITS file without an image")
+
+
+def _plane(unit: Any) -> NDArray[Any]:
+    if max(unit.shape) > MAX_SIDE or len(unit.shape) > 3:
+        raise StampError(f"an image of {' × '.join(map(str, unit.shape[::-1]))} pixels is no stamp")
+    image = np.asarray(unit.data)
+    while image.ndim > 2:
+        image = image[0]
+    return image
+
+
+def scale(image: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return *image* as grey values, by the limits of ZScale and an arcsinh stretch.
+
+    Pixels that are not finite become black, a constant image mid-grey.
+
+    Raises:
+        StampError: No pixel is finite.
+    """
+    from astropy.visualization import AsinhStretch
+
+    pixels = np.asarray(image, dtype=np.float64)
+    finite = np.isfinite(pixels)
+    if not finite.any():
+        raise StampError("no finite pixel")
+    low, high = _limits(pixels[finite])
+    if not high > low:
+        return np.where(finite, 128, 0).astype(np.uint8)
+    part = np.clip((np.where(finite, pixels, low) / 2 - low / 2) / (high / 2 - low / 2), 0, 1)
+    grey = np.rint(AsinhStretch(0.1)(part) * 255)
+    return np.where(finite, grey, 0).astype(np.uint8)
+
+
+def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return ZScale's limits, the extremes where it finds none (few pixels, or a flat median)."""
+    from astropy.visualization import ZScaleInterval
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        low, high = ZScaleInterval().get_limits(values)
+    if not (np.isfinite(low) and np.isfinite(high) and high > low):
+        low, high = values.min(), values.max()
+    return float(low), float(high)
+
+
+def encode_png(grey: NDArray[np.uint8]) -> bytes:
+    """Return *grey* as PNG, its first row at the bottom, enlarged by a whole number where it is small."""
+    from PIL import Image
+
+    factor = max(1, -(-PICTURE_SIDE // min(grey.shape)))
+    if max(grey.shape) * factor > MAX_SIDE:
+        factor = 1
+    large = np.flipud(grey).repeat(factor, axis=0).repeat(factor, axis=1)
+    file = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(large)).save(file, "PNG")
+    return file.getvalue()

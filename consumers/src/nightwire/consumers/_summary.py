@@ -1,0 +1,154 @@
+"""An alert on one line, for people."""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one line tells of an alert; None where it does not know.
+
+    Attributes:
+        id: The alert's id, of a VOEvent its IVORN.
+        object: The object's id, or the solar-system object's; of a VOEvent its role.
+        time: When it was seen. [UTC]
+        ra: Right ascension. [deg, ICRS]
+        dec: Declination. [deg, ICRS]
+        band: Filter.
+        magnitude: [AB]
+        snr: Flux over its error.
+    """
+
+    id: int | str | None = None
+    object: int | str | None = None
+    time: datetime | None = None
+    ra: float | None = None
+    dec: float | None = None
+    band: str | None = None
+    magnitude: float | None = None
+    snr: float | None = None
+
+    def texts(self) -> dict[str, str]:
+        """Return each column's text, empty for what is not known."""
+        return {
+            "id": _text(self.id),
+            "object": _text(self.object),
+            "time (UTC)": "" if self.time is None else f"{self.time:%Y-%m-%d %H:%M:%S}",
+            "ra": _number(self.ra, "9.5f"),
+            "dec": _number(self.dec, "+9.5f"),
+            "band": _text(self.band),
+            "mag": _number(self.magnitude, ".2f"),
+            "S/N": _number(self.snr, ".1f"),
+        }
+
+
+def summarise(alert: Mapping[str, Any], view: Any) -> Summary:
+    """Return the one line of an alert, by its *view*; without one, as the VOEvent that it may be."""
+    if view is None:
+        return _voevent(alert)
+    time = _known(view, "mjd_tai")
+    return Summary(
+        id=_known(view, "id"),
+        object=_known(view, "object_id") or _known(view, "solar_system_id"),
+        time=None if time is None else utc(time),
+        ra=_known(view, "ra"),
+        dec=_known(view, "dec"),
+        band=_known(view, "band"),
+        magnitude=_known(view, "magnitude"),
+        snr=_known(view, "snr"),
+    )
+
+
+def _known(view: Any, name: str) -> Any:
+    """Return an attribute of *view*; None where a field holds what its survey does not announce."""
+    try:
+        return getattr(view, name)
+    except (TypeError, ValueError):
+        return None
+
+
+def _voevent(alert: Mapping[str, Any]) -> Summary:
+    return Summary(
+        id=alert.get("ivorn"),
+        object=alert.get("role"),
+        time=_moment(alert.get("event_time") or alert.get("date")),
+        ra=_float(alert.get("ra")),
+        dec=_float(alert.get("dec")),
+    )
+
+
+def utc(mjd_tai: float) -> datetime | None:
+    """Return the UTC of a TAI date, leap seconds taken off; None where there is no such date.
+
+    Args:
+        mjd_tai: Modified Julian date. [d, TAI]
+    """
+    from astropy.time import Time
+
+    if not math.isfinite(mjd_tai):
+        return None
+    with warnings.catch_warnings():  # "dubious year" is said of dates past the table of leap seconds
+        warnings.simplefilter("ignore")
+        try:
+            moment = Time(mjd_tai, format="mjd", scale="tai").utc.to_datetime(leap_second_strict="silent")
+        except ValueError:  # a year that datetime cannot hold
+            return None
+    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else None
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _float(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None or not math.isfinite(value) else format(value, form)
+
+
+WIDTHS = {"id": 19, "object": 19, "time (UTC)": 19, "ra": 9, "dec": 9, "band": 4, "mag": 5, "S/N": 7}
+"""Width of each column. [character]  Rubin's ids have 18 or 19 digits."""
+
+NUMBERS = frozenset({"ra", "dec", "mag", "S/N"})
+EXPENDABLE = ("topic", "object", "band", "dec", "ra", "mag")
+"""Columns that a narrow terminal does without, the first one first."""
+
+
+def columns_for(width: int, columns: Mapping[str, int]) -> dict[str, int]:
+    """Return the columns that fit on *width* characters, with two between them."""
+    kept = dict(columns)
+    for name in EXPENDABLE:
+        if sum(kept.values()) + 2 * (len(kept) - 1) <= width:
+            break
+        kept.pop(name, None)
+    return kept
+
+
+def line(texts: Mapping[str, str], columns: Mapping[str, int]) -> str:
+    """Return one row, numbers to the right; what is too long loses its beginning, where ids are alike."""
+    return "  ".join(_cell(texts.get(name, ""), name, width) for name, width in columns.items()).rstrip()
+
+
+def _cell(text: str, name: str, width: int) -> str:
+    if len(text) > width:
+        text = "…" + text[len(text) - width + 1 :]
+    return text.rjust(width) if name in NUMBERS else text.ljust(width)
+
+
+def header(columns: Sequence[str] | Mapping[str, int]) -> dict[str, str]:
+    """Return the texts of the first row."""
+    return {name: name for name in columns}

@@ -1,0 +1,128 @@
+"""The verbs `nightwire subscribe` and `nightwire topics`."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightwire.core.options import bootstrap_option, json_option, registry_option
+
+
+class Since(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no arguments there
+    """How long ago, or when."""
+
+    name = "since"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what *value* spells; fail with what to write instead."""
+        from nightwire.consumers._moments import parse_since
+
+        if isinstance(value, timedelta | datetime):
+            return value
+        try:
+            return parse_since(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command()
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.option(
+    "--since",
+    type=Since(),
+    metavar="WHEN",
+    help="Begin so long ago (30s, 5m, 1h, 2d) or at a time (2026-11-21T03:00, UTC).  "
+    "[default: now; with --no-follow, the oldest]",
+)
+@click.option(
+    "--last", type=click.IntRange(1), metavar="N", help="Begin with the newest N of each topic, by time."
+)
+@click.option(
+    "--group",
+    metavar="NAME",
+    help="Go on where this group was; a new one begins with the oldest, or at --since.  [default: no group]",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Stop after N alerts.  [default: no limit]"
+)
+@click.option("--follow/--no-follow", default=True, show_default=True, help="Wait for more at the end.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "avro"]),
+    default="table",
+    show_default=True,
+    help="A row an alert, an object a line, or one Avro container.",
+)
+@click.option(
+    "--bytes",
+    "bytes_as",
+    type=click.Choice(["omit", "base64"]),
+    default="omit",
+    show_default=True,
+    help="What JSON does with bytes, such as stamps.",
+)
+@click.option(
+    "--stamps",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Save each stamp there, as FITS and PNG.  [default: none]",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write there.  [default: standard output]",
+)
+@click.option("--survey", metavar="NAME", help="The alerts' survey, where no header and no topic name tells.")
+@bootstrap_option
+@registry_option
+def subscribe(
+    topics: tuple[str, ...],
+    form: str,
+    bytes_as: str,
+    stamps: Path | None,
+    out: Path | None,
+    **how: Any,
+) -> None:
+    """Show alerts as they come, or save them.
+
+    Without a group it begins live, sees every alert, and keeps no position.
+
+    \b
+    Examples:
+      nightwire subscribe filter.me.bright
+      nightwire subscribe alerts.sim --last 20 --no-follow
+      nightwire subscribe alerts.sim --since 1h --format json | jq .alert.diaSource.band
+      nightwire subscribe filter.me.bright --group archive --format avro --out night.avro --stamps stamps/
+    """
+    from nightwire.consumers._subscribe import follow
+
+    try:
+        follow(topics, form=form, with_bytes=bytes_as == "base64", stamps=stamps, out=out, **how)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+@click.command()
+@bootstrap_option
+@json_option
+def topics(bootstrap: str | None, as_json: bool) -> None:
+    """List the topics: how many records are in each, and from when.
+
+    \b
+    Example:
+      nightwire topics --json
+    """
+    from nightwire.consumers._listing import list_topics
+    from nightwire.consumers._topic_table import as_table, as_text
+    from nightwire.core.endpoints import find_endpoints
+
+    rows = list_topics(find_endpoints(bootstrap).kafka)
+    if as_json:
+        click.echo(as_text(rows))
+    else:
+        from rich.console import Console
+
+        Console().print(as_table(rows))
