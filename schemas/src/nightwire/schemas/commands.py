@@ -1,0 +1,149 @@
+"""The verbs `nightwire schema serve`, `list` and `show`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+registry_option = click.option(
+    "--registry",
+    metavar="URL",
+    help="Schema registry.  [default: NIGHTWIRE_SCHEMA_REGISTRY, else the embedded stack's]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+@click.group()
+def schema() -> None:
+    """Schemas: serve a registry, list them, show one.
+
+    \b
+    Example:
+      nightwire schema show 100100
+    """
+
+
+@schema.command()
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    envvar="KAFKA_BOOTSTRAP_SERVERS",
+    show_envvar=True,
+    required=True,
+    help="Kafka's address.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=8081, show_default=True, help="Port to listen on."
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port of the pages /metrics and /health; 0 = none.",
+)
+def serve(bootstrap: str, host: str, port: int, metrics_port: int) -> None:
+    """Serve a schema registry with Confluent's REST interface over the topic _schemas.
+
+    \b
+    Example:
+      nightwire schema serve --bootstrap 127.0.0.1:9092 --port 8081
+    """
+    import logging
+
+    from nightwire.schemas._server import serve as serve_registry
+
+    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    serve_registry(bootstrap, host, port, metrics_port)
+
+
+@schema.command("list")
+@registry_option
+@json_option
+def list_(registry: str | None, as_json: bool) -> None:
+    """List the subjects of a registry with their latest version and its id.
+
+    \b
+    Example:
+      nightwire schema list --registry http://127.0.0.1:8081
+    """
+    from nightwire.schemas import SchemaError, SchemaRegistry
+
+    try:
+        with SchemaRegistry(_url(registry)) as client:
+            rows = [_row(subject, *client.latest(subject)) for subject in client.subjects()]
+    except SchemaError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        _print_table(rows)
+
+
+@schema.command()
+@click.argument("which", metavar="ID|SUBJECT")
+@registry_option
+@json_option
+def show(which: str, registry: str | None, as_json: bool) -> None:
+    """Show a schema's fields: type, unit and meaning.
+
+    \b
+    Example:
+      nightwire schema show alerts.sim-value
+    """
+    from nightwire.schemas import SchemaError, SchemaRegistry
+
+    try:
+        with SchemaRegistry(_url(registry)) as client:
+            found = client.schema(int(which)) if which.isdecimal() else client.latest(which)[2]
+    except SchemaError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        from nightwire.schemas._fields import field_table
+
+        Console().print(field_table(found))
+
+
+def _row(subject: str, version: int, schema_id: int, found: dict[str, Any]) -> dict[str, Any]:
+    space = found.get("namespace")
+    name = found.get("name", found.get("type"))
+    return {
+        "subject": subject,
+        "version": version,
+        "id": schema_id,
+        "name": f"{space}.{name}" if space and "." not in str(name) else name,
+        "fields": len(found.get("fields", ())),
+    }
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("subject", "version", "id", "schema", "fields")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+def _url(given: str | None) -> str | None:
+    """Return the registry's address: the option, the environment, or what the embedded stack wrote down."""
+    if url := given or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY"):
+        return url
+    here = Path.cwd()
+    named = os.environ.get("NIGHTWIRE_STATE")
+    folders = [Path(named)] if named else [folder / ".nightwire" for folder in (here, *here.parents)]
+    for folder in folders:
+        try:
+            state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        except OSError:
+            continue
+        return str(state["endpoints"]["schema_registry"])
+    return None
