@@ -199,7 +199,7 @@ def read_to_end(bootstrap: str, topics: Sequence[str], *, patience: float = 30.0
         ends = end_offsets(reader, topics)
         todo = {spot: end for spot, end in ends.items() if end > 0}
         reader.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for topic, part in todo])
-        yield from _drain(reader, todo, patience)
+        yield from drain(reader, todo, patience=patience)
     finally:
         reader.close()
 
@@ -214,7 +214,15 @@ def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[tuple[str, int]
     return {spot: mark[1] for spot, mark in marks.items() if mark is not None and mark[1] > mark[0]}
 
 
-def _drain(reader: Consumer, todo: dict[tuple[str, int], int], patience: float) -> Iterator[Message]:
+def drain(
+    reader: Consumer, ends: Mapping[tuple[str, int], int], *, patience: float = 30.0
+) -> Iterator[Message]:
+    """Yield what *reader*, assigned and with ``enable.partition.eof``, has before *ends*, and stop.
+
+    Raises:
+        KafkaException: Kafka stopped answering for *patience* [s].
+    """
+    todo = dict(ends)
     deadline = time.monotonic() + patience
     while todo:
         message = reader.poll(0.5)
