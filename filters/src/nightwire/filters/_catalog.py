@@ -1,0 +1,127 @@
+"""The engine's own copy of the filter set, and the only hand that writes the topic `filters`."""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from nightwire.core import kafka
+from nightwire.core.kafka import Writer
+from nightwire.filters._filterset import FilterSet, milliseconds
+from nightwire.filters._planner import FilterWatch
+from nightwire.filters.language import fields_read
+from nightwire.schemas import records
+from nightwire.schemas.topics import FILTERS
+
+log = logging.getLogger("nightwire.filters")
+
+
+class Catalog:
+    """Filters by owner, name and version.  Safe to use from several threads.
+
+    Args:
+        bootstrap: Kafka's address.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._lock = threading.Lock()
+        self._watch = FilterWatch(bootstrap)
+
+    def accept(self, request: Mapping[str, Any]) -> int:
+        """Make the filter of a request live and return its version; asked twice, it is the same version.
+
+        Raises:
+            DeliveryError: Kafka did not take it.
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            known = self._refreshed()
+            owner, name = request["owner"], request["name"]
+            version = _same(known, request) or known.newest(owner, name) + 1
+            record = _record(request, version)
+            if known.live_version(owner, name) != version:
+                self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
+            return version
+
+    def stop(self, owner: str, name: str, version: int | None = None) -> int:
+        """Take a filter out of the live set; return the version that was live, 0 when none was.
+
+        Args:
+            owner: Whose.
+            name: Which.
+            version: Only if this is the live one.
+
+        Raises:
+            DeliveryError: Kafka did not take it.
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            known = self._refreshed()
+            live = known.live_version(owner, name)
+            if live and version in (None, live):
+                record = {**known.versions[owner, name, live], "version": 0, "live": False}
+                self._write({f"{owner}/{name}": record})
+            return live
+
+    def _refreshed(self) -> FilterSet:
+        self._watch.refresh()
+        return self._watch.filters
+
+    def _write(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write in the order given: a version before the record that makes it live."""
+        writer = Writer(kafka.producer(self._bootstrap))
+        for key, record in entries.items():
+            writer.write(FILTERS, records.FILTER.encode(record), key=key.encode())
+        writer.flush()
+
+
+class Strikes:
+    """Suspends a filter that was too slow in several batches.
+
+    Args:
+        catalog: Where it is taken out.
+        most: After so many batches.
+    """
+
+    def __init__(self, catalog: Catalog, most: int = 3) -> None:
+        self._catalog, self._most = catalog, most
+        self._counts: dict[tuple[str, int], int] = {}
+
+    def count(self, key: str, version: int, fault: str | None) -> bool:
+        """Count one more batch in which a version of filter *key* was too slow; True when suspended."""
+        strikes = self._counts[key, version] = self._counts.get((key, version), 0) + 1
+        if strikes < self._most:
+            return False
+        owner, name = key.split("/")
+        self._catalog.stop(owner, name, version)
+        log.warning(
+            "filter %s version %d is suspended, too slow in %d batches: %s", key, version, strikes, fault
+        )
+        return True
+
+
+def _same(known: FilterSet, request: Mapping[str, Any]) -> int:
+    """Return the version that this very request has already made, or 0."""
+    owner, name = request["owner"], request["name"]
+    version = known.newest(owner, name)
+    made = known.versions.get((owner, name, version))
+    if made is None or milliseconds(made["submitted"]) != milliseconds(request["time"]):
+        return 0
+    return version if made["source"] == request["source"] else 0
+
+
+def _record(request: Mapping[str, Any], version: int) -> dict[str, Any]:
+    kept = ("owner", "name", "survey", "language", "source", "entry")
+    return {name: request[name] for name in kept} | {
+        "version": version,
+        "live": True,
+        "fields": fields_read(request["source"], request["entry"]),
+        "submitted": milliseconds(request["time"]),
+    }
+
+
+def now_ms() -> int:
+    """Return the time. [ms since 1970, UTC]"""
+    return int(time.time() * 1000)

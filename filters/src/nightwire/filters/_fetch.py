@@ -1,0 +1,119 @@
+"""Reading a range of one partition's offsets from Kafka, whole or not at all.
+
+A range may never reach its last offset (a transaction's marker lies there, or records were deleted), so
+the end of the partition and any later record end it too.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from nightwire.core import kafka
+from nightwire.filters._offsets import Range
+
+PATIENCE = 60.0
+"""Longest wait for the next record: longer than the restart of a single broker. [s]"""
+
+AT_ONCE = 255
+"""Records taken from librdkafka's queue at once."""
+
+LATER = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+"""Errors that an outage brings and its end takes away."""
+
+
+@dataclass
+class Gone:
+    """Offsets that retention had deleted before they were read."""
+
+    count: int = 0
+
+
+def reader(bootstrap: str) -> Consumer:
+    """Return a consumer for `fetch`."""
+    return kafka.consumer(bootstrap, group="nightwire-filters-ranges", enable_partition_eof=True)
+
+
+def fetch(
+    consumer: Consumer, wanted: Range, gone: Gone | None = None, *, patience: float = PATIENCE
+) -> Iterator[list[Message]]:
+    """Yield the records of *wanted*, some at a time, in order; waits out a Kafka that is away.
+
+    Args:
+        consumer: From `reader`; it is assigned to the range.
+        wanted: What to read.
+        gone: Counts offsets that have expired; without one they are an error.
+        patience: Longest wait for the next record. [s]
+
+    Raises:
+        KafkaException: Kafka was silent too long, or records are missing.
+    """
+    next_ = wanted.first
+    _seek(consumer, wanted, next_)
+    deadline = time.monotonic() + patience
+    while next_ < wanted.end:
+        found, failure, ended = _take(consumer, wanted)
+        if found:
+            next_ = max(next_, (found[-1].offset() or 0) + 1)
+            deadline = time.monotonic() + patience
+            if inside := [message for message in found if (message.offset() or 0) < wanted.end]:
+                yield inside
+        if ended >= wanted.end:
+            return
+        if failure is not None and failure.code() == KafkaError._AUTO_OFFSET_RESET:
+            next_ = _skip_expired(consumer, wanted, next_, gone, failure)
+        elif failure is not None and failure.code() not in LATER and not failure.retriable():
+            raise KafkaException(failure)
+        if time.monotonic() > deadline:
+            said = failure.str() if failure else "no records"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{wanted}: {said} for {patience:g} s"))
+
+
+def _take(consumer: Consumer, wanted: Range) -> tuple[list[Message], KafkaError | None, int]:
+    """Return the next records, the last error, and the offset of the partition's end where it was met."""
+    first = consumer.poll(1.0)
+    if first is None:
+        return [], None, -1
+    found: list[Message] = []
+    failure, ended = None, -1
+    for message in [first, *consumer.consume(AT_ONCE, 0)]:
+        error = message.error()
+        if error is None:
+            if (message.topic(), message.partition()) == (wanted.topic, wanted.partition):
+                found.append(message)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            if (message.topic(), message.partition()) == (wanted.topic, wanted.partition):
+                ended = message.offset() or 0
+        else:
+            failure = error
+    return found, failure, ended
+
+
+def _seek(consumer: Consumer, wanted: Range, offset: int) -> None:
+    consumer.assign([TopicPartition(wanted.topic, wanted.partition, offset)])
+
+
+def _skip_expired(
+    consumer: Consumer, wanted: Range, next_: int, gone: Gone | None, failure: KafkaError
+) -> int:
+    """Go on at the first offset that is still there; return it."""
+    spot = TopicPartition(wanted.topic, wanted.partition)
+    marks = consumer.get_watermark_offsets(spot, timeout=10, cached=False)
+    if gone is None or marks is None or marks[0] <= next_:
+        raise KafkaException(failure)
+    low = min(marks[0], wanted.end)
+    gone.count += low - next_
+    _seek(consumer, wanted, low)
+    return low

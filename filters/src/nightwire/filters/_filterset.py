@@ -1,0 +1,77 @@
+"""The filter set: which versions there are and which are live, from the records of the topic `filters`.
+
+Pure.  The topic holds one record per version (key ``owner/name/version``) and one that says which is
+live (key ``owner/name``, version 0 for none).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from nightwire.filters._judge import LiveFilter
+
+Record = Mapping[str, Any]
+
+
+@dataclass
+class FilterSet:
+    """All filters, as the records up to some offset say."""
+
+    versions: dict[tuple[str, str, int], Record] = field(default_factory=dict)
+    pointers: dict[tuple[str, str], Record] = field(default_factory=dict)
+
+    def apply(self, key: str, record: Record | None) -> None:
+        """Take in one record of the topic; None is a tombstone."""
+        owner, name, *version = key.split("/")
+        if version and record is not None:
+            self.versions[owner, name, int(version[0])] = record
+        elif version:
+            self.versions.pop((owner, name, int(version[0])), None)
+        elif record is not None:
+            self.pointers[owner, name] = record
+        else:
+            self.pointers.pop((owner, name), None)
+
+    def live(self) -> list[LiveFilter]:
+        """Return the live version of each filter, by owner and name."""
+        found = (
+            (spot, self.versions.get((*spot, pointer["version"])))
+            for spot, pointer in sorted(self.pointers.items())
+            if pointer["version"] and pointer["live"]
+        )
+        return [to_filter(record) for _, record in found if record is not None]
+
+    def live_version(self, owner: str, name: str) -> int:
+        """Return the live version of a filter; 0 when none is."""
+        pointer = self.pointers.get((owner, name))
+        return int(pointer["version"]) if pointer and pointer["live"] else 0
+
+    def newest(self, owner: str, name: str) -> int:
+        """Return the highest version of a filter that was ever accepted; 0 when there is none."""
+        return max((number for who, what, number in self.versions if (who, what) == (owner, name)), default=0)
+
+    def names(self) -> list[tuple[str, str]]:
+        """Return (owner, name) of every filter there is or was."""
+        return sorted({(owner, name) for owner, name, _ in self.versions})
+
+
+def to_filter(record: Record) -> LiveFilter:
+    """Return the filter that a version's record holds."""
+    return LiveFilter(*(record[name] for name in ("owner", "name", "version", "survey", "source", "entry")))
+
+
+def milliseconds(time: Any) -> int:
+    """Return a record's time as milliseconds since 1970; the codec gives it as a datetime."""
+    return round(time.timestamp() * 1000) if isinstance(time, datetime) else int(time)
+
+
+def dump(filters: Sequence[LiveFilter]) -> str:
+    """Return *filters* as JSON."""
+    return json.dumps([asdict(one) for one in filters])
+
+
+def load(text: str) -> list[LiveFilter]:
+    """Return the filters in what `dump` made."""
+    return [LiveFilter(**values) for values in json.loads(text)]

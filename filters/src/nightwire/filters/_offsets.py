@@ -1,0 +1,94 @@
+"""Arithmetic on Spark's offsets of this source.  Pure.
+
+An offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57}``: for each partition the next Kafka
+offset to read, and the version of the filter set (the end offset of the topic `filters`) by which the
+records before it were judged.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+FILTERS = "filters"
+
+Spot = tuple[str, int]
+Offset = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Range:
+    """Kafka offsets *first* to *end* - 1 of one partition."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Offsets in it; with holes there are fewer records."""
+        return self.end - self.first
+
+
+def positions(offset: Mapping[str, Any]) -> dict[Spot, int]:
+    """Return the next Kafka offset of each partition in *offset*."""
+    return {
+        (topic, int(partition)): next_
+        for topic, partitions in offset.items()
+        if topic != FILTERS
+        for partition, next_ in partitions.items()
+    }
+
+
+def to_offset(at: Mapping[Spot, int], filters: int) -> Offset:
+    """Return Spark's offset for these positions and this version of the filter set."""
+    offset: Offset = {}
+    for (topic, partition), next_ in sorted(at.items()):
+        offset.setdefault(topic, {})[str(partition)] = next_
+    return {**offset, FILTERS: filters}
+
+
+def version(offset: Mapping[str, Any]) -> int:
+    """Return the filter set's version in *offset*."""
+    return int(offset.get(FILTERS, 0))
+
+
+def advance(start: Mapping[Spot, int], ends: Mapping[Spot, int], limit: int | None) -> dict[Spot, int]:
+    """Return how far to read: never before *start*, never past *ends*, at most *limit* offsets in all.
+
+    The limit is shared evenly; what one partition does not need goes to the others.
+    """
+    backlog = {spot: max(0, end - start.get(spot, 0)) for spot, end in ends.items()}
+    taken = dict(start)
+    left = sum(backlog.values()) if limit is None else limit
+    waiting = sorted(backlog, key=lambda spot: (backlog[spot], spot))
+    for index, spot in enumerate(waiting):
+        share = min(backlog[spot], max(left // (len(waiting) - index), min(left, 1)))
+        taken[spot] = start.get(spot, 0) + share
+        left -= share
+    return taken
+
+
+def ranges(start: Mapping[Spot, int], end: Mapping[Spot, int], beginnings: Mapping[Spot, int]) -> list[Range]:
+    """Return what lies between two positions; a partition new in *end* starts at its beginning."""
+    found = (
+        Range(*spot, start.get(spot, beginnings.get(spot, 0)), next_) for spot, next_ in sorted(end.items())
+    )
+    return [one for one in found if one.size > 0]
+
+
+def share_out(work: Sequence[Range], tasks: int) -> list[tuple[Range, ...]]:
+    """Divide *work* into at most *tasks* parts of nearly equal size, the same each time."""
+    parts: list[list[Range]] = [[] for _ in range(min(tasks, len(work)))]
+    for one in sorted(work, key=lambda one: (-one.size, one)):
+        min(parts, key=lambda part: sum(other.size for other in part)).append(one)
+    return [tuple(sorted(part)) for part in parts]
+
+
+def lag(ends: Mapping[Spot, int], done: Mapping[Spot, int], beginnings: Mapping[Spot, int]) -> dict[str, int]:
+    """Return, per topic, how many offsets are not processed yet."""
+    behind: dict[str, int] = {}
+    for spot, end in ends.items():
+        missing = max(0, end - done.get(spot, beginnings.get(spot, end)))
+        behind[spot[0]] = behind.get(spot[0], 0) + missing
+    return behind

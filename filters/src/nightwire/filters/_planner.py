@@ -1,0 +1,145 @@
+"""Planning: which Kafka offsets the next batch reads, and by which version of the filter set.
+
+Runs in a Python process of its own that Spark starts for each query.  It must outlive an outage of
+Kafka, for the query dies with it: while Kafka does not answer there is simply nothing new.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from nightwire.core import kafka
+from nightwire.filters import _filterset
+from nightwire.filters._fetch import Range, fetch, reader
+from nightwire.filters._filterset import FilterSet
+from nightwire.filters._offsets import Offset, Spot, advance, positions, to_offset, version
+from nightwire.filters._state import State
+from nightwire.schemas import records, surveys
+from nightwire.schemas.topics import FILTERS
+
+log = logging.getLogger("nightwire.filters.planner")
+
+IDLE = 0.2
+"""Pause when there is nothing to read; Spark would ask again at once. [s]"""
+
+TIMEOUT = 10.0
+"""Longest wait for Kafka's answer while planning. [s]"""
+
+METADATA_AGE = 1.0
+"""A new survey's topic, or partition, is noticed after at most this. [s]"""
+
+ALERTS = "alerts."
+
+
+@dataclass
+class Planner:
+    """Knows where the topics end and which filters are live."""
+
+    bootstrap: str
+    state: State
+    _admin: AdminClient | None = None
+    _spots: list[Spot] = field(default_factory=list)
+    _spots_at: float = -METADATA_AGE
+    _beginnings: dict[Spot, int] | None = None
+    _watch: "FilterWatch | None" = None
+
+    def latest(self, start: Offset, limit: int | None) -> Offset:
+        """Return the next batch's end, at most *limit* records after *start*; *start* when nothing is new."""
+        try:
+            return self._latest(start, limit)
+        except KafkaException as error:
+            log.warning("Kafka does not answer: %s", error.args[0].str())
+            time.sleep(IDLE)
+            return start
+
+    def beginnings(self) -> Mapping[Spot, int]:
+        """Return where partitions began that Spark's offset does not know yet."""
+        if self._beginnings is None:
+            self._beginnings = self.state.beginnings()
+        return self._beginnings
+
+    def _latest(self, start: Offset, limit: int | None) -> Offset:
+        spots = self._partitions()
+        ends = self._offsets(spots, OffsetSpec.latest())
+        self._note_beginnings(spots)
+        known = dict(self.beginnings()) | positions(start)
+        reached = advance(known, ends, limit)
+        if reached == known:
+            time.sleep(IDLE)
+            return start
+        return to_offset(reached, max(version(start), self._filters()))
+
+    def _partitions(self) -> list[Spot]:
+        if time.monotonic() - self._spots_at >= METADATA_AGE:
+            found = self._client().list_topics(timeout=TIMEOUT).topics
+            judged = {ALERTS + survey for survey in surveys()}
+            self._spots = sorted(
+                (topic, part) for topic in judged & found.keys() for part in found[topic].partitions
+            )
+            self._spots_at = time.monotonic()
+        return self._spots
+
+    def _offsets(self, spots: list[Spot], spec: OffsetSpec) -> dict[Spot, int]:
+        """Ask for all partitions at once."""
+        asked = self._client().list_offsets(
+            {TopicPartition(*spot): spec for spot in spots}, request_timeout=TIMEOUT
+        ) if spots else {}  # fmt: skip
+        return {(spot.topic, spot.partition): future.result(TIMEOUT).offset for spot, future in asked.items()}
+
+    def _note_beginnings(self, spots: list[Spot]) -> None:
+        """Resolve "from the earliest" once and keep it: a re-run must start at the same offset."""
+        fresh = [spot for spot in spots if spot not in self.beginnings()]
+        if fresh:
+            self._beginnings = {**self.beginnings(), **self._offsets(fresh, OffsetSpec.earliest())}
+            self.state.keep_beginnings(self._beginnings)
+            log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
+
+    def _filters(self) -> int:
+        """Return the filter set's present version, after having stored it."""
+        if self._watch is None:
+            self._watch = FilterWatch(self.bootstrap)
+        reached = self._watch.refresh()
+        if reached:
+            self.state.keep_filters(reached, _filterset.dump(self._watch.filters.live()))
+        return reached
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = kafka.admin(self.bootstrap)
+        return self._admin
+
+
+class FilterWatch:
+    """Follows the compacted topic `filters`.
+
+    Args:
+        bootstrap: Kafka's address.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer: Consumer = reader(bootstrap)
+        self._next = 0
+        self.filters = FilterSet()
+
+    def refresh(self) -> int:
+        """Take in what is new; return the topic's end offset, which is the set's version.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        spot = TopicPartition(FILTERS, 0)
+        marks = self._consumer.get_watermark_offsets(spot, timeout=TIMEOUT, cached=False)
+        low, end = marks if marks is not None else (0, 0)
+        if end > max(low, self._next):
+            wanted = Range(FILTERS, 0, max(low, self._next), end)
+            fresh = [message for some in fetch(self._consumer, wanted, patience=TIMEOUT) for message in some]
+            for message in fresh:  # all of them or, when Kafka fell silent, none
+                value = message.value()
+                record = None if value is None else records.FILTER.decode(value)
+                self.filters.apply((message.key() or b"").decode(), record)
+            self._next = end
+        return max(self._next, end)

@@ -1,0 +1,195 @@
+"""Answering owners: `requests.<owner>` in, `filters` and `answers.<owner>` out.
+
+A thread of the engine.  A request's offset is committed after its answer is acknowledged, so a crash
+answers it again, and `Catalog.accept` gives it the same version again.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from nightwire.core import kafka
+from nightwire.core.dead_letters import bury
+from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
+from nightwire.core.process import Stop
+from nightwire.filters._catalog import Catalog, now_ms
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._offsets import Spot
+from nightwire.filters._trial import recent, try_out
+from nightwire.filters.language import objections
+from nightwire.schemas import DecodeError, records, surveys
+from nightwire.schemas.topics import NameError_, answers, check_name, filter_topic, settings
+
+log = logging.getLogger("nightwire.filters.requests")
+
+GROUP = "nightwire-filters-requests"
+REQUESTS = "requests."
+LOOK = 0.5
+"""Pause between looks for new owners. [s]"""
+
+RETRY = 1.0
+"""Pause when Kafka is away. [s]"""
+
+Request = Mapping[str, Any]
+Reply = tuple[bool, int, list[str]]
+"""Accepted, version, reasons or remarks."""
+
+
+@dataclass
+class Engineer:
+    """Decides about requests: checks a filter, tries it, makes its topic, makes it live."""
+
+    bootstrap: str
+    registry: str
+    schemas: Path
+    catalog: Catalog
+
+    def reply(self, request: Request, owner: str) -> Reply:
+        """Do what *request*, found in the topic of *owner*, asks for.
+
+        Raises:
+            KafkaException: Kafka does not answer; ask again later.
+            DeliveryError: Likewise.
+        """
+        if request["owner"] != owner:
+            return False, 0, [f"{owner} may not ask for {request['owner']}"]
+        try:
+            topic = filter_topic(owner, request["name"])
+        except NameError_ as error:
+            return False, 0, [str(error)]
+        actions: dict[str, Callable[[Request, str], Reply]] = {"submit": self._submit, "remove": self._remove}
+        if (action := actions.get(request["action"])) is None:
+            return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
+        return action(request, topic)
+
+    def _submit(self, request: Request, topic: str) -> Reply:
+        if reasons := check(request):
+            return False, 0, reasons
+        live = LiveFilter(
+            request["owner"], request["name"], 0, *(request[n] for n in ("survey", "source", "entry"))
+        )
+        wanted = surveys() if live.survey == "*" else [live.survey]
+        known = list(kafka.admin(self.bootstrap).list_topics(timeout=10).topics)
+        trial = try_out(live, recent(self.bootstrap, wanted, known), self.registry, self.schemas)
+        if refusal := trial.refusal():
+            return False, 0, [refusal]
+        ensure_topics(self.bootstrap, [settings(topic)])
+        version = self.catalog.accept(request)
+        log.info("filter %s is live in version %d", live.key, version)
+        return True, version, [trial.remark()]
+
+    def _remove(self, request: Request, topic: str) -> Reply:
+        version = self.catalog.stop(request["owner"], request["name"])
+        if not version:
+            return False, 0, [f"{request['owner']} has no live filter {request['name']}"]
+        log.info("filter %s/%s is removed", request["owner"], request["name"])
+        return True, version, [f"what had passed stays in {topic}"]
+
+
+def check(request: Request) -> list[str]:
+    """Say what is wrong with a submission, without running anything of it.  Pure."""
+    if request["language"] != "python":
+        return [f"filters are written in Python; {request['language']} is not understood yet"]
+    if request["survey"] not in ("*", *surveys()):
+        return [f"no survey {request['survey']}; there are: {', '.join(surveys())}"]
+    return objections(request["source"], request["entry"])
+
+
+@dataclass
+class Desk:
+    """Reads requests and sends answers, until it is told to stop."""
+
+    bootstrap: str
+    engineer: Engineer
+    stop: Stop
+    _next: dict[Spot, int] = field(default_factory=dict)
+    _looked: float = -LOOK
+    _consumer: Consumer | None = None
+
+    def start(self) -> threading.Thread:
+        """Serve in a thread of its own."""
+        thread = threading.Thread(target=self.serve, name="requests", daemon=True)
+        thread.start()
+        return thread
+
+    def serve(self) -> None:
+        """Answer requests; wait out a Kafka that is away."""
+        while not self.stop.is_set():
+            try:
+                self.step()
+            except (KafkaException, DeliveryError) as error:
+                log.warning("requests wait: %s", error)
+                self._forget()
+                self.stop.wait(RETRY)
+            except Exception:
+                log.exception("a request could not be handled; trying again")
+                self._forget()
+                self.stop.wait(RETRY)
+
+    def step(self) -> None:
+        """Wait a moment for a request, and answer it."""
+        consumer = self._look()
+        message = consumer.poll(0.3) if self._next else None
+        if not self._next:
+            self.stop.wait(0.3)
+        if message is None:
+            return
+        if (error := message.error()) is not None:
+            if not error.retriable() and error.code() != KafkaError._TRANSPORT:
+                raise KafkaException(error)
+            return
+        self._answer(message)
+        spot = (str(message.topic()), message.partition() or 0)
+        self._next[spot] = (message.offset() or 0) + 1
+        consumer.commit(offsets=[TopicPartition(*spot, self._next[spot])], asynchronous=False)
+
+    def _look(self) -> Consumer:
+        """Take in owners who asked for the first time."""
+        if self._consumer is None:
+            self._consumer = kafka.consumer(self.bootstrap, group=GROUP, fetch_wait_max_ms=200)
+        if time.monotonic() - self._looked >= LOOK:
+            known = self._consumer.list_topics(timeout=10).topics
+            spots = [
+                (name, part) for name in known if name.startswith(REQUESTS) for part in known[name].partitions
+            ]
+            self._assign(self._consumer, [spot for spot in spots if spot not in self._next])
+            self._looked = time.monotonic()
+        return self._consumer
+
+    def _assign(self, consumer: Consumer, fresh: Sequence[Spot]) -> None:
+        if not fresh:
+            return
+        committed = consumer.committed([TopicPartition(*spot) for spot in fresh], timeout=10)
+        for spot in committed:
+            self._next[spot.topic, spot.partition] = spot.offset if spot.offset >= 0 else OFFSET_BEGINNING
+        consumer.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
+
+    def _answer(self, message: Message) -> None:
+        owner = str(message.topic()).removeprefix(REQUESTS)
+        writer = Writer(kafka.producer(self.bootstrap))
+        try:
+            request = records.REQUEST.decode(message.value() or b"")
+            check_name(owner)
+        except (DecodeError, NameError_) as error:
+            source = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+            bury(writer, message.value() or b"", stage="requests", source=source, reason=str(error))
+        else:
+            accepted, version, reasons = self.engineer.reply(request, owner)
+            answer = {
+                "request": request["id"], "accepted": accepted, "owner": owner, "name": request["name"],
+                "version": version, "reasons": reasons, "time": now_ms(),
+            }  # fmt: skip
+            ensure_topics(self.bootstrap, [settings(answers(owner))])
+            writer.write(answers(owner), records.ANSWER.encode(answer), key=request["name"].encode())
+        writer.flush()
+
+    def _forget(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer, self._next, self._looked = None, {}, -LOOK

@@ -1,0 +1,112 @@
+"""The streaming data source: Spark plans and checkpoints, our workers read and judge.  No connector jar."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from nightwire.filters import _worker
+from nightwire.filters._judge import BUDGET
+from nightwire.filters._offsets import Offset, Range, positions, ranges, share_out, to_offset, version
+from nightwire.filters._planner import Planner
+from nightwire.filters._state import State
+
+FORMAT = "nightwire-filters"
+BATCH = 2500
+"""Most records in a batch: bounds its duration, and so how long a new filter waits."""
+
+TASKS = 2
+"""Tasks per batch; one for each core of a small machine."""
+
+
+class Judged(DataSource):
+    """What passed of all alerts, judged where they are read.
+
+    Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter and task).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name under which Spark knows it."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Return the columns of `nightwire.filters._worker.COLUMNS`."""
+        return _worker.DDL
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader."""
+        return Reader(dict(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader of nothing, to warm the workers with."""
+        return Nothing(dict(self.options))
+
+
+class Nothing(DataSourceReader):
+    """One empty task per worker."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return as many tasks as a batch has."""
+        return [
+            InputPartition(_task(self._options, (), 0)) for _ in range(int(self._options.get("tasks", TASKS)))
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Make what a worker keeps; yield nothing."""
+        return _worker.warm(partition.value)
+
+
+class Reader(DataSourceStreamReader):
+    """Spark's questions, passed on to `Planner` and `_worker`."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._made: Planner | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the Kafka clients behind: the reader is pickled for the workers."""
+        return {"_options": self._options, "_made": None}
+
+    @property
+    def _planner(self) -> Planner:
+        if self._made is None:
+            self._made = Planner(self._options["bootstrap"], State(Path(self._options["state"])))
+        return self._made
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the most records of a batch."""
+        return ReadMaxRows(int(self._options.get("batch", BATCH)))
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """Return the same at every call; where each partition begins is kept in the state."""
+        return to_offset({}, 0)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Return the end of the next batch."""
+        most = None if isinstance(limit, ReadAllAvailable) else int(limit.max_rows)
+        return self._planner.latest(start, most)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Return the tasks of a batch, the same each time it is run."""
+        work = ranges(positions(start), positions(end), self._planner.beginnings())
+        parts = share_out(work, int(self._options.get("tasks", TASKS)))
+        return [InputPartition(_task(self._options, part, version(end))) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read and judge; runs in a worker."""
+        return _worker.run(partition.value)
+
+
+def _task(options: dict[str, str], work: tuple[Range, ...], filters: int) -> _worker.Task:
+    names = ("bootstrap", "registry", "state")
+    return _worker.Task(
+        *(options[name] for name in names), filters, work, float(options.get("budget", BUDGET))
+    )

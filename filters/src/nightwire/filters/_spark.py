@@ -1,0 +1,66 @@
+"""The Spark session: small, local, quiet, and warm."""
+
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nightwire.core.java import java_home
+from nightwire.filters._source import FORMAT, Judged
+
+log = logging.getLogger("nightwire.filters")
+
+JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+IgnoreUnrecognizedVMOptions"
+"""Spark only plans here, the work is in Python: one collector thread and the quick compiler suffice."""
+
+
+def session(scratch: Path, *, master: str = "local[2,4]", memory: str = "768m") -> SparkSession:
+    """Return a session with our data source.
+
+    Args:
+        scratch: Folder for what Spark writes in passing.
+        master: Where it runs; four attempts, for with one a dead worker ends the query.
+        memory: Heap of the driver.
+    """
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": JVM,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "2500",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master(master).appName("nightwire-filters")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(Judged)
+    return spark
+
+
+def warm_up(spark: SparkSession, options: dict[str, str]) -> None:
+    """Run a batch of nothing, so that workers are there, with all they import, before the first alert."""
+    began = time.monotonic()
+    spark.read.format(FORMAT).options(**options).load().toArrow()
+    log.info("warm after %.1f s", time.monotonic() - began)
+
+
+def start(spark: SparkSession, options: dict[str, str], checkpoint: Path, batch: Any) -> StreamingQuery:
+    """Start the query that calls *batch* (data frame, batch id) back to back while there are alerts."""
+    alerts: DataFrame = spark.readStream.format(FORMAT).options(**options).load()
+    writer = alerts.writeStream.foreachBatch(batch).queryName("filters")
+    return writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds").start()

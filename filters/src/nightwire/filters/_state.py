@@ -1,0 +1,152 @@
+"""What the engine keeps on disk, so that a re-run after a crash does the same again.
+
+    DIR/engine.json            whose Kafka this belongs to
+    DIR/beginnings.json        where each partition was when it was first seen
+    DIR/filter-sets/57.json    the live filters of version 57 of the filter set
+    DIR/checkpoint/            Spark's own: offsets, commits
+    DIR/checkpoint/decisions/  what was decided for each batch, before anything was sent
+    DIR/schemas/               schemas that were seen
+
+Decisions lie within the checkpoint because batch ids count from it: whoever removes one removes both.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nightwire.filters import _filterset
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._offsets import Spot, positions, to_offset
+
+VERSION = 1
+KEPT = 20
+"""Decisions and filter sets kept; the newest may be needed again, the others are for the curious."""
+
+
+class StateError(Exception):
+    """The state directory cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The engine's directory."""
+
+    root: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.root / "checkpoint"
+
+    @property
+    def schemas(self) -> Path:
+        """The cache of the schema registry's client."""
+        return self.root / "schemas"
+
+    def claim(self, cluster: str) -> None:
+        """Make the directory ours, for Kafka cluster *cluster*.
+
+        Raises:
+            StateError: It belongs to another cluster, or to another version of nightwire.
+        """
+        mine = {"version": VERSION, "cluster": cluster}
+        theirs = read_json(self.root / "engine.json", mine)
+        if theirs != mine:
+            raise StateError(
+                f"{self.root} is the state of version {theirs.get('version')} for Kafka cluster "
+                f"{theirs.get('cluster')}, not version {VERSION} for {cluster}: name another --state, "
+                "or remove it (everything still in the alert topics is then judged again)"
+            )
+        write(self.root / "engine.json", json.dumps(mine))
+
+    def beginnings(self) -> dict[Spot, int]:
+        """Return the first offset of each partition, as it was when the partition was first seen."""
+        return positions(read_json(self.root / "beginnings.json", {}))
+
+    def keep_beginnings(self, first: Mapping[Spot, int]) -> None:
+        """Store the beginnings."""
+        write(self.root / "beginnings.json", json.dumps(to_offset(first, 0)))
+
+    def keep_filters(self, version: int, text: str) -> None:
+        """Store the live filters of the filter set's *version*, unless they are there."""
+        path = self._filters(version)
+        if not path.exists():
+            write(path, text)
+            prune(path.parent)
+
+    def filters(self, version: int) -> list[LiveFilter]:
+        """Return the live filters of the filter set's *version*; none for version 0.
+
+        Raises:
+            StateError: They are not there.
+        """
+        if version == 0:
+            return []
+        try:
+            return _filterset.load(self._filters(version).read_text())
+        except FileNotFoundError as error:
+            raise StateError(f"filter set {version} is missing in {self.root}") from error
+
+    def decision(self, batch: int) -> str | None:
+        """Return what was decided for *batch*, or None."""
+        path = self._decision(batch)
+        return path.read_text() if path.exists() else None
+
+    def keep_decision(self, batch: int, text: str) -> None:
+        """Store what was decided for *batch*; on return it is on disk."""
+        write(self._decision(batch), text)
+        prune(self._decision(batch).parent)
+
+    def is_committed(self, batch: int) -> bool:
+        """Return whether Spark has noted that *batch* is done."""
+        return (self.checkpoint / "commits" / str(batch)).exists()
+
+    def committed(self) -> dict[str, Any]:
+        """Return Spark's offset after the last committed batch; empty when there is none."""
+        numbers = [int(path.name) for path in (self.checkpoint / "commits").glob("[0-9]*")]
+        if not numbers:
+            return {}
+        lines = (self.checkpoint / "offsets" / str(max(numbers))).read_text().splitlines()
+        offset: dict[str, Any] = json.loads(lines[2])  # version, batch's metadata, then one line per source
+        return offset
+
+    def _filters(self, version: int) -> Path:
+        return self.root / "filter-sets" / f"{version}.json"
+
+    def _decision(self, batch: int) -> Path:
+        return self.checkpoint / "decisions" / f"{batch}.json"
+
+
+def read_json(path: Path, default: dict[str, Any]) -> dict[str, Any]:
+    """Return the object in a JSON file, or *default* where there is no file."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return default
+    return found
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file as a whole: after a crash it holds the old text or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}")
+    with fresh.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def prune(folder: Path) -> None:
+    """Remove all but the newest numbered files."""
+    numbered = sorted((path for path in folder.glob("*.json")), key=lambda path: int(path.stem))
+    for path in numbered[:-KEPT]:
+        path.unlink(missing_ok=True)
