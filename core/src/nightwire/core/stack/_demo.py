@@ -1,6 +1,7 @@
 """One visit and a replay of VOEvents through everything, and three independent counts of what came out."""
 
 import json
+import os
 import subprocess
 import time
 from collections import Counter
@@ -58,6 +59,7 @@ def play(folder: Path, visit: int, events: int) -> int:
         return 1
     try:
         endpoints = checked(folder)["endpoints"]
+        os.environ["NIGHTWIRE_STATE"] = str(folder)  # for the verbs that follow
         topics = _submit_filters()
         agree = _count_a_visit(endpoints, topics, visit, events)
         _show_one(folder, topics)

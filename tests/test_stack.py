@@ -1,0 +1,173 @@
+"""The embedded stack as a whole: up, one visit through everything, any process killed, down."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nightwire.core.endpoints import process_started
+from nightwire.core.kafka import read_to_end
+from nightwire.schemas.topics import alerts, filter_topic
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "filters" / "notebooks").glob("*.ipynb"))
+TOPICS = [filter_topic("me", path.stem) for path in NOTEBOOKS]
+
+
+class Stack:
+    """What a person types, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        hidden = ("KAFKA_", "NIGHTWIRE_")
+        self._environment = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "nightwire.core.cli", *words]
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self._environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, *words: str, status: int = 0) -> str:
+        child = self.start(*words)
+        out, err = child.communicate(timeout=400)
+        assert child.returncode == status, f"nightwire {' '.join(words)}: {child.returncode}\n{out}\n{err}"
+        return out + err if status else out
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.run(*words, "--json"))
+
+    @property
+    def kafka(self) -> str:
+        return str(self.json("status")["endpoints"]["kafka"])
+
+    def processes(self) -> dict[str, dict[str, Any]]:
+        return {one["name"]: one for one in self.json("status")["processes"]}
+
+    def stages(self) -> dict[str, dict[str, int]]:
+        return {one["stage"]: one for one in self.json("status")["stages"]}
+
+    def records(self, topic: str) -> int:
+        """Count a topic as a fresh consumer does, copies of one alert once."""
+        seen = Counter(
+            (headers.get("topic"), headers.get("partition"), headers.get("offset"))
+            if (headers := dict(message.headers() or [])) and "offset" in headers
+            else (message.partition(), message.offset())
+            for message in read_to_end(self.kafka, [topic])
+        )
+        return len(seen)
+
+
+def until(true: Callable[[], bool], what: str, timeout: float = 120.0) -> None:
+    deadline = time.monotonic() + timeout
+    while not true():
+        assert time.monotonic() < deadline, f"{what}: not after {timeout:g} s"
+        time.sleep(0.3)  # asks again; the condition decides
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    one = Stack(tmp_path_factory.mktemp("stack"))
+    one.run("up", "--ports", "free", "--state", ".nightwire")
+    yield one
+    one.run("down")
+
+
+def settled(stack: Stack) -> None:
+    def judged() -> bool:
+        status = stack.json("status")
+        stages = {one["stage"]: one for one in status["stages"]}
+        return (
+            status["kafka_answers"]
+            and stages.get("filters", {}).get("in", 0) == stages["producer"]["delivered"]
+        )
+
+    until(judged, "the filters judge every alert")
+
+
+def assert_three_counts_agree(stack: Stack) -> None:
+    stages = stack.stages()
+    assert stack.records(alerts("sim")) == stages["producer"]["delivered"] == stages["filters"]["in"]
+    for topic in TOPICS:
+        assert stack.records(topic) == stages[topic]["delivered"], topic
+        one = stages[topic]
+        assert one["in"] == one["delivered"] + one["rejected"] + one["capped"] + one["faulted"]
+    assert stack.records("voevents") == stages["gateway"]["delivered"]
+    assert stack.json("accounts")["discrepancies"] == []
+
+
+def test_all_is_healthy_and_where_it_says(stack: Stack) -> None:
+    found = stack.json("status")
+    assert {"kafka", "schema_registry", "vtp_authors", "vtp_subscribers", "metrics"} <= set(
+        found["endpoints"]
+    )
+    assert {one["state"] for one in found["processes"]} == {"healthy"}
+    assert {"kafka", "schema_registry", "gateway", "filters", "exporter"} <= {
+        one["name"] for one in found["processes"]
+    }
+
+
+def test_a_second_up_says_so_and_does_no_harm(stack: Stack) -> None:
+    before = stack.processes()
+    child = stack.start("up")
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert "Already running" in err
+    assert stack.processes() == before
+
+
+def test_a_visit_goes_through_everything(stack: Stack) -> None:
+    said = stack.run("demo", "--alerts", "200", "--events", "20")
+    assert "To stop" in said
+    assert_three_counts_agree(stack)
+    assert stack.stages()["producer"]["delivered"] == 200
+    assert stack.stages()["gateway"]["delivered"] == 20
+
+
+@pytest.mark.parametrize("name", ["kafka", "schema_registry", "gateway", "filters", "exporter"])
+def test_any_process_may_be_killed_during_a_visit(stack: Stack, name: str) -> None:
+    before, restarts = stack.stages(), stack.processes()[name]["restarts"]
+    visit = stack.start("simulate", "--visits", "2", "--alerts", "200", "--interval", "3s", "--json")
+    until(lambda: stack.records(alerts("sim")) > before["producer"]["delivered"], "the visit begins")
+    events = stack.start("send", "--samples", "50", "--seed", str(restarts * 10 + len(name)), "--json")
+    os.kill(stack.processes()[name]["pid"], signal.SIGKILL)
+    written, sent = (json.loads(child.communicate(timeout=300)[0]) for child in (visit, events))
+    assert (written["acknowledged"], sent["acknowledged"]) == (400, 50)
+    until(lambda: stack.processes()[name]["restarts"] > restarts, f"{name} comes back")
+    until(lambda: {one["state"] for one in stack.processes().values()} == {"healthy"}, "all is healthy")
+    settled(stack)
+    until(lambda: stack.stages()["gateway"]["delivered"] >= before["gateway"]["delivered"] + 50, "events")
+    after = stack.stages()
+    assert after["producer"]["delivered"] == before["producer"]["delivered"] + 400
+    assert_three_counts_agree(stack)
+
+
+def test_the_death_of_the_supervisor_takes_all_with_it_and_the_next_up_recovers(stack: Stack) -> None:
+    before = stack.stages()
+    state = json.loads((stack.folder / ".nightwire" / "state.json").read_text())
+    os.kill(state["supervisor"]["pid"], signal.SIGKILL)
+    pids = {one["pid"]: one["started"] for one in state["processes"]}
+    until(lambda: all(process_started(pid) != started for pid, started in pids.items()), "all are gone", 60)
+    stack.run("up")
+    assert stack.stages() == before
+    assert_three_counts_agree(stack)
+
+
+def test_without_a_stack_the_verbs_say_what_to_do(tmp_path: Path) -> None:
+    alone = Stack(tmp_path)
+    assert "nightwire up" in alone.run("topics", status=1)
+    assert "nightwire up" in alone.run("status", status=1)
+    assert "Nothing runs" in alone.start("down").communicate(timeout=60)[1]
