@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from nightwire.core.endpoints import process_started
 from nightwire.core.kafka import read_to_end
 from nightwire.schemas.topics import alerts, filter_topic
