@@ -85,7 +85,9 @@ class Visits:
         rank = slot - self._starts[kind]
         seats = [self._starts[Kind.NEW] + rank, self._starts[Kind.ONCE] + rank]
         visits = self._log.latest(2 if kind is Kind.TWICE else 1)
-        rows = [self._rows(self._seen(np.array([seat]), at))[0] for seat, at in zip(seats, visits, strict=False)]
+        rows = [
+            self._rows(self._seen(np.array([seat]), at))[0] for seat, at in zip(seats, visits, strict=False)
+        ]
         return rows, []
 
     def _rows(self, seen: Seen) -> list[Row]:

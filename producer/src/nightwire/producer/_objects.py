@@ -1,18 +1,17 @@
 """The summary of a static object: what all its detections have in common."""
 
+import itertools
 from collections.abc import Sequence
 from statistics import fmean, pstdev
 from typing import Any
 
+from nightwire.producer._fields import field_types
 from nightwire.producer._sky import BANDS
 from nightwire.producer._sources import Row
 
-_STATISTICS = (
-    "psfFluxMean psfFluxMeanErr psfFluxSigma fpFluxMean fpFluxMeanErr "
-    "scienceFluxMean scienceFluxMeanErr psfFluxMin psfFluxMax psfFluxMaxSlope psfFluxErrMean"
-).split()
-EMPTY: dict[str, Any] = {f"{band}_{name}": None for band in BANDS for name in _STATISTICS} | {
-    f"{band}_psfFluxNdata": 0 for band in BANDS
+_PREFIXES = {f"{band}_" for band in BANDS}
+EMPTY: dict[str, Any] = {
+    name: 0 if name.endswith("Ndata") else None for name in field_types("diaObject") if name[:2] in _PREFIXES
 }
 
 
@@ -24,12 +23,17 @@ def object_row(detections: Sequence[Row]) -> Row:
     last = detections[-1]
     same = [row for row in detections if row["band"] == last["band"]]
     place = {name: last[name] for name in ("diaObjectId", "ra", "raErr", "dec", "decErr", "ra_dec_Cov")}
-    return EMPTY | place | _statistics(last["band"], same) | {
-        "validityStartMjdTai": last["timeProcessedMjdTai"],
-        "firstDiaSourceMjdTai": detections[0]["midpointMjdTai"],
-        "lastDiaSourceMjdTai": last["midpointMjdTai"],
-        "nDiaSources": len(detections),
-    }
+    return (
+        EMPTY
+        | place
+        | _statistics(last["band"], same)
+        | {
+            "validityStartMjdTai": last["timeProcessedMjdTai"],
+            "firstDiaSourceMjdTai": detections[0]["midpointMjdTai"],
+            "lastDiaSourceMjdTai": last["midpointMjdTai"],
+            "nDiaSources": len(detections),
+        }
+    )
 
 
 def _statistics(band: str, rows: Sequence[Row]) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def _steepest(rows: Sequence[Row]) -> float | None:
     """Return the steepest rise between two successive detections. [nJy/d]"""
     slopes = [
         (later["psfFlux"] - sooner["psfFlux"]) / (later["midpointMjdTai"] - sooner["midpointMjdTai"])
-        for sooner, later in zip(rows, rows[1:], strict=False)
+        for sooner, later in itertools.pairwise(rows)
         if later["midpointMjdTai"] > sooner["midpointMjdTai"]
     ]
     return max(slopes, default=None)

@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 
 from nightwire.producer._chance import F64, U64, hashed, normal, uniform
+from nightwire.producer._fields import field_types
 
 NIGHTS_IN_FIELD = 4.0
 """How long a moving object stays before another takes its slot. [d]"""
-EMPTY_ORBIT = (
-    "created_at updated_at yarkovsky srp a1 a2 a3 dt yarkovsky_unc srp_unc a1_unc a2_unc a3_unc dt_unc "
-    "not_normalized_rms fitting_datetime"
-).split()
-ELEMENTS = (
-    "orbit_type_int u_param nopp arc_length_total arc_length_sel nobs_total nobs_total_sel a q e i node argperi "
-    "peri_time mean_anomaly period mean_motion a_unc q_unc e_unc i_unc node_unc argperi_unc peri_time_unc "
-    "mean_anomaly_unc period_unc mean_motion_unc epoch_mjd h g normalized_rms earth_moid mpc_orb_jsonb"
-).split()
+UNKNOWN = (
+    *("created_at", "updated_at", "fitting_datetime", "not_normalized_rms"),
+    *("yarkovsky", "srp", "a1", "a2", "a3", "dt"),
+    *("yarkovsky_unc", "srp_unc", "a1_unc", "a2_unc", "a3_unc", "dt_unc"),
+)
+"""Elements that most orbits do not have."""
 _OBLIQUITY = np.radians(23.4392911)
 _LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXY"
 
@@ -149,7 +147,7 @@ def orbit(seed: int, key: int) -> dict[str, Any]:
     name = designation(key)
     chance = uniform(seed, key, np.arange(130, 146)).tolist()
     axis, eccentricity = 2.1 + 1.2 * chance[0], 0.3 * chance[1]
-    row: dict[str, Any] = dict.fromkeys([*EMPTY_ORBIT, *ELEMENTS]) | {
+    row: dict[str, Any] = dict.fromkeys(field_types("mpc_orbits")) | {
         "id": 0,
         "designation": name,
         "packed_primary_provisional_designation": packed(name),
@@ -162,8 +160,10 @@ def orbit(seed: int, key: int) -> dict[str, Any]:
         return row
     row |= _elements(axis, chance)
     if chance[14] < 0.4:
-        row |= dict.fromkeys(EMPTY_ORBIT, 0.0)
-        row |= dict.fromkeys(("created_at", "updated_at", "fitting_datetime"), datetime(1970, 1, 1, tzinfo=UTC))
+        row |= dict.fromkeys(UNKNOWN, 0.0)
+        row |= dict.fromkeys(
+            ("created_at", "updated_at", "fitting_datetime"), datetime(1970, 1, 1, tzinfo=UTC)
+        )
     return row | {"mpc_orb_jsonb": _solution(seed, key, row)}
 
 
@@ -206,7 +206,9 @@ def _solution(seed: int, key: int, row: dict[str, Any]) -> str:
             "epoch_data": {"epoch": row["epoch_mjd"], "timeform": "MJD", "timesystem": "TDT"},
             "magnitude_data": {"G": row["g"], "H": row["h"], "photometric_model": "simulated"},
             "designation_data": {name: row[name] for name in row if name.endswith("designation")},
-            "orbit_fit_statistics": {name: row[name] for name in ("nopp", "u_param", "nobs_total", "nobs_total_sel")},
+            "orbit_fit_statistics": {
+                name: row[name] for name in ("nopp", "u_param", "nobs_total", "nobs_total_sel")
+            },
         }
     )
 

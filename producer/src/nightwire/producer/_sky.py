@@ -149,8 +149,8 @@ class Sky:
 
     def depths(self) -> list[tuple[int, int]]:
         """Return, for each slot of a variable, how many detections and forced measurements it remembers."""
-        count = len(self.slots(Kind.VARIABLE))
-        ranks = 2 * (np.arange(count) + 0.5) / max(count, 1)
+        share = np.arange(len(self.slots(Kind.VARIABLE))) / max(self.alerts - 1, 1)
+        ranks = 31 * (1.0 - share) - 29
         detections = np.interp(ranks, (0, 1, 2), SOURCES_AT)
         forced = np.interp(ranks, (0, 1, 2), FORCED_AT)
         return [(round(float(a)), round(float(b))) for a, b in zip(detections, forced, strict=True)]

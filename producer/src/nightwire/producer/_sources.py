@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nightwire.producer._chance import F64, U64, normal, uniform
+from nightwire.producer._fields import field_types
 from nightwire.producer._sky import Kind
 
 Row = dict[str, Any]
@@ -25,17 +26,7 @@ PIXEL = 0.2
 """Side of a pixel. [arcsec]"""
 PSF_PIXELS = 41 * 41
 YOUNG = (Kind.NEW, Kind.ONCE, Kind.TWICE)
-FLAGS = (
-    "centroid_flag apFlux_flag apFlux_flag_apertureTruncated psfFlux_flag psfFlux_flag_edge "
-    "psfFlux_flag_noGoodPixels trail_flag_edge forced_PsfFlux_flag forced_PsfFlux_flag_edge "
-    "forced_PsfFlux_flag_noGoodPixels shape_flag shape_flag_no_pixels shape_flag_not_contained "
-    "shape_flag_parent_source isDipole pixelFlags pixelFlags_bad pixelFlags_cr pixelFlags_crCenter "
-    "pixelFlags_edge pixelFlags_nodata pixelFlags_nodataCenter pixelFlags_interpolated "
-    "pixelFlags_interpolatedCenter pixelFlags_offimage pixelFlags_saturated pixelFlags_saturatedCenter "
-    "pixelFlags_suspect pixelFlags_suspectCenter pixelFlags_streak pixelFlags_streakCenter "
-    "pixelFlags_injected pixelFlags_injectedCenter pixelFlags_injected_template "
-    "pixelFlags_injected_templateCenter glint_trail"
-).split()
+FLAGS = [name for name, kind in field_types("diaSource").items() if "boolean" in kind]
 USUAL: Row = dict.fromkeys(FLAGS, False) | {
     "parentDiaSourceId": 0,
     "psfLnL": None,
@@ -238,7 +229,9 @@ def _shape(seed: int, seen: Seen, columns: dict[str, Any]) -> dict[str, Any]:
 
 def _where(there: Bools, column: Any) -> npt.NDArray[np.object_]:
     """Return *column* with None where *there* is false."""
-    return np.asarray(np.where(there, np.asarray(column).astype(object), None))
+    values = np.asarray(column).astype(object)
+    values[~there] = None
+    return values
 
 
 def forced_rows(seed: int, seen: Seen) -> list[Row]:

@@ -18,7 +18,8 @@ from nightwire.producer._chance import F64, hashed, uniform
 
 F32 = npt.NDArray[np.float32]
 
-CARD, BLOCK = 80, 2880
+BLOCK = 2880
+"""Size of a FITS block. [byte]"""
 PATCHES = 32
 """Parts of the focal plane that share a PSF."""
 SCIENCE_PSF = 41
@@ -103,7 +104,8 @@ def _light(scene: Scene, sigma: float) -> F32:
 def _observed(light: F32, noise: F32, ripple: F32, variance: float) -> tuple[F32, F32]:
     """Return an image and its variance plane: the sky's, two per cent uneven, and that of the light."""
     plane = np.float32(variance) * (1.0 + np.float32(0.02) * ripple) + np.abs(light) * np.float32(0.7)
-    return light + noise * np.sqrt(plane), plane
+    image = light + noise * np.sqrt(plane)
+    return np.asarray(image, dtype=np.float32), np.asarray(plane, dtype=np.float32)
 
 
 def _header_values(scene: Scene) -> tuple[Any, ...]:
@@ -124,10 +126,8 @@ def _header_values(scene: Scene) -> tuple[Any, ...]:
 def _file(values: tuple[Any, ...], image: F32, variance: F32, tail: bytes) -> bytes:
     head, middle = _heads(image.shape[0])
     padding = bytes(-image.nbytes % BLOCK)
-    return b"".join(
-        (head % values, image.astype(">f4").tobytes(), padding, middle, variance.astype(">f4").tobytes())
-        + (padding, tail)
-    )
+    pixels, spread = image.astype(">f4").tobytes(), variance.astype(">f4").tobytes()
+    return b"".join((head % values, pixels, padding, middle, spread, padding, tail))
 
 
 @lru_cache(maxsize=256)
@@ -153,7 +153,7 @@ def _written(side: int, psf_side: int) -> bytes:
     from astropy.io import fits
 
     image = fits.PrimaryHDU(np.zeros((side, side), dtype=np.float32))
-    image.header.update({name: (0, "Corner of the stamp on the detector [pixel]") for name in NUMBERS})
+    image.header.update(dict.fromkeys(NUMBERS, (0, "Corner of the stamp on the detector [pixel]")))
     image.header["BUNIT"] = "nJy"
     image.header["WCSAXES"] = 2
     image.header.update({name: (0.5, comment) for name, comment in REALS})

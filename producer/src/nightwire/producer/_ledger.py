@@ -1,0 +1,96 @@
+"""What became of the alerts of one visit: pure counting."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from nightwire.core.accounts import Account
+
+STAGE = "producer"
+
+
+class Delivered(Protocol):
+    """What a ledger needs of a delivered message."""
+
+    def partition(self) -> int | None:
+        """Return where it lies."""
+
+    def offset(self) -> int | None:
+        """Return where in its partition it lies."""
+
+
+@dataclass
+class Ledger:
+    """The counts of one visit.
+
+    Attributes:
+        survey: Name of the survey.
+        visit: Number of the visit.
+        opened: When, UTC.
+        estimated: Whether somebody else closes it, from what lies in the topic.
+        offered: Alerts that were to be written.
+        acknowledged: Alerts that Kafka acknowledged.
+        refused: Alerts that were not written, by reason.
+        dead_lettered: Alerts, or files that should have held some, that went to `dead-letters`.
+        ranges: First and last offset of each partition.
+    """
+
+    survey: str
+    visit: int
+    opened: datetime
+    estimated: bool = False
+    offered: int = 0
+    acknowledged: int = 0
+    dead_lettered: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def delivered(self, message: Delivered) -> None:
+        """Count *message*, which Kafka has acknowledged."""
+        self.found(message.partition() or 0, message.offset() or 0)
+
+    def found(self, partition: int, offset: int) -> None:
+        """Count an alert that lies at *offset* of *partition*."""
+        self.acknowledged += 1
+        first, last = self.ranges.get(partition, (offset, offset))
+        self.ranges[partition] = (min(first, offset), max(last, offset))
+
+    def refuse(self, reason: str) -> None:
+        """Count an alert that was not written."""
+        self.refused[reason] += 1
+
+    @property
+    def key(self) -> bytes:
+        """Key of its record in `visits`."""
+        return f"{self.survey}/{self.visit}".encode()
+
+    def record(self, closed: datetime | None) -> dict[str, Any]:
+        """Return its record in `visits`; *closed* is None while it is open."""
+        return {
+            "survey": self.survey,
+            "visit": self.visit,
+            "opened": self.opened,
+            "closed": closed,
+            "written": self.acknowledged,
+            "refused": sum(self.refused.values()) + self.dead_lettered,
+            "partitions": [
+                {"partition": partition, "first": first, "last": last}
+                for partition, (first, last) in sorted(self.ranges.items())
+            ],
+            "estimated": self.estimated,
+        }
+
+    def account(self) -> Account:
+        """Return its account: offered = acknowledged + refused + dead-lettered."""
+        return Account(
+            stage=STAGE,
+            source=f"visit/{self.survey}",
+            partition=0,
+            first=self.visit,
+            last=self.visit,
+            read=self.offered,
+            delivered=self.acknowledged,
+            rejected=dict(self.refused),
+            dead_lettered=self.dead_lettered,
+        )

@@ -1,0 +1,36 @@
+"""The producer's metrics: rates, nothing more; the proof is in the accounts."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from nightwire.producer._ledger import Ledger
+
+
+class Metrics:
+    """Count what `simulate` does.
+
+    Args:
+        registry: Where the metrics live.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._alerts = Counter(
+            "nightwire_producer_alerts", "Alerts acknowledged by Kafka", ["survey"], registry=registry
+        )
+        self._refused = Counter(
+            "nightwire_producer_refused", "Alerts not written", ["survey", "reason"], registry=registry
+        )
+        self._visits = Counter("nightwire_producer_visits", "Visits closed", ["survey"], registry=registry)
+        self._latest = Gauge(
+            "nightwire_producer_last_visit_timestamp_seconds",
+            "When the latest visit was opened",
+            ["survey"],
+            registry=registry,
+        )
+
+    def closed(self, ledger: Ledger) -> None:
+        """Count the visit of *ledger*."""
+        self._alerts.labels(ledger.survey).inc(ledger.acknowledged)
+        for reason, count in ledger.refused.items():
+            self._refused.labels(ledger.survey, reason).inc(count)
+        self._visits.labels(ledger.survey).inc()
+        self._latest.labels(ledger.survey).set(ledger.opened.timestamp())

@@ -1,0 +1,172 @@
+"""Play files of alerts into Kafka, their bytes unchanged."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightwire.core.dead_letters import bury
+from nightwire.core.kafka import MAX_MESSAGE, Writer
+from nightwire.producer._files import Found, Refused, find, read
+from nightwire.producer._ledger import STAGE, Ledger
+from nightwire.producer._schema_ids import SchemaIds
+from nightwire.producer._simulate import Stop, Watcher
+from nightwire.producer._visits import HEADER, VisitDesk
+from nightwire.schemas import SchemaError, SchemaRegistry, Survey, topics
+from nightwire.schemas.wire import frame
+
+log = logging.getLogger("nightwire.producer")
+
+LARGEST_LETTER = MAX_MESSAGE - (64 << 10)
+"""How much of a refused file is kept. [byte]"""
+SECONDS_A_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When each alert is due.
+
+    Attributes:
+        rate: Alerts a second; 0 = at once.
+        realtime: Keep the times between the alerts.
+        longest_gap: Shorten longer gaps to this. [s]
+    """
+
+    rate: float = 0.0
+    realtime: bool = False
+    longest_gap: float = 60.0
+
+    def gap(self, before: float | None, now: float | None) -> float:
+        """Return how long after the alert of time *before* that of *now* is due. [s; times in d]"""
+        if self.realtime:
+            if before is None or now is None:
+                return 0.0
+            return min(self.longest_gap, max(0.0, (now - before) * SECONDS_A_DAY))
+        return 1.0 / self.rate if self.rate else 0.0
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What to play, and how."""
+
+    survey: str
+    files: Sequence[Path]
+    pace: Pace
+    as_is: bool = False
+    schemas: Path | None = None
+
+
+class Player:
+    """Write the alerts of files, and count them.
+
+    Args:
+        survey: That the alerts are of.
+        writer: Where to.
+        registry: Knows and takes schemas.
+        as_is: Pass messages on as they lie in their files.
+        batch: The ledger of the whole replay.
+        desk: Opens the visits that are met.
+    """
+
+    def __init__(
+        self,
+        survey: Survey,
+        writer: Writer,
+        registry: SchemaRegistry,
+        batch: Ledger,
+        desk: VisitDesk,
+        *,
+        as_is: bool = False,
+    ) -> None:
+        self._survey, self._writer, self._registry = survey, writer, registry
+        self._ids = SchemaIds(registry, survey.name)
+        self._as_is = as_is
+        self._desk = desk
+        self._topic = topics.alerts(survey.name)
+        self.batch = batch
+        self.visits: dict[int, Ledger] = {}
+
+    def items(self, files: Sequence[Path]) -> Iterator[tuple[Path, Found | Refused]]:
+        """Yield what is in *files*, those in folders too; other files of folders are named in the log."""
+        wanted, aside = find(files)
+        if aside:
+            log.warning("left aside, neither .avro nor .cwf: %s", ", ".join(map(str, aside)))
+        for path in wanted:
+            for item in read(path, self._survey, self._registry):
+                yield path, item
+
+    def play(self, path: Path, item: Found | Refused) -> None:
+        """Write one alert of *path*, or bury what could not be read.
+
+        Raises:
+            DeliveryError: Kafka did not take an earlier record.
+        """
+        self.batch.offered += 1
+        if isinstance(item, Refused):
+            self._bury(item)
+            return
+        try:
+            value = self._value(item)
+        except SchemaError as error:
+            self._bury(Refused(path, str(error), item.body))
+            return
+        headers, ledger = self._visit(item)
+        self._writer.write(self._topic, value, key=item.key, headers=headers, on_delivered=ledger)
+
+    def _visit(self, item: Found) -> tuple[list[tuple[str, bytes]], Callable[..., None]]:
+        """Return the headers of an alert, and who counts it; opens its visit if it is the first of it."""
+        number = self._survey.visit(item.alert)
+        if number is None:
+            return [], self.batch.delivered
+        if number not in self.visits:
+            self.visits[number] = self._desk.open(number)
+        visit = self.visits[number]
+        visit.offered += 1
+
+        def delivered(message: object) -> None:
+            self.batch.delivered(message)  # type: ignore[arg-type]
+            visit.delivered(message)  # type: ignore[arg-type]
+
+        return [(HEADER, str(number).encode())], delivered
+
+    def _value(self, item: Found) -> bytes:
+        if self._as_is:
+            if item.message is None:
+                raise SchemaError("a container of several alerts is no message: leave --format as-is out")
+            return item.message
+        schema_id = item.schema_id
+        if schema_id is None:
+            schema_id = self._ids.id(item.schema or {})
+        return frame(schema_id, item.body)
+
+    def _bury(self, refused: Refused) -> None:
+        self.batch.dead_lettered += 1
+        log.warning("refused: %s: %s", refused.path, refused.reason)
+        reason, content = refused.reason, refused.content
+        if len(content) > LARGEST_LETTER:
+            reason += f" (the first {LARGEST_LETTER} of {len(content)} bytes)"
+        source = str(refused.path)
+        bury(self._writer, content[:LARGEST_LETTER], stage=STAGE, source=source, reason=reason)
+
+
+def play_all(player: Player, replay: Replay, survey: Survey, *, stop: Stop, meter: Watcher) -> None:
+    """Play the files of *replay* at its pace, until they end or *stop* is set.
+
+    Raises:
+        DeliveryError: Kafka did not take an alert.
+    """
+    due, before = time.monotonic(), None
+    for path, item in player.items(replay.files):
+        if isinstance(item, Found):
+            moment = survey.view(item.alert).mjd_tai if replay.pace.realtime else None
+            due, before = due + replay.pace.gap(before, moment), moment
+            if stop.wait(max(0.0, due - time.monotonic())):
+                return
+        player.play(path, item)
+        meter.advance()
+
+
+def by_visit(visits: Mapping[int, Ledger]) -> list[Ledger]:
+    """Return the ledgers of *visits*, in the order of their numbers."""
+    return [ledger for _number, ledger in sorted(visits.items())]

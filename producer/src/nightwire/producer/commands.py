@@ -1,0 +1,157 @@
+"""The verbs `nightwire simulate` and `nightwire replay`."""
+
+import re
+from pathlib import Path
+
+import click
+
+from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
+
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no arguments there
+    """A time such as ``39s``, ``500ms``, ``2m``; a bare number is in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return *value* in seconds."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is no time: write 39s, 500ms or 2m", param, ctx)
+        return float(match[1]) * UNITS[match[2]]
+
+
+class Rate(click.ParamType):  # type: ignore[type-arg]
+    """Alerts a second, such as ``50`` or ``50/s``."""
+
+    name = "rate"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return *value* in alerts per second."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(?:/s)?", str(value))
+        if match is None:
+            self.fail(f"{value!r} is no rate: write 50 or 50/s", param, ctx)
+        return float(match[1])
+
+
+@click.command()
+@click.option(
+    "--visits", type=click.IntRange(0), default=1, show_default=True, help="How many visits; 0 = for ever."
+)
+@click.option(
+    "--alerts",
+    type=click.IntRange(1, 400_000),
+    default=1000,
+    show_default=True,
+    help="Alerts in each visit.",
+)
+@click.option(
+    "--interval",
+    type=Duration(),
+    default="39s",
+    show_default=True,
+    help="From the opening of one visit to that of the next.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides everything but the time.")
+@click.option(
+    "--survey", type=click.Choice(["sim"]), default="sim", show_default=True, help="Survey to simulate."
+)
+@bootstrap_option
+@registry_option
+@metrics_port_option
+@json_option
+def simulate(
+    visits: int,
+    alerts: int,
+    interval: float,
+    seed: int,
+    survey: str,
+    bootstrap: str | None,
+    registry: str | None,
+    metrics_port: int,
+    as_json: bool,
+) -> None:
+    """Play simulated visits into the topic alerts.sim.
+
+    Sizes, histories and picture stamps are like those of real Rubin alerts.  Variable, new and moving
+    objects keep their identity from visit to visit, and their history grows.
+
+    \b
+    Examples:
+      nightwire simulate --alerts 1000
+      nightwire simulate --visits 0 --alerts 1000 --interval 39s
+    """
+    from nightwire.producer._run import run_simulate, show
+    from nightwire.producer._simulate import Plan
+
+    plan = Plan(visits=visits, alerts=alerts, interval=interval, seed=seed)
+    counts = run_simulate(plan, (bootstrap, registry), metrics_port=metrics_port, as_json=as_json)
+    show(counts, as_json=as_json)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--survey", required=True, metavar="NAME", help="Survey that the alerts are of: lsst, ztf, sim."
+)
+@click.option(
+    "--rate", type=Rate(), default="0", show_default=True, help="Alerts a second; 0 = as fast as it goes."
+)
+@click.option("--realtime", is_flag=True, help="Keep the times between the alerts, as the survey dates them.")
+@click.option(
+    "--longest-gap",
+    type=Duration(),
+    default="60s",
+    show_default=True,
+    help="With --realtime: shorten longer gaps to this.",
+)
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["wire", "as-is"]),
+    default="wire",
+    show_default=True,
+    help="Confluent wire format, or each message as it lies in its file.",
+)
+@click.option(
+    "--schema",
+    "schemas",
+    type=click.Path(exists=True, path_type=Path),
+    help="Avro schema, or folder of schemas, to register for wire files.",
+)
+@bootstrap_option
+@registry_option
+@json_option
+def replay(
+    files: tuple[Path, ...],
+    survey: str,
+    rate: float,
+    realtime: bool,
+    longest_gap: float,
+    shape: str,
+    schemas: Path | None,
+    bootstrap: str | None,
+    registry: str | None,
+    as_json: bool,
+) -> None:
+    """Play files of alerts into the topic alerts.SURVEY; their Avro bodies stay as they are.
+
+    FILES are Avro object containers (.avro, one or many alerts), messages in Confluent wire format (.cwf),
+    or folders of these.  A file that cannot be read is refused by name, kept in dead-letters, and the rest
+    goes on; the exit status is then 1.
+
+    \b
+    Examples:
+      nightwire replay night/*.avro --survey ztf --rate 50/s
+      nightwire replay captured/ --survey lsst --schema schema/9.0
+    """
+    from nightwire.producer._replay import Pace, Replay
+    from nightwire.producer._run import run_replay, show
+
+    pace = Pace(rate=rate, realtime=realtime, longest_gap=longest_gap)
+    job = Replay(survey=survey, files=files, pace=pace, as_is=shape == "as-is", schemas=schemas)
+    counts = run_replay(job, (bootstrap, registry), as_json=as_json)
+    show(counts, as_json=as_json)
+    raise SystemExit(1 if counts["refused"] else 0)
