@@ -2,6 +2,7 @@
 # A Docker Engine for tests, on a machine that has none and can pull no image.  As root, on Debian.
 #
 #   engine.sh up      packages, compose plugin, engine, stand-in base images; idempotent
+#   engine.sh images  build nightwire's own images, as `docker compose build` does on servers
 #   engine.sh down    stop the engine; everything made stays in the cache
 #   engine.sh env     shell lines that point docker at it: eval "$(engine.sh env)"
 #   engine.sh status  say whether it runs
@@ -12,6 +13,7 @@ set -euo pipefail
 
 compose_version=v2.40.3
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
 cache=${NIGHTWIRE_DOCKER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nightwire/docker}
 run=/tmp/nightwire-docker-$(id -u) # short: a socket's path may have 107 characters
 socket=unix://$run/docker.sock
@@ -103,20 +105,27 @@ debian() { # debian:bookworm-slim from Debian's packages, with this machine's ce
     nice mmdebstrap --quiet --variant=minbase --include=ca-certificates \
         --customize-hook='copy-in /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs' \
         bookworm "$cache/debian.tar" "${sources[@]}"
-    docker_ import --change 'ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt' \
-        --change 'ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt' \
+    local bundle=/etc/ssl/certs/ca-certificates.crt
+    docker_ import --change "ENV PIP_CERT=$bundle SSL_CERT_FILE=$bundle REQUESTS_CA_BUNDLE=$bundle" \
         --change 'CMD ["bash"]' "$cache/debian.tar" debian:bookworm-slim >/dev/null
     rm "$cache/debian.tar"
+}
+
+build() { # build IMAGE DOCKERFILE CONTEXT; silent unless it fails.  The bridge leads nowhere: use the host's network
+    nice env DOCKER_HOST="$socket" DOCKER_CONFIG="$cache/config" DOCKER_BUILDKIT=0 \
+        docker build --network=host --tag "$1" --file "$2" "$3" >"$run/build.log" 2>&1 && return 0
+    tail -n 40 "$run/build.log" >&2
+    die "$1 could not be built from $2"
 }
 
 standin() { # standin NAME IMAGE: build standins/NAME.Dockerfile under the real image's name
     has_image "$2" && return 0
     say "making $2 (from standins/$1.Dockerfile)"
-    docker_ build --quiet --network=host --tag "$2" --file "$here/standins/$1.Dockerfile" "$here/standins" >/dev/null
+    build "$2" "$here/standins/$1.Dockerfile" "$here/standins"
 }
 
 image_of() { # the name that the Dockerfiles or the compose file give the image whose name begins with $1
-    grep -hoE "\b$1:[A-Za-z0-9._-]+" "$here/../../docker-compose.yml" "$here"/../../*/Dockerfile | head -n 1
+    grep -hoE "\b$1:[A-Za-z0-9._-]+" "$root/docker-compose.yml" "$root"/*/Dockerfile | head -n 1
 }
 
 bases() {
@@ -128,6 +137,14 @@ bases() {
     done
 }
 
+images() {
+    local dockerfile image
+    while read -r image dockerfile; do
+        say "building $image"
+        build "$image" "$root/$dockerfile" "$root"
+    done < <(awk '/^ *image: nightwire\// {image = $2} /dockerfile:/ {sub(/}.*/, ""); print image, $NF}' "$root/docker-compose.yml")
+}
+
 case ${1:-} in
 up)
     if foreign; then say "using the Docker Engine that is here"; exit 0; fi
@@ -136,6 +153,10 @@ up)
     start
     bases
     ;;
+images)
+    if foreign; then exec docker compose --project-directory "$root" --env-file "$root/.env.example" build; fi
+    images
+    ;;
 down) stop ;;
 env)
     running || exit 0
@@ -143,5 +164,5 @@ env)
     ;;
 status) running && say "running, pid $(cat "$run/docker.pid")" || { say "not running"; exit 1; } ;;
 prepare) packages; compose_plugin ;;
-*) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -40,7 +40,7 @@ def blocks(lock: str) -> dict[str, str]:
     for line in lock.splitlines():
         if match := PIN.match(line):
             name = canonicalize_name(match.group(1))
-            found[name] = []
+            found.setdefault(name, [])  # a package may be there twice, for older and newer Pythons
         if name and line.strip() and not line.lstrip().startswith("#"):
             found[name].append(line)
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}

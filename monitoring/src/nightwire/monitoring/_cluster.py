@@ -1,0 +1,121 @@
+"""Look at Kafka: brokers, what each partition holds, where each group is, and the accounts as they come."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from nightwire.core.accounts import Account, from_record
+from nightwire.core.kafka import admin, consumer
+from nightwire.monitoring._night import Cluster, Range, Spot
+from nightwire.schemas import records
+from nightwire.schemas.topics import ACCOUNTS
+
+INTERNAL = "__"
+"""Kafka's own topics begin so; they are no concern of the night."""
+
+
+class Watcher:
+    """Asks Kafka how it is.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``
+        timeout: Longest wait for an answer. [s]
+    """
+
+    def __init__(self, bootstrap: str, *, timeout: float = 10.0) -> None:
+        self._client: AdminClient = admin(bootstrap)
+        self._timeout = timeout
+
+    def look(self) -> Cluster:
+        """Return Kafka as it is now.
+
+        Raises:
+            KafkaException: Kafka did not answer.
+        """
+        known = self._client.list_topics(timeout=self._timeout)
+        partitions = {
+            (name, number): partition
+            for name, topic in known.topics.items()
+            if not name.startswith(INTERNAL)
+            for number, partition in topic.partitions.items()
+        }
+        led = [spot for spot, partition in partitions.items() if partition.leader >= 0]
+        return Cluster(
+            brokers=len(known.brokers),
+            offline=len(partitions) - len(led),
+            under_replicated=sum(len(part.isrs) < len(part.replicas) for part in partitions.values()),
+            ranges=self._ranges(led),
+            committed=self._committed(),
+        )
+
+    def _ranges(self, spots: list[Spot]) -> dict[Spot, Range]:
+        lows = self._offsets(spots, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        ends = self._offsets(spots, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return {spot: Range(lows[spot], ends[spot]) for spot in spots if spot in lows and spot in ends}
+
+    def _offsets(self, spots: list[Spot], spec: OffsetSpec) -> dict[Spot, int]:
+        if not spots:
+            return {}
+        wanted = {TopicPartition(*spot): spec for spot in spots}
+        asked = self._client.list_offsets(wanted, request_timeout=self._timeout)
+        return {(at.topic, at.partition): future.result().offset for at, future in asked.items()}
+
+    def _committed(self) -> dict[str, dict[Spot, int]]:
+        listed = self._client.list_consumer_groups(request_timeout=self._timeout).result()
+        return {group.group_id: dict(self._commits(group.group_id)) for group in listed.valid}
+
+    def _commits(self, group: str) -> Iterator[tuple[Spot, int]]:
+        asked = self._client.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout
+        )
+        for at in asked[group].result().topic_partitions:
+            if at.error is None and at.offset >= 0:
+                yield (at.topic, at.partition), at.offset
+
+
+class AccountsFollower:
+    """Reads `accounts` from its beginning and on as it grows.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._reader = consumer(bootstrap)
+        self._assigned = False
+        self._latest: dict[Any, Account] = {}
+
+    def follow(self, patience: float = 1.0) -> list[Account]:
+        """Return the last account of each key so far, ordered by key.
+
+        Args:
+            patience: Time without a new record after which the end counts as reached. [s]
+
+        Raises:
+            KafkaException: Kafka did not answer, or the offsets that were read are gone.
+        """
+        if not self._assigned:
+            self._assign()
+        while self._assigned and (message := self._reader.poll(patience)) is not None:
+            if (error := message.error()) is not None:
+                if not error.retriable():
+                    raise KafkaException(error)
+                break
+            if (value := message.value()) is not None:
+                account = from_record(records.ACCOUNT.decode(value))
+                self._latest[account.key] = account
+        return sorted(self._latest.values(), key=lambda account: account.key)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._reader.close()
+
+    def _assign(self) -> None:
+        topic = self._reader.list_topics(ACCOUNTS, timeout=10).topics[ACCOUNTS]
+        if topic.error is None:
+            self._reader.assign(
+                [TopicPartition(ACCOUNTS, part, OFFSET_BEGINNING) for part in topic.partitions]
+            )
+            self._assigned = True

@@ -1,0 +1,79 @@
+"""Grafana's dashboards, from the panels that `_panels` lists."""
+
+import json
+from typing import Any
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from nightwire.monitoring._panels import NIGHT, Kind, Panel
+
+SOURCE = model.DataSourceRef(type_val="prometheus", uid="prometheus")
+HEIGHTS = {Kind.NUMBER: 4, Kind.LINES: 8, Kind.TABLE: 9}
+BUILDERS: dict[Kind, Any] = {Kind.NUMBER: stat.Panel, Kind.LINES: timeseries.Panel, Kind.TABLE: table.Panel}
+
+
+def night_json() -> str:
+    """Return the dashboard *the night*, as Grafana reads it."""
+    page = (
+        build.Dashboard("Nightwire: the night")
+        .uid("nightwire-night")
+        .description("In = out, rates, lag, faults, processes: what an operator looks at first.")
+        .tags(["nightwire"])
+        .refresh("10s")
+        .time("now-1h", "now")
+        .timezone("utc")
+        .readonly()
+    )
+    for row in NIGHT:
+        page = page.with_row(build.Row(row.title))
+        for panel in row.panels:
+            page = page.with_panel(_panel(panel))
+    text = json.dumps(page.build(), cls=JSONEncoder, indent=2, sort_keys=True)
+    return text + "\n"
+
+
+def _panel(panel: Panel) -> Any:
+    drawn = (
+        BUILDERS[panel.kind]()
+        .title(panel.title)
+        .description(panel.meaning)
+        .datasource(SOURCE)
+        .unit(panel.unit)
+        .span(panel.width)
+        .height(HEIGHTS[panel.kind])
+        .thresholds(_thresholds(panel))
+    )
+    if panel.red_above is not None or panel.red_below is not None:
+        drawn = drawn.color_scheme(build.FieldColor().mode(model.FieldColorModeId.THRESHOLDS))
+    for number, (legend, query) in enumerate(panel.queries.items()):
+        drawn = drawn.with_target(_target(panel.kind, chr(ord("A") + number), legend, query))
+    return _joined(drawn, panel) if panel.kind is Kind.TABLE else drawn
+
+
+def _target(kind: Kind, ref: str, legend: str, query: str) -> Any:
+    target = prometheus.Dataquery().ref_id(ref).expr(query).legend_format(legend)
+    if kind is Kind.TABLE:
+        return target.instant().format(PromQueryFormat.TABLE)
+    return target
+
+
+def _thresholds(panel: Panel) -> Any:
+    base, above = ("red", "green") if panel.red_below is not None else ("green", "red")
+    limit = panel.red_below if panel.red_below is not None else panel.red_above
+    steps = [model.Threshold(value=None, color=base)]
+    if limit is not None:
+        steps.append(model.Threshold(value=limit, color=above))
+    return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+def _joined(drawn: Any, panel: Panel) -> Any:
+    """Make one row a stage, one column a query."""
+    columns = {f"Value #{chr(ord('A') + number)}": legend for number, legend in enumerate(panel.queries)}
+    options = {"renameByName": columns, "excludeByName": {"Time": True}}
+    joined = model.DataTransformerConfig(id_val="merge", options={})
+    tidy = model.DataTransformerConfig(id_val="organize", options=options)
+    return drawn.with_transformation(joined).with_transformation(tidy)

@@ -1,0 +1,28 @@
+"""The files that are written from code: dashboards, and the compose stack's Prometheus configuration."""
+
+from pathlib import Path
+
+from nightwire.monitoring._dashboards import night_json
+from nightwire.monitoring._prometheus import compose_config
+
+
+def texts() -> dict[str, str]:
+    """Return the text of each file, by its path below ``monitoring/``."""
+    return {
+        "grafana/dashboards/night.json": night_json(),
+        "prometheus/prometheus.yml": compose_config(),
+    }
+
+
+def stale(folder: Path) -> list[Path]:
+    """Return the files below *folder* that are missing or not what the code says."""
+    wanted = {folder / name: text for name, text in texts().items()}
+    return [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+
+
+def write(folder: Path) -> None:
+    """Write every file below *folder*."""
+    for name, text in texts().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)

@@ -1,0 +1,124 @@
+"""The night in numbers: what one look at Kafka and at the accounts says.  Pure: no Kafka, no clock."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nightwire.core.accounts import Account, StageTotal, discrepancies, totals
+
+Spot = tuple[str, int]
+"""A topic and a partition."""
+
+VISIT = "visit/"
+"""Beginning of the sources of the producer's accounts: ``visit/<survey>``, one account a visit."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a partition holds: offsets from *low* to before *end*."""
+
+    low: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Kafka at one moment.
+
+    Attributes:
+        brokers: How many are there.
+        offline: Partitions without a leader.
+        under_replicated: Partitions with a replica that is not in step.
+        ranges: What each partition holds.
+        committed: Each group's next offset, by partition.
+    """
+
+    brokers: int = 0
+    offline: int = 0
+    under_replicated: int = 0
+    ranges: Mapping[Spot, Range] = field(default_factory=dict)
+    committed: Mapping[str, Mapping[Spot, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Night:
+    """All that the exporter exports."""
+
+    cluster: Cluster = Cluster()
+    stages: Sequence[StageTotal] = ()
+    wrong: Sequence[str] = ()
+    stage_lag: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    expired: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    visit_alerts: Mapping[str, int] = field(default_factory=dict)
+    latest_visit: Mapping[str, int] = field(default_factory=dict)
+
+
+def night(cluster: Cluster, accounts: Sequence[Account]) -> Night:
+    """Return the night as *cluster* and *accounts* tell it."""
+    lag, expired = stage_lag(cluster, accounts)
+    visits = last_visits(accounts)
+    return Night(
+        cluster=cluster,
+        stages=totals(accounts),
+        wrong=discrepancies(accounts),
+        stage_lag=lag,
+        expired=expired,
+        visit_alerts={survey: visit.delivered for survey, visit in visits.items()},
+        latest_visit={survey: visit.first for survey, visit in visits.items()},
+    )
+
+
+def records(cluster: Cluster) -> dict[str, int]:
+    """Return the records that each topic ever took: the sum of its partitions' ends."""
+    sums: dict[str, int] = defaultdict(int)
+    for (topic, _partition), held in cluster.ranges.items():
+        sums[topic] += held.end
+    return dict(sums)
+
+
+def group_lag(cluster: Cluster) -> dict[tuple[str, str], int]:
+    """Return how many records lie ahead of each (group, topic); a partition without commit counts whole."""
+    lag: dict[tuple[str, str], int] = {}
+    for group, offsets in cluster.committed.items():
+        for topic in {topic for topic, _partition in offsets}:
+            spots = [spot for spot in cluster.ranges if spot[0] == topic]
+            lag[group, topic] = sum(_ahead(cluster.ranges[spot], offsets.get(spot, 0)) for spot in spots)
+    return lag
+
+
+def _ahead(held: Range, position: int) -> int:
+    return max(0, held.end - max(position, held.low))
+
+
+def stage_lag(
+    cluster: Cluster, accounts: Iterable[Account]
+) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
+    """Return how far each (stage, topic) is behind, and how much retention took before it was read.
+
+    A stage's position in a partition is where its accounts end; of a topic that it reads, a partition
+    without account counts whole.
+    """
+    positions: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    topics = {topic for topic, _partition in cluster.ranges}
+    for account in accounts:
+        if account.source in topics:
+            read = positions[account.stage, account.source]
+            read[account.partition] = max(read.get(account.partition, 0), account.last + 1)
+    lag, expired = {}, {}
+    for (stage, topic), read in positions.items():
+        spots = [spot for spot in cluster.ranges if spot[0] == topic]
+        lag[stage, topic] = sum(_ahead(cluster.ranges[spot], read.get(spot[1], 0)) for spot in spots)
+        known = [(cluster.ranges[topic, part].low, at) for part, at in read.items() if (topic, part) in spots]
+        expired[stage, topic] = sum(max(0, low - at) for low, at in known)
+    return lag, expired
+
+
+def last_visits(accounts: Iterable[Account]) -> dict[str, Account]:
+    """Return each survey's latest visit, as its writer accounted for it."""
+    latest: dict[str, Account] = {}
+    for account in accounts:
+        if account.source.startswith(VISIT):
+            survey = account.source.removeprefix(VISIT)
+            if survey not in latest or account.first > latest[survey].first:
+                latest[survey] = account
+    return latest

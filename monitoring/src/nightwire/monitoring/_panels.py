@@ -1,0 +1,253 @@
+"""What *the night* shows: one table of panels, as plain values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Kind(Enum):
+    """How a panel draws."""
+
+    NUMBER = "stat"
+    LINES = "timeseries"
+    TABLE = "table"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture.
+
+    Attributes:
+        title: What it is, in a few words.
+        meaning: What one should think when one sees it.
+        queries: Legend of each query: PromQL.
+        unit: Grafana's name of the unit.
+        red_above: Value from which it is red; None where no value is bad.
+        red_below: The same for values that should be high.
+        kind: How it draws.
+        width: Of the page's 24 columns.
+        rare: Whether it may be empty on a good night.
+    """
+
+    title: str
+    meaning: str
+    queries: Mapping[str, str]
+    unit: str = "short"
+    red_above: float | None = None
+    red_below: float | None = None
+    kind: Kind = Kind.LINES
+    width: int = 8
+    rare: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """Panels under a heading."""
+
+    title: str
+    panels: Sequence[Panel] = field(default_factory=tuple)
+
+
+COLUMNS = ("read", "delivered", "rejected", "capped", "faulted", "dead_lettered", "missing")
+STAGES = {
+    column.replace("_", "-"): f"sum by (stage) (nightwire_accounts_{column})" for column in COLUMNS
+}  # summed, so that the stage is all that the columns share
+
+
+def _p90(histogram: str) -> str:
+    return f"histogram_quantile(0.9, sum by (le) (rate({histogram}_bucket[5m])))"
+
+
+IN_IS_OUT = Row(
+    "In = out",
+    (
+        Panel(
+            "Missing",
+            "Records that a stage read and that are in no class. Anything but 0: act now.",
+            {"missing": "nightwire:missing"},
+            red_above=1,
+            kind=Kind.NUMBER,
+            width=4,
+        ),
+        Panel(
+            "Accounts that do not join",
+            "Overlaps, gaps, sums that are wrong: `nightwire accounts` names them.",
+            {"accounts": "nightwire_accounts_discrepancies"},
+            red_above=1,
+            kind=Kind.NUMBER,
+            width=4,
+        ),
+        Panel(
+            "Dead letters",
+            "Records that nobody could read, ever; each keeps where from and why.",
+            {"dead letters": 'nightwire_topic_records_total{topic="dead-letters"}'},
+            red_above=1,
+            kind=Kind.NUMBER,
+            width=4,
+        ),
+        Panel(
+            "Expired",
+            "Records that retention removed before a stage read them.",
+            {"expired": "sum(nightwire_stage_expired_records)"},
+            red_above=1,
+            kind=Kind.NUMBER,
+            width=4,
+        ),
+        Panel(
+            "Processes up",
+            "Those of nightwire that answer.",
+            {"up": 'sum(up{job="nightwire"})', "of": 'count(up{job="nightwire"})'},
+            kind=Kind.NUMBER,
+            width=4,
+        ),
+        Panel(
+            "Latest visit",
+            "Alerts delivered in each survey's latest visit.",
+            {"{{survey}}": "nightwire_visit_alerts"},
+            kind=Kind.NUMBER,
+            width=4,
+        ),
+        Panel(
+            "Stage by stage",
+            "What each stage and each filter read, and what became of it. Read is the sum of the rest.",
+            STAGES,
+            kind=Kind.TABLE,
+            width=24,
+        ),
+    ),
+)
+
+RATES = Row(
+    "Rates",
+    (
+        Panel(
+            "Alerts in",
+            "Alerts that the surveys' topics took.",
+            {"{{topic}}": 'nightwire:topic_records:rate1m{topic=~"alerts[.].+"}'},
+            unit="cps",
+        ),
+        Panel(
+            "VOEvents",
+            "Events that the topic took, and what the gateway received by outcome.",
+            {
+                "in Kafka": 'nightwire:topic_records:rate1m{topic="voevents"}',
+                "{{source}}, {{outcome}}": "rate(nightwire_gateway_events_received_total[1m])",
+            },
+            unit="cps",
+        ),
+        Panel(
+            "Passed, by filter",
+            "Alerts a second that went to a filter's topic.",
+            {"{{filter}}": "rate(nightwire_filters_alerts_passed_total[1m])"},
+            unit="cps",
+        ),
+        Panel(
+            "Judged",
+            "Alerts a second that the filter engine judged.",
+            {"{{source}}": "rate(nightwire_filters_records_judged_total[1m])"},
+            unit="cps",
+        ),
+        Panel(
+            "Time of a batch",
+            "From planned to accounted: nine of ten batches took less.",
+            {"p90": _p90("nightwire_filters_batch_seconds")},
+            unit="s",
+        ),
+        Panel(
+            "Time to acknowledge a VOEvent",
+            "From its last byte to Kafka's acknowledgement: nine of ten took less.",
+            {"p90": _p90("nightwire_gateway_acknowledged_seconds")},
+            unit="s",
+        ),
+    ),
+)
+
+LAG = Row(
+    "Lag",
+    (
+        Panel(
+            "Stages",
+            "Records not yet accounted for; the line is a visit.",
+            {"{{stage}}, {{topic}}": "nightwire_stage_lag_records", "a visit": "nightwire:visit_alerts:max"},
+        ),
+        Panel(
+            "Consumer groups",
+            "Records ahead of what a group has committed.",
+            {"{{group}}, {{topic}}": "nightwire_consumer_lag_records"},
+            rare=True,
+        ),
+        Panel(
+            "Peers of the gateway",
+            "Open VTP connections.",
+            {"{{role}}": "nightwire_gateway_connections"},
+        ),
+    ),
+)
+
+FAULTS = Row(
+    "Faults",
+    (
+        Panel(
+            "Filters that failed",
+            "Alerts on which a filter failed: its owner's concern, and no other filter's.",
+            {"{{filter}}": "rate(nightwire_filters_alerts_faulted_total[5m])"},
+            unit="cps",
+        ),
+        Panel(
+            "Cut off by the cap",
+            "Alerts that passed a filter above its number a visit.",
+            {"{{stage}}": 'nightwire_accounts_capped{stage=~"filter[.].+"}'},
+        ),
+        Panel(
+            "Alarms",
+            "What is firing now; docs/user/operator.md says what to do.",
+            {"{{alertname}}": 'ALERTS{alertstate="firing"}'},
+            rare=True,
+        ),
+    ),
+)
+
+MACHINES = Row(
+    "Processes and machines",
+    (
+        Panel(
+            "Up",
+            "1: the process answers; 0: it does not.",
+            {"{{process}}": 'up{job="nightwire"}'},
+            red_below=1,
+        ),
+        Panel(
+            "Kafka",
+            "Brokers, and partitions that are not as they should be.",
+            {
+                "brokers": "nightwire_kafka_brokers",
+                "under-replicated partitions": "nightwire_kafka_under_replicated_partitions",
+                "offline partitions": "nightwire_kafka_offline_partitions",
+            },
+        ),
+        Panel(
+            "Disk left",
+            "Share of each disk that is free; needs node-exporter.",
+            {
+                "{{mountpoint}}": 'node_filesystem_avail_bytes{fstype!~"tmpfs|overlay|ramfs"}'
+                ' / node_filesystem_size_bytes{fstype!~"tmpfs|overlay|ramfs"}'
+            },
+            unit="percentunit",
+            red_below=0.1,
+            rare=True,
+        ),
+    ),
+)
+
+NIGHT: tuple[Row, ...] = (IN_IS_OUT, RATES, LAG, FAULTS, MACHINES)
+
+
+def queries(rows: Sequence[Row] = NIGHT, *, rare: bool = True) -> list[str]:
+    """Return every query; without the *rare* ones, those that must have an answer after a real run."""
+    return [
+        query
+        for row in rows
+        for panel in row.panels
+        if rare or not panel.rare
+        for query in panel.queries.values()
+    ]

@@ -1,0 +1,114 @@
+"""Prometheus: its configuration, and running it where it is installed."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+COMPOSE = {
+    "schema_registry": "schema-registry:9400",
+    "gateway": "gateway:9400",
+    "filters": "filters:9400",
+    "stream": "producer:9400",
+    "exporter": "exporter:9400",
+}
+"""Metrics pages inside the compose network, by process."""
+
+HEADER = """\
+global:
+  scrape_interval: {interval}
+  evaluation_interval: {interval}
+rule_files: [{rules}]
+"""
+ALERTING = """\
+alerting:
+  alertmanagers:
+    - static_configs: [{{targets: ["{target}"]}}]
+"""
+PROCESSES = """\
+scrape_configs:
+  - job_name: nightwire
+    static_configs:
+"""
+PROCESS = """\
+      - {{targets: ["{target}"], labels: {{process: {name}}}}}
+"""
+JOB = """\
+  - job_name: {name}
+    static_configs: [{{targets: ["{target}"]}}]
+"""
+
+
+def prometheus_config(
+    targets: Mapping[str, str],
+    rules: str,
+    *,
+    interval: str = "5s",
+    alertmanager: str | None = None,
+    jobs: Mapping[str, str] | None = None,
+) -> str:
+    """Return Prometheus' configuration, as YAML.
+
+    Args:
+        targets: ``HOST:PORT`` of each nightwire process's metrics page, by its name.
+        rules: Path of the rules, as Prometheus sees it.
+        interval: Time between scrapes.
+        alertmanager: ``HOST:PORT`` that alerts are sent to.
+        jobs: ``HOST:PORT`` of pages that are not nightwire's, by job.
+    """
+    parts = [HEADER.format(interval=interval, rules=rules)]
+    if alertmanager:
+        parts.append(ALERTING.format(target=alertmanager))
+    parts.append(PROCESSES)
+    parts += [PROCESS.format(name=name, target=target) for name, target in targets.items()]
+    parts += [JOB.format(name=name, target=target) for name, target in (jobs or {}).items()]
+    return "".join(parts)
+
+
+def compose_config() -> str:
+    """Return the configuration of the compose stack's Prometheus."""
+    return "# Written by `nightwire dashboards build`.\n" + prometheus_config(
+        COMPOSE,
+        "/etc/prometheus/rules.yml",
+        alertmanager="alertmanager:9093",
+        jobs={"node": "node-exporter:9100", "prometheus": "127.0.0.1:9090", "cadvisor": "cadvisor:8080"},
+    )
+
+
+def rules() -> str:
+    """Return the recording rules and alerts."""
+    return (files("nightwire.monitoring") / "rules.yml").read_text()
+
+
+def command(state: Path, port: int, targets: Mapping[str, str], *, retention: str) -> list[str] | None:
+    """Write the configuration into *state* and return the command line that runs Prometheus on it.
+
+    None where Prometheus is not installed; then nothing is written.
+
+    Args:
+        state: Folder for configuration and data.
+        port: Where it listens, on 127.0.0.1.
+        targets: ``HOST:PORT`` of each metrics page, by process.
+        retention: Most disk for its data, as Prometheus writes it (``512MB``).
+    """
+    binary = shutil.which("prometheus")
+    if binary is None:
+        return None
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "rules.yml").write_text(rules())
+    config = state / "prometheus.yml"
+    config.write_text(prometheus_config(targets, str((state / "rules.yml").resolve())))
+    return [
+        binary,
+        f"--config.file={config}",
+        f"--storage.tsdb.path={state / 'data'}",
+        f"--storage.tsdb.retention.size={retention}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=warn",
+    ]
+
+
+def become(command_line: list[str]) -> None:
+    """Replace this process by *command_line*; does not return."""
+    os.execv(command_line[0], command_line)  # noqa: S606  (no shell is meant)

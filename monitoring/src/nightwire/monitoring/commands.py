@@ -1,0 +1,116 @@
+"""The verbs of monitoring: `nightwire exporter`, `nightwire prometheus`, `nightwire dashboards`."""
+
+from pathlib import Path
+
+import click
+
+from nightwire.core.options import bootstrap_option
+
+MISSING = 3
+"""Exit status when Prometheus is not installed."""
+
+
+@click.command()
+@bootstrap_option
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=9400,
+    show_default=True,
+    help="Port of the metrics page; 0 takes a free one, and the log names it.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="Time between looks at Kafka. [s]",
+)
+def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
+    """Tell Prometheus what the accounts say, who lags, and how Kafka is.
+
+    \b
+    Example:
+      nightwire exporter --bootstrap 127.0.0.1:9092 --metrics-port 9400
+    """
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.process import setup_logging, stopping
+    from nightwire.monitoring._exporter import export
+
+    setup_logging("nightwire.exporter")
+    with stopping() as stop:
+        export(find_endpoints(bootstrap).kafka, metrics_port, stop, interval=interval)
+
+
+@click.command()
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".nightwire/prometheus"),
+    show_default=True,
+    help="Folder of its configuration and data.",
+)
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=9090, show_default=True, help="Port, on 127.0.0.1."
+)
+@click.option(
+    "--target",
+    "targets",
+    metavar="NAME=HOST:PORT",
+    multiple=True,
+    required=True,
+    help="Metrics page of a process; repeatable.",
+)
+@click.option("--retention", default="256MB", show_default=True, help="Most disk that its data may take.")
+def prometheus(state: Path, port: int, targets: tuple[str, ...], retention: str) -> None:
+    """Run Prometheus with nightwire's rules, where it is installed; exit 3 where it is not.
+
+    \b
+    Example:
+      nightwire prometheus --port 9090 --target gateway=127.0.0.1:9401
+    """
+    from nightwire.monitoring._prometheus import become, command
+
+    line = command(state, port, dict(map(_target, targets)), retention=retention)
+    if line is None:
+        click.echo("Prometheus is not installed: apt-get install prometheus", err=True)
+        raise SystemExit(MISSING)
+    become(line)
+
+
+def _target(text: str) -> tuple[str, str]:
+    name, equals, address = text.partition("=")
+    if not (name and equals and ":" in address):
+        raise click.BadParameter(f"{text!r} is not NAME=HOST:PORT", param_hint="--target")
+    return name, address
+
+
+@click.group()
+def dashboards() -> None:
+    """Grafana's dashboards and Prometheus' configuration, written from code."""
+
+
+@dashboards.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("monitoring"),
+    show_default=True,
+    help="Folder that gets grafana/dashboards/ and prometheus/.",
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 where a file is not up to date.")
+def build(out: Path, check: bool) -> None:
+    """Write the dashboards and the compose stack's Prometheus configuration.
+
+    \b
+    Example:
+      nightwire dashboards build
+    """
+    from nightwire.monitoring._files import stale, write
+
+    old = stale(out)
+    for path in old:
+        click.echo(f"{'not up to date' if check else 'written'}: {path}", err=True)
+    if not check:
+        write(out)
+    raise SystemExit(1 if check and old else 0)
