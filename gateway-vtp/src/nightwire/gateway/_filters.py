@@ -9,8 +9,11 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from lxml import etree
+
+from nightwire.gateway._xml import parse_xml
 
 MAX_FILTERS = 16
 """Most filters of one subscriber."""
@@ -21,7 +24,7 @@ MAX_SECONDS = 0.1
 MAX_NESTED_SEARCHES = 1
 """How many searches of the whole document may lie inside one another's brackets."""
 
-_TOKENS = re.compile(
+_MARKS = re.compile(
     r"""'[^']*'|"[^"]*"|//|\b(?:descendant|descendant-or-self|following|preceding|ancestor)\s*::|[\[\]()]"""
 )
 
@@ -52,6 +55,7 @@ class Filter:
                 self.off = f"took more than {MAX_SECONDS:g} s for one event"
 
 
+@lru_cache(maxsize=1024)
 def compile_filter(text: str) -> Filter:
     """Return the filter that *text* says.
 
@@ -70,16 +74,16 @@ def compile_filter(text: str) -> Filter:
 
 def _nested_searches(text: str) -> int:
     """Count the searches on the worst path from the outside of *text* to its innermost bracket."""
-    inside, outside, worst = 0, [], 0
-    for token in _TOKENS.findall(text):
-        if token in "[(":
+    inside, worst = 0, 0
+    outside: list[int] = []
+    for mark in _MARKS.findall(text):
+        if mark in "[(":
             outside.append(inside)
-        elif token in "])" and outside:
+        elif mark in "])" and outside:
             inside = outside.pop()
-        elif token == "//" or token.endswith("::"):
-            if outside:
-                inside += 1
-                worst = max(worst, inside)
+        elif mark[0] not in "'\"" and outside:
+            inside += 1
+            worst = max(worst, inside)
     return worst
 
 
@@ -95,18 +99,36 @@ class FilterList:
     filters: Sequence[Filter] = ()
     refused: list[str] = field(default_factory=list)
 
-    def passes(self, root: etree._Element) -> bool:
-        """Say whether the event under *root* is wanted."""
-        return not self.filters or any(one.matches(root) for one in self.filters)
+
+@dataclass
+class Verdicts:
+    """What each filter says of one event; each is asked once, however many subscribers share it."""
+
+    document: bytes
+    _root: etree._Element | None = None
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def passes(self, wanted: FilterList) -> bool:
+        """Say whether a subscriber with these filters wants the event."""
+        return not wanted.filters or any(self._matches(one) for one in wanted.filters)
+
+    def _matches(self, one: Filter) -> bool:
+        if one.text not in self._known:
+            if self._root is None:
+                self._root = parse_xml(self.document)
+            self._known[one.text] = one.matches(self._root)
+        return self._known[one.text]
 
 
 def read_filters(texts: Iterable[str]) -> FilterList:
     """Return the filters that *texts* say; those that cannot be taken are named in ``refused``."""
-    taken, refused = [], []
+    taken: list[Filter] = []
+    refused = []
     for text in texts:
+        if len(taken) == MAX_FILTERS:
+            refused.append(f"{text[:80]}: more than {MAX_FILTERS} filters")
+            continue
         try:
-            if len(taken) == MAX_FILTERS:
-                raise XPathRefusedError(f"more than {MAX_FILTERS} filters")
             taken.append(compile_filter(text))
         except XPathRefusedError as error:
             refused.append(f"{text[:80]}: {error}")

@@ -1,13 +1,13 @@
-"""What is said on a VTP connection: messages in, decisions out.  No sockets, no clock, no Kafka.
+"""What is said on a VTP connection: messages in, decisions out.  No sockets, no Kafka.
 
-`Author` is our side of a connection from an author, `Subscriber` of one from a subscriber, and
-`Upstream` of our own connection to a remote broker.  Each takes documents and says what they mean;
-times are given in seconds of any clock that only goes forward.
+`Subscriber` is our side of a connection from a subscriber, `Upstream` of our own connection to a remote
+broker.  Times are given in seconds of any clock that only goes forward.
 """
 
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from nightwire.gateway._filters import FilterList, read_filters
 from nightwire.gateway._transport import (
@@ -16,14 +16,14 @@ from nightwire.gateway._transport import (
     IAMALIVE,
     NAK,
     Transport,
+    encode_transport,
     is_transport,
     read_transport,
 )
-from nightwire.gateway._voevent import Packet
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
 
 MAX_UNACKED = 10_000
-"""Most events of one subscriber that are remembered as not yet acknowledged; beyond, the oldest is given up."""
+"""Most events of one subscriber that are remembered as unacknowledged; beyond, the oldest is given up."""
 
 
 @dataclass
@@ -121,11 +121,16 @@ class Upstream:
         return None
 
 
-def ack(packet: Packet, ivoid: str, note: str | None = None) -> Transport:
-    """Return the acknowledgement of *packet* by *ivoid*."""
-    return Transport(ACK, packet.ivorn, ivoid, result=note)
+def ack(ivorn: str, ivoid: str, note: str | None = None) -> Transport:
+    """Return the acknowledgement of the event *ivorn* by *ivoid*."""
+    return Transport(ACK, ivorn, ivoid, result=note)
 
 
 def nak(ivorn: str | None, ivoid: str, reason: str) -> Transport:
     """Return the refusal of the event *ivorn*, or of a message without one, by *ivoid*."""
     return Transport(NAK, ivorn or ivoid, ivoid, result=reason)
+
+
+def say(message: Transport) -> bytes:
+    """Return *message* as a document of now."""
+    return encode_transport(message, datetime.now(UTC))

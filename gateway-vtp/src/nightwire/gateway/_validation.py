@@ -64,6 +64,12 @@ def schema_complaint(root: etree._Element) -> str | None:
     return None
 
 
+def compile_schemas() -> None:
+    """Compile the schemas now rather than with the first event."""
+    for version in VERSIONS:
+        _schema(version)
+
+
 @cache
 def _schema(version: str) -> etree.XMLSchema:
     with as_file(files("nightwire.gateway") / "xsd") as folder:

@@ -186,9 +186,9 @@ def _params(root: etree._Element) -> Iterator[dict[str, str | None]]:
             }
 
 
-def _citations(root: etree._Element) -> Iterator[dict[str, str | None]]:
+def _citations(root: etree._Element) -> Iterator[dict[str, str]]:
     for cited in _find(root, "Citations", "EventIVORN"):
-        yield {"ivorn": (cited.text or "").strip(), "cite": cited.get("cite")}
+        yield {"ivorn": (cited.text or "").strip(), "cite": cited.get("cite", "")}
 
 
 def _find(element: etree._Element, *path: str) -> Iterator[etree._Element]:

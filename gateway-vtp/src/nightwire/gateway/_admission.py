@@ -1,0 +1,93 @@
+"""Events on their way into the log: each once, and nobody is told so before Kafka has it."""
+
+import asyncio
+import time
+from typing import Protocol
+
+from nightwire.gateway._voevent import Packet, voevent_fields
+from nightwire.schemas.records import VOEVENT
+from nightwire.schemas.topics import VOEVENTS
+
+MAX_PENDING = 10_000
+"""Most events between arrival and index; when there are more, authors wait."""
+
+
+class KnownHashes(Protocol):
+    """What admission asks of the index."""
+
+    def knows(self, digest: bytes) -> bool:
+        """Say whether an event with this hash is in the log."""
+
+
+class Log(Protocol):
+    """Where events are written."""
+
+    async def produce(
+        self, topic: str, value: bytes, *, key: bytes, headers: list[tuple[str, bytes]]
+    ) -> tuple[int, int]:
+        """Write a record and wait until it is acknowledged."""
+
+
+class Admission:
+    """Write new events to `voevents`; recognise those that are there or on their way.
+
+    An event is *pending* from its arrival until the index has seen it in the log, so that a second copy
+    finds it in one of the two.  All calls come from one event loop.
+
+    Args:
+        index: What is in the log.
+        log: Where to write.
+        instance: Name of this gateway, kept with each record.
+    """
+
+    def __init__(self, index: KnownHashes, log: Log, instance: str) -> None:
+        self._index, self._log, self._instance = index, log, instance.encode()
+        self._pending: dict[bytes, asyncio.Task[tuple[int, int]]] = {}
+        self._room = asyncio.Condition()
+
+    @property
+    def pending(self) -> int:
+        """How many events are between arrival and index."""
+        return len(self._pending)
+
+    async def admit(self, packet: Packet, origin: str) -> bool:
+        """Return True once *packet* is in the log as a new event, False once it is known to have been there.
+
+        Raises:
+            DeliveryError: Kafka did not take it.
+        """
+        while True:
+            if self._index.knows(packet.hash):
+                return False
+            if (same := self._pending.get(packet.hash)) is not None:
+                await asyncio.shield(same)
+                return False
+            if len(self._pending) < MAX_PENDING:
+                break
+            async with self._room:
+                await self._room.wait()
+        writing = asyncio.create_task(self._write(packet, origin))
+        self._pending[packet.hash] = writing
+        await asyncio.shield(writing)  # an author who leaves does not stop it
+        return True
+
+    async def indexed(self, hashes: list[bytes]) -> None:
+        """Note that the index now has these."""
+        for digest in hashes:
+            self._pending.pop(digest, None)
+        async with self._room:
+            self._room.notify_all()
+
+    async def settled(self) -> None:
+        """Wait until everything that is being written is acknowledged or refused."""
+        await asyncio.gather(*self._pending.values(), return_exceptions=True)
+
+    async def _write(self, packet: Packet, origin: str) -> tuple[int, int]:
+        fields = voevent_fields(packet)
+        value = VOEVENT.encode({**fields, "origin": origin, "received": int(time.time() * 1000)})
+        headers = [("hash", packet.hash), ("instance", self._instance), ("role", packet.role.encode())]
+        try:
+            return await self._log.produce(VOEVENTS, value, key=packet.ivorn.encode(), headers=headers)
+        except BaseException:
+            self._pending.pop(packet.hash, None)
+            raise

@@ -1,0 +1,151 @@
+"""An author: send events to a broker, one connection each, and say what became of every one."""
+
+import random
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightwire.gateway._frames import FrameDecoder, FrameError, encode_frame
+from nightwire.gateway._settings import Address
+from nightwire.gateway._transport import ACK, NAK, Transport, is_transport, read_transport
+from nightwire.gateway._xml import XMLRefusedError, parse_xml
+
+ACKED, NAKED, FAILED = "ack", "nak", "failed"
+
+ANSWERLESS = 6
+"""A broker that takes an event and hangs up without an answer so often will never answer it."""
+FIRST_DELAY, LONGEST_DELAY = 0.25, 5.0
+"""Back-off between attempts. [s]"""
+MAX_REPLY = 1 << 20  # [byte]
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One document to be sent, and where it came from."""
+
+    name: str
+    document: bytes
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of one document.
+
+    Attributes:
+        name: Where it came from.
+        verdict: ack, nak or failed.
+        ivorn: What the broker called it.
+        reason: What the broker said, or why it could not be reached.
+        attempts: How often it was sent.
+    """
+
+    name: str
+    verdict: str
+    ivorn: str | None
+    reason: str | None
+    attempts: int
+
+
+class NoAnswerError(Exception):
+    """The broker took the document and hung up without a word."""
+
+
+@dataclass(frozen=True)
+class Author:
+    """Sends events to one broker.  Sending again is safe: a broker of ours recognises what it has.
+
+    Attributes:
+        broker: Where to.
+        timeout: Longest wait for a connection, and for an answer. [s]
+        patience: How long to go on trying where the broker is away. [s]
+    """
+
+    broker: Address
+    timeout: float = 60.0
+    patience: float = 60.0
+
+    def send(self, letter: Letter) -> Receipt:
+        """Send one document; try again where the connection is lost."""
+        until = time.monotonic() + self.patience
+        attempts, answerless, delay = 0, 0, FIRST_DELAY
+        while True:
+            attempts += 1
+            try:
+                return _receipt(letter, self._exchange(letter.document), attempts)
+            except (XMLRefusedError, FrameError) as error:
+                return Receipt(
+                    letter.name, FAILED, None, f"{self.broker} answered nonsense: {error}", attempts
+                )
+            except (OSError, NoAnswerError) as error:
+                answerless += isinstance(error, NoAnswerError)
+                if answerless == ANSWERLESS or time.monotonic() + delay > until:
+                    reason = f"{self.broker}: {error}"
+                    return Receipt(letter.name, FAILED, None, reason, attempts)
+            time.sleep(delay * random.uniform(0.8, 1.2))  # noqa: S311  (spreads attempts)
+            delay = min(2 * delay, LONGEST_DELAY)
+
+    def _exchange(self, document: bytes) -> Transport:
+        where = (self.broker.host, self.broker.port)
+        with socket.create_connection(where, timeout=self.timeout) as connection:
+            with suppress(BrokenPipeError, ConnectionResetError):  # refused halfway; the answer says why
+                connection.sendall(encode_frame(document))
+            return _read_answer(connection)
+
+
+def send_all(author: Author, letters: Iterable[Letter], connections: int) -> Iterator[Receipt]:
+    """Send *letters* over so many *connections* at once; yield a receipt each, in order."""
+    with ThreadPoolExecutor(connections) as pool:
+        waiting: list[Future[Receipt]] = []
+        for letter in letters:
+            waiting.append(pool.submit(author.send, letter))
+            if len(waiting) >= 4 * connections:  # so that a long list does not lie in memory
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """Return *paths* with each folder replaced by the files in it, at any depth, in order of name."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(file for file in path.rglob("*") if file.is_file())
+        else:
+            found.append(path)
+    return found
+
+
+def read_letters(files: Sequence[Path], read_stdin: Callable[[], bytes]) -> Iterator[Letter]:
+    """Yield the documents in *files*; ``-`` is what *read_stdin* returns."""
+    for file in files:
+        if str(file) == "-":
+            yield Letter("-", read_stdin())
+        else:
+            yield Letter(str(file), file.read_bytes())
+
+
+def _receipt(letter: Letter, answer: Transport, attempts: int) -> Receipt:
+    verdict = {ACK: ACKED, NAK: NAKED}.get(answer.role, FAILED)
+    reason = answer.result if verdict != FAILED else f"answered with {answer.role}"
+    return Receipt(letter.name, verdict, answer.origin, reason, attempts)
+
+
+def _read_answer(connection: socket.socket) -> Transport:
+    decoder = FrameDecoder(max_length=MAX_REPLY)
+    while True:
+        try:
+            chunk = connection.recv(1 << 16)
+        except ConnectionResetError:
+            chunk = b""
+        if not chunk:
+            raise NoAnswerError("the broker hung up without an answer")
+        decoder.receive(chunk)
+        for message in decoder:
+            root = parse_xml(message)
+            if not is_transport(root):
+                raise XMLRefusedError("the answer is no Transport document")
+            return read_transport(root)

@@ -1,0 +1,131 @@
+"""Where a gateway begins to read, so that nothing is passed over and nothing accounted for twice."""
+
+import fcntl
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from nightwire.core.accounts import read_accounts
+from nightwire.core.kafka import consumer, ensure_topics
+from nightwire.gateway._follower import accounted
+from nightwire.gateway._index import EventIndex
+from nightwire.gateway._kafka import log_identity
+from nightwire.gateway._ring import Positions, Spot
+from nightwire.gateway._settings import Settings
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, VOEVENTS
+from nightwire.schemas.topics import settings as topic_settings
+
+log = logging.getLogger(__name__)
+
+Marks = Mapping[Spot, tuple[int, int]]
+"""First offset and the one after the last, per topic and partition."""
+
+
+class StateInUseError(Exception):
+    """Another gateway uses the same state folder."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where to begin.
+
+    Attributes:
+        start: What to read first, per topic and partition.
+        live: What is delivered first: what comes after this start.
+        accounted: What to account for first, per partition of `voevents`.
+    """
+
+    start: Positions
+    live: Positions
+    accounted: dict[int, int]
+
+
+def index_path(settings: Settings) -> Path:
+    """Return the file of the index."""
+    return settings.state / "events.sqlite"
+
+
+def lock_state(folder: Path) -> TextIOWrapper:
+    """Claim *folder* for this process; the claim ends with it, or with the file returned.
+
+    Raises:
+        StateInUseError: Another process has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / "lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise StateInUseError(f"{folder} is in use by another gateway: give each its own --state") from error
+    return file
+
+
+def find_beginning(settings: Settings) -> Beginning:
+    """Make the topics that are missing, and return where to begin.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    topics = [VOEVENTS, *settings.feeds]
+    wanted = [topic_settings(name) for name in (*topics, ACCOUNTS, DEAD_LETTERS)]
+    ensure_topics(settings.bootstrap, wanted)
+    indexed = _indexed(settings, log_identity(settings.bootstrap, VOEVENTS))
+    known = accounted(read_accounts(settings.bootstrap)) if settings.accounts else None
+    reader = consumer(settings.bootstrap)
+    try:
+        marks = _marks(reader, topics)
+    finally:
+        reader.close()
+    return beginning(marks, indexed, known)
+
+
+def beginning(marks: Marks, indexed: Mapping[int, int], known: Mapping[int, int] | None) -> Beginning:
+    """Decide where to begin.  Pure.
+
+    Args:
+        marks: What the log holds.
+        indexed: The next offset to index, per partition of `voevents`.
+        known: The next one to account for; None where this gateway keeps no accounts.
+    """
+    live = {spot: high for spot, (_, high) in marks.items()}
+    start, first = dict(live), {}
+    for (topic, partition), (low, high) in marks.items():
+        if topic != VOEVENTS:
+            continue
+        index_next = _within(indexed.get(partition, low), low, high)
+        account_next = index_next if known is None else _within(known.get(partition, low), low, high)
+        start[topic, partition] = min(index_next, account_next)
+        first[partition] = account_next
+    return Beginning(start, live, first)
+
+
+def _within(offset: int, low: int, high: int) -> int:
+    """Return *offset*, or the log's first one where *offset* is not in it: expired, or of another log."""
+    return offset if low <= offset <= high else low
+
+
+def _indexed(settings: Settings, identity: str) -> dict[int, int]:
+    index = EventIndex(index_path(settings))
+    try:
+        if not index.follows(identity):
+            log.warning("the index was of another log; it is made anew from this one")
+        if forgotten := index.forget(settings.remembered_days):
+            log.info("forgot %d events of more than %g days ago", forgotten, settings.remembered_days)
+        return index.positions()
+    finally:
+        index.close()
+
+
+def _marks(reader: Consumer, topics: Sequence[str]) -> dict[Spot, tuple[int, int]]:
+    known = reader.list_topics(timeout=10).topics
+    spots = [(topic, partition) for topic in topics for partition in known[topic].partitions]
+    marks = {}
+    for spot in spots:
+        low, high = reader.get_watermark_offsets(TopicPartition(*spot), timeout=10, cached=False)
+        marks[spot] = (int(low), int(high))
+    return marks

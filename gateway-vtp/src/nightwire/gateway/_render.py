@@ -1,0 +1,77 @@
+"""From a Kafka record to the event that subscribers get.
+
+A record of `voevents` holds it as it came; of a filter topic's alerts a template makes it.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import Message
+
+from nightwire.gateway._ring import Event
+from nightwire.gateway._template import alert_ivorn, alert_voevent
+from nightwire.gateway._voevent import element_bytes
+from nightwire.schemas import DecodeError, survey, surveys
+from nightwire.schemas.records import VOEVENT
+from nightwire.schemas.registry import AlertDecoder
+from nightwire.schemas.topics import VOEVENTS
+
+IsFirst = Callable[[bytes, int, int], bool]
+
+
+def header(message: Message, name: str) -> bytes | None:
+    """Return the first header *name* of *message*."""
+    found: Any = message.headers() or ()
+    return next((value for key, value in found if key == name), None)
+
+
+def element_hash(message: Message) -> bytes:
+    """Return the hash of the event in a record of `voevents`, computed where its writer left none.
+
+    Raises:
+        DecodeError: The record is none of `voevents`.
+    """
+    known = header(message, "hash")
+    if known is not None:
+        return known
+    return hashlib.sha256(element_bytes(VOEVENT.decode(message.value() or b"")["raw"])).digest()
+
+
+class Renderer:
+    """Make events of records.
+
+    Args:
+        is_first: Whether a hash was first seen at this partition and offset of `voevents`.
+        decoder: Reads alerts; None where no feed needs it.
+    """
+
+    def __init__(self, is_first: IsFirst, decoder: AlertDecoder | None) -> None:
+        self._is_first, self._decoder = is_first, decoder
+
+    def event(self, message: Message) -> Event:
+        """Return the event in *message*; one that repeats an earlier event is not deliverable.
+
+        Raises:
+            DecodeError: It holds nothing that can be read.
+            UnknownSchemaError: Nobody knows its schema.
+            RegistryAwayError: The schema registry does not answer; ask again later.
+        """
+        topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
+        if topic != VOEVENTS:
+            ivorn, document = self._alert(message, topic)
+            return Event(topic, partition, offset, ivorn, "observation", document)
+        record = VOEVENT.decode(message.value() or b"")
+        first = self._is_first(element_hash(message), partition, offset)
+        return Event(topic, partition, offset, record["ivorn"], record["role"], record["raw"], first)
+
+    def _alert(self, message: Message, topic: str) -> tuple[str, bytes]:
+        if self._decoder is None:
+            raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
+        name = (header(message, "survey") or b"").decode(errors="replace")
+        if name not in surveys():
+            raise DecodeError(f"{topic}: header 'survey' is {name!r}, known are {', '.join(surveys())}")
+        view = survey(name).view(self._decoder.decode(message.value() or b"").alert)
+        written = int(message.timestamp()[1])
+        document = alert_voevent(view, survey=name, topic=topic, written=written)
+        return alert_ivorn(topic, name, view.id), document

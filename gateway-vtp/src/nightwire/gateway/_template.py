@@ -1,0 +1,101 @@
+"""Alerts as VOEvent 2.0: a pure function of the record, so that all gateways make the same bytes."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from xml.sax.saxutils import escape, quoteattr
+
+from nightwire.gateway._times import utc_from_mjd_tai
+from nightwire.schemas import AlertView
+
+_OPEN = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<voe:VOEvent xmlns:voe="http://www.ivoa.net/xml/VOEvent/v2.0"'
+    ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+    ' xsi:schemaLocation="http://www.ivoa.net/xml/VOEvent/v2.0'
+    ' http://www.ivoa.net/xml/VOEvent/VOEvent-v2.0.xsd"'
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One Param: its value is left out where the alert has none."""
+
+    name: str
+    value: object
+    unit: str = ""
+    ucd: str = ""
+    kind: str = "float"
+
+
+def alert_ivorn(topic: str, survey: str, alert_id: object) -> str:
+    """Return the identifier of an alert as a VOEvent: it says which topic it came from."""
+    return f"ivo://nightwire/{topic}#{survey}-{alert_id}"
+
+
+def alert_voevent(view: AlertView, *, survey: str, topic: str, written: int) -> bytes:
+    """Return the alert *view* as a VOEvent 2.0 packet.
+
+    Args:
+        view: The alert.
+        survey: Its survey.
+        topic: Where its record lies: a filter's topic.
+        written: The record's time in Kafka, which dates the packet. [ms since 1970]
+    """
+    ivorn = alert_ivorn(topic, survey, view.id)
+    date = datetime.fromtimestamp(written / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    parts = [
+        f'{_OPEN} ivorn={quoteattr(ivorn)} role="observation" version="2.0">',
+        f"<Who><AuthorIVORN>ivo://nightwire/{escape(topic)}</AuthorIVORN><Date>{date}</Date></Who>",
+        _what(view, survey, topic),
+        _where_when(view),
+        f"<How><Description>Alert of survey {escape(survey)} that passed {escape(topic)}</Description></How>",
+        "</voe:VOEvent>\n",
+    ]
+    return "".join(parts).encode()
+
+
+def _what(view: AlertView, survey: str, topic: str) -> str:
+    params = [
+        Quantity("survey", survey, kind="string"),
+        Quantity("topic", topic, kind="string"),
+        Quantity("alert_id", view.id, ucd="meta.id", kind="string"),
+        Quantity("object_id", view.object_id, ucd="meta.id;src", kind="string"),
+        Quantity("solar_system_id", view.solar_system_id, ucd="meta.id;src", kind="string"),
+        Quantity("visit", view.visit, ucd="meta.id;obs", kind="string"),
+        Quantity("band", view.band, ucd="instr.bandpass", kind="string"),
+    ]
+    measured = [
+        Quantity("flux", view.flux, "nJy", "phot.flux.density"),
+        Quantity("flux_error", view.flux_error, "nJy", "stat.error;phot.flux.density"),
+        Quantity("magnitude", view.magnitude, "mag", "phot.mag"),
+        Quantity("snr", view.snr, "", "stat.snr"),
+    ]
+    group = "".join(map(_param, measured))
+    photometry = f'<Group name="photometry" type="difference">{group}</Group>' if group else ""
+    return f"<What>{''.join(map(_param, params))}{photometry}</What>"
+
+
+def _param(one: Quantity) -> str:
+    if one.value is None:
+        return ""
+    value = repr(one.value) if isinstance(one.value, float) else str(one.value)
+    attributes = {"name": one.name, "ucd": one.ucd, "value": value, "unit": one.unit, "dataType": one.kind}
+    return f"<Param {' '.join(f'{name}={quoteattr(text)}' for name, text in attributes.items() if text)}/>"
+
+
+def _where_when(view: AlertView) -> str:
+    if view.ra is None or view.dec is None:
+        return ""
+    time = ""
+    if view.mjd_tai is not None:
+        utc = utc_from_mjd_tai(view.mjd_tai)
+        time = f'<Time unit="s"><TimeInstant><ISOTime>{utc}</ISOTime></TimeInstant></Time>'
+    return (
+        "<WhereWhen><ObsDataLocation><ObservatoryLocation/>"
+        '<ObservationLocation><AstroCoordSystem id="UTC-ICRS-TOPO"/>'
+        f'<AstroCoords coord_system_id="UTC-ICRS-TOPO">{time}'
+        '<Position2D unit="deg"><Name1>RA</Name1><Name2>Dec</Name2>'
+        f"<Value2><C1>{view.ra!r}</C1><C2>{view.dec!r}</C2></Value2>"
+        "<Error2Radius>0</Error2Radius></Position2D></AstroCoords></ObservationLocation>"
+        "</ObsDataLocation></WhereWhen>"
+    )

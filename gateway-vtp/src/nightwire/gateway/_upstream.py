@@ -1,0 +1,134 @@
+"""Subscriber to remote brokers: their events into our log, and an ack once they are there."""
+
+import asyncio
+import logging
+import random
+
+from nightwire.core.kafka import DeliveryError
+from nightwire.gateway._admission import Admission
+from nightwire.gateway._book import AccountBook, Tally
+from nightwire.gateway._conversation import Answers, SilenceError, messages
+from nightwire.gateway._frames import FrameError, encode_frame
+from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._session import Upstream, ack, say
+from nightwire.gateway._settings import Address, Settings
+from nightwire.gateway._transport import is_transport, read_transport
+from nightwire.gateway._validation import InvalidEventError, broker_packet
+from nightwire.gateway._voevent import Packet
+from nightwire.gateway._xml import XMLRefusedError, parse_xml
+
+log = logging.getLogger(__name__)
+
+FIRST_DELAY, LONGEST_DELAY, GROWTH = 1.0, 60.0, 1.5
+"""Back-off between attempts to connect. [s]"""
+GOOD_AFTER = 5.0
+"""A connection that lasted so long resets the back-off. [s]"""
+CONNECT_TIMEOUT = 10.0  # [s]
+
+
+class Upstreams:
+    """Our connections to remote brokers.
+
+    Args:
+        settings: The gateway's.
+        admission: The way into the log.
+        book: Where accounts go.
+        tally: Counts what is not admitted.
+        metrics: The process's metrics.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        admission: Admission,
+        book: AccountBook,
+        tally: Tally,
+        metrics: GatewayMetrics,
+    ) -> None:
+        self._settings, self._admission = settings, admission
+        self._book, self._tally, self._metrics = book, tally, metrics
+        self._we = Upstream(settings.ivorn, settings.remote_filters)
+
+    async def follow(self, remote: Address) -> None:
+        """Stay connected to *remote*, for ever."""
+        clock, delay = asyncio.get_running_loop(), FIRST_DELAY
+        while True:
+            began = clock.time()
+            reason = await self._once(remote)
+            if clock.time() - began > GOOD_AFTER:
+                delay = FIRST_DELAY
+            log.info("remote broker %s: %s; connecting again in %.0f s", remote, reason, delay)
+            await asyncio.sleep(delay * random.uniform(1, 1.2))  # noqa: S311  (spreads reconnections)
+            delay = min(delay * GROWTH, LONGEST_DELAY)
+
+    async def _once(self, remote: Address) -> str:
+        """Connect and listen until the connection ends; return why it did."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                reader, writer = await asyncio.open_connection(remote.host, remote.port)
+        except (OSError, TimeoutError) as error:
+            return f"cannot connect ({error or 'no answer'})"
+        log.info("remote broker %s: connected", remote)
+        with self._metrics.connections.labels("broker").track_inprogress():
+            try:
+                await self._listen(remote, reader, writer)
+            except (OSError, FrameError, SilenceError) as error:
+                self._metrics.dropped.labels("broker", type(error).__name__).inc()
+                return str(error)
+            finally:
+                writer.close()
+        return "it hung up"
+
+    async def _listen(
+        self, remote: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        answers = Answers(writer)
+        timeout, longest = self._settings.remote_timeout, self._settings.max_frame
+        try:
+            async for message in messages(reader, max_length=longest, timeout=timeout):
+                if not self._answer_transport(message, writer):
+                    await self._take(message, f"broker:{remote}", answers)
+        finally:
+            answers.cancel()
+
+    def _answer_transport(self, message: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Answer *message* at once if it is no event; say whether that was so."""
+        try:
+            root = parse_xml(message)
+            if not is_transport(root):
+                return False
+            answer = self._we.answer(read_transport(root))
+        except XMLRefusedError:
+            return False
+        if answer is not None:
+            writer.write(encode_frame(say(answer)))
+        return True
+
+    async def _take(self, message: bytes, origin: str, answers: Answers) -> None:
+        try:
+            packet = broker_packet(message)
+        except InvalidEventError as error:
+            log.info("%s sent what is no event: %s", origin, error)
+            self._count("invalid")
+            self._book.post(self._tally.reject("invalid"))
+        else:
+            await answers.promise(self._judge(packet, origin))
+
+    async def _judge(self, packet: Packet, origin: str) -> bytes:
+        new = await self._admit(packet, origin)
+        if not new:
+            await asyncio.wrap_future(self._book.post(self._tally.reject("duplicate")))
+        self._count("accepted" if new else "duplicate")
+        return say(ack(packet.ivorn, self._settings.ivorn))
+
+    async def _admit(self, packet: Packet, origin: str) -> bool:
+        """Admit *packet*, whatever it takes: nobody upstream will send it again."""
+        while True:
+            try:
+                return await self._admission.admit(packet, origin)
+            except DeliveryError as error:
+                log.warning("%s from %s is not in Kafka yet: %s", packet.ivorn, origin, error)
+                await asyncio.sleep(1.0)
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.received.labels("broker", outcome).inc()
