@@ -51,7 +51,10 @@ def column_path(parsed: Any, field: str) -> ColumnPath:
     """
     names = _names(parsed)
     steps = tuple(field.split("."))
-    return ColumnPath(field, steps, _type_at(parsed, steps, field, names))
+    try:
+        return ColumnPath(field, steps, _type_at(parsed, steps, field, names))
+    except RecursionError as error:
+        raise SchemaError(f"field {field} contains itself: ask for its parts") from error
 
 
 def record_batch(paths: Sequence[ColumnPath], alerts: Iterable[Mapping[str, Any]]) -> Any:

@@ -1,0 +1,207 @@
+"""Whether a value fits an Avro schema, and if not, where and why.
+
+fastavro writes much that does not fit: 1.5 as the long 1, None as the boolean false, 2**40 as an int that
+Java cannot read.  Nothing of the kind may happen to an alert in silence.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from numbers import Integral, Real
+from operator import contains
+from typing import Any
+
+Check = Callable[[Any], str | None]
+"""Returns None for a value that fits, else its dotted path and what is wrong with it."""
+
+AT_ONCE: Mapping[str, frozenset[type]] = {
+    "null": frozenset({type(None)}),
+    "boolean": frozenset({bool}),
+    "float": frozenset({float}),  # a float of 64 bits is rounded, as IEEE 754 says
+    "double": frozenset({float}),
+    "string": frozenset({str}),
+    "bytes": frozenset({bytes}),
+}
+"""Python types that fit without a closer look."""
+
+
+def compile_check(parsed: Any, names: dict[str, Check] | None = None) -> Check:
+    """Return the check of a schema that fastavro has parsed."""
+    names = {} if names is None else names
+    if isinstance(parsed, list):
+        return _union([compile_check(branch, names) for branch in parsed], parsed)
+    kind = parsed["type"] if isinstance(parsed, dict) else parsed
+    if isinstance(parsed, dict) and "logicalType" in parsed:
+        return _logical(str(parsed["logicalType"]))
+    if kind in ("record", "error"):
+        return _record(parsed, names)
+    if kind in ("enum", "fixed"):
+        check = _enum(parsed["symbols"]) if kind == "enum" else _fixed(parsed["size"])
+        return names.setdefault(parsed["name"], check)
+    if kind in ("array", "map"):
+        inner = compile_check(parsed["items" if kind == "array" else "values"], names)
+        return _array(inner) if kind == "array" else _map(inner)
+    return PRIMITIVES[kind] if kind in PRIMITIVES else names[kind]
+
+
+@dataclass(frozen=True)
+class _Record:
+    """The check of a record.  Most have their fields in the schema's order, and go through C loops."""
+
+    names: tuple[str, ...]
+    at_once: Sequence[frozenset[type]]
+    required: Sequence[bool]
+    checks: Sequence[Check]
+
+    def __call__(self, value: Any) -> str | None:
+        if not isinstance(value, Mapping):
+            return _wrong(value, "a record")
+        if tuple(value) != self.names:
+            return self._unordered(value)
+        fits = list(map(contains, self.at_once, map(type, value.values())))
+        at = -1
+        for _ in range(fits.count(False)):
+            at = fits.index(False, at + 1)
+            if why := self.checks[at](value[self.names[at]]):
+                return f".{self.names[at]}{why}"
+        return None
+
+    def _unordered(self, value: Mapping[str, Any]) -> str | None:
+        for name, required, check in zip(self.names, self.required, self.checks, strict=True):
+            if name in value:
+                if why := check(value[name]):
+                    return f".{name}{why}"
+            elif required:
+                return f".{name}: it is missing, and has no default"
+        strange = sorted(str(name) for name in value if name not in self.names)
+        return f": the schema has no field {', '.join(strange)}" if strange else None
+
+
+def _record(parsed: Mapping[str, Any], names: dict[str, Check]) -> Check:
+    fields = parsed["fields"]
+    checks: list[Check] = []
+    record = _Record(
+        tuple(field["name"] for field in fields),
+        [_at_once(field["type"]) for field in fields],
+        ["default" not in field for field in fields],
+        checks,
+    )
+    names[parsed["name"]] = record  # before its fields, which may name it
+    checks += [compile_check(field["type"], names) for field in fields]
+    return record
+
+
+def _at_once(kind: Any) -> frozenset[type]:
+    branches = kind if isinstance(kind, list) else [kind]
+    simple = [branch for branch in branches if isinstance(branch, str)]
+    return frozenset().union(*(AT_ONCE.get(branch, frozenset()) for branch in simple))
+
+
+def _union(checks: Sequence[Check], branches: Sequence[Any]) -> Check:
+    def check(value: Any) -> str | None:
+        reasons = [why for one in checks if (why := one(value)) is not None]
+        if len(reasons) < len(checks):
+            return None
+        if len(checks) == 2 and "null" in branches:  # "null or X": say what is wrong with the X
+            return reasons[1 - branches.index("null")]
+        return _wrong(value, " or ".join(_name(branch) for branch in branches))
+
+    return check
+
+
+def _array(inner: Check) -> Check:
+    def check(value: Any) -> str | None:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            return _wrong(value, "an array")
+        for at, item in enumerate(value):
+            if why := inner(item):
+                return f"[{at}]{why}"
+        return None
+
+    return check
+
+
+def _map(inner: Check) -> Check:
+    def check(value: Any) -> str | None:
+        if not isinstance(value, Mapping):
+            return _wrong(value, "a map")
+        for key, item in value.items():
+            if not isinstance(key, str):
+                return _wrong(key, "a string, as keys of maps are")
+            if why := inner(item):
+                return f"[{key}]{why}"
+        return None
+
+    return check
+
+
+def _enum(symbols: Sequence[str]) -> Check:
+    return lambda value: None if value in symbols else _wrong(value, f"one of {', '.join(symbols)}")
+
+
+def _fixed(size: int) -> Check:
+    return lambda value: (
+        None if isinstance(value, bytes) and len(value) == size else _wrong(value, f"{size} bytes")
+    )
+
+
+def _logical(kind: str) -> Check:
+    def check(value: Any) -> str | None:
+        if value is None:
+            return _wrong(value, kind)
+        if kind.startswith("timestamp") and isinstance(value, datetime) and value.tzinfo is None:
+            return f": {value} has no time zone"
+        return None  # what it may be is fastavro's to say
+
+    return check
+
+
+def _integer(bits: int) -> Check:
+    limit = 1 << (bits - 1)
+
+    def check(value: Any) -> str | None:
+        fits = type(value) is not bool and isinstance(value, Integral) and -limit <= int(value) < limit
+        return None if fits else _wrong(value, f"an integer of {bits} bits")
+
+    return check
+
+
+def _real(value: Any) -> str | None:
+    fits = type(value) is not bool and isinstance(value, Real)
+    return None if fits else _wrong(value, "a number")
+
+
+def _null(value: Any) -> str | None:
+    return None if value is None else _wrong(value, "null")
+
+
+def _boolean(value: Any) -> str | None:
+    return None if type(value).__name__ in ("bool", "bool_") else _wrong(value, "a boolean")  # or NumPy's
+
+
+def _string(value: Any) -> str | None:
+    return None if isinstance(value, str) else _wrong(value, "a string")
+
+
+def _bytes(value: Any) -> str | None:
+    return None if isinstance(value, bytes | bytearray | memoryview) else _wrong(value, "bytes")
+
+
+PRIMITIVES: Mapping[str, Check] = {
+    "null": _null,
+    "boolean": _boolean,
+    "int": _integer(32),
+    "long": _integer(64),
+    "float": _real,
+    "double": _real,
+    "string": _string,
+    "bytes": _bytes,
+}
+
+
+def _wrong(value: Any, wanted: str) -> str:
+    return f": {value!r:.60} is a {type(value).__name__}, not {wanted}"
+
+
+def _name(branch: Any) -> str:
+    return str(branch.get("name", branch["type"])) if isinstance(branch, dict) else str(branch)
