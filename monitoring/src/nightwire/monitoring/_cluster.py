@@ -1,9 +1,8 @@
 """Look at Kafka: brokers, what each partition holds, where each group is, and the accounts as they come."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.core.accounts import Account, from_record
@@ -26,6 +25,8 @@ class Watcher:
 
     def __init__(self, bootstrap: str, *, timeout: float = 10.0) -> None:
         self._client: AdminClient = admin(bootstrap)
+        self._bootstrap = bootstrap
+        self._groups: dict[str, Consumer] = {}
         self._timeout = timeout
 
     def look(self) -> Cluster:
@@ -47,7 +48,7 @@ class Watcher:
             offline=len(partitions) - len(led),
             under_replicated=sum(len(part.isrs) < len(part.replicas) for part in partitions.values()),
             ranges=self._ranges(led),
-            committed=self._committed(),
+            committed=self._committed(led),
         )
 
     def _ranges(self, spots: list[Spot]) -> dict[Spot, Range]:
@@ -62,17 +63,21 @@ class Watcher:
         asked = self._client.list_offsets(wanted, request_timeout=self._timeout)
         return {(at.topic, at.partition): future.result().offset for at, future in asked.items()}
 
-    def _committed(self) -> dict[str, dict[Spot, int]]:
+    def _committed(self, spots: list[Spot]) -> dict[str, dict[Spot, int]]:
         listed = self._client.list_consumer_groups(request_timeout=self._timeout).result()
-        return {group.group_id: dict(self._commits(group.group_id)) for group in listed.valid}
+        groups = {group.group_id for group in listed.valid}
+        for gone in self._groups.keys() - groups:
+            self._groups.pop(gone).close()
+        return {group: self._commits(group, spots) for group in sorted(groups)}
 
-    def _commits(self, group: str) -> Iterator[tuple[Spot, int]]:
-        asked = self._client.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout
-        )
-        for at in asked[group].result().topic_partitions:
-            if at.error is None and at.offset >= 0:
-                yield (at.topic, at.partition), at.offset
+    def _commits(self, group: str, spots: list[Spot]) -> dict[Spot, int]:
+        # A client of the group that never joins it: librdkafka's admin call for this aborts the process
+        # when a coordinator's connection breaks (confluentinc/librdkafka#4605).
+        if group not in self._groups:
+            self._groups[group] = consumer(self._bootstrap, group=group)
+        asked = [TopicPartition(*spot) for spot in spots]
+        found = self._groups[group].committed(asked, timeout=self._timeout)
+        return {(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0}
 
 
 class AccountsFollower:
