@@ -128,7 +128,7 @@ class Visits:
             dec=dec,
             age=age,
             object_ids=np.where(static, births * SLOTS + seats + 1, 0),
-            moving_ids=np.where(moving, _public_ids(objects), 0),
+            moving_ids=np.where(moving, _orbits.public_ids(objects), 0),
             side=self._boxes(objects, kinds),
         )
 
@@ -152,7 +152,3 @@ class Visits:
         large = 84 + (7 * chance).astype(np.int64)
         middle = 50 + (13 * chance).astype(np.int64)
         return np.select([kinds == Kind.LARGE, kinds == Kind.UNMATCHED], [large, middle], small)
-
-
-def _public_ids(objects: U64) -> Any:
-    return np.array([_orbits.public_id(int(key)) for key in objects], dtype=np.int64)

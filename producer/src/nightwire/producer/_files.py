@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from nightwire.schemas import Codec, DecodeError, SchemaError, Survey
+from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError, Survey
 from nightwire.schemas.wire import ContainerRecord, is_container, read_container, unframe
 
 SUFFIXES = (".avro", ".cwf")
@@ -69,6 +69,9 @@ def read(path: Path, survey: Survey, codecs: Codecs) -> Iterator[Found | Refused
         path: A container, or one message in wire format.
         survey: That the alerts are of.
         codecs: Gives the codec of a schema id; a ``SchemaRegistry``.
+
+    Raises:
+        RegistryAwayError: The registry has to be asked, and does not answer.
     """
     content = b""
     try:
@@ -79,6 +82,8 @@ def read(path: Path, survey: Survey, codecs: Codecs) -> Iterator[Found | Refused
             yield _in_wire_format(content, survey, codecs)
         else:
             raise DecodeError(f"neither an Avro container nor in wire format: starts with {content[:4]!r}")
+    except RegistryAwayError:
+        raise  # nothing is wrong with the file: it can be read later
     except (SchemaError, OSError) as error:
         yield Refused(path, str(error), content)
 

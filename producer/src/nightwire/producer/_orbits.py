@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nightwire.producer._chance import F64, U64, hashed, normal, uniform
 from nightwire.producer._fields import field_types
@@ -39,9 +40,9 @@ def drift(seed: int, objects: U64, mjd: float) -> tuple[F64, F64]:
     return np.asarray(since * rate * np.sin(bearing)), np.asarray(since * rate * np.cos(bearing))
 
 
-def public_id(key: int) -> int:
-    """Return the id under which the object of *key* is known."""
-    return 21_160_000_000_000_000 + key % 10_000_000_000_000
+def public_ids(objects: U64) -> npt.NDArray[np.int64]:
+    """Return the ids under which *objects* are known."""
+    return np.asarray(objects % np.uint64(10**13), dtype=np.int64) + 21_160_000_000_000_000
 
 
 def designation(key: int) -> str:

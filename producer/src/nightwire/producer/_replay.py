@@ -13,7 +13,7 @@ from nightwire.producer._ledger import STAGE, Ledger
 from nightwire.producer._schema_ids import SchemaIds
 from nightwire.producer._simulate import Stop, Watcher
 from nightwire.producer._visits import HEADER, VisitDesk
-from nightwire.schemas import SchemaError, SchemaRegistry, Survey, topics
+from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry, Survey, topics
 from nightwire.schemas.wire import frame
 
 log = logging.getLogger("nightwire.producer")
@@ -101,6 +101,7 @@ class Player:
 
         Raises:
             DeliveryError: Kafka did not take an earlier record.
+            RegistryAwayError: The alert's schema is new, and the registry does not answer.
         """
         self.batch.offered += 1
         if isinstance(item, Refused):
@@ -108,6 +109,9 @@ class Player:
             return
         try:
             value = self._value(item)
+        except RegistryAwayError:
+            self.batch.offered -= 1
+            raise
         except SchemaError as error:
             self._bury(Refused(path, str(error), item.body))
             return
@@ -155,6 +159,7 @@ def play_all(player: Player, replay: Replay, survey: Survey, *, stop: Stop, mete
 
     Raises:
         DeliveryError: Kafka did not take an alert.
+        RegistryAwayError: A schema is new, and the registry does not answer.
     """
     due, before = time.monotonic(), None
     for path, item in player.items(replay.files):

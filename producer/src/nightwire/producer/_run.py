@@ -179,9 +179,11 @@ def run_replay(job: Replay, where: tuple[str | None, str | None], *, as_json: bo
         batch = Ledger(job.survey, time.time_ns() // 1_000_000, utc_now())
         player = Player(described, writer, registry, batch, desk, as_is=job.as_is)
         with progress(None, "alerts", quiet=as_json) as meter:
-            play_all(player, job, described, stop=stop, meter=meter)
-        writer.flush()
-        close_replay(desk, writer, player)
+            try:
+                play_all(player, job, described, stop=stop, meter=meter)
+            finally:  # what was written counts, even where the registry went away
+                writer.flush()
+                close_replay(desk, writer, player)
     return replayed(player)
 
 

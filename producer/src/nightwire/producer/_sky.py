@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -105,8 +105,8 @@ class VisitLog:
 
     def latest(self, count: int) -> list[Visit]:
         """Return the *count* visits before the present one, oldest first."""
-        past = list(self._visits)[:-1]
-        return past[len(past) - count :]
+        last = len(self._visits) - 1
+        return list(islice(self._visits, last - count, last))
 
     def before(self, visit: Visit, count: int) -> Visit:
         """Return the visit *count* before *visit*."""

@@ -7,7 +7,7 @@ test reads the stamps back with astropy.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -199,9 +199,13 @@ def _psf(side: int, sigma: float, seed: int, *, radius: float) -> F64:
 
 
 def _psf_part(psf: F64) -> bytes:
-    header = _written(30, psf.shape[0])
-    start = 2 * (BLOCK + 5760)
-    return header[start : start + BLOCK] + psf.astype(">f8").tobytes() + bytes(-psf.nbytes % BLOCK)
+    return _psf_head(psf.shape[0]) + psf.astype(">f8").tobytes() + bytes(-psf.nbytes % BLOCK)
+
+
+@cache
+def _psf_head(side: int) -> bytes:
+    start = 2 * (BLOCK + 5760)  # behind image and variance of 30 x 30 pixels, each with its header
+    return _written(30, side)[start : start + BLOCK]
 
 
 def sides(boxes: Sequence[int]) -> list[int]:
