@@ -1,0 +1,222 @@
+"""A gateway as a process of its own, and a telescope that listens to it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from nightwire.core.kafka import read_to_end
+from nightwire.core.stack import free_port
+from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
+from nightwire.gateway._session import say
+from nightwire.gateway._transport import is_transport
+from nightwire.gateway._xml import parse_xml
+from nightwire.schemas.records import VOEVENT
+
+NIGHTWIRE = [sys.executable, "-m", "nightwire.core.cli"]
+
+
+def wait_until(condition: Callable[[], bool], timeout: float = 30.0, what: str = "it") -> None:
+    """Wait until *condition* holds."""
+    deadline = time.monotonic() + timeout
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {timeout} s for {what}"
+        pause.wait(0.02)
+
+
+def listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@dataclass
+class GatewayProcess:
+    """``nightwire gateway serve`` on ports of its own."""
+
+    kafka: str
+    state: Path
+    options: tuple[str, ...] = ()
+    authors: int = field(default_factory=free_port)
+    subscribers: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "GatewayProcess":
+        self.state.mkdir(parents=True, exist_ok=True)
+        where = ["--authors", f"127.0.0.1:{self.authors}", "--subscribers", f"127.0.0.1:{self.subscribers}"]
+        command = [*NIGHTWIRE, "gateway", "serve", "--bootstrap", self.kafka, *where]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--state", str(self.state / "index"), *self.options], stderr=log, stdout=log
+            )
+        wait_until(lambda: self.ended() or listening(self.subscribers), what="the gateway to listen")
+        assert not self.ended(), self.log.read_text()
+        return self
+
+    @property
+    def log(self) -> Path:
+        return self.state / "gateway.log"
+
+    def ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def send(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """``nightwire send`` to this gateway."""
+        command = [*NIGHTWIRE, "send", "--to", f"127.0.0.1:{self.authors}", *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=240, check=False)
+
+
+@dataclass
+class Telescope:
+    """A VTP subscriber of a few lines, which collects what it is sent."""
+
+    port: int
+    filters: tuple[str, ...] = ()
+    acks: bool = True
+    pause: threading.Event | None = None
+    events: list[bytes] = field(default_factory=list)
+    heard: list[Transport] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        self._decoder = FrameDecoder(max_length=1 << 24)
+        self._waiting: list[bytes] = []
+        greeting = read_transport(parse_xml(self._next()))
+        assert greeting.role == "authenticate"
+        if self.filters:
+            params = tuple(("xpath-filter", text) for text in self.filters)
+            self.tell(Transport("authenticate", greeting.origin, "ivo://test/telescope", params=params))
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def tell(self, message: Transport) -> None:
+        self.connection.sendall(encode_frame(say(message)))
+
+    def wait_for(self, count: int, timeout: float = 60.0) -> list[bytes]:
+        wait_until(lambda: len(self.events) >= count, timeout, f"event {count} of {len(self.events)}")
+        return self.events
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _listen(self) -> None:
+        if self.pause is not None:
+            self.pause.wait()
+        try:
+            while True:
+                self._hear(self._next())
+        except (OSError, EOFError):
+            return
+
+    def _hear(self, message: bytes) -> None:
+        root = parse_xml(message)
+        if is_transport(root):
+            told = read_transport(root)
+            self.heard.append(told)
+            if told.role == "iamalive":
+                self.tell(Transport("iamalive", told.origin, "ivo://test/telescope"))
+            return
+        self.events.append(message)
+        if self.acks:
+            self.tell(Transport("ack", str(root.get("ivorn")), "ivo://test/telescope"))
+
+    def _next(self) -> bytes:
+        while not self._waiting:
+            chunk = self.connection.recv(1 << 16)
+            if not chunk:
+                raise EOFError
+            self._decoder.receive(chunk)
+            self._waiting += self._decoder
+        return self._waiting.pop(0)
+
+
+def _packet(ivorn: str, *, version: str = "2.0", role: str = "test", what: str = "") -> bytes:
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<voe:VOEvent '
+        f'xmlns:voe="http://www.ivoa.net/xml/VOEvent/v{version}" ivorn="{ivorn}" role="{role}" '
+        f'version="{version}">\n<Who><AuthorIVORN>ivo://test</AuthorIVORN>'
+        f"<Date>2026-11-21T00:00:00</Date></Who>\n{what}</voe:VOEvent>\n"
+    ).encode()
+
+
+@pytest.fixture(scope="session")
+def packet() -> Callable[..., bytes]:
+    """Return a function that makes a small valid packet of an ivorn."""
+    return _packet
+
+
+@pytest.fixture
+def ivorns() -> Callable[[int], list[str]]:
+    """Return a function that makes ivorns which no other test uses."""
+    mine = os.urandom(6).hex()
+    return lambda count: [f"ivo://test.{mine}/stream#{number}" for number in range(count)]
+
+
+@pytest.fixture
+def start_gateway(kafka: str, tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
+    """Return a function that starts gateways on the shared Kafka; they are ended afterwards."""
+    started: list[GatewayProcess] = []
+
+    def start(*options: str, name: str = "gateway") -> GatewayProcess:
+        started.append(GatewayProcess(kafka, tmp_path / name, options))
+        return started[-1].start()
+
+    yield start
+    for one in started:
+        if not one.ended():
+            one.stop()  # so that its accounts are complete for the next test
+
+
+@pytest.fixture
+def telescope() -> Iterator[Callable[..., Telescope]]:
+    """Return a function that subscribes to a port."""
+    open_ones: list[Telescope] = []
+
+    def subscribe(port: int, **options: object) -> Telescope:
+        open_ones.append(Telescope(port, **options))  # type: ignore[arg-type]
+        return open_ones[-1]
+
+    yield subscribe
+    for one in open_ones:
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def patience() -> Callable[..., None]:
+    """Return a function that waits for a condition."""
+    return wait_until
+
+
+@pytest.fixture
+def logged(kafka: str) -> Callable[[], dict[str, list[bytes]]]:
+    """Return a function that reads `voevents` afresh: the documents of each ivorn."""
+
+    def read() -> dict[str, list[bytes]]:
+        found: dict[str, list[bytes]] = {}
+        for message in read_to_end(kafka, ["voevents"]):
+            record = VOEVENT.decode(message.value() or b"")
+            found.setdefault(record["ivorn"], []).append(record["raw"])
+        return found
+
+    return read

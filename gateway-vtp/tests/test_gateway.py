@@ -1,0 +1,301 @@
+"""The whole gateway, a process of its own, on a real Kafka."""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightwire.core.accounts import discrepancies, read_accounts, totals
+from nightwire.gateway import Author, FrameDecoder, Letter, Transport, encode_frame, read_transport
+from nightwire.gateway._settings import Address
+from nightwire.gateway._xml import parse_xml
+
+pytestmark = pytest.mark.kafka
+
+Packets = Callable[..., bytes]
+Ivorns = Callable[[int], list[str]]
+Start = Callable[..., Any]
+"""Starts a gateway with options: a `GatewayProcess` of conftest."""
+Subscribe = Callable[..., Any]
+"""Subscribes to a port: a `Telescope` of conftest."""
+Logged = Callable[[], dict[str, list[bytes]]]
+
+
+def author(gateway: Any, **options: float) -> Author:
+    return Author(Address("127.0.0.1", gateway.authors), **options)
+
+
+def ask(port: int, *frames: bytes, close: bool = False) -> list[Transport]:
+    """Write raw bytes to the author port, and return what is answered until the gateway hangs up."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(b"".join(frames))
+        if close:
+            connection.shutdown(socket.SHUT_WR)
+        decoder = FrameDecoder()
+        answers: list[Transport] = []
+        while chunk := connection.recv(1 << 16):
+            decoder.receive(chunk)
+            answers += [read_transport(parse_xml(message)) for message in decoder]
+    return answers
+
+
+def gateway_total(kafka: str) -> dict[str, int]:
+    found = [total for total in totals(read_accounts(kafka)) if total.stage == "gateway"]
+    return vars(found[0]) if found else dict.fromkeys(("read", "delivered", "rejected"), 0)
+
+
+def test_an_event_goes_from_author_to_kafka_to_subscriber_byte_for_byte(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    logged: Logged,
+) -> None:
+    gateway = start_gateway()
+    listener = telescope(gateway.subscribers)
+    documents = {ivorn: packet(ivorn) + b"<!-- \xe2\x98\x86 -->\n" for ivorn in ivorns(20)}
+    for ivorn, document in documents.items():
+        receipt = author(gateway).send(Letter("x", document))
+        assert (receipt.verdict, receipt.ivorn) == ("ack", ivorn)
+    assert sorted(listener.wait_for(20)) == sorted(documents.values())
+    log = logged()
+    assert {ivorn: log[ivorn] for ivorn in documents} == {ivorn: [raw] for ivorn, raw in documents.items()}
+    assert gateway.stop() == 0
+
+
+def test_several_events_on_one_connection_are_answered_in_order_even_before_they_are_acknowledged(
+    start_gateway: Start, packet: Packets, ivorns: Ivorns
+) -> None:
+    gateway = start_gateway()
+    names = ivorns(600)
+    frames = [encode_frame(packet(ivorn)) for ivorn in names]
+    answers = ask(gateway.authors, *frames, close=True)
+    assert [(one.role, one.origin) for one in answers] == [("ack", ivorn) for ivorn in names]
+
+
+def test_copies_are_acknowledged_and_neither_stored_nor_delivered_again(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    kafka: str,
+    logged: Logged,
+) -> None:
+    gateway = start_gateway()
+    listener = telescope(gateway.subscribers)
+    before = gateway_total(kafka)
+    ivorn, last = ivorns(2)
+    copies = [Letter("x", packet(ivorn) + b"<!--%d-->" % number) for number in range(40)]
+    with ThreadPoolExecutor(20) as pool:  # at once, so that most meet the first one in flight
+        receipts = list(pool.map(author(gateway).send, copies))
+    assert {receipt.verdict for receipt in receipts} == {"ack"}
+    assert author(gateway).send(Letter("x", packet(last))).verdict == "ack"
+    assert len(listener.wait_for(2)) == 2
+    assert len(logged()[ivorn]) == 1
+    gateway.stop()
+    after = gateway_total(kafka)
+    assert after["read"] - before["read"] == 41
+    assert after["delivered"] - before["delivered"] == 2
+    assert after["rejected"] - before["rejected"] == 39
+
+
+def test_a_restarted_gateway_knows_what_it_had_and_one_without_its_index_learns_it_again(
+    start_gateway: Start,
+    packet: Packets,
+    ivorns: Ivorns,
+    logged: Logged,
+    kafka: str,
+) -> None:
+    (ivorn,) = ivorns(1)
+    for name in ("gateway", "gateway", "elsewhere"):
+        gateway = start_gateway(name=name)
+        assert author(gateway).send(Letter("x", packet(ivorn))).verdict == "ack"
+        assert gateway.stop() == 0
+    assert len(logged()[ivorn]) == 1
+    assert discrepancies(read_accounts(kafka)) == []
+
+
+def test_an_invalid_event_is_refused_with_its_reason_and_the_rest_goes_on(
+    start_gateway: Start, packet: Packets, ivorns: Ivorns, kafka: str, tmp_path: Path
+) -> None:
+    gateway = start_gateway()
+    before = gateway_total(kafka)
+    good, bad = ivorns(2)
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "a-bad.xml").write_bytes(packet(bad, what="<What>\n<Bogus/></What>"))
+    (tmp_path / "events" / "b-garbage.xml").write_bytes(b"not xml at all")
+    (tmp_path / "events" / "c-good.xml").write_bytes(packet(good))
+    done = gateway.send("--json", str(tmp_path / "events"), "-", stdin=packet(good))
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert {name: report[name] for name in ("sent", "acked", "naked", "failed")} == {
+        "sent": 4,
+        "acked": 2,
+        "naked": 2,
+        "failed": 0,
+    }
+    reasons = [one["reason"] or "" for one in report["results"]]
+    assert "Bogus" in reasons[0]
+    assert "line 5" in reasons[0]
+    assert "not well-formed" in reasons[1]
+    gateway.stop()
+    after = gateway_total(kafka)
+    assert {name: after[name] - before[name] for name in ("read", "delivered", "rejected")} == {
+        "read": 4,
+        "delivered": 1,
+        "rejected": 3,
+    }
+
+
+def test_what_is_acknowledged_survives_kill_9_in_mid_load_and_the_accounts_agree(
+    start_gateway: Start,
+    packet: Packets,
+    ivorns: Ivorns,
+    kafka: str,
+    logged: Logged,
+) -> None:
+    gateway = start_gateway()
+    names = ivorns(400)
+    acked = threading.Semaphore(0)
+
+    def send(ivorn: str) -> str:
+        verdict = author(gateway, patience=60, timeout=30).send(Letter(ivorn, packet(ivorn))).verdict
+        acked.release()
+        return verdict
+
+    with ThreadPoolExecutor(16) as pool:
+        sending = [pool.submit(send, ivorn) for ivorn in names]
+        for kill_after in (60, 120):
+            for _ in range(kill_after):
+                acked.acquire()
+            gateway.kill()
+            gateway.start()
+        verdicts = [future.result() for future in sending]
+    assert verdicts == ["ack"] * len(names)
+    assert gateway.stop() == 0
+    log = logged()
+    assert [ivorn for ivorn in names if not log.get(ivorn)] == []
+    accounts = read_accounts(kafka)
+    assert discrepancies(accounts) == []
+    in_log = sum(len(copies) for copies in log.values())
+    assert gateway_total(kafka)["delivered"] == in_log
+
+
+def test_hostile_authors_are_cut_off_and_others_served(
+    start_gateway: Start, packet: Packets, ivorns: Ivorns
+) -> None:
+    gateway = start_gateway("--author-timeout", "1", "--max-frame", "100000")
+    bomb = b'<!DOCTYPE v [<!ENTITY a "aaaa">]><VOEvent ivorn="ivo://a/b#1">&a;</VOEvent>'
+    huge = b"\xff\xff\xff\xff" + os.urandom(1000)
+    drip = socket.create_connection(("127.0.0.1", gateway.authors), timeout=30)
+    drip.sendall(b"\x00\x00")
+    assert [one.role for one in ask(gateway.authors, huge)] == ["nak"]
+    (answer,) = ask(gateway.authors, encode_frame(bomb))
+    assert "DOCTYPE" in (answer.result or "")
+    assert ask(gateway.authors, b"\x00\x00\x00\x00")[0].role == "nak"
+    assert [one.role for one in ask(gateway.authors, b"GET / HTTP/1.1\r\n\r\n")] == ["nak"]
+    assert ask(gateway.authors, b"\x00\x00\x10\x00half", close=True) == []
+    (too_long,) = ask(gateway.authors, (100_001).to_bytes(4, "big") + b"x" * 100_001)
+    assert too_long.result == "a frame of 100001 bytes, the limit is 100000"
+    assert drip.recv(10) == b""  # cut off, though it sent something
+    drip.close()
+    assert author(gateway).send(Letter("x", packet(ivorns(1)[0]))).verdict == "ack"
+    assert gateway.stop() == 0
+
+
+def test_subscribers_get_what_their_xpath_filters_select(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    patience: Callable[..., None],
+) -> None:
+    gateway = start_gateway()
+    tests = telescope(gateway.subscribers, filters=("//[", "/*[@role='test']"))
+    everything = telescope(gateway.subscribers, filters=("//[",))
+    patience(lambda: gateway.log.read_text().count("filters by") == 2)
+    names = ivorns(10)
+    for number, ivorn in enumerate(names):
+        role = "test" if number % 2 else "observation"
+        author(gateway).send(Letter("x", packet(ivorn, role=role)))
+    assert len(everything.wait_for(10)) == 10
+    assert sorted(tests.wait_for(5)) == sorted(packet(ivorn, role="test") for ivorn in names[1::2])
+
+
+def test_a_slow_subscriber_loses_nothing_and_one_that_says_nothing_is_dropped(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    patience: Callable[..., None],
+) -> None:
+    gateway = start_gateway("--ring-events", "20", "--iamalive", "0.5")
+    fast = telescope(gateway.subscribers)
+    asleep = socket.create_connection(("127.0.0.1", gateway.subscribers), timeout=30)
+    asleep.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow = telescope(gateway.subscribers, pause=threading.Event())
+    padding = "<What><Description>" + "x" * 50_000 + "</Description></What>"
+    sent = [packet(ivorn, what=padding) for ivorn in ivorns(300)]
+    with ThreadPoolExecutor(8) as pool:
+        receipts = list(pool.map(author(gateway).send, [Letter("x", document) for document in sent]))
+    assert {receipt.verdict for receipt in receipts} == {"ack"}
+    assert sorted(fast.wait_for(300)) == sorted(sent)
+    slow.pause.set()  # only now does it read on
+    assert sorted(slow.wait_for(300)) == sorted(sent)
+    patience(lambda: "answered nothing" in gateway.log.read_text())
+    assert "iamalive" in [told.role for told in fast.heard]
+    asleep.close()
+
+
+def test_accounts_of_a_subscriber_say_what_it_acknowledged(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    kafka: str,
+) -> None:
+    gateway = start_gateway("--ivorn", "ivo://accounts.test/gateway")
+    good, mute = telescope(gateway.subscribers), telescope(gateway.subscribers, acks=False)
+    for ivorn in ivorns(7):
+        author(gateway).send(Letter("x", packet(ivorn)))
+    good.wait_for(7)
+    mute.wait_for(7)
+    gateway.stop()
+    mine = [one for one in read_accounts(kafka) if one.source.endswith("ivo://accounts.test/gateway")]
+    assert sorted((one.read, one.delivered, dict(one.rejected)) for one in mine) == [
+        (7, 0, {"unacked": 7}),
+        (7, 7, {}),
+    ]
+
+
+def test_a_gateway_gets_events_from_another_and_copies_end_there(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    logged: Logged,
+) -> None:
+    one = start_gateway(name="one")
+    remote = f"127.0.0.1:{one.subscribers}"
+    two = start_gateway("--remote", remote, "--no-accounts", name="two")
+    listener = telescope(two.subscribers)
+    names = ivorns(30)
+    for ivorn in names:
+        author(one).send(Letter("x", packet(ivorn)))
+    assert len(listener.wait_for(30)) == 30
+    assert two.stop() == 0
+    log = logged()
+    assert [len(log[ivorn]) for ivorn in names] == [1] * 30
+
+
+def test_two_gateways_cannot_share_a_state_folder(start_gateway: Start) -> None:
+    first = start_gateway()
+    with pytest.raises(AssertionError, match="in use by another gateway"):
+        start_gateway()
+    assert first.stop() == 0

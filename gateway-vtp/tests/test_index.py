@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from nightwire.gateway._index import EventIndex, Sighting
+
+A, B = b"a" * 32, b"b" * 32
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> EventIndex:
+    return EventIndex(tmp_path / "events.sqlite")
+
+
+def test_the_first_record_with_a_hash_is_the_event(index: EventIndex) -> None:
+    index.add([Sighting(A, 2, 7), Sighting(A, 2, 9)], {2: 10})
+    index.add([Sighting(A, 2, 12), Sighting(B, 0, 1)], {2: 13, 0: 2})
+    assert index.first(A) == (2, 7)
+    assert index.knows(B)
+    assert not index.knows(b"c" * 32)
+    assert index.positions() == {0: 2, 2: 13}
+
+
+def test_what_one_connection_commits_another_sees_and_a_new_one_finds(
+    index: EventIndex, tmp_path: Path
+) -> None:
+    reader = EventIndex(tmp_path / "events.sqlite")
+    index.add([Sighting(A, 0, 0)], {0: 1})
+    assert reader.knows(A)
+    assert EventIndex(tmp_path / "events.sqlite").positions() == {0: 1}
+
+
+def test_the_index_of_another_log_is_not_believed(index: EventIndex) -> None:
+    assert index.follows("cluster/topic")
+    index.add([Sighting(A, 0, 0)], {0: 1})
+    assert index.follows("cluster/topic")
+    assert index.knows(A)
+    assert not index.follows("cluster/topic-made-anew")
+    assert not index.knows(A)
+    assert index.positions() == {}
+
+
+def test_old_events_are_forgotten(index: EventIndex) -> None:
+    index.add([Sighting(A, 0, 0)], {0: 1})
+    assert index.forget(days=30) == 0
+    assert index.forget(days=-1) == 1
+    assert not index.knows(A)
