@@ -1,0 +1,152 @@
+"""Control records: schemas that document themselves, ids that never change."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from nightwire.schemas import SIM_ALERT_ID, Codec, DecodeError, records, sim_alert_schema
+from nightwire.schemas._fields import fields
+from nightwire.schemas.records import RECORDS, Record, own_schema
+
+NOW = datetime(2026, 11, 21, 1, 2, 3, 4000, tzinfo=UTC)
+COUNTS = {"evaluated": 9, "passed": 1, "rejected": 7, "capped": 1, "faulted": 0}
+SAMPLES: dict[str, dict[str, Any]] = {
+    "account": {
+        "stage": "filters",
+        "source": "alerts.sim",
+        "partition": 0,
+        "first": 0,
+        "last": 9,
+        "read": 9,
+        "delivered": 1,
+        "rejected": {"no-filter-passed": 7},
+        "capped": 1,
+        "faulted": 0,
+        "dead_lettered": 0,
+        "filters": {"ada/bright": COUNTS},
+        "written": NOW,
+    },
+    "visit": {
+        "survey": "sim",
+        "visit": 1,
+        "opened": NOW,
+        "closed": None,
+        "written": 5,
+        "refused": 0,
+        "partitions": [{"partition": 0, "first": 0, "last": 4}],
+        "estimated": False,
+    },
+    "voevent": {
+        "ivorn": "ivo://a/b#c",
+        "role": "test",
+        "version": "2.0",
+        "author": None,
+        "date": None,
+        "event_time": "2026-11-21T00:00:00",
+        "ra": 1.0,
+        "dec": -1.0,
+        "error": None,
+        "coord_system": "UTC-FK5-GEO",
+        "params": [{"name": "n", "value": "1", "unit": None, "ucd": None, "group": "g"}],
+        "citations": [{"ivorn": "ivo://a/b#d", "cite": "followup"}],
+        "origin": "author",
+        "received": NOW,
+        "raw": b"<xml/>",
+    },
+    "filter": {
+        "owner": "ada",
+        "name": "bright",
+        "version": 1,
+        "live": True,
+        "survey": "*",
+        "language": "python",
+        "source": "def f(alert): ...",
+        "entry": "f",
+        "fields": ["diaSource.psfFlux"],
+        "submitted": NOW,
+    },
+    "request": {
+        "id": "1",
+        "action": "submit",
+        "owner": "ada",
+        "name": "bright",
+        "survey": "*",
+        "language": "python",
+        "source": "def f(alert): ...",
+        "entry": "f",
+        "time": NOW,
+    },
+    "answer": {
+        "request": "1",
+        "accepted": False,
+        "owner": "ada",
+        "name": "bright",
+        "version": 0,
+        "reasons": ["line 1: …"],
+        "time": NOW,
+    },
+}
+each = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+
+
+def every_field(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield path and definition of every field."""
+    for path, _kind, field in fields(schema):
+        yield path, field
+
+
+@each
+def test_a_record_comes_back(record: Record) -> None:
+    sample = SAMPLES[record.name]
+    assert record.decode(record.encode(sample)) == sample
+    assert [field["name"] for field in record.schema["fields"]] == list(sample)
+
+
+@each
+def test_a_record_is_in_wire_format_with_its_own_id(record: Record) -> None:
+    value = record.encode(SAMPLES[record.name])
+    assert value[:5] == b"\x00" + record.schema_id.to_bytes(4, "big")
+    assert own_schema(record.schema_id) == record.schema
+
+
+def test_ids_are_these_for_ever() -> None:
+    assert {record.name: record.schema_id for record in RECORDS} == {
+        "account": 100_001,
+        "visit": 100_002,
+        "voevent": 100_003,
+        "filter": 100_004,
+        "request": 100_005,
+        "answer": 100_006,
+    }
+    assert SIM_ALERT_ID == 100_100
+    assert own_schema(1100) is None
+
+
+@each
+def test_every_field_says_what_it_means(record: Record) -> None:
+    assert [
+        path for path, field in every_field(record.schema) if not field.get("doc", "").endswith(".")
+    ] == []
+
+
+def test_every_field_of_a_simulated_alert_says_what_it_means() -> None:
+    schema = sim_alert_schema()
+    assert [path for path, field in every_field(schema) if not field.get("doc")] == []
+    assert own_schema(SIM_ALERT_ID) == schema
+    assert Codec(schema)
+
+
+def test_a_record_of_another_kind_is_refused_by_name() -> None:
+    with pytest.raises(DecodeError, match="100002 where a account record has 100001"):
+        records.ACCOUNT.decode(records.VISIT.encode(SAMPLES["visit"]))
+
+
+def test_counts_may_be_left_out_of_an_account() -> None:
+    short = {
+        name: SAMPLES["account"][name]
+        for name in ("stage", "source", "partition", "first", "last", "read", "written")
+    }
+    full = records.ACCOUNT.decode(records.ACCOUNT.encode(short))
+    assert (full["delivered"], full["rejected"], full["filters"]) == (0, {}, {})

@@ -1,0 +1,202 @@
+"""The registry's client: asks, keeps, and works on while the registry is away."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from nightwire.schemas import (
+    SIM_ALERT_ID,
+    AlertDecoder,
+    Codec,
+    DecodeError,
+    RegistryAwayError,
+    SchemaError,
+    SchemaRegistry,
+    UnknownSchemaError,
+    wire,
+)
+
+SCHEMA = {"type": "record", "name": "a", "fields": [{"name": "x", "type": "long"}]}
+URL = "http://registry:8081"
+
+
+class Fake:
+    """A registry that knows some schemas, is away, or is busy for a while."""
+
+    def __init__(self, schemas: dict[int, Any]) -> None:
+        self.schemas = schemas
+        self.asked: list[str] = []
+        self.failures: list[Callable[[], httpx.Response]] = []
+        self.gives = 1100
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(f"{request.method} {request.url.path}")
+        if self.failures:
+            return self.failures.pop(0)()
+        if request.method == "POST":
+            return httpx.Response(200, json={"id": self.gives})
+        schema_id = int(request.url.path.rsplit("/", 1)[-1])
+        if schema_id not in self.schemas:
+            return httpx.Response(404, json={"error_code": 40403, "message": "Schema not found"})
+        return httpx.Response(200, json={"schema": json.dumps(self.schemas[schema_id])})
+
+
+def refuse() -> httpx.Response:
+    """Behave as a registry that is not there."""
+    raise httpx.ConnectError("refused")
+
+
+@pytest.fixture
+def fake() -> Fake:
+    return Fake({1100: SCHEMA})
+
+
+@pytest.fixture
+def client(fake: Fake, tmp_path: Path) -> SchemaRegistry:
+    return connect(fake, tmp_path)
+
+
+def connect(fake: Fake, cache: Path, url: str | None = URL) -> SchemaRegistry:
+    """Return a client, as a process that just started has."""
+    return SchemaRegistry(url, cache_dir=cache, transport=httpx.MockTransport(fake))
+
+
+def test_a_schema_is_asked_for_once(client: SchemaRegistry, fake: Fake) -> None:
+    assert client.schema(1100) == client.schema(1100) == SCHEMA
+    assert client.codec(1100) is client.codec(1100)
+    assert fake.asked == ["GET /schemas/ids/1100"]
+
+
+def test_our_own_are_never_asked_for(client: SchemaRegistry, fake: Fake) -> None:
+    assert client.codec(SIM_ALERT_ID).schema["name"] == "alert"
+    assert fake.asked == []
+
+
+def test_what_was_seen_once_is_there_while_the_registry_is_away(fake: Fake, tmp_path: Path) -> None:
+    connect(fake, tmp_path).schema(1100)
+    fake.failures = [refuse] * 3
+    assert connect(fake, tmp_path).schema(1100) == SCHEMA
+
+
+def test_what_was_seen_once_is_there_when_the_registry_has_lost_it(fake: Fake, tmp_path: Path) -> None:
+    """Rubin's registry is emptied for a moment at each deployment."""
+    connect(fake, tmp_path).schema(1100)
+    fake.schemas.clear()
+    assert connect(fake, tmp_path).schema(1100) == SCHEMA
+
+
+def test_the_registry_is_right_where_the_disk_differs(fake: Fake, tmp_path: Path) -> None:
+    """Another registry may have come up at the same address with other ids."""
+    connect(fake, tmp_path).schema(1100)
+    fake.schemas[1100] = {**SCHEMA, "name": "b"}
+    assert connect(fake, tmp_path).schema(1100)["name"] == "b"
+
+
+def test_registries_do_not_share_a_folder(fake: Fake, tmp_path: Path) -> None:
+    connect(fake, tmp_path).schema(1100)
+    fake.failures = [refuse] * 3
+    with pytest.raises(RegistryAwayError):
+        connect(fake, tmp_path, "http://other:8081").schema(1100)
+
+
+def test_a_damaged_cache_is_as_none(fake: Fake, tmp_path: Path) -> None:
+    connect(fake, tmp_path).schema(1100)
+    for file in tmp_path.glob("*/*.json"):
+        file.write_text("{")
+    fake.failures = [refuse] * 3
+    with pytest.raises(
+        RegistryAwayError, match="does not answer GET /schemas/ids/1100: ConnectError refused"
+    ):
+        connect(fake, tmp_path).schema(1100)
+
+
+def test_a_cache_that_cannot_be_written_is_no_reason_to_stop(fake: Fake, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert connect(fake, tmp_path / "file").schema(1100) == SCHEMA
+
+
+def test_a_busy_registry_is_asked_again(client: SchemaRegistry, fake: Fake) -> None:
+    fake.failures = [refuse, lambda: httpx.Response(503, json={"message": "not yet"})]
+    assert client.schema(1100) == SCHEMA
+    assert len(fake.asked) == 3
+
+
+def test_an_unknown_id_is_not_asked_for_again_at_once(client: SchemaRegistry, fake: Fake) -> None:
+    for _ in range(3):
+        with pytest.raises(UnknownSchemaError, match=r"40403|Schema not found") as caught:
+            client.schema(7)
+        assert not isinstance(caught.value, RegistryAwayError)
+    assert len(fake.asked) == 1
+
+
+def test_registering_keeps_the_schema(client: SchemaRegistry, fake: Fake) -> None:
+    assert client.register("alerts.lsst-value", SCHEMA, schema_id=1100) == 1100
+    assert client.schema(1100) == SCHEMA
+    assert fake.asked == ["POST /subjects/alerts.lsst-value/versions"]
+
+
+def test_a_registry_that_gives_another_id_is_named(client: SchemaRegistry, fake: Fake) -> None:
+    """Apicurio does: messages with the survey's id could not be read with its schemas."""
+    fake.gives = 1
+    with pytest.raises(SchemaError, match=r"gave alerts.lsst-value the id 1 where 1100 was asked for"):
+        client.register("alerts.lsst-value", SCHEMA, schema_id=1100)
+
+
+def test_a_refusal_says_why(client: SchemaRegistry, fake: Fake) -> None:
+    fake.failures = [lambda: httpx.Response(409, json={"error_code": 409, "message": "not compatible"})]
+    with pytest.raises(SchemaError, match="refuses POST /subjects/a-value/versions: not compatible"):
+        client.register("a-value", SCHEMA)
+
+
+def test_without_a_registry_only_our_own_are_known(tmp_path: Path, fake: Fake) -> None:
+    client = connect(fake, tmp_path, None)
+    assert client.codec(SIM_ALERT_ID)
+    with pytest.raises(RegistryAwayError, match="no schema registry is configured"):
+        client.schema(1100)
+    assert fake.asked == []
+
+
+def test_messages_in_wire_format_are_decoded(client: SchemaRegistry) -> None:
+    decoded = AlertDecoder(client).decode(b"\x00\x00\x00\x04\x4c\x06")
+    assert (decoded.alert, decoded.schema_id, decoded.body) == ({"x": 3}, 1100, b"\x06")
+    assert decoded.schema == SCHEMA
+
+
+def test_containers_of_one_alert_are_decoded(client: SchemaRegistry) -> None:
+    import io
+
+    import fastavro
+
+    def container(*records: dict[str, Any]) -> bytes:
+        stream = io.BytesIO()
+        fastavro.writer(stream, SCHEMA, records)
+        return stream.getvalue()
+
+    decoded = AlertDecoder(client).decode(container({"x": 3}))
+    assert (decoded.alert, decoded.schema_id, decoded.body) == ({"x": 3}, None, b"\x06")
+    assert decoded.schema == SCHEMA
+    for records in ([], [{"x": 1}, {"x": 2}]):
+        with pytest.raises(DecodeError, match=f"holds {len(records)} records; a message is one alert"):
+            AlertDecoder(client).decode(container(*records))
+
+
+def test_a_message_of_an_unknown_schema_is_told_from_a_malformed_one(client: SchemaRegistry) -> None:
+    decoder = AlertDecoder(client)
+    with pytest.raises(UnknownSchemaError):
+        decoder.decode(wire.frame(7, b""))
+    with pytest.raises(DecodeError):
+        decoder.decode(wire.frame(1100, b""))
+    with pytest.raises(DecodeError):
+        decoder.decode(b"<xml/>")
+
+
+def test_a_codec_of_ones_own_will_do() -> None:
+    class One:
+        def codec(self, schema_id: int) -> Codec:
+            return Codec(SCHEMA)
+
+    assert AlertDecoder(One()).decode(wire.frame(1, b"\x06")).alert == {"x": 3}
