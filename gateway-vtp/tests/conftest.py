@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 
 from nightwire.core.kafka import read_to_end
@@ -50,6 +51,7 @@ class GatewayProcess:
     options: tuple[str, ...] = ()
     authors: int = field(default_factory=free_port)
     subscribers: int = field(default_factory=free_port)
+    metrics: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "GatewayProcess":
@@ -58,7 +60,13 @@ class GatewayProcess:
         command = [*NIGHTWIRE, "gateway", "serve", "--bootstrap", self.kafka, *where]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--state", str(self.state / "index"), *self.options], stderr=log, stdout=log
+                [
+                    *command,
+                    *("--state", str(self.state / "index"), "--metrics-port", str(self.metrics)),
+                    *self.options,
+                ],
+                stderr=log,
+                stdout=log,
             )
         wait_until(lambda: self.ended() or listening(self.subscribers), what="the gateway to listen")
         assert not self.ended(), self.log.read_text()
@@ -206,6 +214,17 @@ def telescope() -> Iterator[Callable[..., Telescope]]:
 def patience() -> Callable[..., None]:
     """Return a function that waits for a condition."""
     return wait_until
+
+
+@pytest.fixture(scope="session")
+def metric() -> Callable[..., float]:
+    """Return a function that reads one sample of a gateway's metrics page."""
+
+    def read(gateway: GatewayProcess, name: str) -> float:
+        page = httpx.get(f"http://127.0.0.1:{gateway.metrics}/metrics").text
+        return float(next(line.split()[-1] for line in page.splitlines() if line.startswith(name + " ")))
+
+    return read
 
 
 @pytest.fixture

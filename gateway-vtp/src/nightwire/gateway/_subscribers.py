@@ -51,6 +51,7 @@ class Subscribers:
         session = next(self._sessions)
         events = self._hub.events(self._hub.live())
         writer.write(encode_frame(say(Transport(AUTHENTICATE, self._settings.ivorn))))
+        log.info("subscriber %s came", _name(writer))
         try:
             await first_of(
                 self._listen(peer, reader, writer),
@@ -60,6 +61,8 @@ class Subscribers:
             )
         finally:
             self._account(peer, session)
+            said = peer.name or "without a name"
+            log.info("subscriber %s (%s) left; sent %d, acked %d", _name(writer), said, peer.sent, peer.acked)
 
     async def _listen(
         self, peer: Subscriber, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

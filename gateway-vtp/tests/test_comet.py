@@ -1,0 +1,147 @@
+"""With Comet, the VTP implementation that is in use: as author, as subscriber, and as broker."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightwire.core.stack import free_port
+from nightwire.gateway import Author, Letter
+from nightwire.gateway._settings import Address
+from nightwire.gateway.samples import write_samples
+
+pytestmark = [pytest.mark.comet, pytest.mark.kafka]
+
+BIN = Path(sys.executable).parent
+Start = Callable[..., Any]
+Comet = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def comet(tmp_path: Path) -> Iterator[Comet]:
+    """Return a function that starts Comet's daemon with options; its log is ``comet.log``."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*options: str) -> subprocess.Popen[bytes]:
+        folder = tmp_path / "comet"
+        (folder / "db").mkdir(parents=True)
+        command = [BIN / "twistd", "--nodaemon", "--pidfile=", "comet", "-v", f"--eventdb={folder}/db"]
+        with (tmp_path / "comet.log").open("wb") as log:
+            started.append(
+                subprocess.Popen(
+                    [*command, "--local-ivo=ivo://test.comet/broker", *options],
+                    cwd=folder,
+                    stdout=log,
+                    stderr=log,
+                    env={"PYTHONUTF8": "1", "PATH": str(BIN)},
+                )
+            )
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.terminate()
+        one.wait(30)
+
+
+def sendvo(port: int, file: Path) -> subprocess.CompletedProcess[bytes]:
+    command = [BIN / "comet-sendvo", "-h", "127.0.0.1", "-p", str(port), "-f", file]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+
+def saved(folder: Path) -> list[bytes]:
+    return sorted(file.read_bytes() for file in folder.iterdir()) if folder.exists() else []
+
+
+def unique(tmp_path: Path, ivorns: Callable[[int], list[str]], packet: Callable[..., bytes]) -> list[Path]:
+    files = write_samples(tmp_path / "samples", 8)
+    for file, ivorn in zip(files, ivorns(8), strict=True):
+        old = file.read_bytes()
+        start = old.index(b'ivorn="') + 7
+        file.write_bytes(old[:start] + ivorn.encode() + old[old.index(b'"', start) :])
+    return files
+
+
+def test_comet_as_author_and_comet_as_subscriber_through_our_gateway_byte_for_byte(
+    start_gateway: Start,
+    comet: Comet,
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    patience: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    gateway = start_gateway()
+    inbox = tmp_path / "inbox"
+    comet(f"--remote=127.0.0.1:{gateway.subscribers}", "--save-event", f"--save-event-directory={inbox}")
+    patience(lambda: "came" in gateway.log.read_text(), what="Comet to subscribe")
+    files = unique(tmp_path, ivorns, packet)
+    for file in files:
+        assert sendvo(gateway.authors, file).returncode == 0
+    patience(lambda: len(saved(inbox)) == 8, what="Comet to save the events")
+    assert saved(inbox) == sorted(file.read_bytes() for file in files)
+    assert gateway.stop() == 0
+    assert "sent 8, acked 8" in gateway.log.read_text()
+
+
+def test_comet_as_author_learns_that_its_event_is_invalid(
+    start_gateway: Start, packet: Callable[..., bytes], ivorns: Callable[[int], list[str]], tmp_path: Path
+) -> None:
+    gateway = start_gateway()
+    bad = tmp_path / "bad.xml"
+    bad.write_bytes(packet(ivorns(1)[0], what="<What><Bogus/></What>"))
+    done = sendvo(gateway.authors, bad)
+    assert done.returncode == 1
+    assert b"Bogus" in done.stdout + done.stderr
+
+
+def test_comet_as_subscriber_filters_by_xpath(
+    start_gateway: Start,
+    comet: Comet,
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    patience: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    gateway = start_gateway()
+    inbox = tmp_path / "inbox"
+    comet(
+        f"--remote=127.0.0.1:{gateway.subscribers}",
+        "--filter=/*[@role='prediction']",
+        "--filter=/*[@role='utility']",
+        "--save-event",
+        f"--save-event-directory={inbox}",
+    )
+    patience(lambda: "filters by" in gateway.log.read_text(), what="Comet's filters")
+    author = Author(Address("127.0.0.1", gateway.authors))
+    sent = {}
+    for ivorn, role in zip(ivorns(4), ("test", "prediction", "observation", "utility"), strict=True):
+        sent[role] = packet(ivorn, role=role)
+        author.send(Letter("x", sent[role]))
+    patience(lambda: len(saved(inbox)) == 2, what="Comet to save the events")
+    assert saved(inbox) == sorted([sent["prediction"], sent["utility"]])
+
+
+def test_our_gateway_as_subscriber_of_a_comet_broker(
+    start_gateway: Start,
+    comet: Comet,
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    patience: Callable[..., None],
+    telescope: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    authors, subscribers = free_port(), free_port()
+    ports = [f"--receive-port={authors}", f"--broadcast-port={subscribers}"]
+    comet("--receive", "--broadcast", "--broadcast-test-interval=0", *ports)
+    gateway = start_gateway("--remote", f"127.0.0.1:{subscribers}")
+    listener = telescope(gateway.subscribers)
+    patience(lambda: "New subscriber" in (tmp_path / "comet.log").read_text(), what="us to subscribe")
+    files = unique(tmp_path, ivorns, packet)
+    for file in files:
+        assert sendvo(authors, file).returncode == 0
+    assert sorted(listener.wait_for(8)) == sorted(file.read_bytes() for file in files)
+    patience(lambda: (tmp_path / "comet.log").read_text().count("Ack received") == 8, what="our acks")
+    assert gateway.stop() == 0
