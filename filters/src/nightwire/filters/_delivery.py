@@ -97,6 +97,7 @@ class Delivery:
 def spans(decision: Decision) -> list[tuple[Range, Wanted]]:
     """Return, per partition, the range to fetch and what is wanted of it.  Pure."""
     wanted: dict[Spot, Wanted] = defaultdict(dict)
-    for one in [*decision.picks, *decision.dead]:
+    all_: list[Pick | Dead] = [*decision.picks, *decision.dead]
+    for one in all_:
         wanted[one.topic, one.partition][one.offset] = one
     return [(Range(*spot, min(some), max(some) + 1), some) for spot, some in sorted(wanted.items())]

@@ -5,16 +5,20 @@ the end of the partition and any later record end it too.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.core import kafka
-from nightwire.filters._offsets import Range
+from nightwire.filters._offsets import Range, Spot
 
 PATIENCE = 60.0
 """Longest wait for the next record: longer than the restart of a single broker. [s]"""
+
+TIMEOUT = 10.0
+"""Longest wait for the answer to a question. [s]"""
 
 AT_ONCE = 255
 """Records taken from librdkafka's queue at once."""
@@ -44,6 +48,36 @@ class Gone:
 def reader(bootstrap: str) -> Consumer:
     """Return a consumer for `fetch`."""
     return kafka.consumer(bootstrap, group="nightwire-filters-ranges", enable_partition_eof=True)
+
+
+def marks(consumer: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> tuple[int, int]:
+    """Return the first and the next offset of a partition; waits for one that has only just been made.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            found = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10, cached=False)
+        except KafkaException as error:
+            if error.args[0].code() not in LATER or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return found
+
+
+def bounds(client: AdminClient, spots: Iterable[Spot], *, earliest: bool = False) -> dict[Spot, int]:
+    """Return the next offset of each partition (or its first), all asked for at once.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    wanted = {TopicPartition(*spot): spec for spot in spots}
+    asked = client.list_offsets(wanted, request_timeout=TIMEOUT) if wanted else {}
+    return {(spot.topic, spot.partition): future.result(TIMEOUT).offset for spot, future in asked.items()}
 
 
 def fetch(
@@ -109,11 +143,10 @@ def _skip_expired(
     consumer: Consumer, wanted: Range, next_: int, gone: Gone | None, failure: KafkaError
 ) -> int:
     """Go on at the first offset that is still there; return it."""
-    spot = TopicPartition(wanted.topic, wanted.partition)
-    marks = consumer.get_watermark_offsets(spot, timeout=10, cached=False)
-    if gone is None or marks is None or marks[0] <= next_:
+    first, _ = marks(consumer, wanted.topic, wanted.partition)
+    if gone is None or first <= next_:
         raise KafkaException(failure)
-    low = min(marks[0], wanted.end)
+    low = min(first, wanted.end)
     gone.count += low - next_
     _seek(consumer, wanted, low)
     return low

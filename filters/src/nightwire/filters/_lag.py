@@ -5,13 +5,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import KafkaException
 from prometheus_client import Gauge
 
 from nightwire.core import kafka
 from nightwire.core.process import Stop
-from nightwire.filters._offsets import Spot, lag, positions
+from nightwire.filters._fetch import bounds
+from nightwire.filters._offsets import lag, positions
 from nightwire.filters._state import State
 
 log = logging.getLogger("nightwire.filters")
@@ -55,13 +55,7 @@ class LagMeter:
             KafkaException: Kafka does not answer.
         """
         beginnings = self._state.beginnings()
-        for topic, behind in lag(self._ends(list(beginnings)), positions(self._done()), beginnings).items():
+        for topic, behind in lag(
+            bounds(self._admin, beginnings), positions(self._done()), beginnings
+        ).items():
             self._gauge.labels(topic).set(behind)
-
-    def _ends(self, spots: list[Spot]) -> dict[Spot, int]:
-        if not spots:
-            return {}
-        asked = self._admin.list_offsets(
-            {TopicPartition(*spot): OffsetSpec.latest() for spot in spots}, request_timeout=10
-        )
-        return {(spot.topic, spot.partition): future.result(10).offset for spot, future in asked.items()}

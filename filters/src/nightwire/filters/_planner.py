@@ -9,14 +9,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from nightwire.core import kafka
 from nightwire.filters import _filterset
-from nightwire.filters._fetch import Range, fetch, reader
+from nightwire.filters._fetch import TIMEOUT, bounds, fetch, marks, reader
 from nightwire.filters._filterset import FilterSet
-from nightwire.filters._offsets import Offset, Spot, advance, positions, to_offset, version
+from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, to_offset, version
 from nightwire.filters._state import State
 from nightwire.schemas import records, surveys
 from nightwire.schemas.topics import FILTERS
@@ -25,9 +25,6 @@ log = logging.getLogger("nightwire.filters.planner")
 
 IDLE = 0.2
 """Pause when there is nothing to read; Spark would ask again at once. [s]"""
-
-TIMEOUT = 10.0
-"""Longest wait for Kafka's answer while planning. [s]"""
 
 METADATA_AGE = 1.0
 """A new survey's topic, or partition, is noticed after at most this. [s]"""
@@ -64,7 +61,7 @@ class Planner:
 
     def _latest(self, start: Offset, limit: int | None) -> Offset:
         spots = self._partitions()
-        ends = self._offsets(spots, OffsetSpec.latest())
+        ends = bounds(self._client(), spots)
         self._note_beginnings(spots)
         known = dict(self.beginnings()) | positions(start)
         reached = advance(known, ends, limit)
@@ -83,18 +80,11 @@ class Planner:
             self._spots_at = time.monotonic()
         return self._spots
 
-    def _offsets(self, spots: list[Spot], spec: OffsetSpec) -> dict[Spot, int]:
-        """Ask for all partitions at once."""
-        asked = self._client().list_offsets(
-            {TopicPartition(*spot): spec for spot in spots}, request_timeout=TIMEOUT
-        ) if spots else {}  # fmt: skip
-        return {(spot.topic, spot.partition): future.result(TIMEOUT).offset for spot, future in asked.items()}
-
     def _note_beginnings(self, spots: list[Spot]) -> None:
         """Resolve "from the earliest" once and keep it: a re-run must start at the same offset."""
         fresh = [spot for spot in spots if spot not in self.beginnings()]
         if fresh:
-            self._beginnings = {**self.beginnings(), **self._offsets(fresh, OffsetSpec.earliest())}
+            self._beginnings = {**self.beginnings(), **bounds(self._client(), fresh, earliest=True)}
             self.state.keep_beginnings(self._beginnings)
             log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
 
@@ -131,9 +121,7 @@ class FilterWatch:
         Raises:
             KafkaException: Kafka does not answer.
         """
-        spot = TopicPartition(FILTERS, 0)
-        marks = self._consumer.get_watermark_offsets(spot, timeout=TIMEOUT, cached=False)
-        low, end = marks if marks is not None else (0, 0)
+        low, end = marks(self._consumer, FILTERS, 0)
         if end > max(low, self._next):
             wanted = Range(FILTERS, 0, max(low, self._next), end)
             fresh = [message for some in fetch(self._consumer, wanted, patience=TIMEOUT) for message in some]

@@ -75,7 +75,8 @@ class Engineer:
             request["owner"], request["name"], 0, *(request[n] for n in ("survey", "source", "entry"))
         )
         wanted = surveys() if live.survey == "*" else [live.survey]
-        known = list(kafka.admin(self.bootstrap).list_topics(timeout=10).topics)
+        topics = kafka.admin(self.bootstrap).list_topics(timeout=10).topics
+        known = {name: len(topic.partitions) for name, topic in topics.items()}
         trial = try_out(live, recent(self.bootstrap, wanted, known), self.registry, self.schemas)
         if refusal := trial.refusal():
             return False, 0, [refusal]

@@ -1,5 +1,7 @@
 """The process of the filter engine: logs, metrics page, signals, exit status."""
 
+import logging
+
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.process import MetricsPage, setup_logging, stopping
@@ -11,6 +13,7 @@ from nightwire.filters._state import StateError
 def serve(settings: Settings, metrics_port: int) -> int:
     """Run an engine until it is stopped; return the exit status: 1 asks to be started again."""
     log = setup_logging("nightwire.filters")
+    logging.getLogger("py4j").setLevel("WARNING")
     registry = CollectorRegistry()
     with stopping() as stop:
         engine = Engine(settings, Metrics(registry), stop)

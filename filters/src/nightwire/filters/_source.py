@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from nightwire.filters import _worker
@@ -91,7 +91,7 @@ class Reader(DataSourceStreamReader):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Return the end of the next batch."""
-        most = None if isinstance(limit, ReadAllAvailable) else int(limit.max_rows)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return self._planner.latest(start, most)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -106,7 +106,11 @@ class Reader(DataSourceStreamReader):
 
 
 def _task(options: dict[str, str], work: tuple[Range, ...], filters: int) -> _worker.Task:
-    names = ("bootstrap", "registry", "state")
     return _worker.Task(
-        *(options[name] for name in names), filters, work, float(options.get("budget", BUDGET))
+        bootstrap=options["bootstrap"],
+        registry=options["registry"],
+        state=options["state"],
+        filters=filters,
+        work=work,
+        budget=float(options.get("budget", BUDGET)),
     )

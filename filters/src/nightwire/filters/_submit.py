@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka import TopicPartition
 
 from nightwire.core import kafka
 from nightwire.core.accounts import read_accounts, totals
 from nightwire.core.kafka import Writer, ensure_topics, read_to_end
 from nightwire.filters._extract import code_of, extract
+from nightwire.filters._fetch import marks
 from nightwire.filters._filterset import FilterSet
 from nightwire.filters.language import FilterError, objections
 from nightwire.schemas import records
@@ -104,17 +105,16 @@ def _answers(
     """Send *request*, then yield the owner's answers, None for each moment without one."""
     consumer = kafka.consumer(bootstrap, fetch_wait_max_ms=100)
     try:
-        spot = TopicPartition(answers(owner), 0)
-        _, end = consumer.get_watermark_offsets(spot, timeout=10, cached=False) or (0, OFFSET_END)
-        consumer.assign([TopicPartition(spot.topic, 0, end)])
+        _, end = marks(consumer, answers(owner), 0)
+        consumer.assign([TopicPartition(answers(owner), 0, end)])
         writer = Writer(kafka.producer(bootstrap))
         writer.write(requests(owner), records.REQUEST.encode(request), key=request["name"].encode())
         writer.flush()
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             message = consumer.poll(0.1)
-            sound = message is not None and message.error() is None
-            yield records.ANSWER.decode(message.value()) if sound else None
+            value = None if message is None or message.error() is not None else message.value()
+            yield None if value is None else records.ANSWER.decode(value)
     finally:
         consumer.close()
 

@@ -9,15 +9,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer
 
-from nightwire.filters._fetch import Range, fetch, reader
+from nightwire.filters._fetch import fetch, marks, reader
 from nightwire.filters._judge import Compiled, Judge, LiveFilter, Tally
 from nightwire.filters._limits import time_limit
+from nightwire.filters._offsets import Range
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry, survey
 
 SECONDS = 20.0
@@ -59,33 +60,25 @@ class Trial:
         return f"{said}, {self.faulted} failed: {self.fault}" if self.faulted else said
 
 
-def recent(bootstrap: str, surveys: Sequence[str], known: Sequence[str]) -> list[Sample]:
-    """Return a few of the newest alerts of each of *surveys* whose topic is among *known*.
+def recent(bootstrap: str, surveys: Sequence[str], known: Mapping[str, int]) -> list[Sample]:
+    """Return a few of the newest alerts of each of *surveys*; *known* says how many partitions topics have.
 
     Raises:
         KafkaException: Kafka does not answer.
     """
     consumer = reader(bootstrap)
     try:
-        return [
-            (name, message.value() or b"")
-            for name in surveys
-            if f"alerts.{name}" in known
-            for part in range(
-                len(consumer.list_topics(f"alerts.{name}", timeout=10).topics[f"alerts.{name}"].partitions)
-            )
-            for work in [
-                _last(consumer.get_watermark_offsets(TopicPartition(f"alerts.{name}", part), 10), name, part)
-            ]
-            for messages in fetch(consumer, work, patience=10.0)
-            for message in messages
-        ]
+        topics = [f"alerts.{name}" for name in surveys]
+        spots = [(topic, part) for topic in topics if topic in known for part in range(known[topic])]
+        return [sample for spot in spots for sample in _last(consumer, *spot)]
     finally:
         consumer.close()
 
 
-def _last(marks: tuple[int, int], name: str, part: int) -> Range:
-    return Range(f"alerts.{name}", part, max(marks[0], marks[1] - PER_PARTITION), marks[1])
+def _last(consumer: Consumer, topic: str, part: int) -> Iterator[Sample]:
+    first, end = marks(consumer, topic, part)
+    for messages in fetch(consumer, Range(topic, part, max(first, end - PER_PARTITION), end), patience=10.0):
+        yield from ((topic.partition(".")[2], message.value() or b"") for message in messages)
 
 
 def try_out(

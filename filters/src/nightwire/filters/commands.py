@@ -1,6 +1,7 @@
 """The verb `nightwire filter`."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -195,8 +196,8 @@ def run(
 
 
 def _ask(
-    bootstrap: str | None, action: str, owner: str, name: str, timeout: float, **about: str
-) -> dict[str, object]:
+    bootstrap: str | None, action: str, owner: str, name: str, timeout: float, **about: Any
+) -> dict[str, Any]:
     from rich.console import Console
 
     from nightwire.core.endpoints import find_endpoints

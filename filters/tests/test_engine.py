@@ -1,0 +1,218 @@
+"""The engine as it is run: a process of its own, a real Kafka, a real Spark."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from nightwire.core.accounts import Account, discrepancies, read_accounts
+from nightwire.schemas import SchemaRegistry, wire
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+BRIGHT = "LIMIT = 500\ndef keep(alert):\n    return alert.flux > LIMIT\n"
+FAULTY = "def keep(alert):\n    return 1 / (alert.id % 10) > 0.4\n"
+ODD = "def keep(alert):\n    return alert['diaSource']['diaSourceId'] % 2 == 1\n"
+
+Site = Any
+
+
+@pytest.fixture(scope="module")
+def engine(site: Site) -> Site:
+    """Return a site whose engine judges by three filters of everything and two of real surveys."""
+    site.start()
+    for name, code in (("bright", BRIGHT), ("faulty", FAULTY), ("odd", ODD)):
+        done = site.submit(name, code, "--survey", "sim")
+        assert done.returncode == 0, done.stderr + site.log.read_text()[-3000:]
+    return site
+
+
+def accounted(site: Site, source: str) -> list[Account]:
+    """Return the engine's accounts of one topic."""
+    return [one for one in read_accounts(site.bootstrap) if one.stage == "filters" and one.source == source]
+
+
+def judged(site: Site, source: str) -> int:
+    """Return how many records of a topic are accounted for."""
+    return sum(one.read for one in accounted(site, source))
+
+
+def origins(messages: list[Any]) -> Counter[tuple[bytes, bytes, bytes]]:
+    """Count copies by where they come from, as their headers say."""
+    found = (dict(message.headers()) for message in messages)
+    return Counter((headers["topic"], headers["partition"], headers["offset"]) for headers in found)
+
+
+def source_of(site: Site, topic: str) -> dict[tuple[bytes, bytes, bytes], Any]:
+    """Return the records of a source topic by what headers say of them."""
+    return {
+        (topic.encode(), str(message.partition()).encode(), str(message.offset()).encode()): message
+        for message in site.read(topic)
+    }
+
+
+def test_bytes_headers_and_accounts(
+    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    alerts = [encode(number, 10.0 * number) for number in range(1, 101)]
+    engine.write("alerts.sim", [*alerts, b"\0\0\0", b"Obj\x01 is not one", encode(101, 2000.0)])
+    until(lambda: judged(engine, "alerts.sim") == 103, 60, lambda: engine.log.read_text()[-3000:])
+    source = source_of(engine, "alerts.sim")
+    copies = engine.read("filter.me.bright")
+    assert len(copies) == 51  # 510 … 1000, 2000
+    for copy in copies:
+        headers = dict(copy.headers())
+        original = source[headers["topic"], headers["partition"], headers["offset"]]
+        assert (copy.value(), copy.key()) == (original.value(), original.key())
+        assert (headers["filter"], headers["version"], headers["visit"]) == (b"me/bright", b"1", b"7")
+    dead = engine.read("dead-letters")
+    assert sorted(one.value() for one in dead) == [b"\0\0\0", b"Obj\x01 is not one"]
+    assert all(dict(one.headers())["reason"] for one in dead)
+    assert discrepancies(accounted(engine, "alerts.sim")) == []
+    counts = Counter[str]()
+    for account in accounted(engine, "alerts.sim"):
+        counts += Counter(delivered=account.delivered, dead=account.dead_lettered)
+        for name, classes in account.filters.items():
+            counts += Counter({f"{name} {kind}": count for kind, count in vars(classes).items()})
+    assert counts["me/bright evaluated"] == counts["me/odd evaluated"] == 101
+    assert (counts["me/odd passed"], counts["me/odd rejected"]) == (51, 50)
+    assert counts["me/faulty faulted"] == 10
+    assert counts["dead"] == 2
+    assert "ZeroDivisionError: division by zero (line 3:" in engine.log.read_text()
+
+
+def test_a_change_is_live_without_a_restart(
+    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    before = judged(engine, "alerts.sim")
+    assert engine.submit("bright", BRIGHT.replace("500", "5000"), "--survey", "sim").returncode == 0
+    engine.write("alerts.sim", [encode(number, 1000.0 * number) for number in range(1, 11)])
+    until(lambda: judged(engine, "alerts.sim") == before + 10)
+    versions = Counter(dict(copy.headers())["version"] for copy in engine.read("filter.me.bright"))
+    assert versions == {b"1": 51, b"2": 5}
+    assert engine.nightwire("filter", "remove", "bright").returncode == 0
+    engine.write("alerts.sim", [encode(1, 9000.0)])
+    until(lambda: judged(engine, "alerts.sim") == before + 11)
+    assert len(engine.read("filter.me.bright")) == 56
+    gone = engine.nightwire("filter", "remove", "bright")
+    assert (gone.returncode, "no live filter bright" in gone.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("broken", "def keep(alert):\n    return (", "line 2"),
+        ("spy", "import os\ndef keep(alert):\n    return os.getpid()", "may not import os"),
+        ("loop", "def keep(alert):\n    while True: pass", "too slow"),
+        ("wrong", "def keep(alert):\n    return alert.fluxx > 1", "has no attribute 'fluxx' (line 3:"),
+        ("Bad_Name", "def keep(alert):\n    return True", "is no name here"),
+    ],
+)
+def test_a_bad_filter_is_refused_with_its_reason(engine: Site, name: str, code: str, said: str) -> None:
+    done = engine.submit(name, code, "--survey", "sim")
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+def test_a_late_filter_is_suspended_and_the_others_go_on(
+    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    code = "def keep(alert):\n    while alert.flux == 4321.0: pass\n    return True"
+    assert engine.submit("sticky", code, "--survey", "sim").returncode == 0
+    for _ in range(3):
+        before = judged(engine, "alerts.sim")
+        engine.write("alerts.sim", [encode(1, 4321.0)])
+        until(lambda before=before: judged(engine, "alerts.sim") == before + 1)
+    until(lambda: "filter me/sticky version 1 is suspended" in engine.log.read_text(), 20)
+    assert '"sticky"' in (listed := engine.nightwire("filter", "list", "--json").stdout)
+    assert '"live": false' in listed
+    assert discrepancies(accounted(engine, "alerts.sim")) == []
+
+
+@pytest.mark.data
+def test_real_alerts_pass_a_filter_of_their_own_survey(
+    engine: Site, data: Path, until: Callable[..., Any]
+) -> None:
+    container = (data / "alerts/lsst/rubin_real_v11_0.avro").read_bytes()
+    records = list(wire.read_container(container))
+    with SchemaRegistry(engine.registry, cache_dir=engine.folder / "schemas") as registry:
+        number = registry.register("alerts.lsst-value", records[0].schema, schema_id=1100)
+    rubin = [wire.frame(number, one.body) for one in records]
+    ztf = [path.read_bytes() for path in sorted((data / "alerts/ztf").rglob("*.avro"))]
+    assert (
+        engine.submit(
+            "rubin", "def keep(a):\n    return a.snr > 5 and len(a.history) > 1", "--survey", "lsst"
+        ).returncode
+        == 0
+    )
+    assert (
+        engine.submit(
+            "ztf",
+            "def keep(a):\n    return a['objectId'].startswith('ZTF') and a.flux is not None",
+            "--survey",
+            "ztf",
+        ).returncode
+        == 0
+    )
+    engine.write("alerts.lsst", rubin)
+    engine.write("alerts.ztf", ztf)
+    until(lambda: judged(engine, "alerts.lsst") == len(rubin), 60)
+    until(lambda: judged(engine, "alerts.ztf") == len(ztf), 60)
+    passed = {copy.value() for copy in engine.read("filter.me.rubin")}
+    assert passed
+    assert passed <= set(rubin)
+    assert {copy.value() for copy in engine.read("filter.me.ztf")} <= set(ztf)
+    assert engine.read("filter.me.ztf")
+    assert discrepancies([one for one in read_accounts(engine.bootstrap) if one.stage == "filters"]) == []
+
+
+def test_killed_in_mid_batch_nothing_is_lost_or_counted_twice(
+    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    """Kill -9 of driver, planner and Java while batches run: the set of copies and the accounts are whole."""
+    expected = judged(engine, "alerts.sim")
+    before = origins(engine.read("filter.me.odd"))
+
+    def feed(first: int) -> None:
+        nonlocal expected
+        engine.write("alerts.sim", [encode(number) for number in range(first, first + 1000)])
+        expected += 1000
+        sent = sum(origins(engine.read("filter.me.odd")).values())
+        until(lambda: sum(origins(engine.read("filter.me.odd")).values()) > sent, 60)
+
+    feed(10_000)
+    engine.kill()
+    until(lambda: not java_of(engine), 30)
+    engine.start()
+    feed(20_000)
+    (planner,) = children(engine, "python_streaming_source_runner")
+    planner.send_signal(signal.SIGKILL)
+    until(lambda: judged(engine, "alerts.sim") == expected, 120, lambda: engine.log.read_text()[-3000:])
+    feed(30_000)
+    os.kill(java_of(engine)[0].pid, signal.SIGKILL)
+    assert engine.child.wait(60) == 1
+    engine.start()
+    until(lambda: judged(engine, "alerts.sim") == expected, 120, lambda: engine.log.read_text()[-3000:])
+    after = origins(engine.read("filter.me.odd"))
+    assert len(after) - len(before) == 1500
+    assert discrepancies(accounted(engine, "alerts.sim")) == []
+    assert engine.stop() == 0
+
+
+def children(site: Site, word: str) -> list[psutil.Process]:
+    """Return the processes below the engine whose command line has *word*."""
+    try:
+        below = psutil.Process(site.child.pid).children(recursive=True)
+        return [one for one in below if word in " ".join(one.cmdline())]
+    except psutil.Error:
+        return []
+
+
+def java_of(site: Site) -> list[psutil.Process]:
+    """Return the engine's Java process."""
+    return children(site, "org.apache.spark")
