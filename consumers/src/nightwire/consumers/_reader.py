@@ -16,7 +16,7 @@ from nightwire.consumers._plan import Plan, Start
 from nightwire.consumers._received import ReceivedAlert
 from nightwire.consumers._source import Source
 from nightwire.core.endpoints import Endpoints, find_endpoints
-from nightwire.core.kafka import consumer
+from nightwire.core.kafka import consumer, properties
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, SchemaRegistry
 
 log = logging.getLogger("nightwire.consumers")
@@ -26,6 +26,9 @@ TICK = 0.2
 
 REGISTRY_PATIENCE = 60.0
 """How long a registry that is away is asked again. [s]"""
+
+SESSION_TIMEOUT = 10_000
+"""After a crash, how long the group waits for the dead member. [ms]  Kafka's default is 45,000."""
 
 FIRST_ONES = 10
 """So many undecodable records are logged one by one, then each thousandth."""
@@ -40,6 +43,11 @@ class BadRecord:
     offset: int
     value: bytes | None
     reason: str
+
+
+def _membership() -> dict[str, int]:
+    """Return how soon Kafka gives a dead member's partitions to others, unless ``KAFKA_*`` says so."""
+    return {} if "session.timeout.ms" in properties() else {"session_timeout_ms": SESSION_TIMEOUT}
 
 
 def _never() -> bool:
@@ -168,7 +176,7 @@ class AlertReader:
 
     def _connect(self) -> Source:
         bootstrap, plan = self._endpoints.kafka, self._plan
-        client = consumer(bootstrap, group=plan.group, enable_partition_eof=True)
+        client = consumer(bootstrap, group=plan.group, enable_partition_eof=True, **_membership())
         source = (
             Source(client, plan)
             if plan.group is None
@@ -215,13 +223,15 @@ class AlertReader:
             return None
 
     def _decoded(self, message: Message) -> ReceivedAlert:
-        deadline = time.monotonic() + REGISTRY_PATIENCE
+        patience = REGISTRY_PATIENCE if self._endpoints.schema_registry else 0.0
+        deadline = time.monotonic() + patience
         while True:
             try:
                 return self._decoding.receive(message)
             except RegistryAwayError as error:
-                if self._stopped() or time.monotonic() > deadline:
-                    raise
+                if self._stopped() or time.monotonic() >= deadline:
+                    where = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+                    raise RegistryAwayError(f"{where} waits for its schema: {error}") from error
                 log.warning("waiting for the schema registry: %s", error)
                 time.sleep(1)
 

@@ -60,7 +60,8 @@ def _write_all(reader: AlertReader, sink: Output, folder: StampFolder | None) ->
 
 def count_line(reader: AlertReader, folder: StampFolder | None, topics: Sequence[str], seconds: float) -> str:
     """Return what came, in one line."""
-    parts = [f"{reader.count:,} alerts from {', '.join(topics)} in {seconds:.1f} s"]
+    noun = "alert" if reader.count == 1 else "alerts"
+    parts = [f"{reader.count:,} {noun} from {', '.join(topics)} in {seconds:.1f} s"]
     if reader.undecodable:
         parts.append(f"{reader.undecodable:,} records could not be decoded")
     if reader.expired:
