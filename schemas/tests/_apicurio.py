@@ -1,17 +1,20 @@
 """Apicurio, the registry that ours is compared with: fetched into the cache outside the clone, and started.
 
-``python schemas/tests/_apicurio.py`` fetches it, for ``make test-tools``.
+``python -m schemas.tests._apicurio`` fetches it, for ``make test-tools``.
 """
 
 import hashlib
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 from platformdirs import user_cache_path
 
 VERSION = "3.0.9"
@@ -51,17 +54,43 @@ def fetch() -> Path:
 
 
 @contextmanager
-def running(java: str, port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Apicurio, in memory, on *port*; its output goes to *log*.  It takes some seconds to listen."""
+def running(java: str, log: Path) -> Iterator[str]:
+    """Run Apicurio, in memory, its output in *log*; yield the address of its Confluent interface.
+
+    Raises:
+        RuntimeError: It ended, or did not answer within a minute.
+    """
     (runner,) = fetch().glob("*-runner.jar")
+    port = _free_port()
     command = [java, "-Xmx256m", f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"]
     with log.open("wb") as out:
         child = subprocess.Popen([*command, "-jar", str(runner)], cwd=home(), stdout=out, stderr=out)
     try:
-        yield child
+        url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
+        _await(url, child, log)
+        yield url
     finally:
         child.terminate()
         child.wait(20)
+
+
+def _await(url: str, child: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            if httpx.get(f"{url}/subjects").status_code == httpx.codes.OK:
+                return
+        except httpx.TransportError:
+            pass
+        if child.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"Apicurio does not answer: {log.read_text()[-2000:]}")
+        time.sleep(0.1)  # polling a port, not hoping
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":
