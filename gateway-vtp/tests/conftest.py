@@ -182,11 +182,11 @@ def ivorns() -> Callable[[int], list[str]]:
 
 
 @pytest.fixture
-def start_gateway(kafka: str, tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
-    """Return a function that starts gateways on the shared Kafka; they are ended afterwards."""
+def gateway_on(tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
+    """Return a function that starts gateways on a Kafka of that address; they are ended afterwards."""
     started: list[GatewayProcess] = []
 
-    def start(*options: str, name: str = "gateway") -> GatewayProcess:
+    def start(kafka: str, *options: str, name: str = "gateway") -> GatewayProcess:
         started.append(GatewayProcess(kafka, tmp_path / name, options))
         return started[-1].start()
 
@@ -194,6 +194,12 @@ def start_gateway(kafka: str, tmp_path: Path) -> Iterator[Callable[..., GatewayP
     for one in started:
         if not one.ended():
             one.stop()  # so that its accounts are complete for the next test
+
+
+@pytest.fixture
+def start_gateway(gateway_on: Callable[..., GatewayProcess], kafka: str) -> Callable[..., GatewayProcess]:
+    """Return a function that starts gateways on the shared Kafka."""
+    return lambda *options, **named: gateway_on(kafka, *options, **named)
 
 
 @pytest.fixture

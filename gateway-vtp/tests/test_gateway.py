@@ -299,7 +299,8 @@ def test_a_gateway_gets_events_from_another_and_copies_end_there(
     names = ivorns(31)
     for ivorn in names:
         assert author(one).send(Letter("x", packet(ivorn))).verdict == "ack"
-    # Both write to one log, so `two` may admit an event before it has read that `one` did; nobody gets it twice.
+    # Both write to one log, so `two` may admit an event before it has read that `one` did; nobody
+    # gets it twice.
     listener.wait_for(31)
     assert two.stop() == 0
     assert sorted(listener.events) == sorted(packet(ivorn) for ivorn in names)
@@ -310,3 +311,31 @@ def test_two_gateways_cannot_share_a_state_folder(start_gateway: Start) -> None:
     with pytest.raises(AssertionError, match="in use by another gateway"):
         start_gateway()
     assert first.stop() == 0
+
+
+def test_while_kafka_is_away_authors_wait_and_nothing_is_acknowledged_that_it_does_not_have(
+    fresh_broker: Any, gateway_on: Start, telescope: Subscribe, packet: Packets, ivorns: Ivorns
+) -> None:
+    gateway = gateway_on(fresh_broker.bootstrap)
+    listener = telescope(gateway.subscribers)
+    names = ivorns(120)
+
+    def send(ivorn: str) -> str:
+        return author(gateway, timeout=120, patience=120).send(Letter(ivorn, packet(ivorn))).verdict
+
+    with ThreadPoolExecutor(8) as pool:
+        sending = [pool.submit(send, ivorn) for ivorn in names]
+        listener.wait_for(20)
+        fresh_broker.kill()
+        refused = pool.submit(ask, gateway.authors, encode_frame(b"not an event"), close=True)
+        assert not refused.done()
+        fresh_broker.start()
+        assert [future.result() for future in sending] == ["ack"] * len(names)
+        assert [one.role for one in refused.result()] == ["nak"]
+    assert sorted(listener.wait_for(len(names))) == sorted(packet(ivorn) for ivorn in names)
+    assert gateway.stop() == 0  # the same process all the time
+    accounts = read_accounts(fresh_broker.bootstrap)
+    assert discrepancies(accounts) == []
+    assert [
+        (one.read, one.delivered, one.rejected) for one in totals(accounts) if one.stage == "gateway"
+    ] == [(len(names) + 1, len(names), 1)]

@@ -1,0 +1,83 @@
+"""Alerts of a filter topic, as VOEvents, to the subscribers of the gateway."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import fastavro
+import pytest
+
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.gateway import author_packet, voevent_fields
+from nightwire.schemas.topics import DEAD_LETTERS, filter_topic, settings
+
+pytestmark = pytest.mark.kafka
+
+NUMBERS = ("midpointMjdTai", "ra", "dec", "psfFlux", "psfFluxErr")
+SOURCE = [
+    {"name": "diaSourceId", "type": "long"},
+    {"name": "band", "type": "string"},
+    *({"name": name, "type": "double"} for name in NUMBERS),
+]
+SCHEMA = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "alert",
+        "fields": [
+            {"name": "diaSourceId", "type": "long"},
+            {"name": "diaSource", "type": {"type": "record", "name": "diaSource", "fields": SOURCE}},
+        ],
+    }
+)
+
+
+def container(alert_id: int) -> bytes:
+    """An alert of Rubin's shape, in an Avro container, which needs no registry."""
+    source = {"diaSourceId": alert_id, "band": "g", "midpointMjdTai": 61041.0, "ra": 1.5, "dec": -1.5}
+    file = io.BytesIO()
+    fastavro.writer(
+        file, SCHEMA, [{"diaSourceId": alert_id, "diaSource": source | {"psfFlux": 1e4, "psfFluxErr": 1e3}}]
+    )
+    return file.getvalue()
+
+
+def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
+    start_gateway: Callable[..., Any],
+    telescope: Callable[..., Any],
+    kafka: str,
+    patience: Callable[..., None],
+) -> None:
+    topic = filter_topic("gateway-test", "bright")
+    ensure_topics(kafka, [settings(topic)])
+    gateway = start_gateway("--feed", topic, "--registry", "http://127.0.0.1:9")
+    listener = telescope(gateway.subscribers)
+    writer = Writer(producer(kafka))
+    for alert_id in range(1, 6):
+        writer.write(topic, container(alert_id), headers=[("survey", b"lsst")])
+        writer.write(topic, b"Obj\x01 no alert", headers=[("survey", b"lsst")])
+    writer.flush()
+    packets = [author_packet(document) for document in listener.wait_for(5)]
+    assert [packet.ivorn for packet in packets] == [f"ivo://nightwire/{topic}#lsst-{n}" for n in range(1, 6)]
+    fields = voevent_fields(packets[0])
+    assert fields["event_time"] == "2025-12-31T23:59:23.000"  # UTC of an MJD in TAI
+    assert (fields["ra"], fields["dec"]) == (1.5, -1.5)
+    patience(lambda: gateway.log.read_text().count("cannot be read") == 5)
+    buried = [one.value() for one in read_to_end(kafka, [DEAD_LETTERS])]
+    assert buried.count(b"Obj\x01 no alert") == 5
+    assert gateway.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--feed", "alerts.sim"), "only a filter's topic"),
+        (("--feed", "filter.Me.x"), "filter.Me.x"),
+        (("--author-allow", "here"), "here"),
+        (("--remote", "a:b"), "no HOST:PORT"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_at_once(
+    options: tuple[str, str], complaint: str, start_gateway: Callable[..., Any]
+) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        start_gateway(*options)
