@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean, pstdev
 from typing import Any
 
-from nightwire.producer._fields import field_types
+from nightwire.producer._fields import field_types, in_order
 from nightwire.producer._sky import BANDS
 from nightwire.producer._sources import Row
 
@@ -23,17 +23,13 @@ def object_row(detections: Sequence[Row]) -> Row:
     last = detections[-1]
     same = [row for row in detections if row["band"] == last["band"]]
     place = {name: last[name] for name in ("diaObjectId", "ra", "raErr", "dec", "decErr", "ra_dec_Cov")}
-    return (
-        EMPTY
-        | place
-        | _statistics(last["band"], same)
-        | {
-            "validityStartMjdTai": last["timeProcessedMjdTai"],
-            "firstDiaSourceMjdTai": detections[0]["midpointMjdTai"],
-            "lastDiaSourceMjdTai": last["midpointMjdTai"],
-            "nDiaSources": len(detections),
-        }
-    )
+    times = {
+        "validityStartMjdTai": last["timeProcessedMjdTai"],
+        "firstDiaSourceMjdTai": detections[0]["midpointMjdTai"],
+        "lastDiaSourceMjdTai": last["midpointMjdTai"],
+        "nDiaSources": len(detections),
+    }
+    return in_order("diaObject", EMPTY | place | _statistics(last["band"], same) | times)
 
 
 def _statistics(band: str, rows: Sequence[Row]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nightwire.producer._chance import F64, U64, hashed, normal, uniform
-from nightwire.producer._fields import field_types
+from nightwire.producer._fields import field_types, in_order
 
 NIGHTS_IN_FIELD = 4.0
 """How long a moving object stays before another takes its slot. [d]"""
@@ -83,7 +83,8 @@ def seen_moving(seed: int, key: int, source: dict[str, Any]) -> dict[str, Any]:
         "ephOffsetCrossTrack": None,
         "diaDistanceRank": 1,
     }
-    return row | _geometry(source["ra"], source["dec"], 1.8 + 1.6 * chance[1], chance[2:])
+    row |= _geometry(source["ra"], source["dec"], 1.8 + 1.6 * chance[1], chance[2:])
+    return in_order("ssSource", row)
 
 
 def _geometry(ra: float, dec: float, helio: float, chance: list[float]) -> dict[str, Any]:

@@ -4,15 +4,15 @@ The table's rows may be the alerts of one visit or one object's past: a row depe
 visit and its slot alone, so both give the same detection.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from nightwire.producer import _fields
 from nightwire.producer._chance import F64, U64, normal, uniform
-from nightwire.producer._fields import field_types
 from nightwire.producer._sky import Kind
 
 Row = dict[str, Any]
@@ -26,7 +26,7 @@ PIXEL = 0.2
 """Side of a pixel. [arcsec]"""
 PSF_PIXELS = 41 * 41
 YOUNG = (Kind.NEW, Kind.ONCE, Kind.TWICE)
-FLAGS = [name for name, kind in field_types("diaSource").items() if "boolean" in kind]
+FLAGS = [name for name, kind in _fields.field_types("diaSource").items() if "boolean" in kind]
 USUAL: Row = dict.fromkeys(FLAGS, False) | {
     "parentDiaSourceId": 0,
     "psfLnL": None,
@@ -108,12 +108,11 @@ def source_rows(seed: int, seen: Seen) -> list[Row]:
     columns = _identity(seen) | _place(seed, seen) | _flux(seed, seen)
     for part in (_trail, _dipole, _shape):
         columns |= part(seed, seen, columns)
-    names = list(columns)
-    table = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
-    return [
-        USUAL | dict(zip(names, row, strict=True)) | {"band": band}
-        for row, band in zip(table, seen.band, strict=True)
-    ]
+    return _fields.rows("diaSource", _listed(columns, seen), USUAL)
+
+
+def _listed(columns: Mapping[str, Any], seen: Seen) -> dict[str, list[Any]]:
+    return {name: np.asarray(column).tolist() for name, column in columns.items()} | {"band": list(seen.band)}
 
 
 def source_ids(seen: Seen) -> npt.NDArray[np.int64]:
@@ -252,8 +251,4 @@ def forced_rows(seed: int, seen: Seen) -> list[Row]:
         "scienceFluxErr": error * 0.98,
         "timeProcessedMjdTai": seen.mjd + PROCESSING,
     }
-    table = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [
-        dict(zip(columns, row, strict=True)) | {"band": band, "timeWithdrawnMjdTai": None}
-        for row, band in zip(table, seen.band, strict=True)
-    ]
+    return _fields.rows("diaForcedSource", _listed(columns, seen), USUAL)
