@@ -93,6 +93,16 @@ def test_after_the_last_n_it_goes_on_live_without_a_gap(
         assert ids(reader) == [10, 11, 100, 101, 102]
 
 
+def test_after_the_last_n_it_follows_partitions_that_were_empty(
+    kafka: str, fresh_topic: Topic, encode: Encode, write: Write
+) -> None:
+    topic = fresh_topic(partitions=2)
+    write(kafka, topic, [encode(1)], partition=0)
+    with AlertReader(topic, bootstrap=kafka, last=2, limit=2, timeout=WAIT) as reader:
+        write(kafka, topic, [encode(2)], partition=1)
+        assert ids(reader) == [1, 2]
+
+
 def test_the_last_n_are_those_of_each_topic(
     kafka: str, old: str, fresh_topic: Topic, encode: Encode, write: Write
 ) -> None:

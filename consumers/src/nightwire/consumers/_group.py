@@ -107,5 +107,5 @@ class GroupSource(Source):
 
     def _forget(self, taken: list[TopicPartition]) -> None:
         for one in taken:
-            for kept in (self._done, self._ends, self._limits):
+            for kept in (self._done, self._ends, self._limits, self._next):
                 kept.pop((one.topic, one.partition), None)

@@ -124,10 +124,15 @@ class Source:
         """Read from *starts*, and say so where records are gone."""
         for (topic, partition), start in starts.items():
             self._lost(topic, partition, start.expired)
-        self._next = {spot: start.offset for spot, start in starts.items()}
-        self._limits = {spot: spans[spot][1] for spot in starts}
-        self._ends = {spot: end for spot, end in self._limits.items() if self._next[spot] < end}
-        self._consumer.assign([TopicPartition(*spot, start.offset) for spot, start in starts.items()])
+        self._limits = {spot: span[1] for spot, span in spans.items()}
+        self._ends = {
+            spot: self._limits[spot] for spot, at in starts.items() if at.offset < self._limits[spot]
+        }
+        self._go_to({spot: start.offset for spot, start in starts.items()})
+
+    def _go_to(self, offsets: Mapping[Spot, int]) -> None:
+        self._next = dict(offsets)
+        self._consumer.assign([TopicPartition(*spot, offset) for spot, offset in offsets.items()])
 
     def _at(self, moment: int, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
         asked = [TopicPartition(*spot, moment) for spot in spans]
@@ -139,7 +144,7 @@ class Source:
         """The newest are found: hand them out, then go on where their partitions ended."""
         self._backlog.extend(tail.in_order())
         self._tail = None
-        self._consumer.assign([TopicPartition(*spot, end) for spot, end in self._limits.items()])
+        self._go_to(self._limits)
 
     def _taken(self, message: Message) -> Message | None:
         """Note how far reading has come; return *message* if it is to be handed out now."""
@@ -170,8 +175,7 @@ class Source:
         """Go on with the oldest record there is, after Kafka deleted the next one."""
         ((oldest, _),) = self.spans([(topic, partition)]).values()
         self._lost(topic, partition, max(0, oldest - self._next.get((topic, partition), oldest)))
-        self._next[topic, partition] = oldest
-        self._consumer.seek(TopicPartition(topic, partition, oldest))
+        self._go_to(self._next | {(topic, partition): oldest})  # librdkafka cannot seek in this state
 
     def _lost(self, topic: str, partition: int, count: int) -> None:
         if count:
