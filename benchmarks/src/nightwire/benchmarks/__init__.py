@@ -1,0 +1,33 @@
+"""Benchmarks: scenarios beside their baselines, results as JSON, and the report made from them."""
+
+from nightwire.benchmarks._scenario import (
+    Better,
+    Context,
+    Experiment,
+    Figure,
+    Figures,
+    Kind,
+    Line,
+    Needs,
+    Outcome,
+    Published,
+    Scenario,
+    Series,
+    Size,
+)
+
+__all__ = [
+    "Better",
+    "Context",
+    "Experiment",
+    "Figure",
+    "Figures",
+    "Kind",
+    "Line",
+    "Needs",
+    "Outcome",
+    "Published",
+    "Scenario",
+    "Series",
+    "Size",
+]

@@ -1,0 +1,111 @@
+"""Child processes that end when we do, whatever ends us."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class ChildError(Exception):
+    """A child process ended, or did not get ready; the message holds the end of its log."""
+
+
+def python(module: str, *words: str) -> list[str]:
+    """Return the command line of a module, run by this Python."""
+    return [sys.executable, "-m", module, *words]
+
+
+def nightwire(*words: str) -> list[str]:
+    """Return the command line of one of our verbs."""
+    return python("nightwire.core.cli", *words)
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent dies; called in the child, before exec."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Child:
+    """A process in a group of its own, started at once; leaving the ``with`` block ends the whole group.
+
+    Args:
+        command: Its command line.
+        log: Where its errors go, and its output unless it talks.
+        talks: Whether its input and output are pipes to us.
+        patience: Longest wait for its clean end. [s]
+    """
+
+    def __init__(
+        self, command: Sequence[str], log: Path, *, talks: bool = False, patience: float = 30.0
+    ) -> None:
+        self._log, self._patience = log, patience
+        self._what = " ".join(command[2:5])
+        pipe = subprocess.PIPE
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                command,
+                stdin=pipe if talks else subprocess.DEVNULL,
+                stdout=pipe if talks else out,
+                stderr=out,
+                start_new_session=True,  # Ctrl-C is ours to pass on, in order
+                preexec_fn=_die_with_parent,  # noqa: PLW1509  (touches no lock)
+            )
+
+    def await_health(self, port: int, *, timeout: float = 120.0) -> None:
+        """Wait until its page on *port* says that it is healthy.
+
+        Raises:
+            ChildError: It ended, or was not healthy within *timeout* [s].
+        """
+        deadline = time.monotonic() + timeout
+        while not _healthy(port):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise self.failure()
+            time.sleep(0.1)
+
+    def failure(self) -> ChildError:
+        """Return an error that says how it ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(1.0)
+        said = self._log.read_text(errors="replace")[-2000:]
+        return ChildError(f"`{self._what}` failed (exit status {self.process.returncode}):\n{said}")
+
+    def end(self) -> None:
+        """Ask it to leave; kill its group when that takes too long."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(self._patience)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # what it left behind
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+
+def _healthy(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/health", timeout=5.0).status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,31 @@
+"""The scenarios there are."""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from nightwire.benchmarks._scenario import Scenario
+
+HOMES: Mapping[str, str] = {"visit": "nightwire.benchmarks.visit:VisitScenario"}
+"""Where each scenario's class is; it is imported when it is asked for."""
+
+
+class UnknownScenarioError(Exception):
+    """There is no such scenario; the message names those there are."""
+
+
+def names() -> list[str]:
+    """Return the names of all scenarios."""
+    return sorted(HOMES)
+
+
+def scenario(name: str) -> Scenario:
+    """Return a new scenario *name*.
+
+    Raises:
+        UnknownScenarioError: There is none.
+    """
+    if name not in HOMES:
+        raise UnknownScenarioError(f"no scenario {name!r}; there are: {', '.join(names())}")
+    module, attribute = HOMES[name].split(":")
+    made: Scenario = getattr(import_module(module), attribute)()
+    return made

@@ -1,0 +1,138 @@
+"""Result files: what is in them, where they lie, and that they stay small."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from nightwire.benchmarks._pairs import Sample
+from nightwire.benchmarks._scenario import Outcome, Scenario, Size
+from nightwire.benchmarks._summary import others, results, rounded
+
+FORMAT = 1
+LARGEST = 2_000_000
+"""Largest result file. [byte]"""
+
+Result = dict[str, Any]
+
+
+class ResultError(Exception):
+    """A result cannot be written or read; the message names the file."""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of result files."""
+    text = (files("nightwire.benchmarks") / "result.schema.json").read_text(encoding="utf-8")
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed
+
+
+def make_result(
+    scenario: Scenario,
+    size: Size,
+    samples: Sequence[Sample],
+    outcome: Outcome,
+    *,
+    machine: dict[str, Any],
+    versions: dict[str, Any],
+    began: datetime,
+    ended: datetime,
+) -> Result:
+    """Put everything about a run together."""
+    return {
+        "format": FORMAT,
+        "scenario": scenario.name,
+        "title": scenario.title,
+        "measures": scenario.measures,
+        "size": vars(size),
+        "beginTime": began.isoformat(timespec="seconds"),
+        "endTime": ended.isoformat(timespec="seconds"),
+        "machine": machine,
+        "versions": versions,
+        "others": others(samples),
+        "notes": list(outcome.notes),
+        "results": results(scenario.figures, samples),
+        **outcome.open_messaging,
+        **_rates(samples, size),
+        "samples": [_sample(sample) for sample in samples],
+        "series": [{**vars(one), "lines": [vars(line) for line in one.lines]} for one in outcome.series],
+    }
+
+
+def _rates(samples: Sequence[Sample], size: Size) -> dict[str, Any]:
+    """Return OpenMessaging's lists of rates, one entry per run of ours. [1/s]"""
+    ours = [sample.figures for sample in samples if "produce_seconds" in sample.figures]
+    return {
+        "publishRate": [rounded(size.alerts / one["produce_seconds"]) for one in ours],
+        "consumeRate": [rounded(one["alerts_per_second"]) for one in ours],
+        "publishErrorRate": [0.0 for _one in ours],  # a lost record ends the run in an error
+    }
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    return {
+        "experiment": sample.experiment,
+        "kind": sample.kind.value,
+        "pair": sample.pair,
+        "seconds": rounded(sample.use.seconds),
+        "others": rounded(sample.use.others),
+        "figures": {name: rounded(value) for name, value in sample.figures.items()},
+        "processes": [vars(one) for one in sample.use.processes],
+    }
+
+
+def results_folder() -> Path:
+    """Return ``benchmarks/results`` of the clone that this runs from, else ``results`` here."""
+    folder = Path(__file__).resolve().parents[3]
+    return folder / "results" if (folder / "README.md").exists() else Path("results")
+
+
+def default_path(result: Result, folder: Path) -> Path:
+    """Return the usual place of *result* in *folder*: ``<scenario>-<date>-<commit>.json``."""
+    date = datetime.fromisoformat(result["beginTime"]).astimezone(UTC).strftime("%Y%m%dT%H%MZ")
+    return folder / f"{result['scenario']}-{date}-{result['versions']['commit']}.json"
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write *result* to *path*.
+
+    Raises:
+        ResultError: It is larger than `LARGEST`.
+    """
+    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    if len(text.encode()) > LARGEST:
+        raise ResultError(f"{path}: {len(text.encode()):,} bytes, at most {LARGEST:,} are kept")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def read_result(path: Path) -> Result:
+    """Read one result.
+
+    Raises:
+        ResultError: It is not one, or of another format.
+    """
+    try:
+        result: Result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResultError(f"{path}: {error}") from error
+    if not isinstance(result, dict) or result.get("format") != FORMAT:
+        raise ResultError(f"{path} is no result of format {FORMAT}; run the scenario again")
+    return result
+
+
+def latest(folder: Path) -> list[Result]:
+    """Return the newest result of each scenario in *folder*, by the scenarios' names.
+
+    Raises:
+        ResultError: A file there is not a result.
+    """
+    newest: dict[str, Result] = {}
+    for path in sorted(folder.glob("*.json")):
+        result = read_result(path)
+        before = newest.get(result["scenario"])
+        if before is None or before["beginTime"] <= result["beginTime"]:
+            newest[result["scenario"]] = result
+    return [newest[name] for name in sorted(newest)]

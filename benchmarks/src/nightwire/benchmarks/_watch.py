@@ -1,0 +1,140 @@
+"""What a run takes of the machine: CPU and memory of each of our processes, and what others took."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from nightwire.benchmarks._cpu import Jiffies, others_share, parse_stat
+
+OURS = "producer"
+"""Name of this very process, which also sends."""
+INTERVAL = 0.25
+"""Time between two looks at our processes. [s]"""
+
+
+@dataclass(frozen=True)
+class ProcessUse:
+    """What the processes of one name took: CPU time [s], and their largest resident memory [byte].
+
+    Memory that processes share is counted in each of them.
+    """
+
+    name: str
+    cpu_seconds: float
+    peak_rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a run took.
+
+    Attributes:
+        seconds: Wall time. [s]
+        others: Share of all cores' time that was taken by processes that are not ours.
+        processes: What ours took, by name.
+    """
+
+    seconds: float = 0.0
+    others: float = 0.0
+    processes: Sequence[ProcessUse] = ()
+
+
+@dataclass
+class Window:
+    """A stretch of time that is being watched; `use` is there once it is over."""
+
+    use: Use = field(default_factory=Use)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Our processes at one moment: CPU time by (pid, name), memory by name."""
+
+    cpu: Mapping[tuple[int, str], float]
+    rss: Mapping[str, int]
+    total: float
+
+
+class Watch:
+    """Looks at this process and all its descendants.
+
+    A process is called by the role it was given, or else after its nearest ancestor that has one.
+    """
+
+    def __init__(self) -> None:
+        self._self = psutil.Process()
+        self._roles = {os.getpid(): OURS}
+
+    def role(self, pid: int, name: str) -> None:
+        """Call process *pid*, and its descendants after it, *name*."""
+        self._roles[pid] = name
+
+    @contextmanager
+    def window(self) -> Iterator[Window]:
+        """Watch while the block runs."""
+        window, stop = Window(), threading.Event()
+        looks = [self._look()]
+        machine, began = _machine_stat(), time.monotonic()
+        thread = threading.Thread(target=self._keep_looking, args=(looks, stop), daemon=True)
+        thread.start()
+        try:
+            yield window
+        finally:
+            stop.set()
+            thread.join()
+            looks.append(self._look())
+            ours = looks[-1].total - looks[0].total
+            window.use = Use(
+                time.monotonic() - began,
+                others_share(machine, _machine_stat(), ours, os.sysconf("SC_CLK_TCK")),
+                _by_name(looks),
+            )
+
+    def _keep_looking(self, looks: list[_Look], stop: threading.Event) -> None:
+        while not stop.wait(INTERVAL):
+            looks.append(self._look())
+
+    def _look(self) -> _Look:
+        cpu: dict[tuple[int, str], float] = {}
+        rss: dict[str, int] = {}
+        total = 0.0
+        names: dict[int, str] = {}
+        for process in (self._self, *self._self.children(recursive=True)):
+            with suppress(psutil.Error), process.oneshot():
+                name = names[process.pid] = self._name(process, names)
+                times = process.cpu_times()
+                cpu[process.pid, name] = times.user + times.system
+                # what its ended children took is in here, so nothing is missed between two looks
+                total += times.user + times.system + times.children_user + times.children_system
+                rss[name] = rss.get(name, 0) + process.memory_info().rss
+        return _Look(cpu, rss, total)
+
+    def _name(self, process: psutil.Process, names: Mapping[int, str]) -> str:
+        if (role := self._roles.get(process.pid)) is not None:
+            return role
+        above = names.get(process.ppid(), OURS).split(": ")[0]
+        return f"{above}: {process.name()}"
+
+
+def _machine_stat() -> Jiffies:
+    return parse_stat(Path("/proc/stat").read_text())
+
+
+def _by_name(looks: Sequence[_Look]) -> list[ProcessUse]:
+    first, last, peaks = {}, {}, {}  # type: ignore[var-annotated]
+    for look in looks:
+        for key, seconds in look.cpu.items():
+            first.setdefault(key, seconds if look is looks[0] else 0.0)
+            last[key] = seconds
+        for name, size in look.rss.items():
+            peaks[name] = max(peaks.get(name, 0), size)
+    cpu: dict[str, float] = {}
+    for key, seconds in last.items():
+        cpu[key[1]] = cpu.get(key[1], 0.0) + seconds - first[key]
+    return [ProcessUse(name, round(cpu.get(name, 0.0), 2), peaks[name]) for name in sorted(peaks)]

@@ -1,0 +1,156 @@
+"""The verb `nightwire bench`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from nightwire.benchmarks._run import Wish
+    from nightwire.benchmarks._scenario import Scenario
+
+PATH = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group()
+def bench() -> None:
+    """Benchmarks: each beside its baseline, in the same run.
+
+    \b
+    Example:
+      nightwire bench run visit --alerts 10000
+      nightwire bench report
+    """
+
+
+@bench.command("list")
+def list_() -> None:
+    """List the scenarios, and what a quick run of each takes.
+
+    \b
+    Example:
+      nightwire bench list
+    """
+    from nightwire.benchmarks._guard import minutes
+    from nightwire.benchmarks._registry import names, scenario
+
+    for name in names():
+        one = scenario(name)
+        size = one.standard["quick"]
+        click.echo(f"{name:12} {one.title}  (quick: about {minutes(one.needs(size).seconds)})")
+
+
+@bench.command()
+@click.argument("scenarios", nargs=-1, metavar="SCENARIO…")
+@click.option("--all", "every", is_flag=True, help="Run every scenario.")
+@click.option("--alerts", type=click.IntRange(1), help="Alerts in each run.  [default: the profile's]")
+@click.option(
+    "--pairs", type=click.IntRange(1), help="Pairs of subject and baseline.  [default: the profile's]"
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0.1),
+    help="Alerts a second in the open loop. [1/s]  [default: the profile's]",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["quick", "full"]),
+    default="quick",
+    envvar=["NIGHTWIRE_BENCH_RUN_PROFILE", "PROFILE"],
+    show_default=True,
+    help="Size of the scenarios; also the variable PROFILE.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["own", "there", "none"]),
+    default="own",
+    show_default=True,
+    help="Filter engine: start one, use the one that runs on that Kafka, or leave filters out.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(1),
+    default=1800.0,
+    show_default=True,
+    help="Refuse to start what is estimated to take longer. [s]",
+)
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    envvar=["NIGHTWIRE_BENCH_RUN_BOOTSTRAP", "KAFKA_BOOTSTRAP_SERVERS"],
+    help="Kafka to measure; also KAFKA_BOOTSTRAP_SERVERS.  [default: start one]",
+)
+@click.option(
+    "--out", type=PATH, help="Result file.  [default: benchmarks/results/SCENARIO-DATE-COMMIT.json]"
+)
+def run(scenarios: tuple[str, ...], every: bool, out: Path | None, **wishes: object) -> None:
+    """Run scenarios, write their results, and print them.
+
+    \b
+    Example:
+      nightwire bench run visit --alerts 10000 --pairs 3
+      PROFILE=full nightwire bench run --all --time-limit 14400
+    """
+    from nightwire.benchmarks import _registry
+    from nightwire.benchmarks._children import ChildError
+    from nightwire.benchmarks._guard import RefusedError
+    from nightwire.benchmarks._run import Wish
+    from nightwire.core.stack import BrokerError, JarError
+
+    chosen = _registry.names() if every else list(scenarios)
+    if not chosen:
+        raise click.UsageError(f"name scenarios, or --all; there are: {', '.join(_registry.names())}")
+    if out is not None and len(chosen) > 1:
+        raise click.UsageError("--out takes one scenario")
+    try:
+        found = [_registry.scenario(name) for name in chosen]
+    except _registry.UnknownScenarioError as error:
+        raise click.UsageError(str(error)) from error
+    for one in found:
+        try:
+            _run_one(one, Wish(**wishes), out)  # type: ignore[arg-type]
+        except (RefusedError, ChildError, BrokerError, JarError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _run_one(scenario: "Scenario", wish: "Wish", out: Path | None) -> None:
+    from nightwire.benchmarks import _results
+    from nightwire.benchmarks._run import run
+    from nightwire.benchmarks.report import terminal_lines
+
+    result = run(scenario, wish, lambda text: click.echo(text, err=True))
+    path = out or _results.default_path(result, _results.results_folder())
+    _results.write_result(result, path)
+    for line in terminal_lines(result):
+        click.echo(line)
+    click.echo(f"\nresult: {path}")
+
+
+@bench.command()
+@click.option(
+    "--results",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of result files.  [default: benchmarks/results]",
+)
+@click.option("--out", type=PATH, help="The page; its Markdown lies beside it.  [default: report.html there]")
+def report(results: Path | None, out: Path | None) -> None:
+    """Make the report, one HTML page and a Markdown table, from the newest result of each scenario.
+
+    \b
+    Example:
+      nightwire bench report --out /tmp/report.html
+    """
+    from nightwire.benchmarks._results import ResultError, latest, results_folder
+    from nightwire.benchmarks.report import html_page, markdown
+
+    folder = results or results_folder()
+    try:
+        found = latest(folder)
+    except ResultError as error:
+        raise click.ClickException(str(error)) from error
+    if not found:
+        raise click.ClickException(f"no results in {folder}: run `nightwire bench run --all` first")
+    page = out or folder / "report.html"
+    page.write_text(html_page(found), encoding="utf-8")
+    page.with_suffix(".md").write_text(markdown(found), encoding="utf-8")
+    click.echo(f"{page}\n{page.with_suffix('.md')}")

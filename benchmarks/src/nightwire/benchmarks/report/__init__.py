@@ -1,0 +1,6 @@
+"""The report: one page and one table, made from results and from nothing else."""
+
+from nightwire.benchmarks.report._markdown import markdown, terminal_lines
+from nightwire.benchmarks.report._page import html_page
+
+__all__ = ["html_page", "markdown", "terminal_lines"]

@@ -1,0 +1,155 @@
+"""Plots as SVG, drawn by matplotlib: one column wide, so that a phone shows them unshrunk."""
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from nightwire.benchmarks.report._words import Entry, Result
+
+WIDTH = 4.6  # [in]
+STYLE: dict[str, Any] = {
+    "font.size": 9.5,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e3e6ea",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#8a929c",
+    "text.color": "#1c2430",
+    "axes.labelcolor": "#1c2430",
+    "xtick.color": "#4a5462",
+    "ytick.color": "#4a5462",
+    "legend.frameon": False,
+    "svg.hashsalt": "nightwire",
+}
+COLOURS = ("#1f5fa8", "#d2691e", "#2e8b57", "#8a4fa3", "#b8860b", "#5f6b7a", "#c2385b", "#3aa6b9", "#7a9a3a")
+"""Told apart also by those who do not see red and green, and in grey."""
+
+
+def ratios_plot(result: Result) -> str | None:
+    """Draw the ratio of each figure with a baseline, and its pairs as dots; None where there is none."""
+    entries = [entry for entry in result["results"] if entry["ratio"]]
+    if not entries:
+        return None
+    with _styled():
+        figure = Figure(figsize=(WIDTH, 0.9 + 0.42 * len(entries)), layout="constrained")
+        axes = figure.subplots()
+        for row, entry in enumerate(reversed(entries)):
+            dots = pair_ratios(result, entry)
+            axes.scatter(dots, [row] * len(dots), s=14, color=COLOURS[0], alpha=0.45, linewidths=0)
+            axes.scatter([entry["ratio"]], [row], s=46, color=COLOURS[0], zorder=3)
+        axes.axvline(1.0, color="#1c2430", linewidth=1)
+        axes.set_xscale("log")
+        axes.set_yticks(
+            range(len(entries)), [_short(entry["name"]) for entry in reversed(entries)], fontsize=8
+        )
+        axes.set_ylim(-0.6, len(entries) - 0.4)
+        axes.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+        axes.set_xlabel("ratio to the baseline (line: equal)")
+        return _svg(figure, f"Ratios of {result['scenario']} to its baselines")
+
+
+def pair_ratios(result: Result, entry: Entry) -> list[float]:
+    """Return the ratio of each pair; for a share, those of the rates it is made of."""
+    name = entry.get("share_of") or entry["name"]
+    values: dict[tuple[int, str], float] = {
+        (sample["pair"], sample["kind"]): sample["figures"][name]
+        for sample in result["samples"]
+        if name in sample["figures"]
+    }
+    return [
+        value / values[pair, "baseline"]
+        for (pair, kind), value in values.items()
+        if kind == "subject" and values.get((pair, "baseline"))
+    ]
+
+
+def series_plot(series: dict[str, Any]) -> str:
+    """Draw one of a result's series."""
+    with _styled():
+        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+        axes = figure.subplots()
+        for number, line in enumerate(series["lines"]):
+            style = ("-", "--", "-.", ":")[number % 4]
+            axes.plot(line["x"], line["y"], style, color=COLOURS[number % len(COLOURS)], label=line["name"])
+        axes.set_xlabel(series["x"])
+        axes.set_ylabel(series["y"])
+        axes.set_xscale("log" if series["log_x"] else "linear")
+        axes.set_yscale("log" if series["log_y"] else "linear")
+        if series["log_x"]:
+            axes.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+        if series["lines"]:
+            figure.legend(loc="outside lower center", fontsize=8, ncols=1)
+        return _svg(figure, series["title"])
+
+
+def processes(result: Result) -> list[tuple[str, str, float, int]]:
+    """Return experiment, process, CPU seconds a run of ours (mean) and largest memory [byte]."""
+    runs: dict[str, int] = {}
+    cpu: dict[tuple[str, str], float] = {}
+    rss: dict[tuple[str, str], int] = {}
+    for sample in result["samples"]:
+        if sample["kind"] != "subject":
+            continue
+        runs[sample["experiment"]] = runs.get(sample["experiment"], 0) + 1
+        for one in sample["processes"]:
+            key = (sample["experiment"], one["name"])
+            cpu[key] = cpu.get(key, 0.0) + one["cpu_seconds"]
+            rss[key] = max(rss.get(key, 0), one["peak_rss_bytes"])
+    return [(*key, cpu[key] / runs[key[0]], rss[key]) for key in cpu]
+
+
+def cpu_plot(result: Result) -> str | None:
+    """Draw what each process took of the CPU in a run of each experiment; None where nothing was watched."""
+    found = processes(result)
+    if not found:
+        return None
+    experiments = list(dict.fromkeys(row[0] for row in found))
+    names = sorted({row[1] for row in found})
+    used = {(row[0], row[1]): row[2] for row in found}
+    with _styled():
+        figure = Figure(
+            figsize=(WIDTH, 1.5 + 0.45 * len(experiments) + 0.17 * len(names)), layout="constrained"
+        )
+        axes = figure.subplots()
+        left = [0.0] * len(experiments)
+        for number, name in enumerate(names):
+            widths = [used.get((experiment, name), 0.0) for experiment in experiments]
+            colour = COLOURS[number % len(COLOURS)]
+            axes.barh(experiments, widths, left=left, height=0.6, color=colour, label=name)
+            left = [a + b for a, b in zip(left, widths, strict=True)]
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("CPU time of one run [s]")
+        figure.legend(loc="outside lower center", fontsize=8, ncols=2)
+        return _svg(figure, "CPU time by process")
+
+
+@contextmanager
+def _styled() -> Iterator[None]:
+    with mpl.rc_context(cast("Any", STYLE)):
+        yield
+
+
+def _short(name: str) -> str:
+    return name.replace("encode_produce_consume_decode", "visit").replace("_", " ")
+
+
+def _svg(figure: Figure, title: str) -> str:
+    """Return *figure* as an ``<svg>`` element that scales with the page and says what it shows."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    words: Sequence[str] = (f'role="img" aria-label="{title}"', 'preserveAspectRatio="xMidYMid meet"')
+    return re.sub(
+        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', rf'<svg viewBox="\1" {" ".join(words)}>', svg, count=1
+    )

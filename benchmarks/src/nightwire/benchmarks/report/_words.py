@@ -1,0 +1,78 @@
+"""Numbers and circumstances as a reader wants them.  Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+Result = dict[str, Any]
+Entry = dict[str, Any]
+
+GB = 1e9
+
+
+def number(value: float) -> str:
+    """Return *value* with three digits that count, and thousands set apart."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    text = f"{value:#.3g}"
+    return text if "e" not in text else f"{value:.3g}"
+
+
+def measure(value: float | None, unit: str) -> str:
+    """Return *value* with its unit; a dash for none."""
+    if value is None:
+        return "–"
+    return number(value) if unit == "1" else f"{number(value)} {unit}"
+
+
+def ratio(entry: Entry) -> str:
+    """Return how often the baseline fits into the figure."""
+    return "–" if entry["ratio"] is None else f"{number(entry['ratio'])} ×"
+
+
+def spread(entry: Entry) -> str:
+    """Return the spread in percent, and say where it is too wide or comes from a single run."""
+    if entry.get("runs") == 1:
+        return "one run"
+    if entry["spread"] is None:
+        return "unstable"
+    return f"± {entry['spread'] / 2:.0%}" + (" unstable" if entry["unstable"] else "")
+
+
+def machine(result: Result) -> list[tuple[str, str]]:
+    """Return what the result was measured on, as pairs of name and value."""
+    one, version = result["machine"], result["versions"]
+    size, commit = result["size"], version["commit"] + (" with changes" if version["dirty"] else "")
+    return [
+        ("machine", f"{one['cores']} cores, {one['cpu']}, {one['memory_bytes'] / GB:.0f} GB"),
+        ("system", f"{one['system']}, Linux {one['kernel']}"),
+        ("Kafka", f"{version['kafka']}, Java {version['java']}"),
+        ("clients", f"librdkafka {version['librdkafka']}, Python {version['python']}"),
+        ("Spark", version["spark"]),
+        ("nightwire", f"{version['nightwire']}, commit {commit}"),
+        ("size", f"{size['alerts']:,} alerts a run, {size['pairs']} pairs, {size['profile']} profile"),
+        ("measured", result["beginTime"].replace("T", " ").replace("+00:00", " UTC")),
+        ("others took", others(result)),
+    ]
+
+
+def others(result: Result) -> str:
+    """Return the share of CPU that others took, in words."""
+    said = result["others"]
+    text = f"{said['median']:.0%} of the CPU (median of the runs), {said['worst']:.0%} at worst"
+    if not said["disturbed"]:
+        return text
+    return f"{text}: {said['runs_disturbed']} of {len(result['samples'])} runs DISTURBED"
+
+
+def headline(result: Result) -> list[Entry]:
+    """Return the entries that open the report."""
+    return [entry for entry in result["results"] if entry.get("headline")]
+
+
+def disturbed(results: Sequence[Result]) -> list[str]:
+    """Return the names of scenarios in which others took too much of the CPU."""
+    return [result["scenario"] for result in results if result["others"]["disturbed"]]

@@ -1,0 +1,178 @@
+"""From when an alert is due to when it is read, at a steady rate, open loop."""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Message as Sent
+
+from nightwire.benchmarks._openloop import Pacer, Schedule
+from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._stats import quantile
+from nightwire.benchmarks.visit._feed import Bare, alert_writer, some
+from nightwire.benchmarks.visit._pool import Alert, Message, patch
+from nightwire.benchmarks.visit._second import Second, second_process
+from nightwire.benchmarks.visit._services import ALERTS, Services
+
+LONGEST = 20.0
+"""Longest time of one run; at that rate more alerts tell little more. [s]"""
+VISIT = 2.0
+"""Length of a visit: short, so that the filters' cap per visit leaves enough alerts to measure. [s]"""
+LEAD = 0.2
+"""From the call to the first alert. [s]"""
+SPIN = 0.001
+"""The end of a wait that librdkafka's milliseconds are too coarse for. [s]"""
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+Spot = tuple[int, int]
+
+
+class Latency:
+    """Alerts at a steady rate → a plain consumer, and → the filters' topics; against ready-made bytes."""
+
+    name = "latency"
+
+    def __init__(self, context: Context, services: Services, pool: list[Alert], ready: list[Message]) -> None:
+        self._context, self._services = context, services
+        self._pool, self._ready = pool, ready
+        self._sent = 0
+        self.delays: dict[str, list[float]] = {}
+        self.behind = 0.0
+
+    @property
+    def count(self) -> int:
+        """Alerts in one run."""
+        size = self._context.size
+        return min(size.alerts, int(LONGEST * size.rate))
+
+    def prepare(self) -> None:
+        """Start the engine where it is wanted, and let one second of alerts through, both ways."""
+        if self._context.engine != "none":
+            self._services.engine()
+        count = min(self.count, int(self._context.size.rate))
+        self._ours(count)
+        self._bare(count)
+        self.delays.clear()
+        self.behind = 0.0
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send at the steady rate, and return percentiles of the delays. [ms]"""
+        return self._ours(self.count) if kind is Kind.SUBJECT else self._bare(self.count)
+
+    def tear_down(self) -> None:
+        """Nothing to stop: the scenario does."""
+
+    def _ours(self, count: int) -> Figures:
+        filters = list(self._services.filters.values())
+        topic = ALERTS if filters else None
+        with self._services.topic("steady") as own:
+            topic = topic or own
+            writer, _codec, client = alert_writer(self._services.bootstrap, topic)
+            coverage = self._services.coverage() if filters else None
+            with self._second([topic, *filters]) as second:
+                dues = Dues()
+                pacer = self._pacer(count, client)
+                for number, due in pacer:
+                    alert = patch(self._pool[(self._sent + number) % len(self._pool)], *self._names(number))
+                    writer.write(alert, visit=self._names(number)[1], on_delivered=dues.of(due))
+                writer.flush()
+                if coverage is not None:
+                    coverage.await_ends(dues.ends())
+                    coverage.close()
+                arrivals = second.findings()["arrivals"]
+        self._sent += count
+        self.behind = max(self.behind, pacer.behind)
+        ours, passed = dues.delays(arrivals, topic), dues.delays(arrivals, *filters)
+        complete(len(ours), count)
+        self._keep("nightwire: due → consumer", ours)
+        self._keep("nightwire: due → filter topic", passed)
+        self._keep("nightwire: due → acknowledged", dues.publishing)
+        figures = percentiles("latency", ours) | percentiles("publish_latency", dues.publishing)
+        figures |= percentiles("filter_latency", passed) if passed else {}
+        return figures | {"generator_behind_ms": pacer.behind * 1e3}
+
+    def _bare(self, count: int) -> Figures:
+        messages = some(self._ready, count, self._sent)
+        with self._services.topic("bare") as topic, self._second([topic]) as second:
+            bare, dues = Bare(self._services.bootstrap, topic), Dues()
+            pacer = self._pacer(count, bare.client)
+            for number, due in pacer:
+                bare.send(messages[number], dues.of(due))
+            bare.flush()
+            raw = dues.delays(second.findings()["arrivals"], topic)
+        complete(len(raw), count)
+        self._keep("raw librdkafka: due → consumer", raw)
+        figures = percentiles("latency", raw) | percentiles("publish_latency", dues.publishing)
+        return figures | percentiles("filter_latency", raw)
+
+    def _names(self, number: int) -> tuple[int, int]:
+        """Return the number of an alert among all, and its visit's."""
+        whole = self._sent + number
+        return whole, 2026_0103_00000 + int(whole / (self._context.size.rate * VISIT))
+
+    def _pacer(self, count: int, client: Producer) -> Pacer:
+        def idle(left: float) -> None:
+            if left > 2 * SPIN:
+                client.poll(left - SPIN)  # acknowledgements come in meanwhile
+            else:
+                time.sleep(left)
+
+        return Pacer(Schedule(time.monotonic() + LEAD, self._context.size.rate, count), time.monotonic, idle)
+
+    def _second(self, topics: list[str]) -> AbstractContextManager[Second]:
+        order = {"bootstrap": self._services.bootstrap, "topics": topics, "work": "bytes", "note": True}
+        return second_process(self._context, order, self._context.folder / "consumer.log")
+
+    def _keep(self, name: str, delays: list[float]) -> None:
+        if delays:
+            self.delays.setdefault(name, []).extend(delays)
+
+
+class Dues:
+    """When each alert was due, by the place that it got in its topic; filled as acknowledgements come in."""
+
+    def __init__(self) -> None:
+        self._due: dict[Spot, float] = {}
+        self.publishing: list[float] = []
+
+    def of(self, due: float) -> Callable[[Sent], None]:
+        """Return the delivery callback of an alert that is *due* then."""
+
+        def acknowledged(message: Sent) -> None:
+            self._due[message.partition() or 0, message.offset() or 0] = due
+            self.publishing.append(time.monotonic() - due)
+
+        return acknowledged
+
+    def ends(self) -> dict[int, int]:
+        """Return the offset after the last record of each partition."""
+        ends: dict[int, int] = {}
+        for part, offset in self._due:
+            ends[part] = max(ends.get(part, 0), offset + 1)
+        return ends
+
+    def delays(self, arrivals: Iterable[Any], *topics: str) -> list[float]:
+        """Return the delays of *arrivals* (topic, partition, offset, time) that came by *topics*. [s]"""
+        return [
+            when - self._due[part, offset]
+            for topic, part, offset, when in arrivals
+            if topic in topics and (part, offset) in self._due
+        ]
+
+
+def complete(arrived: int, sent: int) -> None:
+    """Raise unless all arrived.
+
+    Raises:
+        KafkaException: Some did not.
+    """
+    if arrived != sent:
+        raise KafkaException(f"{arrived} of {sent} alerts arrived")
+
+
+def percentiles(name: str, delays: list[float]) -> Figures:
+    """Return the percentiles of *delays* [s] as figures ``<name>_p50_ms`` … [ms], and their maximum."""
+    figures = {f"{name}_{key}_ms": quantile(delays, share) * 1e3 for key, share in SHARES.items()}
+    return figures | {f"{name}_max_ms": max(delays) * 1e3}

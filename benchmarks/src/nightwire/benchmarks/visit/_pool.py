@@ -1,0 +1,70 @@
+"""Alerts to send: a pool made before the clock starts, and the patches that make each one new."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from nightwire.producer import Sky, VisitLog, Visits
+from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
+from nightwire.schemas.wire import frame
+
+Alert = dict[str, Any]
+
+POOL = 2_000
+"""Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
+SEED = 20261
+START = datetime(2026, 1, 1, tzinfo=UTC)
+FIRST_VISIT = 2026_0101_00001
+FIRST_ID = 1 << 60
+DAY = 86_400.0
+DRIFT = 1e-7
+"""From one alert to the next. [deg]"""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What goes into Kafka: key and value."""
+
+    key: bytes
+    value: bytes
+
+
+def make_pool(count: int) -> list[Alert]:
+    """Return min(*count*, `POOL`) distinct simulated alerts, with sizes and histories of real ones."""
+    log = VisitLog(SEED, START)
+    log.open(START, FIRST_VISIT)
+    return list(Visits(Sky(SEED, min(count, POOL)), log).alerts())
+
+
+def ready_made(pool: Sequence[Alert]) -> list[Message]:
+    """Return *pool* as the messages that Kafka would get."""
+    codec, sim = Codec(sim_alert_schema()), survey("sim")
+    return [Message(sim.key(alert), frame(SIM_ALERT_ID, codec.encode(alert))) for alert in pool]
+
+
+def patched(pool: Sequence[Alert], count: int, *, visit: int, first: int = 0) -> Iterator[Alert]:
+    """Yield *count* alerts of *visit*, cycling through *pool*; ids, times and positions are all different.
+
+    Args:
+        pool: Alerts to begin with; they are not changed.
+        count: How many.
+        visit: Number of the visit.
+        first: Number of the first alert; later calls go on after it.
+    """
+    for number in range(first, first + count):
+        yield patch(pool[number % len(pool)], number, visit)
+
+
+def patch(alert: Alert, number: int, visit: int) -> Alert:
+    """Return *alert* with the id, visit, time and position of alert *number*; the rest is shared."""
+    source = alert["diaSource"]
+    name = FIRST_ID + number
+    new = source | {
+        "diaSourceId": name,
+        "visit": visit,
+        "midpointMjdTai": source["midpointMjdTai"] + number * 1e-3 / DAY,
+        "ra": (source["ra"] + number * DRIFT) % 360.0,
+        "dec": source["dec"] * (1.0 - DRIFT),
+    }
+    return alert | {"diaSourceId": name, "diaSource": new}

@@ -1,0 +1,184 @@
+"""The second process: reads what was sent, does with it what it was told, and says when.
+
+``python -m nightwire.benchmarks.visit._reader '{"bootstrap": …}'`` prints one JSON line when it is in place,
+and one with its findings at the end.  Its clock is the machine's monotonic one, so its times can be compared
+with those of the process that started it.
+"""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from nightwire.core.kafka import consumer
+from nightwire.schemas import Codec, sim_alert_schema
+from nightwire.schemas.wire import unframe
+
+BATCH = 256
+"""Most messages handled at once."""
+PATIENCE = 60.0
+"""Longest wait for the next message before the run is given up. [s]"""
+COLUMNS = (
+    *("diaSourceId", "visit", "detector", "diaObjectId", "ssObjectId", "midpointMjdTai", "band"),
+    *("ra", "raErr", "dec", "decErr", "x", "y", "snr", "reliability"),
+    *("psfFlux", "psfFluxErr", "apFlux", "apFluxErr", "scienceFlux"),
+)
+TWENTY = [f"diaSource.{name}" for name in COLUMNS]
+"""The columns that a broker typically wants first."""
+
+
+@dataclass
+class Findings:
+    """What was read: times on the monotonic clock [s], sizes [byte]."""
+
+    records: int = 0
+    size: int = 0
+    first: float = 0.0
+    last: float = 0.0
+    decoding: float = 0.0
+    arrivals: list[tuple[str, int, int, float]] = field(default_factory=list)
+
+
+Work = Callable[[Sequence[Message]], None]
+
+
+def bodies(messages: Sequence[Message]) -> list[bytes]:
+    """Return the Avro bodies of *messages*."""
+    return [unframe(message.value() or b"")[1] for message in messages]
+
+
+def works() -> dict[str, Work]:
+    """Return what can be done with messages, by name."""
+    codec = Codec(sim_alert_schema())
+
+    def to_dicts(messages: Sequence[Message]) -> None:
+        for body in bodies(messages):
+            codec.decode(body)
+
+    def to_columns(messages: Sequence[Message]) -> None:
+        codec.columns(bodies(messages), TWENTY)
+
+    to_columns([])  # imports what it needs, before the clock starts
+    return {"bytes": lambda _messages: None, "dicts": to_dicts, "columns": to_columns}
+
+
+class Reader:
+    """Reads topics by assignment, from where they end when it starts.
+
+    Args:
+        client: A consumer.
+        topics: Their names.
+        work: Done with each batch.
+        note: Whether to note the arrival of each message.
+    """
+
+    def __init__(self, client: Consumer, topics: Sequence[str], work: Work, *, note: bool) -> None:
+        self._client, self._work, self._note = client, work, note
+        self.findings = Findings()
+        known = client.list_topics(timeout=10).topics
+        self._spots = [TopicPartition(topic, part) for topic in topics for part in known[topic].partitions]
+        self._next = {(spot.topic, spot.partition): self._ends(spot)[1] for spot in self._spots}
+        client.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
+
+    def read(self, enough: Callable[[], bool], *, patience: float = PATIENCE) -> None:
+        """Read until it is *enough*.
+
+        Raises:
+            KafkaException: Kafka reports an error, or nothing came for longer than *patience* [s].
+        """
+        heard = time.monotonic()
+        while not enough():
+            if messages := self._batch():
+                heard = time.monotonic()
+                self._take(messages)
+            elif time.monotonic() - heard > patience:
+                raise KafkaException(
+                    f"nothing came for {patience:g} s, after {self.findings.records} records"
+                )
+
+    def at_end(self) -> bool:
+        """Whether everything that is in the topics now has been read."""
+        return all(self._ends(spot)[1] <= self._next[spot.topic, spot.partition] for spot in self._spots)
+
+    def _batch(self) -> list[Message]:
+        message = self._client.poll(0.1)
+        if message is None:
+            return []
+        # a large `consume` alone would wait for its last message while the fetcher is stalled
+        return [message, *self._client.consume(BATCH - 1, 0)]
+
+    def _take(self, messages: list[Message]) -> None:
+        now = time.monotonic()
+        for message in messages:
+            if error := message.error():
+                raise KafkaException(error)
+            topic, part, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
+            self._next[topic, part] = offset + 1
+            self.findings.size += len(message)
+            if self._note:
+                self._arrived(message, topic, (part, offset), now)
+        self._work(messages)
+        done = self.findings
+        done.first = done.first or now
+        done.records += len(messages)
+        done.last = time.monotonic()
+        done.decoding += done.last - now
+
+    def _arrived(self, message: Message, topic: str, spot: tuple[int, int], now: float) -> None:
+        """Note the arrival under the message's place in the topic of all alerts."""
+        headers = dict(cast("list[tuple[str, bytes]]", message.headers() or []))
+        if "offset" in headers and "partition" in headers:  # a filter's copy says where it came from
+            spot = (int(headers["partition"]), int(headers["offset"]))
+        self.findings.arrivals.append((topic, *spot, now))
+
+    def _ends(self, spot: TopicPartition) -> tuple[int, int]:
+        ends = self._client.get_watermark_offsets(spot, timeout=10, cached=False)
+        if ends is None:
+            raise KafkaException(f"{spot.topic}: no answer about its end")
+        return int(ends[0]), int(ends[1])
+
+
+def run(order: dict[str, Any]) -> dict[str, Any]:
+    """Do what *order* says, and return the findings.
+
+    *order* has ``bootstrap``, ``topics``, ``work``; and ``expect`` (read so many records), or ``note`` (note
+    each arrival, and read on until standard input is closed and everything is read).
+    """
+    client = consumer(order["bootstrap"])
+    note = bool(order.get("note"))
+    try:
+        reader = Reader(client, order["topics"], works()[order["work"]], note=note)
+        say({"ready": True})
+        if note:
+            reader.read(_until_asked(reader), patience=float("inf"))  # the engine may take its time
+        else:
+            reader.read(lambda: reader.findings.records >= order["expect"])
+        return vars(reader.findings)
+    finally:
+        client.close()
+
+
+def _until_asked(reader: Reader) -> Callable[[], bool]:
+    asked = threading.Event()
+
+    def listen() -> None:
+        sys.stdin.read()
+        asked.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    return lambda: asked.is_set() and reader.at_end()
+
+
+def say(value: dict[str, Any]) -> None:
+    """Print *value* as one line, at once."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    say(run(json.loads(sys.argv[1])))

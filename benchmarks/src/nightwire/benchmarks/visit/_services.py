@@ -1,0 +1,147 @@
+"""What the scenario runs against: a Kafka, and for the filters our registry and the real engine."""
+
+import secrets
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Message
+
+from nightwire.benchmarks._children import Child, ChildError, nightwire
+from nightwire.benchmarks._scenario import Context
+from nightwire.benchmarks.visit._coverage import Coverage
+from nightwire.core.kafka import admin, ensure_topics
+from nightwire.core.stack import Broker, free_port
+from nightwire.schemas import topics
+from nightwire.schemas.topics import TopicSettings
+
+ALERTS = topics.alerts("sim")
+CONTROL = (
+    topics.VISITS,
+    topics.VOEVENTS,
+    topics.FILTERS,
+    topics.ACCOUNTS,
+    topics.DEAD_LETTERS,
+    topics.SCHEMAS,
+)
+PARTITIONS = 4
+OWNER = "bench"
+NOTEBOOKS = Path(__file__).resolve().parents[5] / "filters" / "notebooks"
+EXAMPLES = 3
+
+
+class Services:
+    """Starts what is asked for when it is first asked for; `close` ends all of it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._exits = context, ExitStack()
+        self._bootstrap = context.bootstrap
+        self.filters: dict[str, str] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address; starts one where none was named.
+
+        Raises:
+            BrokerError: It did not start.
+        """
+        if self._bootstrap is None:
+            self._bootstrap = self._start_kafka()
+        return self._bootstrap
+
+    @contextmanager
+    def topic(self, purpose: str) -> Iterator[str]:
+        """Yield a new topic, made as those of alerts are; it is deleted afterwards: the disk is bounded."""
+        name = f"bench.{purpose}.{secrets.token_hex(4)}"
+        config = {"max.message.bytes": str(topics.MAX_MESSAGE), "file.delete.delay.ms": "1000"}
+        ensure_topics(self.bootstrap, [TopicSettings(name, PARTITIONS, config)])
+        try:
+            yield name
+        finally:
+            client = admin(self.bootstrap)  # it must outlive its futures
+            for future in client.delete_topics([name]).values():
+                future.result(30)
+
+    def engine(self) -> None:
+        """Start the filter engine with the example filters, unless that was done.
+
+        Raises:
+            ChildError: It did not start, or refused a filter.
+        """
+        if self.filters:
+            return
+        # all that a visit holds must be there until it is judged, so this topic is not cut by its size
+        sim = topics.settings(ALERTS)
+        kept = TopicSettings(sim.name, PARTITIONS, {**sim.config, "retention.bytes": "-1"})
+        ensure_topics(self.bootstrap, [*(topics.settings(name) for name in CONTROL), kept])
+        if self._context.engine == "own":
+            self._start_engine()
+        self.filters = {name: self._submit(name, path) for name, path in example_filters().items()}
+
+    def coverage(self) -> Coverage:
+        """Return a listener to the filter engine's accounts of the alerts' topic, from now on."""
+        return Coverage(self.bootstrap, ALERTS)
+
+    def delivered(self) -> tuple[Callable[[Message], None], dict[int, int]]:
+        """Return a delivery callback, and the offset after the last record of each partition that it saw."""
+        ends: dict[int, int] = {}
+
+        def note(message: Message) -> None:
+            part, offset = message.partition() or 0, message.offset() or 0
+            ends[part] = max(ends.get(part, 0), offset + 1)
+
+        return note, ends
+
+    def close(self) -> None:
+        """End everything that was started, the last first."""
+        self._exits.close()
+        self.filters = {}
+
+    def _start_kafka(self) -> str:
+        self._context.say("starting Kafka")
+        before = {child.pid for child in psutil.Process().children()}
+        broker = Broker(self._context.folder / "kafka", port=free_port(), controller=free_port(), heap="768m")
+        self._exits.callback(broker.stop)
+        broker.start()
+        for child in psutil.Process().children():
+            if child.pid not in before:
+                self._context.role(child.pid, "kafka")
+        return broker.bootstrap
+
+    def _start_engine(self) -> None:
+        self._context.say("starting the schema registry and the filter engine")
+        port = free_port()
+        where = ["--bootstrap", self.bootstrap]
+        self._child("registry", "schema", "serve", *where, "--port", str(port))
+        where += ["--registry", f"http://127.0.0.1:{port}"]
+        self._child("filters", "filter", "run", *where, "--state", str(self._context.folder / "filters"))
+
+    def _child(self, role: str, *words: str) -> None:
+        page = free_port()
+        command = [*nightwire(*words), "--metrics-port", str(page)]
+        child = self._exits.enter_context(Child(command, self._context.folder / f"{role}.log"))
+        self._context.role(child.process.pid, role)
+        child.await_health(page)
+
+    def _submit(self, name: str, path: Path) -> str:
+        self._context.say(f"submitting the filter {name}")
+        where = ["--bootstrap", self.bootstrap, "--owner", OWNER, "--name", name]
+        command = nightwire("filter", "submit", str(path), *where)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+        if done.returncode:
+            raise ChildError(f"the filter {path.name} was not taken: {done.stdout}{done.stderr}")
+        return topics.filter_topic(OWNER, name)
+
+
+def example_filters(folder: Path = NOTEBOOKS) -> Mapping[str, Path]:
+    """Return the first three example filters, by name.
+
+    Raises:
+        ChildError: There are fewer.
+    """
+    found = sorted(folder.glob("*.ipynb"))[:EXAMPLES]
+    if len(found) < EXAMPLES:
+        raise ChildError(f"{folder} holds {len(found)} example filters, {EXAMPLES} are needed")
+    return {path.stem.lower().replace("_", "-"): path for path in found}

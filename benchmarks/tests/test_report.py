@@ -1,0 +1,151 @@
+"""The page and the tables."""
+
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from benchmarks.tests.sample import sample_result
+from nightwire.benchmarks.report import html_page, markdown, terminal_lines
+from nightwire.benchmarks.report._plots import pair_ratios, processes
+from nightwire.benchmarks.report._words import measure, number, spread
+
+PHONE = 390  # [px]
+
+
+class Balance(HTMLParser):
+    """Notes which elements were left open."""
+
+    EMPTY = frozenset({"meta", "path", "use", "rect", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """A closed element."""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.EMPTY:
+            assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.19781, "0.198"),
+        (1.0, "1.00"),
+        (12.34, "12.3"),
+        (123.4, "123"),
+        (12345.6, "12,346"),
+        (1e-7, "1e-07"),
+        (-5.5, "-5.50"),
+    ],
+)
+def test_numbers_have_three_digits_that_count(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_a_measure_has_its_unit_unless_it_is_a_share() -> None:
+    assert measure(2.5, "ms") == "2.50 ms"
+    assert measure(2.5, "1") == "2.50"
+    assert measure(None, "s") == "–"
+
+
+def test_the_spread_says_what_it_is_worth() -> None:
+    entry = {"spread": 0.2, "unstable": True, "runs": 3}
+    assert spread(entry) == "± 10% unstable"
+    assert spread(entry | {"runs": 1}) == "one run"
+    assert spread(entry | {"spread": 0.05, "unstable": False}) == "± 2%"
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
+    page = html_page([sample_result()])
+    balance = Balance()
+    balance.feed(page)
+    assert balance.open == []
+    assert page.count("<svg") == 3
+    links = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert all(link.startswith("#") for link in links)
+    assert "@import" not in page
+    assert "url(http" not in page
+
+
+def test_ratios_come_before_values() -> None:
+    page = html_page([sample_result()])
+    row = page[page.index("<tbody>") :]
+    assert row.index("2.00 ×") < row.index("2.00 s") < row.index("1.00 s")
+    assert "A sample &lt;walk&gt; &amp; more" in page
+
+
+def test_a_disturbed_run_is_said_at_the_top_and_beside_the_machine() -> None:
+    page, calm = html_page([sample_result(others=0.5)]), html_page([sample_result()])
+    assert page.index('class="warning"') < page.index("<h2")
+    assert "DISTURBED" in page
+    assert 'class="warning"' not in calm
+    assert "DISTURBED" not in calm
+
+
+def test_the_page_is_the_same_each_time() -> None:
+    assert html_page([sample_result()]) == html_page([sample_result()])
+
+
+def test_the_markdown_is_a_table_with_its_circumstances() -> None:
+    text = markdown([sample_result()])
+    assert "| A walk | 2.00 × | 2.00 s | 1.00 s | ± 4% |" in text
+    assert "Sample CPU" in text
+    assert "10 alerts a run, 2 pairs, quick profile" in text
+
+
+def test_a_terminal_gets_a_line_a_figure() -> None:
+    lines = terminal_lines(sample_result())
+    assert any(re.search(r"2\.00 × +2\.00 s +1\.00 s .*walk_seconds", line) for line in lines)
+
+
+def test_the_dots_of_a_share_are_the_ratios_it_is_made_of() -> None:
+    result = sample_result()
+    assert pair_ratios(result, result["results"][1]) == [2.0, 2.2, 1.9]
+
+
+def test_processes_are_those_of_our_runs_only() -> None:
+    assert processes(sample_result()) == [
+        ("steps", "producer", 1.5, 100_000_000),
+        ("steps", "kafka", 2.5, 400_000_000),
+    ]
+
+
+@pytest.mark.chromium
+def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path: Path) -> None:
+    # Headless Chromium's window is never narrower than 500 px, so the page is shown inside a frame of the
+    # phone's width, and a script in the outer page says what came of it.
+    (tmp_path / "report.html").write_text(html_page([sample_result(others=0.5)]))
+    outer = f"""<!doctype html><meta charset="utf-8"><pre id="said"></pre>
+      <iframe id="phone" src="report.html" width="{PHONE}" height="800" style="border:0"></iframe>
+      <script>document.getElementById("phone").onload = event => {{
+        const page = event.target.contentDocument, root = page.documentElement;
+        const drawn = [...page.querySelectorAll("svg")].every(svg => svg.clientHeight > 100);
+        const rows = page.querySelectorAll("tr").length;
+        document.getElementById("said").textContent =
+          [root.clientWidth, root.scrollWidth, root.scrollHeight, drawn, rows].join(" ");
+      }}</script>"""
+    (tmp_path / "outer.html").write_text(outer)
+    said = subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+         f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=10000", "--dump-dom",
+         f"file://{tmp_path / 'outer.html'}"],
+        capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
+    found = re.search(r'<pre id="said">(\d+) (\d+) (\d+) (\w+) (\d+)</pre>', said)
+    assert found, said[:2000]
+    width, needed, height, drawn, rows = found.groups()
+    assert int(needed) <= int(width) <= PHONE
+    assert int(height) > 1500
+    assert drawn == "true"
+    assert int(rows) > 8

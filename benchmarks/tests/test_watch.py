@@ -1,0 +1,48 @@
+"""What a run takes of the machine."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nightwire.benchmarks._cpu import Jiffies, others_share, parse_stat
+from nightwire.benchmarks._watch import OURS, Watch
+
+STAT = "cpu  100 10 50 800 20 5 15 3 0 0\ncpu0 100 10 50 800 20 5 15 3 0 0\nintr 1\n"
+
+
+def test_the_first_line_of_proc_stat_is_read() -> None:
+    assert parse_stat(STAT) == Jiffies(processes=163, total=1003)
+
+
+@pytest.mark.parametrize(
+    ("busy", "ours", "share"),
+    [(150, 1.0, 0.25), (100, 1.0, 0.0), (90, 1.0, 0.0), (200, 0.0, 1.0)],
+)
+def test_others_took_what_was_busy_and_not_ours(busy: int, ours: float, share: float) -> None:
+    assert others_share(Jiffies(0, 0), Jiffies(busy, 200), ours, 100) == pytest.approx(share)
+
+
+def test_no_time_is_nobodys() -> None:
+    assert others_share(Jiffies(5, 5), Jiffies(5, 5), 0.0, 100) == 0.0
+
+
+def test_cpu_and_memory_are_counted_by_role_also_of_a_child_that_has_ended() -> None:
+    watch = Watch()
+    burn = "import time\nsum(range(30_000_000))\nprint('done', flush=True)\ninput()"
+    with watch.window() as window:
+        child = subprocess.Popen(
+            [sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        watch.role(child.pid, "burner")
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.communicate("\n")
+    use = {one.name: one for one in window.use.processes}
+    assert use["burner"].cpu_seconds > 0.1
+    assert use["burner"].peak_rss_bytes > 1_000_000
+    assert use[OURS].peak_rss_bytes > 1_000_000
+    assert 0.0 <= window.use.others <= 1.0
+    assert window.use.seconds > 0.0
+    assert child.pid != os.getpid()
