@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,14 @@ def test_a_record_becomes_an_alert_with_its_origin(encode: Encode) -> None:
     assert repr(alert).startswith(
         "<ReceivedAlert id=5 object=1005 time (UTC)=2025-11-20 23:59:23 ra= 10.50000"
     )
+
+
+def test_the_origin_is_where_a_filter_found_it(encode: Encode) -> None:
+    alert = received(encode(5), topic="filter.me.bright")
+    assert alert.origin == alert.position == ("filter.me.bright", 2, 7)
+    place = {"topic": b"alerts.sim", "partition": b"3", "offset": b"99"}
+    assert replace(alert, headers=place).origin == ("alerts.sim", 3, 99)
+    assert replace(alert, headers=place | {"offset": b"?"}).origin == alert.position
 
 
 def test_a_notebook_shows_the_row_and_the_picture(encode: Encode) -> None:

@@ -18,8 +18,10 @@ from nightwire.consumers import AlertReader, BadRecord, TopicError
 from nightwire.consumers._plan import Plan
 from nightwire.consumers._positions import Start
 from nightwire.consumers._source import Source
-from nightwire.core.kafka import consumer
+from nightwire.core.kafka import consumer, ensure_topics
+from nightwire.core.stack import Broker
 from nightwire.schemas import SchemaError
+from nightwire.schemas.topics import TopicSettings
 
 pytestmark = pytest.mark.kafka
 
@@ -276,6 +278,23 @@ def test_two_members_share_a_topic_and_lose_nothing_when_one_leaves(
         by_first += ids(first)
     assert len(by_second) == 5
     assert set(by_first) | set(by_second) == set(range(next(numbers)))
+
+
+@pytest.mark.slow
+def test_a_broker_that_dies_and_returns_is_waited_for(
+    fresh_broker: Broker, encode: Encode, write: Write
+) -> None:
+    topic, group = "alerts.sim", group_name()
+    ensure_topics(fresh_broker.bootstrap, [TopicSettings(topic, 1)])
+    write(fresh_broker.bootstrap, topic, [encode(0), encode(1)])
+    with AlertReader(topic, group=group, bootstrap=fresh_broker.bootstrap, limit=4, timeout=90) as reader:
+        seen = [next(reader).offset]
+        fresh_broker.kill()
+        fresh_broker.start()
+        write(fresh_broker.bootstrap, topic, [encode(2), encode(3)])
+        seen += [received.offset for received in reader]
+    assert seen == [0, 1, 2, 3]
+    assert committed(fresh_broker.bootstrap, group, topic) == 4
 
 
 # What is bad, and what is gone

@@ -60,7 +60,7 @@ class AlertReader:
     Without a group a reader sees every partition, begins live and keeps no position.  With one, the
     group's members share the partitions and go on where the group was: an alert counts as done when the
     next one is asked for, or when the ``with`` block is left without an exception.  After a crash the
-    alerts that were not done come again; drop duplicates by `ReceivedAlert.position`.  A group that was
+    alerts that were not done come again; drop duplicates by `ReceivedAlert.origin`.  A group that was
     never here begins with the oldest alert that Kafka has.
 
     Iteration ends after *limit* alerts, after *timeout* without one, at the end without *follow*, and

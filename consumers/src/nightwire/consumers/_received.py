@@ -65,8 +65,20 @@ class ReceivedAlert:
 
     @property
     def position(self) -> tuple[str, int, int]:
-        """Topic, partition, offset: equal for duplicates, so that they can be dropped."""
+        """Topic, partition, offset of the record: equal whenever it is delivered again."""
         return self.topic, self.partition, self.offset
+
+    @property
+    def origin(self) -> tuple[str, int, int]:
+        """Where the alert first lay: what a filter passed on tells it in its headers; else `position`.
+
+        Equal for all duplicates, those that a filter sent twice too.
+        """
+        try:
+            topic, partition, offset = (self.headers[name] for name in ("topic", "partition", "offset"))
+            return topic.decode(), int(partition), int(offset)
+        except (KeyError, ValueError):
+            return self.position
 
     def __repr__(self) -> str:
         line = " ".join(f"{name}={text}" for name, text in self.summary.texts().items() if text)
