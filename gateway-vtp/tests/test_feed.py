@@ -65,19 +65,3 @@ def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
     buried = [one.value() for one in read_to_end(kafka, [DEAD_LETTERS])]
     assert buried.count(b"Obj\x01 no alert") == 5
     assert gateway.stop() == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (("--feed", "alerts.sim"), "only a filter's topic"),
-        (("--feed", "filter.Me.x"), "filter.Me.x"),
-        (("--author-allow", "here"), "here"),
-        (("--remote", "a:b"), "no HOST:PORT"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused_at_once(
-    options: tuple[str, str], complaint: str, start_gateway: Callable[..., Any]
-) -> None:
-    with pytest.raises(AssertionError, match=complaint):
-        start_gateway(*options)

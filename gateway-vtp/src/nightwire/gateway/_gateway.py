@@ -29,6 +29,7 @@ from nightwire.gateway._ring import Event, Ring
 from nightwire.gateway._server import Listener
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._subscribers import Subscribers
+from nightwire.gateway._times import load_time_scales
 from nightwire.gateway._upstream import Upstreams
 from nightwire.gateway._validation import compile_schemas
 from nightwire.schemas.registry import AlertDecoder, SchemaRegistry
@@ -205,8 +206,9 @@ class Parts:
         )
 
     def warm_up(self) -> None:
-        """Do once what would make the first event slow: schemas, metadata, Kafka's producer id.  Blocks."""
+        """Do once what would make the first event slow: schemas, leap seconds, Kafka's metadata.  Blocks."""
         compile_schemas()
+        load_time_scales()
         self._log.warm_up(VOEVENTS)
 
     def renderer(self, index: EventIndex) -> Renderer:

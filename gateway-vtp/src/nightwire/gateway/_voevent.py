@@ -173,17 +173,17 @@ def _position(position: etree._Element) -> dict[str, float | None]:
 
 
 def _params(root: etree._Element) -> Iterator[dict[str, str | None]]:
-    for what in _find(root, "What"):
-        for param in _find(what, "Param"):
-            parent = param.getparent()
-            in_group = parent is not None and local_name(parent) in ("Group", "Table")
-            yield {
-                "name": param.get("name"),
-                "value": param.get("value", _first_text(param, "Value")),
-                "unit": param.get("unit"),
-                "ucd": param.get("ucd"),
-                "group": parent.get("name") if parent is not None and in_group else None,
-            }
+    for param in _find(root, "What", "Param"):
+        parent = param.getparent()
+        in_group = parent is not None and local_name(parent) in ("Group", "Table")
+        value = param.get("value")
+        yield {
+            "name": param.get("name"),
+            "value": _first_text(param, "Value") if value is None else value,
+            "unit": param.get("unit"),
+            "ucd": param.get("ucd"),
+            "group": parent.get("name") if parent is not None and in_group else None,
+        }
 
 
 def _citations(root: etree._Element) -> Iterator[dict[str, str]]:

@@ -7,6 +7,11 @@ MAX_DEPTH = 64
 
 _PROLOGUE = 1024  # how far a DOCTYPE is looked for before parsing [byte]; one behind it is seen after parsing
 
+_TOO_DEEP = etree.XPath("boolean(" + "/*" * (MAX_DEPTH + 1) + ")")
+_PARSER = etree.XMLParser(
+    resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
+)
+
 
 class XMLRefusedError(Exception):
     """The bytes are not XML, or XML that is not read here; the message says why and where."""
@@ -23,7 +28,7 @@ def parse_xml(document: bytes) -> etree._Element:
         raise XMLRefusedError("a document type (DOCTYPE) is not accepted")
     if any(True for _ in root.iter(etree.Entity)):
         raise XMLRefusedError("entity references are not accepted")
-    if _deeper_than(root, MAX_DEPTH):
+    if _TOO_DEEP(root):
         raise XMLRefusedError(f"elements are nested more than {MAX_DEPTH} deep")
     return root
 
@@ -37,20 +42,7 @@ def local_name(element: etree._Element) -> str:
 def _parse(document: bytes) -> etree._Element:
     if b"<!DOCTYPE" in document[:_PROLOGUE]:  # before libxml2 reads any of it
         raise XMLRefusedError("a document type (DOCTYPE) is not accepted")
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
-    )
     try:
-        return etree.fromstring(document, parser)
+        return etree.fromstring(document, _PARSER)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise XMLRefusedError(f"not well-formed XML: {error}") from error
-
-
-def _deeper_than(root: etree._Element, limit: int) -> bool:
-    """Walk down at most *limit* levels, one level of elements at a time."""
-    level = [root]
-    for _ in range(limit):
-        level = [child for element in level for child in element]
-        if not level:
-            return False
-    return True

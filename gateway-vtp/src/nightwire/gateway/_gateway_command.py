@@ -1,0 +1,190 @@
+"""The verb ``nightwire gateway``: serve, and ping."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nightwire.core.options import bootstrap_option, metrics_port_option, registry_option
+from nightwire.gateway._send_command import read_address_option
+
+if TYPE_CHECKING:
+    from nightwire.gateway._settings import Settings
+
+LOCAL = ("127.0.0.0/8", "::1/128")
+
+
+@click.group()
+def gateway() -> None:
+    """Speak VTP, the VOEvent Transport Protocol, to telescopes and brokers, and Kafka to nightwire."""
+
+
+@gateway.command()
+@bootstrap_option
+@click.option(
+    "--authors",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8098",
+    show_default=True,
+    help="Where authors send events; port 0 takes a free one.",
+)
+@click.option(
+    "--subscribers",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8099",
+    show_default=True,
+    help="Where subscribers get events; port 0 takes a free one.",
+)
+@click.option(
+    "--remote",
+    "remotes",
+    metavar="HOST[:PORT]",
+    multiple=True,
+    help="VTP broker to subscribe to; repeatable.  [default port: 8099]",
+)
+@click.option(
+    "--remote-filter",
+    "remote_filters",
+    metavar="XPATH",
+    multiple=True,
+    help="Ask remote brokers for events that match; repeatable, any of them suffices.",
+)
+@click.option(
+    "--feed",
+    "feeds",
+    metavar="TOPIC",
+    multiple=True,
+    help="Give subscribers the alerts of a filter topic, filter.OWNER.NAME, as VOEvents; repeatable.",
+)
+@registry_option
+@click.option(
+    "--ivorn", default="ivo://nightwire/gateway", show_default=True, help="IVOID of this gateway as a broker."
+)
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".nightwire/gateway"),
+    show_default=True,
+    help="Folder of the index of known events; one per gateway.",
+)
+@click.option(
+    "--iamalive",
+    type=click.FloatRange(0.1, 90),
+    default=60,
+    show_default=True,
+    help="Time between iamalive messages to subscribers [s].",
+)
+@click.option(
+    "--author-timeout",
+    type=click.FloatRange(0.1),
+    default=20,
+    show_default=True,
+    help="Longest time that an author may take over one event [s].",
+)
+@click.option(
+    "--remote-timeout",
+    type=click.FloatRange(0.1),
+    default=120,
+    show_default=True,
+    help="A remote broker that is silent for so long is connected to again [s].",
+)
+@click.option(
+    "--author-allow",
+    metavar="CIDR",
+    multiple=True,
+    default=LOCAL,
+    show_default=True,
+    help="Network that authors may connect from; repeatable.",
+)
+@click.option(
+    "--subscriber-allow",
+    metavar="CIDR",
+    multiple=True,
+    default=LOCAL,
+    show_default=True,
+    help="Network that subscribers may connect from; repeatable.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(1),
+    default=4096,
+    show_default=True,
+    help="Most connections at once, for authors and for subscribers each.",
+)
+@click.option(
+    "--max-frame",
+    type=click.IntRange(1000, 3 << 20),
+    default=1 << 20,
+    show_default=True,
+    help="Longest event taken [byte].",
+)
+@click.option(
+    "--subscriber-max-frame",
+    type=click.IntRange(1000, 3 << 20),
+    default=99_999,
+    show_default=True,
+    help="Longest event sent [byte]; a Comet subscriber hangs up at longer ones.",
+)
+@click.option(
+    "--remember",
+    "remembered_days",
+    type=click.FloatRange(0.01),
+    default=30,
+    show_default=True,
+    help="How long an event is known, so that its copies are none [d].",
+)
+@click.option(
+    "--ring-events",
+    type=click.IntRange(10),
+    default=20_000,
+    show_default=True,
+    help="Recent events held in memory; a subscriber that is further behind is served from Kafka.",
+)
+@click.option(
+    "--accounts/--no-accounts",
+    default=True,
+    show_default=True,
+    help="Account for the records of `voevents`; of several gateways on one Kafka, let one do so.",
+)
+@metrics_port_option
+def serve(metrics_port: int, **options: Any) -> None:
+    """Run a gateway until SIGTERM or Ctrl-C.
+
+    \b
+    Example:
+      nightwire gateway serve --remote voevent.example.org:8099 --feed filter.demo.bright
+    """
+    from nightwire.gateway._serve import read_settings, serve_until_stopped
+
+    try:
+        settings: Settings = read_settings(**options)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    sys.exit(serve_until_stopped(settings, metrics_port))
+
+
+@gateway.command()
+@click.argument("peer", metavar="HOST:PORT")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1),
+    default=90,
+    show_default=True,
+    help="Longest wait for the first message [s].",
+)
+def ping(peer: str, timeout: float) -> None:
+    """Connect to a VTP broker as a subscriber, and say what it says first.
+
+    A Comet broker or a gateway greets at once; others say nothing before the next iamalive.
+
+    \b
+    Example:
+      nightwire gateway ping voevent.example.org:8099
+    """
+    from nightwire.gateway._ping import PingError, ping_broker
+
+    try:
+        click.echo(ping_broker(read_address_option(peer, 8099), timeout))
+    except PingError as error:
+        raise click.ClickException(str(error)) from error
