@@ -115,7 +115,7 @@ class Site:
                 [*command, "--metrics-port", str(self.port), "--batch", "200"],
                 stdout=out, stderr=out, cwd=self.folder, start_new_session=True,
             )  # fmt: skip
-        until(self.healthy, 120, lambda: self.log.read_text()[-3000:])
+        until(self.healthy, 240, lambda: self.log.read_text()[-3000:])
 
     def healthy(self) -> bool:
         """Return whether the engine says that it judges."""

@@ -1,7 +1,5 @@
 """The engine as it is run: a process of its own, a real Kafka, a real Spark."""
 
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 from nightwire.core.accounts import Account, discrepancies, read_accounts
 from nightwire.schemas import SchemaRegistry, wire
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 BRIGHT = "LIMIT = 500\ndef keep(alert):\n    return alert.flux > LIMIT\n"
 FAULTY = "def keep(alert):\n    return 1 / (alert.id % 10) > 0.4\n"
@@ -186,16 +184,17 @@ def test_killed_in_mid_batch_nothing_is_lost_or_counted_twice(
         until(lambda: sum(origins(engine.read("filter.me.odd")).values()) > sent, 60)
 
     feed(10_000)
+    java = one_child(engine, "org.apache.spark.deploy")
     engine.kill()
-    until(lambda: not java_of(engine), 30)
+    until(lambda: not java.is_running() or java.status() == psutil.STATUS_ZOMBIE, 30)
     engine.start()
     feed(20_000)
-    (planner,) = children(engine, "python_streaming_source_runner")
-    planner.send_signal(signal.SIGKILL)
+    one_child(engine, "python_streaming_source_runner").kill()
     until(lambda: judged(engine, "alerts.sim") == expected, 120, lambda: engine.log.read_text()[-3000:])
     feed(30_000)
-    os.kill(java_of(engine)[0].pid, signal.SIGKILL)
+    one_child(engine, "org.apache.spark.deploy").kill()
     assert engine.child.wait(60) == 1
+    assert "Spark's Java process is gone" in engine.log.read_text()
     engine.start()
     until(lambda: judged(engine, "alerts.sim") == expected, 120, lambda: engine.log.read_text()[-3000:])
     after = origins(engine.read("filter.me.odd"))
@@ -204,15 +203,12 @@ def test_killed_in_mid_batch_nothing_is_lost_or_counted_twice(
     assert engine.stop() == 0
 
 
-def children(site: Site, word: str) -> list[psutil.Process]:
-    """Return the processes below the engine whose command line has *word*."""
-    try:
-        below = psutil.Process(site.child.pid).children(recursive=True)
-        return [one for one in below if word in " ".join(one.cmdline())]
-    except psutil.Error:
-        return []
-
-
-def java_of(site: Site) -> list[psutil.Process]:
-    """Return the engine's Java process."""
-    return children(site, "org.apache.spark")
+def one_child(site: Site, word: str) -> psutil.Process:
+    """Return the process below the engine whose command line has *word*."""
+    for child in psutil.Process(site.child.pid).children(recursive=True):
+        try:
+            if word in " ".join(child.cmdline()):
+                return child
+        except psutil.NoSuchProcess:
+            continue
+    pytest.fail(f"the engine has no process {word}")

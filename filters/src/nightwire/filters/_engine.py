@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
-from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -125,7 +125,7 @@ class Engine:
             )
             _spark.warm_up(spark, self.settings.options())
             self._keep_running(spark)
-        except (Py4JNetworkError, ConnectionError) as error:
+        except (Py4JError, ConnectionError) as error:
             raise JavaDied("Spark's Java process is gone") from error
         finally:
             self._healthy = False
@@ -172,7 +172,7 @@ class Engine:
             for (key, version), fault in late.items():
                 if self.strikes.count(key, version, fault):
                     self.metrics.suspended.labels(key).inc()
-        except (KafkaException, DeliveryError) as error:
+        except (KafkaException, DeliveryError, TimeoutError) as error:
             log.warning("a slow filter could not be suspended yet: %s", error)
 
     def _await_kafka(self) -> None:
@@ -185,8 +185,8 @@ class Engine:
                 self.state.claim(
                     kafka.admin(self.settings.bootstrap).list_topics(timeout=10).cluster_id or ""
                 )
-            except KafkaException as error:
-                log.warning("waiting for Kafka at %s: %s", self.settings.bootstrap, error.args[0].str())
+            except (KafkaException, TimeoutError) as error:
+                log.warning("waiting for Kafka at %s: %s", self.settings.bootstrap, error)
                 self.stop.wait(1.0)
             else:
                 return

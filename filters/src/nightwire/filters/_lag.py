@@ -45,7 +45,7 @@ class LagMeter:
         while not self._stop.wait(EVERY):
             try:
                 self.measure()
-            except KafkaException:
+            except (KafkaException, TimeoutError):
                 log.debug("no lag while Kafka is away")
 
     def measure(self) -> None:

@@ -48,8 +48,8 @@ class Planner:
         """Return the next batch's end, at most *limit* records after *start*; *start* when nothing is new."""
         try:
             return self._latest(start, limit)
-        except KafkaException as error:
-            log.warning("Kafka does not answer: %s", error.args[0].str())
+        except (KafkaException, TimeoutError) as error:
+            log.warning("Kafka does not answer: %s", error)
             time.sleep(IDLE)
             return start
 

@@ -124,7 +124,7 @@ class Desk:
         while not self.stop.is_set():
             try:
                 self.step()
-            except (KafkaException, DeliveryError) as error:
+            except (KafkaException, DeliveryError, TimeoutError) as error:
                 log.warning("requests wait: %s", error)
                 self._forget()
                 self.stop.wait(RETRY)

@@ -38,6 +38,7 @@ def session(scratch: Path, *, master: str = "local[2,4]", memory: str = "768m") 
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.authenticate.socketTimeout": "60s",  # 15 is too short on a very busy machine
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2500",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

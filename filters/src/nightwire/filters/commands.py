@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
 
 owner_option = click.option("--owner", default="me", show_default=True, help="Whose filter.")
 timeout_option = click.option(
@@ -160,10 +160,7 @@ def show(name: str, owner: str, version: int | None, bootstrap: str | None) -> N
 @click.option("--master", default="local[2,4]", show_default=True, help="Spark master.")
 @bootstrap_option
 @registry_option
-@click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True,
-    help="Port of the metrics page; 0 = no page.",
-)  # fmt: skip
+@metrics_port_option
 def run(
     state: Path,
     batch: int,
