@@ -1,0 +1,154 @@
+"""The exporter on a real Kafka, asked by a real Prometheus."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from nightwire.core.accounts import Account, FilterClasses, write_account
+from nightwire.core.kafka import Writer, consumer, producer
+from nightwire.core.stack import Broker, free_port
+from nightwire.monitoring._exporter import Exporter
+from nightwire.monitoring._panels import queries
+
+SIM = "alerts.sim"
+
+
+@pytest.fixture
+def busy(kafka: str) -> str:
+    """Fill a real Kafka with a small night: ten alerts, six of them judged, a group that read four."""
+    writer = Writer(producer(kafka))
+    for number in range(10):
+        writer.write(SIM, b"an alert", partition=0, key=str(number).encode())
+    writer.flush()
+    account = Account("producer", "visit/sim", 0, 1, 1, read=10, delivered=10)
+    write_account(writer, account)
+    classes = {"demo/bright": FilterClasses(evaluated=6, passed=2, rejected=4)}
+    judged = Account("filters", SIM, 0, 0, 5, read=6, delivered=2, rejected={"no": 4}, filters=classes)
+    write_account(writer, judged)
+    writer.flush()
+    return kafka
+
+
+def commit(bootstrap: str, group: str, count: int) -> None:
+    reader = consumer(bootstrap, group=group, auto_offset_reset="earliest")
+    reader.subscribe([SIM])
+    seen = 0
+    while seen < count:
+        if (message := reader.poll(1.0)) is not None and message.error() is None:
+            reader.commit(message, asynchronous=False)
+            seen += 1
+    reader.close()
+
+
+@pytest.mark.kafka
+def test_the_exporter_sees_accounts_lag_and_brokers(busy: str) -> None:
+    commit(busy, "watchers", 4)
+    exporter = Exporter(busy)
+    exporter.look()
+    seen, _at = exporter.latest()
+    stages = {total.stage: total for total in seen.stages}
+    ends = sum(held.end for (topic, _), held in seen.cluster.ranges.items() if topic == SIM)
+    assert seen.cluster.brokers == 1
+    assert (stages["producer"].delivered, stages["filters"].read) == (10, 6)
+    assert stages["filter.demo.bright"].delivered == 2
+    assert seen.stage_lag["filters", SIM] == ends - 6
+    assert seen.cluster.committed["watchers"][SIM, 0] == 4
+    assert list(seen.wrong) == []
+    assert exporter.healthy()
+
+
+@pytest.mark.kafka
+def test_the_exporter_outlives_a_kafka_that_dies_and_returns(fresh_broker: Broker) -> None:
+    port = free_port()
+    with exporting(fresh_broker.bootstrap, port):
+        seen = look_after(port, 0.0)
+        fresh_broker.kill()
+        fresh_broker.start()
+        assert look_after(port, seen) > seen
+
+
+def look_after(port: int, moment: float, timeout: float = 90.0) -> float:
+    """Wait for a look at Kafka later than *moment*; return when it was."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        for line in page(port).splitlines():
+            name, _, value = line.partition(" ")
+            if name == "nightwire_exporter_last_look_timestamp_seconds" and float(value) > moment:
+                return float(value)
+        time.sleep(0.1)  # polling a page, not hoping
+    pytest.fail(f"no look at Kafka within {timeout:g} s")
+
+
+def page(port: int) -> str:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    except httpx.TransportError:
+        return ""
+
+
+@contextmanager
+def running(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a verb; it must end with 0 when it is asked to."""
+    child = subprocess.Popen([sys.executable, "-m", "nightwire.core.cli", *words])
+    try:
+        yield child
+        assert child.poll() is None, f"{words[0]} ended with {child.returncode}"
+        child.terminate()
+        assert child.wait(30) == 0
+    finally:
+        child.kill()
+        child.wait()
+
+
+@contextmanager
+def exporting(kafka: str, port: int) -> Iterator[None]:
+    with running("exporter", "--bootstrap", kafka, "--metrics-port", str(port), "--interval", "0.5"):
+        yield
+
+
+OURS = (
+    "nightwire_accounts_",
+    "nightwire_visit_",
+    "nightwire_stage_",
+    "nightwire_consumer_",
+    "nightwire_topic_",
+)
+OURS += ("nightwire_kafka_", "nightwire:")
+"""Beginnings of what the exporter tells; the rooms' own metrics need the rooms."""
+
+
+@pytest.mark.kafka
+@pytest.mark.prometheus
+def test_prometheus_answers_each_panels_query(busy: str, tmp_path: Path) -> None:
+    pages, port = free_port(), free_port()
+    with exporting(busy, pages):
+        look_after(pages, 0.0)
+        words = ["--state", str(tmp_path), "--port", str(port), "--target", f"exporter=127.0.0.1:{pages}"]
+        with running("prometheus", *words):
+            asked = [query for query in queries(rare=False) if any(name in query for name in OURS)]
+            asked += ['sum(up{job="nightwire"})']
+            assert len(asked) > 10
+            for query in asked:
+                await_answer(port, query)
+
+
+def await_answer(port: int, query: str, timeout: float = 60.0) -> None:
+    """Wait until Prometheus has data for *query*."""
+    deadline = time.monotonic() + timeout
+    while not answered(port, query):
+        assert time.monotonic() < deadline, f"no data for {query}"
+        time.sleep(0.2)  # polling a page, not hoping
+
+
+def answered(port: int, query: str) -> bool:
+    try:
+        said = httpx.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
+    except httpx.TransportError:
+        return False
+    return said.status_code == httpx.codes.OK and bool(said.json()["data"]["result"])
