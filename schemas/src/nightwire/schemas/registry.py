@@ -1,22 +1,25 @@
-"""Schemas by id: a client of any registry with Confluent's REST interface, and a decoder on top of it."""
+"""Schemas by id: a client of any registry that has Confluent's REST interface."""
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-import httpx
 from platformdirs import user_cache_path
 
 from nightwire.schemas._cache import SchemaCache
 from nightwire.schemas._codec import Codec
-from nightwire.schemas._errors import DecodeError, RegistryAwayError, SchemaError, UnknownSchemaError
+from nightwire.schemas._decoder import AlertDecoder, Decoded
+from nightwire.schemas._errors import RegistryAwayError, SchemaError, UnknownSchemaError
 from nightwire.schemas.records import own_schema
-from nightwire.schemas.wire import is_container, read_container, unframe
+
+if TYPE_CHECKING:
+    import httpx
 
 __all__ = ["AlertDecoder", "Decoded", "SchemaRegistry"]
 
@@ -43,11 +46,15 @@ class SchemaRegistry:
     """
 
     def __init__(
-        self, url: str | None, *, cache_dir: Path | None = None, transport: httpx.BaseTransport | None = None
+        self,
+        url: str | None,
+        *,
+        cache_dir: Path | None = None,
+        transport: "httpx.BaseTransport | None" = None,
     ) -> None:
         self.url = url
         self._cache = SchemaCache(cache_dir or user_cache_path("nightwire") / "schemas", url or "")
-        self._client = httpx.Client(base_url=url or "", timeout=TIMEOUT, transport=transport)
+        self._transport = transport
         self._schemas: dict[int, dict[str, Any]] = {}
         self._codecs: dict[int, Codec] = {}
         self._missing: dict[int, tuple[float, SchemaError]] = {}
@@ -62,7 +69,8 @@ class SchemaRegistry:
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        if "_client" in vars(self):
+            self._client.close()
 
     def register(self, subject: str, schema: Mapping[str, Any], *, schema_id: int | None = None) -> int:
         """Register *schema* under *subject* and return its id.  Registering it again returns the same id.
@@ -154,19 +162,27 @@ class SchemaRegistry:
         if self.url is None:
             raise RegistryAwayError(f"{path}: no schema registry is configured; name one with --registry")
         response = self._tried(method, path, body)
-        if response.status_code == httpx.codes.NOT_FOUND:
+        if response.status_code == HTTPStatus.NOT_FOUND:
             raise UnknownSchemaError(f"the registry at {self.url} does not have {path}: {_message(response)}")
         if response.is_error:
             raise SchemaError(f"the registry at {self.url} refuses {method} {path}: {_message(response)}")
         return response.json()
 
-    def _tried(self, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
+    @cached_property
+    def _client(self) -> "httpx.Client":
+        import httpx  # takes 0.1 s to import, and many processes never ask
+
+        return httpx.Client(base_url=self.url or "", timeout=TIMEOUT, transport=self._transport)
+
+    def _tried(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
         """Ask until there is an answer, or the last try has failed."""
+        from httpx import TransportError
+
         why: object = ""
         for pause in (*PAUSES, None):
             try:
                 response = self._client.request(method, path, json=body, headers={"Accept": CONTENT_TYPE})
-            except httpx.TransportError as error:
+            except TransportError as error:
                 why = f"{type(error).__name__} {error}"
             else:
                 if response.status_code not in BUSY:
@@ -175,63 +191,6 @@ class SchemaRegistry:
             if pause is not None:
                 time.sleep(pause)
         raise RegistryAwayError(f"the registry at {self.url} does not answer {method} {path}: {why}")
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """One message, decoded.
-
-    Attributes:
-        alert: The alert, by its own field names.
-        schema_id: Its schema's id; None where the message brought its schema along.
-        body: Its Avro body, as it lay in the message.
-        schema: The schema it was written with.
-    """
-
-    alert: dict[str, Any]
-    schema_id: int | None
-    body: bytes
-    schema: Mapping[str, Any]
-
-
-class Codecs(Protocol):
-    """What a decoder needs of a registry."""
-
-    @property
-    def codec(self) -> Callable[[int], Codec]:
-        """Return the codec of a schema id."""
-
-
-class AlertDecoder:
-    """Decode what comes on `alerts.*`: messages in wire format, and containers of one alert.
-
-    Args:
-        registry: Knows the schemas.
-    """
-
-    def __init__(self, registry: Codecs) -> None:
-        self._registry = registry
-
-    def decode(self, value: bytes) -> Decoded:
-        """Return the alert in *value*.
-
-        Raises:
-            DecodeError: The bytes are not in either format, are malformed, or hold not exactly one alert.
-            UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again may help.
-        """
-        if is_container(value):
-            return _only_record(value)
-        schema_id, body = unframe(value)
-        codec = self._registry.codec(schema_id)
-        return Decoded(codec.decode(body), schema_id, body, codec.schema)
-
-
-def _only_record(value: bytes) -> Decoded:
-    records = list(read_container(value))
-    if len(records) != 1:
-        raise DecodeError(f"the container holds {len(records)} records; a message is one alert")
-    (one,) = records
-    return Decoded(one.record, None, one.body, one.schema)
 
 
 def _parsed(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,7 +202,7 @@ def _parsed(answer: Mapping[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _message(response: httpx.Response) -> str:
+def _message(response: "httpx.Response") -> str:
     try:
         return str(response.json()["message"])
     except (ValueError, KeyError, TypeError):
