@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from nightwire.benchmarks.report._plots import pair_ratios, processes
 from nightwire.benchmarks.report._words import measure, number, spread
 
 PHONE = 390  # [px]
+
+
+@cache
+def page_of(others: float = 0.01) -> str:
+    """Return the page of a sample; it takes a second to draw."""
+    return html_page([sample_result(others=others)])
 
 
 class Balance(HTMLParser):
@@ -67,7 +74,7 @@ def test_the_spread_says_what_it_is_worth() -> None:
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
-    page = html_page([sample_result()])
+    page = page_of()
     balance = Balance()
     balance.feed(page)
     assert balance.open == []
@@ -79,14 +86,14 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
 
 
 def test_ratios_come_before_values() -> None:
-    page = html_page([sample_result()])
+    page = page_of()
     row = page[page.index("<tbody>") :]
     assert row.index("2.00 ×") < row.index("2.00 s") < row.index("1.00 s")
     assert "A sample &lt;walk&gt; &amp; more" in page
 
 
 def test_a_disturbed_run_is_said_at_the_top_and_beside_the_machine() -> None:
-    page, calm = html_page([sample_result(others=0.5)]), html_page([sample_result()])
+    page, calm = page_of(0.5), page_of()
     assert page.index('class="warning"') < page.index("<h2")
     assert "DISTURBED" in page
     assert 'class="warning"' not in calm
@@ -94,7 +101,7 @@ def test_a_disturbed_run_is_said_at_the_top_and_beside_the_machine() -> None:
 
 
 def test_the_page_is_the_same_each_time() -> None:
-    assert html_page([sample_result()]) == html_page([sample_result()])
+    assert html_page([sample_result()]) == page_of()
 
 
 def test_the_markdown_is_a_table_with_its_circumstances() -> None:
@@ -125,7 +132,7 @@ def test_processes_are_those_of_our_runs_only() -> None:
 def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path: Path) -> None:
     # Headless Chromium's window is never narrower than 500 px, so the page is shown inside a frame of the
     # phone's width, and a script in the outer page says what came of it.
-    (tmp_path / "report.html").write_text(html_page([sample_result(others=0.5)]))
+    (tmp_path / "report.html").write_text(page_of(0.5))
     outer = f"""<!doctype html><meta charset="utf-8"><pre id="said"></pre>
       <iframe id="phone" src="report.html" width="{PHONE}" height="800" style="border:0"></iframe>
       <script>document.getElementById("phone").onload = event => {{

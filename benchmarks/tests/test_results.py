@@ -1,12 +1,15 @@
 """What is in a result file."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from benchmarks.tests.sample import SampleScenario, Steps, sample_result
+from nightwire.benchmarks import Figures, Kind
 from nightwire.benchmarks._registry import UnknownScenarioError, names, scenario
 from nightwire.benchmarks._results import (
     LARGEST,
@@ -40,6 +43,22 @@ def test_a_real_run_of_a_scenario_gives_a_result_that_fits_the_schema() -> None:
 def test_a_scenario_that_fails_is_torn_down() -> None:
     one = SampleScenario(Steps(fail_at=1))
     with pytest.raises(RuntimeError, match="it broke"):
+        run(one, Wish(), lambda _text: None)
+    assert one.torn_down
+
+
+def test_an_interrupt_that_c_code_turned_into_another_error_is_still_one() -> None:
+    class Interrupted(Steps):
+        def run_once(self, kind: Kind) -> Figures:
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                signal.sigtimedwait([], 5)
+            except KeyboardInterrupt as error:
+                raise SystemError("returned a result with an exception set") from error
+            return {}
+
+    one = SampleScenario(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
         run(one, Wish(), lambda _text: None)
     assert one.torn_down
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -146,14 +148,43 @@ def test_a_small_visit_runs_through_the_filter_engine(tmp_path: Path) -> None:
 
 
 def left_behind() -> list[str]:
-    """Return the command lines of readers and engines that still run under this process."""
+    """Return the command lines of what a benchmark started and did not end; waits a little for it."""
     deadline = time.monotonic() + 10
-    while True:
-        ours = psutil.Process(os.getpid()).children(recursive=True)
-        lines = [" ".join(child.cmdline()) for child in ours if child.is_running()]
-        left = [line for line in lines if "benchmarks.visit" in line or "nightwire-bench-" in line]
-        if not left or time.monotonic() > deadline:
-            return left
+    while (left := _started_by_benchmarks()) and time.monotonic() < deadline:
+        pass
+    return left
+
+
+def _started_by_benchmarks() -> list[str]:
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    lines = [" ".join(child.as_dict(["cmdline"])["cmdline"] or ()) for child in children]
+    return [line for line in lines if "benchmarks.visit" in line or "nightwire-bench-" in line]
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_all_that_it_started(tmp_path: Path, number: signal.Signals) -> None:
+    words = ["bench", "run", "visit", "--alerts", "50", "--pairs", "9", "--engine", "none"]
+    environment = {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP_SERVERS"}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "nightwire.core.cli", *words, "--out", str(tmp_path / "result.json")],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment | {"TMPDIR": str(tmp_path)},
+    )
+    assert run.stderr is not None
+    for line in run.stderr:
+        if line.startswith("throughput 1 subject"):
+            break
+    started = psutil.Process(run.pid).children(recursive=True)
+    assert any("kafka.Kafka" in child.cmdline() for child in started)
+    run.send_signal(number)
+    run.stderr.read()
+    assert run.wait(60) == 1
+    _gone, alive = psutil.wait_procs(started, timeout=20)
+    assert alive == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_schedule_of_the_standard_rate_lasts_as_long_as_it_says() -> None:

@@ -103,13 +103,23 @@ def _line(sample: Sample) -> str:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind as Ctrl-C does, so that every child is ended."""
+    """Let SIGTERM unwind as Ctrl-C does, so that every child is ended.
 
-    def leave(_number: int, _frame: FrameType | None) -> None:
+    An interrupt inside C code may surface as another error (fastavro: `SystemError`); it is translated back.
+    """
+    asked: list[int] = []
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
+    except Exception as error:
+        if asked:
+            raise KeyboardInterrupt from error
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

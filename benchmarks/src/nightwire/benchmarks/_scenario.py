@@ -10,6 +10,10 @@ Figures = dict[str, float]
 """What one run measured, by name.  A baseline's figures carry the names of what they are compared with."""
 
 
+class RunError(Exception):
+    """A run did not give what it must; nothing of it is reported."""
+
+
 class Kind(StrEnum):
     """Whose run it is: ours, or that of what ours is compared with."""
 

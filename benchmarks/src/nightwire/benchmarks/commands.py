@@ -95,6 +95,7 @@ def run(scenarios: tuple[str, ...], every: bool, out: Path | None, **wishes: obj
     from nightwire.benchmarks._children import ChildError
     from nightwire.benchmarks._guard import RefusedError
     from nightwire.benchmarks._run import Wish
+    from nightwire.benchmarks._scenario import RunError
     from nightwire.core.stack import BrokerError, JarError
 
     chosen = _registry.names() if every else list(scenarios)
@@ -109,7 +110,7 @@ def run(scenarios: tuple[str, ...], every: bool, out: Path | None, **wishes: obj
     for one in found:
         try:
             _run_one(one, Wish(**wishes), out)  # type: ignore[arg-type]
-        except (RefusedError, ChildError, BrokerError, JarError) as error:
+        except (RefusedError, RunError, ChildError, BrokerError, JarError) as error:
             raise click.ClickException(str(error)) from error
 
 

@@ -1,5 +1,6 @@
-"""The scenario `visit`: what one visit costs, from the pipeline's dictionary to a filter's owner."""
+"""The scenario `visit`: what one visit costs, from the pipeline's dictionary to a filter's owner.
 
-from nightwire.benchmarks.visit._scenario import VisitScenario
+Nothing is imported here: the second process lives in this package too, and should be light.
+"""
 
-__all__ = ["VisitScenario"]
+__all__: list[str] = []

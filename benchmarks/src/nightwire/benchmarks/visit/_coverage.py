@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
+from nightwire.benchmarks._scenario import RunError
 from nightwire.core.kafka import consumer
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
@@ -39,7 +42,7 @@ class Coverage:
         The time is that of the machine's monotonic clock. [s]
 
         Raises:
-            KafkaException: The engine wrote no account for too long.
+            RunError: The engine wrote no account for too long.
         """
         deadline = time.monotonic() + PATIENCE
         while any(self.covered.get(part, 0) < end for part, end in ends.items()):
@@ -47,17 +50,19 @@ class Coverage:
             if message is None:
                 if time.monotonic() > deadline:
                     missing = {part: end - self.covered.get(part, 0) for part, end in ends.items()}
-                    raise KafkaException(
-                        f"the filter engine wrote no account for {PATIENCE:g} s; open: {missing}"
-                    )
+                    raise RunError(f"the filter engine wrote no account for {PATIENCE:g} s; open: {missing}")
                 continue
             deadline = time.monotonic() + PATIENCE
             if (value := message.value()) is not None:
                 self._count(value)
         return time.monotonic()
 
-    def close(self) -> None:
-        """Leave."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._client.close()
 
     def _count(self, value: bytes) -> None:

@@ -45,17 +45,14 @@ class Filtering:
     def _judged(self, count: int) -> tuple[float, int]:
         """Return how long a visit took [s], and how many of its alerts passed a filter."""
         messages = some(self._ready, count)
-        coverage = self._services.coverage()
         note, ends = self._services.delivered()
-        try:
+        with self._services.coverage() as coverage:
             bare = Bare(self._services.bootstrap, ALERTS)
             began = time.monotonic()
             for message in messages:
                 bare.send(message, note)
             bare.flush()
             return coverage.await_ends(ends) - began, coverage.passed
-        finally:
-            coverage.close()
 
     def _bare(self, count: int) -> float:
         messages = some(self._ready, count)

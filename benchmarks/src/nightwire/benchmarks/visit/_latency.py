@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
 from confluent_kafka import Message as Sent
+from confluent_kafka import Producer
 
 from nightwire.benchmarks._openloop import Pacer, Schedule
-from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.visit._feed import Bare, alert_writer, some
 from nightwire.benchmarks.visit._pool import Alert, Message, patch
@@ -20,6 +20,7 @@ LONGEST = 20.0
 """Longest time of one run; at that rate more alerts tell little more. [s]"""
 VISIT = 2.0
 """Length of a visit: short, so that the filters' cap per visit leaves enough alerts to measure. [s]"""
+FIRST_VISIT = 2026_0103_00000
 LEAD = 0.2
 """From the call to the first alert. [s]"""
 SPIN = 0.001
@@ -66,32 +67,37 @@ class Latency:
 
     def _ours(self, count: int) -> Figures:
         filters = list(self._services.filters.values())
-        topic = ALERTS if filters else None
-        with self._services.topic("steady") as own:
-            topic = topic or own
-            writer, _codec, client = alert_writer(self._services.bootstrap, topic)
-            coverage = self._services.coverage() if filters else None
-            with self._second([topic, *filters]) as second:
-                dues = Dues()
-                pacer = self._pacer(count, client)
-                for number, due in pacer:
-                    alert = patch(self._pool[(self._sent + number) % len(self._pool)], *self._names(number))
-                    writer.write(alert, visit=self._names(number)[1], on_delivered=dues.of(due))
-                writer.flush()
-                if coverage is not None:
-                    coverage.await_ends(dues.ends())
-                    coverage.close()
-                arrivals = second.findings()["arrivals"]
+        with ExitStack() as exits:
+            topic = ALERTS if filters else exits.enter_context(self._services.topic("steady"))
+            coverage = exits.enter_context(self._services.coverage()) if filters else None
+            second = exits.enter_context(self._second([topic, *filters]))
+            dues = self._send(topic, count)
+            if coverage is not None:
+                coverage.await_ends(dues.ends())
+            arrivals = second.findings()["arrivals"]
         self._sent += count
-        self.behind = max(self.behind, pacer.behind)
         ours, passed = dues.delays(arrivals, topic), dues.delays(arrivals, *filters)
         complete(len(ours), count)
         self._keep("nightwire: due → consumer", ours)
         self._keep("nightwire: due → filter topic", passed)
         self._keep("nightwire: due → acknowledged", dues.publishing)
+        self.behind = max(self.behind, dues.behind)
         figures = percentiles("latency", ours) | percentiles("publish_latency", dues.publishing)
         figures |= percentiles("filter_latency", passed) if passed else {}
-        return figures | {"generator_behind_ms": pacer.behind * 1e3}
+        return figures | {"generator_behind_ms": dues.behind * 1e3}
+
+    def _send(self, topic: str, count: int) -> "Dues":
+        """Send alerts when they are due, wait for their acknowledgements, and return when that was."""
+        writer, _codec, client = alert_writer(self._services.bootstrap, topic)
+        dues, pacer = Dues(), self._pacer(count, client)
+        for turn, due in pacer:
+            number = self._sent + turn
+            visit = FIRST_VISIT + int(number / (self._context.size.rate * VISIT))
+            alert = patch(self._pool[number % len(self._pool)], number, visit)
+            writer.write(alert, visit=visit, on_delivered=dues.of(due))
+        writer.flush()
+        dues.behind = pacer.behind
+        return dues
 
     def _bare(self, count: int) -> Figures:
         messages = some(self._ready, count, self._sent)
@@ -106,11 +112,6 @@ class Latency:
         self._keep("raw librdkafka: due → consumer", raw)
         figures = percentiles("latency", raw) | percentiles("publish_latency", dues.publishing)
         return figures | percentiles("filter_latency", raw)
-
-    def _names(self, number: int) -> tuple[int, int]:
-        """Return the number of an alert among all, and its visit's."""
-        whole = self._sent + number
-        return whole, 2026_0103_00000 + int(whole / (self._context.size.rate * VISIT))
 
     def _pacer(self, count: int, client: Producer) -> Pacer:
         def idle(left: float) -> None:
@@ -136,6 +137,7 @@ class Dues:
     def __init__(self) -> None:
         self._due: dict[Spot, float] = {}
         self.publishing: list[float] = []
+        self.behind = 0.0
 
     def of(self, due: float) -> Callable[[Sent], None]:
         """Return the delivery callback of an alert that is *due* then."""
@@ -166,10 +168,10 @@ def complete(arrived: int, sent: int) -> None:
     """Raise unless all arrived.
 
     Raises:
-        KafkaException: Some did not.
+        RunError: Some did not.
     """
     if arrived != sent:
-        raise KafkaException(f"{arrived} of {sent} alerts arrived")
+        raise RunError(f"{arrived} of {sent} alerts arrived")
 
 
 def percentiles(name: str, delays: list[float]) -> Figures:

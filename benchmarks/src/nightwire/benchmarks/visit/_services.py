@@ -78,7 +78,8 @@ class Services:
         ensure_topics(self.bootstrap, [*(topics.settings(name) for name in CONTROL), kept])
         if self._context.engine == "own":
             self._start_engine()
-        self.filters = {name: self._submit(name, path) for name, path in example_filters().items()}
+        for name, path in example_filters().items():
+            self.filters[name] = self._submit(name, path)
 
     def coverage(self) -> Coverage:
         """Return a listener to the filter engine's accounts of the alerts' topic, from now on."""
@@ -132,7 +133,22 @@ class Services:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
         if done.returncode:
             raise ChildError(f"the filter {path.name} was not taken: {done.stdout}{done.stderr}")
+        if self._context.engine == "there":
+            self._exits.callback(self._remove, name)
         return topics.filter_topic(OWNER, name)
+
+    def _remove(self, name: str) -> None:
+        """Leave no filter of ours in an engine that goes on running."""
+        where = ["--bootstrap", self.bootstrap, "--owner", OWNER]
+        done = subprocess.run(
+            nightwire("filter", "remove", name, *where),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+        )
+        if done.returncode:
+            self._context.say(f"the filter {OWNER}/{name} stays live: {done.stdout}{done.stderr}")
 
 
 def example_filters(folder: Path = NOTEBOOKS) -> Mapping[str, Path]:
