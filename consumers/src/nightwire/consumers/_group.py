@@ -102,7 +102,7 @@ class GroupSource(Source):
         self._forget(taken)
 
     def _robbed(self, _consumer: Consumer, taken: list[TopicPartition]) -> None:
-        log.warning("partitions lost to other members: some alerts will come again")
+        log.warning("the group has given up this member for a while: some alerts will come again")
         self._forget(taken)
 
     def _forget(self, taken: list[TopicPartition]) -> None:
