@@ -53,6 +53,20 @@ CONSUMER: dict[str, Any] = COMMON | {
     "fetch.wait.max.ms": 100,
 }
 
+PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+"""What a reader sees while Kafka is away; librdkafka goes on by itself.  (``KafkaError.retriable`` speaks of
+transactions alone.)"""
+
 
 class DeliveryError(Exception):
     """Kafka did not take a record.  Stop, and start again from the last position."""
@@ -234,7 +248,7 @@ def drain(
         spot = (str(message.topic()), message.partition() or 0)
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            if not error.retriable():
+            if error.code() not in PASSING:
                 raise KafkaException(error)
             continue
         end, offset = todo.get(spot), message.offset() or 0
