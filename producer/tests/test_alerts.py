@@ -25,7 +25,7 @@ Play = Callable[..., list[Alerts]]
 Compressors = Mapping[str, Callable[[bytes], bytes]]
 
 
-@pytest.mark.parametrize(("seed", "alerts"), [(1, 400), (2, 700)])
+@pytest.mark.parametrize(("seed", "alerts"), [(1, 300), (2, 450)])
 def test_figures_are_those_of_real_alerts(
     seed: int, alerts: int, play: Play, codec: Codec, compressors: Compressors
 ) -> None:

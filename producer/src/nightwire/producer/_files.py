@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError, Survey
+from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError, Survey, UnknownSchemaError
 from nightwire.schemas.wire import ContainerRecord, is_container, read_container, unframe
 
 SUFFIXES = (".avro", ".cwf")
@@ -77,18 +77,20 @@ def read(path: Path, survey: Survey, codecs: Codecs) -> Iterator[Found | Refused
     try:
         content = path.read_bytes()
         if is_container(content):
-            yield from _in_container(content, survey)
+            yield from _in_container(path, content, survey)
         elif content.startswith(b"\0"):
             yield _in_wire_format(content, survey, codecs)
         else:
             raise DecodeError(f"neither an Avro container nor in wire format: starts with {content[:4]!r}")
     except RegistryAwayError:
         raise  # nothing is wrong with the file: it can be read later
+    except UnknownSchemaError as error:
+        yield Refused(path, f"{error}; name the schema's file or folder with --schema", content)
     except (SchemaError, OSError) as error:
         yield Refused(path, str(error), content)
 
 
-def _in_container(content: bytes, survey: Survey) -> Iterator[Found]:
+def _in_container(path: Path, content: bytes, survey: Survey) -> Iterator[Found | Refused]:
     """Yield a container's alerts; those ahead of a fault come out before the error does."""
     records = read_container(content)
     first = next(records, None)
@@ -97,17 +99,21 @@ def _in_container(content: bytes, survey: Survey) -> Iterator[Found]:
     try:
         second = next(records, None)
     except SchemaError:
-        yield _found(first, survey)
+        yield _found(path, first, survey)
         raise
-    yield _found(first, survey, content if second is None else None)
+    yield _found(path, first, survey, content if second is None else None)
     if second is not None:
-        yield _found(second, survey)
+        yield _found(path, second, survey)
     for one in records:
-        yield _found(one, survey)
+        yield _found(path, one, survey)
 
 
-def _found(one: ContainerRecord, survey: Survey, message: bytes | None = None) -> Found:
-    return Found(one.record, one.body, _key(survey, one.record), one.schema, None, message)
+def _found(path: Path, one: ContainerRecord, survey: Survey, message: bytes | None = None) -> Found | Refused:
+    """Return a record as an alert, or refused where it is none of this survey's; others may be."""
+    try:
+        return Found(one.record, one.body, _key(survey, one.record), one.schema, None, message)
+    except DecodeError as error:
+        return Refused(path, str(error), message or one.body)
 
 
 def _in_wire_format(content: bytes, survey: Survey, codecs: Codecs) -> Found:

@@ -1,0 +1,128 @@
+"""The verbs against a real Kafka and our registry."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightwire.core.accounts import discrepancies, read_accounts
+from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.producer._run import patiently
+from nightwire.producer._visits import VisitDesk, abandoned, close_abandoned, known_visits
+from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
+from nightwire.schemas.wire import frame, read_container, unframe
+
+pytestmark = pytest.mark.kafka
+
+
+def nightwire(kafka: str, registry: str, *words: str) -> tuple[int, dict[str, Any], str]:
+    """Run a verb; return its exit status, its JSON, and its log."""
+    where = {"KAFKA_BOOTSTRAP_SERVERS": kafka, "NIGHTWIRE_SCHEMA_REGISTRY": registry}
+    command = [sys.executable, "-m", "nightwire.core.cli", *words, "--json"]
+    done = subprocess.run(  # noqa: PLW1510
+        command, capture_output=True, text=True, env=os.environ | where, timeout=200
+    )
+    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+
+def in_topic(kafka: str, topic: str, visit: int) -> int:
+    """Return how many records of *topic* are of *visit*."""
+    header = ("visit", str(visit).encode())
+    return sum(header in (message.headers() or []) for message in read_to_end(kafka, [topic]))
+
+
+def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -> None:
+    words = ("simulate", "--visits", "2", "--alerts", "40", "--interval", "0s")
+    status, counts, _log = nightwire(kafka, registry_url, *words)
+    assert (status, counts["in"], counts["acknowledged"], counts["refused"]) == (0, 80, 80, 0)
+    recorded = known_visits(kafka, "sim")
+    accounts = {account.first: account for account in read_accounts(kafka)}
+    for visit in counts["visits"]:
+        record = recorded[visit["visit"]]
+        assert record["closed"] is not None
+        assert in_topic(kafka, "alerts.sim", visit["visit"]) == record["written"] == visit["acknowledged"]
+        assert accounts[visit["visit"]].delivered == 40
+    assert discrepancies(accounts.values()) == []
+    with SchemaRegistry(registry_url) as schemas:
+        assert schemas.latest("alerts.sim-value")[1] == SIM_ALERT_ID
+
+
+def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: str) -> None:
+    writer = Writer(producer(kafka))
+    desk = VisitDesk(writer, "sim")
+    ledger = desk.open(2020010100001)
+    for _ in range(3):
+        writer.write("alerts.sim", frame(SIM_ALERT_ID, b""), headers=[("visit", b"2020010100001")])
+    writer.flush()
+    left = abandoned(known_visits(kafka, "sim"))
+    assert list(left) == [ledger.visit]
+    close_abandoned(kafka, desk, left)
+    record = known_visits(kafka, "sim")[ledger.visit]
+    assert (record["written"], record["estimated"], record["closed"] is None) == (3, True, False)
+    assert {account.first: account.delivered for account in read_accounts(kafka)}[ledger.visit] == 3
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "files"), [("lsst", "alerts/lsst/rubin_real_v11_0.avro"), ("ztf", "alerts/ztf/kowalski")]
+)
+def test_replayed_bodies_arrive_unchanged_and_decode(
+    name: str, files: str, kafka: str, registry_url: str, data: Path
+) -> None:
+    status, counts, _log = nightwire(kafka, registry_url, "replay", str(data / files), "--survey", name)
+    path = data / files
+    paths = [path] if path.is_file() else sorted(path.rglob("*.avro"))
+    records = [one for path in paths for one in read_container(path.read_bytes())]
+    assert (status, counts["acknowledged"]) == (0, len(records))
+    messages = list(read_to_end(kafka, [f"alerts.{name}"]))
+    arrived = {(message.key(), unframe(message.value() or b"")[1]) for message in messages}
+    assert {(survey(name).key(one.record), one.body) for one in records} <= arrived
+    with SchemaRegistry(registry_url) as schemas:
+        AlertDecoder(schemas).decode(messages[-1].value() or b"")
+
+
+@pytest.mark.data
+def test_bad_files_are_refused_by_name_and_the_rest_goes_on(
+    kafka: str, registry_url: str, data: Path
+) -> None:
+    good = data / "alerts" / "lsst" / "rubin_real_v11_0.avro"
+    bad = data / "alerts" / "bad"
+    status, counts, log = nightwire(kafka, registry_url, "replay", str(bad), str(good), "--survey", "lsst")
+    names = [path.name for path in bad.rglob("*.avro")]
+    assert (status, counts["refused"], counts["acknowledged"]) == (1, len(names), 32)
+    assert all(name in log for name in names)
+    letters = [dict(message.headers() or []) for message in read_to_end(kafka, ["dead-letters"])]
+    sources = [letter["source"].decode() for letter in letters if letter["stage"] == b"producer"]
+    assert all(any(source.endswith(name) for source in sources) for name in names)
+    assert discrepancies(read_accounts(kafka)) == []
+
+
+@pytest.mark.data
+def test_a_wire_file_needs_its_schema_and_keeps_its_id(kafka: str, registry_url: str, data: Path) -> None:
+    lsst = data / "alerts" / "lsst"
+    captured = lsst / "wire" / "boom_v9_0_7912941781254298.cwf"
+    words = ("replay", str(captured), "--survey", "lsst")
+    status, counts, log = nightwire(kafka, registry_url, *words)
+    assert (status, counts["refused"]) == (1, 1)
+    assert "--schema" in log
+    status, counts, _log = nightwire(
+        kafka, registry_url, *words, "--schema", str(lsst / "schema" / "9.0"), "--format", "as-is"
+    )
+    assert (status, counts["acknowledged"]) == (0, 1)
+    assert captured.read_bytes() in {message.value() for message in read_to_end(kafka, ["alerts.lsst"])}
+
+
+def test_patience_ends() -> None:
+    from confluent_kafka import KafkaException
+
+    from nightwire.core.process import Stop
+
+    def away() -> None:
+        raise KafkaException("away")
+
+    with pytest.raises(KafkaException):
+        patiently(away, Stop(), patience=0.0)
