@@ -1,0 +1,122 @@
+"""What spans rooms in deployment: the compose file, the images' pins, and the metrics that are watched."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from nightwire.filters._metrics import Metrics as FilterMetrics
+from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.monitoring._metrics import register
+from nightwire.monitoring._night import Night
+from nightwire.monitoring._panels import queries
+from nightwire.monitoring._prometheus import COMPOSE, rules
+from nightwire.producer._metrics import Metrics as ProducerMetrics
+from nightwire.schemas._metrics import Metrics as SchemaMetrics
+
+ROOT = Path(__file__).parent.parent
+COMPOSE_FILE = ROOT / "docker-compose.yml"
+DOCKERFILES = sorted(ROOT.glob("*/Dockerfile"))
+FOREIGN = ("up", "node_", "ALERTS", "process_")
+"""Metrics of Prometheus and node-exporter."""
+
+
+def exported() -> set[str]:
+    """Return the name of every metric that some process of ours exports."""
+    registry = CollectorRegistry()
+    for room in (FilterMetrics, GatewayMetrics, ProducerMetrics, SchemaMetrics):
+        room(registry)
+    register(registry, lambda: (Night(), 0.0))
+    return {name for family in registry.collect() for name in sample_names(family.name, family.type)}
+
+
+def sample_names(name: str, kind: str) -> Iterator[str]:
+    if kind == "histogram":
+        yield from (f"{name}_{part}" for part in ("bucket", "sum", "count"))
+    else:
+        yield f"{name}_total" if kind == "counter" else name
+
+
+def recorded() -> set[str]:
+    return set(re.findall(r"- record: (\S+)", rules()))
+
+
+def expressions() -> list[str]:
+    """Return every query of the dashboard, and the lines of the rules that hold one."""
+    lines = [line for line in rules().splitlines() if not re.match(r"\s*(#|summary|action|- alert)", line)]
+    return [*queries(), *lines]
+
+
+def test_every_metric_that_is_watched_is_exported_by_some_process() -> None:
+    asked = {name for line in expressions() for name in re.findall(r"\bnightwire[_:][a-z0-9_:]+", line)}
+    assert len(asked) > 20
+    assert asked - exported() - recorded() == set()
+
+
+def test_a_metric_that_nobody_exports_would_be_seen() -> None:
+    assert "nightwire_accounts_read" in exported()
+    assert "nightwire_gateway_acknowledged_seconds_bucket" in exported()
+    assert "nightwire_accounts_lost" not in exported()
+
+
+def test_compose_scrapes_services_that_are_there() -> None:
+    services = set(re.findall(r"^  ([a-z0-9-]+):$", COMPOSE_FILE.read_text(), re.MULTILINE))
+    assert {target.split(":")[0] for target in COMPOSE.values()} <= services
+
+
+def test_the_compose_file_is_valid() -> None:
+    check = ["check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(COMPOSE_FILE)]
+    done = subprocess.run([sys.executable, "-m", *check], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_everything_is_published_on_this_machine_alone() -> None:
+    ports = re.findall(r'"([^"\n]*\$\{[A-Z0-9_]*PORT[^"\n]*)"', COMPOSE_FILE.read_text())
+    assert len(ports) == 9
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_every_variable_of_the_compose_file_has_an_example() -> None:
+    used = set(re.findall(r"\$\{([A-Z0-9_]+)", COMPOSE_FILE.read_text()))
+    named = set(re.findall(r"^([A-Z0-9_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+    assert used - named == set()
+    assert named - used == {"COMPOSE_PROFILES"}
+
+
+def test_no_image_is_the_latest_one() -> None:
+    images = re.findall(r"image: (\S+)", COMPOSE_FILE.read_text())
+    bases = [
+        base for path in DOCKERFILES for base in re.findall(r"^FROM (\S+)", path.read_text(), re.MULTILINE)
+    ]
+    assert bases
+    assert [name for name in [*images, *bases] if ":" not in name or name.endswith(":latest")] == []
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)
+def test_an_image_runs_as_nobody_special_and_takes_packages_by_hash(path: Path) -> None:
+    text = path.read_text()
+    assert re.findall(r"^USER (\S+)", text, re.MULTILINE)[-1] == "nightwire"
+    for line in re.findall(r"pip install.*", text):
+        assert "--require-hashes" in line or "--no-deps" in line
+
+
+def test_the_images_locks_are_cut_from_the_roots() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "compose" / "locks.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stderr}run: python tests/compose/locks.py"
+
+
+def test_images_are_built_from_every_rooms_sources() -> None:
+    kept = (ROOT / ".dockerignore").read_text().splitlines()
+    rooms = {path.parent.parent.name for path in ROOT.glob("*/src/nightwire")}
+    assert {f"!{room}/src" for room in rooms} <= set(kept)
+    copied = {name for path in DOCKERFILES for name in re.findall(r"COPY (\S+\.lock)", path.read_text())}
+    assert {f"!{name}" for name in copied} <= set(kept) | {"!core/src/nightwire/core/stack/jars.lock"}
