@@ -1,7 +1,9 @@
 """The `nightwire` command: it collects the verbs that rooms announce, and imports none until asked."""
 
+import ast
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import click
 
@@ -16,6 +18,12 @@ class Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs, in the order of their names."""
         return sorted(entry_points(group=GROUP).names)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs with the first line of their help, read from their source: none is imported."""
+        entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+        with formatter.section("Commands"):
+            formatter.write_dl([(entry.name, _summary(entry)) for entry in entries])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load the verb *cmd_name*; a verb that lacks its packages says how to get them."""
@@ -34,6 +42,19 @@ class Verbs(click.Group):
             if (advice := _advice(error)) is None:
                 raise
             raise click.ClickException(advice) from error
+
+
+def _summary(entry: EntryPoint) -> str:
+    """Return the first sentence of what *entry*'s function says of itself; empty when it is not there."""
+    import nightwire
+
+    parts = entry.module.split(".")[1:]
+    found = (Path(root, *parts).with_suffix(".py") for root in nightwire.__path__)
+    for source in (path for path in found if path.exists()):
+        for node in ast.parse(source.read_bytes()).body:
+            if isinstance(node, ast.FunctionDef) and node.name == entry.attr:
+                return (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
+    return ""
 
 
 def _load(entry: EntryPoint) -> click.Command:
