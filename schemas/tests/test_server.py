@@ -26,7 +26,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def eventually(answer: Callable[[], Any], wanted: Any, timeout: float = 60.0) -> None:
+def eventually(answer: Callable[[], Any], wanted: Any, timeout: float = 120.0) -> None:
     """Ask until the answer is *wanted*; a refused connection is no answer yet."""
     deadline = time.monotonic() + timeout
     while True:
