@@ -53,7 +53,7 @@ class Coverage:
                     raise RunError(f"the filter engine wrote no account for {PATIENCE:g} s; open: {missing}")
                 continue
             deadline = time.monotonic() + PATIENCE
-            if (value := message.value()) is not None:
+            if message.error() is None and (value := message.value()) is not None:
                 self._count(value)
         return time.monotonic()
 

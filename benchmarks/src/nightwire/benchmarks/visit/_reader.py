@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from nightwire.benchmarks._scenario import RunError
 from nightwire.core.kafka import consumer
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
@@ -44,7 +45,31 @@ class Findings:
     arrivals: list[tuple[str, int, int, float]] = field(default_factory=list)
 
 
+PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+    }
+)
+"""Errors of a busy broker, which pass by themselves; librdkafka marks none of them as retriable."""
+
 Work = Callable[[Sequence[Message]], None]
+
+
+def sound(message: Message) -> bool:
+    """Whether *message* is one, and not word of an error that passes by itself.
+
+    Raises:
+        KafkaException: It is word of an error that does not.
+    """
+    error = message.error()
+    if error is not None and error.code() not in PASSING:
+        raise KafkaException(error)
+    return error is None
 
 
 def bodies(messages: Sequence[Message]) -> list[bytes]:
@@ -89,7 +114,8 @@ class Reader:
         """Read until it is *enough*.
 
         Raises:
-            KafkaException: Kafka reports an error, or nothing came for longer than *patience* [s].
+            KafkaException: Kafka reports an error.
+            RunError: Nothing came for longer than *patience* [s].
         """
         heard = time.monotonic()
         while not enough():
@@ -97,9 +123,7 @@ class Reader:
                 heard = time.monotonic()
                 self._take(messages)
             elif time.monotonic() - heard > patience:
-                raise KafkaException(
-                    f"nothing came for {patience:g} s, after {self.findings.records} records"
-                )
+                raise RunError(f"nothing came for {patience:g} s, after {self.findings.records} records")
 
     def at_end(self) -> bool:
         """Whether everything that is in the topics now has been read."""
@@ -110,13 +134,11 @@ class Reader:
         if message is None:
             return []
         # a large `consume` alone would wait for its last message while the fetcher is stalled
-        return [message, *self._client.consume(BATCH - 1, 0)]
+        return [one for one in (message, *self._client.consume(BATCH - 1, 0)) if sound(one)]
 
     def _take(self, messages: list[Message]) -> None:
         now = time.monotonic()
         for message in messages:
-            if error := message.error():
-                raise KafkaException(error)
             topic, part, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
             self._next[topic, part] = offset + 1
             self.findings.size += len(message)
@@ -137,10 +159,15 @@ class Reader:
         self.findings.arrivals.append((topic, *spot, now))
 
     def _ends(self, spot: TopicPartition) -> tuple[int, int]:
-        ends = self._client.get_watermark_offsets(spot, timeout=10, cached=False)
-        if ends is None:
-            raise KafkaException(f"{spot.topic}: no answer about its end")
-        return int(ends[0]), int(ends[1])
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                low, high = self._client.get_watermark_offsets(spot, timeout=10, cached=False)
+                return int(low), int(high)
+            except KafkaException as error:
+                if error.args[0].code() not in PASSING or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
