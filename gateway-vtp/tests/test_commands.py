@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nightwire.core.stack import free_port
-from nightwire.gateway.commands import gateway, send
+from nightwire.gateway._gateway_command import gateway
+from nightwire.gateway._send_command import send
 
 
 def serve(*options: str) -> Result:

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 )
 @click.option("--samples", type=click.IntRange(1), metavar="N", help="Send N made-up sample events.")
 @click.option(
+    "--first-sample",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Number of the first sample; a sample that was sent before is a duplicate.",
+)
+@click.option(
     "--connections",
     type=click.IntRange(1, 256),
     default=4,
@@ -50,6 +58,7 @@ def send(
     files: tuple[Path, ...],
     to: str | None,
     samples: int | None,
+    first_sample: int,
     connections: int,
     timeout: float,
     patience: float,
@@ -72,7 +81,7 @@ def send(
     from nightwire.gateway._author import Author
 
     author = Author(_author_address(to), timeout, patience)
-    letters, total = _letters(files, samples)
+    letters, total = _letters(files, samples, first_sample)
     receipts = _send(author, letters, total, connections, as_json=as_json, quiet=quiet)
     if as_json:
         click.echo(json.dumps({**_counts(receipts), "results": [vars(one) for one in receipts]}, indent=2))
@@ -82,7 +91,7 @@ def send(
     sys.exit(0 if all(one.verdict == "ack" for one in receipts) else 1)
 
 
-def _letters(files: tuple[Path, ...], count: int | None) -> "tuple[Iterator[Letter], int]":
+def _letters(files: tuple[Path, ...], count: int | None, first: int) -> "tuple[Iterator[Letter], int]":
     from nightwire.gateway._author import Letter, find_files, read_letters
     from nightwire.gateway.samples import samples
 
@@ -93,7 +102,7 @@ def _letters(files: tuple[Path, ...], count: int | None) -> "tuple[Iterator[Lett
 
     def each() -> "Iterator[Letter]":
         yield from read_letters(found, sys.stdin.buffer.read)
-        for name, document in samples(count or 0):
+        for name, document in samples(count or 0, first):
             yield Letter(name, document)
 
     return each(), len(found) + (count or 0)

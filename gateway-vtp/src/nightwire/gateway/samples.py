@@ -31,9 +31,12 @@ class _Sky:
     system: str
 
 
-def samples(count: int) -> Iterator[tuple[str, bytes]]:
-    """Yield *count* packets: a name and the document, VOEvent 2.0, of all roles, some citing earlier ones."""
-    for number in range(count):
+def samples(count: int, first: int = 0) -> Iterator[tuple[str, bytes]]:
+    """Yield *count* packets from number *first* on: a name and the document.
+
+    They are VOEvent 2.0, of all roles, some citing earlier ones.
+    """
+    for number in range(first, first + count):
         yield f"sample-{number:05d}", _packet(number)
 
 

@@ -84,14 +84,15 @@ def _count_a_visit(endpoints: Mapping[str, Any], topics: Sequence[str], visit: i
     everywhere = [alerts("sim"), VOEVENTS, *topics]
     ends, accounts, sent = _ends(kafka, everywhere), _accounted(kafka), _acknowledged(endpoints)
     written = json.loads(_run("simulate", "--visits", "1", "--alerts", str(visit), "--json"))
-    answered = json.loads(_run("send", "--samples", str(events), "--json"))
-    _settle(kafka, accounts, written["acknowledged"], answered["acknowledged"])
+    fresh = str(sum(end for (topic, _), end in ends.items() if topic == VOEVENTS))
+    answered = json.loads(_run("send", "--samples", str(events), "--first-sample", fresh, "--json"))
+    _settle(kafka, accounts, written["acknowledged"], answered["acked"])
     consumed = _consumed(kafka, everywhere, ends)
     now, sent_now = _accounted(kafka), _acknowledged(endpoints)
     grown = {stage: now[stage] - accounts.get(stage, 0) for stage in now}
     rows = {
         alerts("sim"): Counts(written["acknowledged"], consumed[alerts("sim")], grown.get("producer", 0)),
-        VOEVENTS: Counts(answered["acknowledged"], consumed[VOEVENTS], grown.get("gateway", 0)),
+        VOEVENTS: Counts(answered["acked"], consumed[VOEVENTS], grown.get("gateway", 0)),
     } | {
         topic: Counts(sent_now.get(topic, 0) - sent.get(topic, 0), consumed[topic], grown.get(topic, 0))
         for topic in topics

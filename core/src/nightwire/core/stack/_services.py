@@ -82,7 +82,7 @@ def services(
             "--port",
             str(ports["schema_registry"]),
         ),
-        verb("gateway", *gateway),
+        verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", "filter", "run", *where, "--state", str(folder / "filters"), stop_timeout=30.0),
         verb("exporter", "exporter", "--bootstrap", kafka),
         *_prometheus(folder, ports),

@@ -31,7 +31,7 @@ from nightwire.core.stack.fetch import fetch_jars
 
 console = Console(stderr=True, highlight=False)
 
-LEAVE = 60.0
+LEAVE = 90.0
 """Longest time for a clean stop of everything. [s]"""
 
 
