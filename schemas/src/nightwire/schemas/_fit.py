@@ -49,6 +49,7 @@ class _Record:
     """The check of a record.  Most have their fields in the schema's order, and go through C loops."""
 
     names: tuple[str, ...]
+    known: frozenset[str]
     at_once: Sequence[frozenset[type]]
     required: Sequence[bool]
     checks: Sequence[Check]
@@ -73,15 +74,17 @@ class _Record:
                     return f".{name}{why}"
             elif required:
                 return f".{name}: it is missing, and has no default"
-        strange = sorted(str(name) for name in value if name not in self.names)
+        strange = sorted(map(str, value.keys() - self.known))
         return f": the schema has no field {', '.join(strange)}" if strange else None
 
 
 def _record(parsed: Mapping[str, Any], names: dict[str, Check]) -> Check:
     fields = parsed["fields"]
     checks: list[Check] = []
+    field_names = tuple(field["name"] for field in fields)
     record = _Record(
-        tuple(field["name"] for field in fields),
+        field_names,
+        frozenset(field_names),
         [_at_once(field["type"]) for field in fields],
         ["default" not in field for field in fields],
         checks,
