@@ -180,7 +180,8 @@ def test_an_interrupted_run_ends_all_that_it_started(tmp_path: Path, number: sig
     started = psutil.Process(run.pid).children(recursive=True)
     assert any("kafka.Kafka" in child.cmdline() for child in started)
     run.send_signal(number)
-    run.stderr.read()
+    with run.stderr:
+        run.stderr.read()
     assert run.wait(60) == 1
     _gone, alive = psutil.wait_procs(started, timeout=20)
     assert alive == []
