@@ -29,14 +29,14 @@ from nightwire.monitoring._panels import queries
 from nightwire.producer import AlertWriter, Sky, VisitLog, Visits
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).parents[2]
 ALERTS, EVENTS = 1000, 100
 SIM = "alerts.sim"
 SERVICES = {"kafka-1", "kafka-2", "kafka-3", "schema-registry", "gateway", "filters", "producer", "consumer"}
 SERVICES |= {"exporter", "prometheus", "alertmanager", "node-exporter"}
-PATIENCE = 240.0  # [s]  two cores carry everything, and perhaps others' work
+PATIENCE = 400.0  # [s]  two cores carry everything, and perhaps others' work
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Stack:
     def registry(self) -> str:
         return f"http://127.0.0.1:{self.port('REGISTRY_PORT')}"
 
-    def compose(self, *words: str, timeout: float = 600.0) -> str:
+    def compose(self, *words: str, timeout: float = 1000.0) -> str:
         project = ["docker", "compose", "--project-name", "nightwire-test", "--env-file", ".env.example"]
         done = subprocess.run(
             [*project, *words],
@@ -101,7 +101,7 @@ def stack() -> Iterator[Stack]:
     one = Stack(ports | {"COMPOSE_PROFILES": "", "STREAM_ALERTS": "100", "STREAM_INTERVAL": "20s"})
     try:
         started = time.monotonic()
-        one.compose("up", "--detach", "--wait", "--wait-timeout", "480")
+        one.compose("up", "--detach", "--wait", "--wait-timeout", "900")
         sys.stderr.write(f"up after {time.monotonic() - started:.0f} s\n")
         yield one
     finally:
