@@ -22,7 +22,7 @@ PASSING = frozenset(
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._TIMED_OUT,
-        KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  (librdkafka spells its own codes so)
+        KafkaError._MAX_POLL_EXCEEDED,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.REPLICA_NOT_AVAILABLE,

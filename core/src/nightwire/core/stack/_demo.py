@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ class DemoError(Exception):
 def play(folder: Path, visit: int, events: int) -> int:
     """Play a visit of *visit* alerts and *events* VOEvents; return the exit status."""
     began = time.monotonic()
-    if detach(Plan(folder), 240.0):
+    if detach(Plan(folder), 240.0, quiet=True):
         return 1
     try:
         endpoints = checked(folder)["endpoints"]
@@ -73,10 +74,16 @@ def play(folder: Path, visit: int, events: int) -> int:
 
 
 def _submit_filters() -> list[str]:
-    """Submit the example notebooks; return their topics."""
-    for path in _examples():
-        _run("filter", "submit", str(path), "--name", path.stem, "--owner", OWNER)
-    return [filter_topic(OWNER, path.stem) for path in _examples()]
+    """Submit the example notebooks, all at once; return their topics."""
+    examples = _examples()
+    with console.status("submitting the example filters"), ThreadPoolExecutor() as pool:
+        for said in pool.map(_submit, examples):
+            console.print(said.splitlines()[0])
+    return [filter_topic(OWNER, path.stem) for path in examples]
+
+
+def _submit(path: Path) -> str:
+    return _run("filter", "submit", str(path), "--name", path.stem, "--owner", OWNER, aloud=False)
 
 
 def _count_a_visit(endpoints: Mapping[str, Any], topics: Sequence[str], visit: int, events: int) -> bool:
@@ -116,14 +123,14 @@ def _settle(kafka: str, before: Mapping[str, int], written: int, answered: int) 
 
 
 def _show_counts(rows: Mapping[str, Counts], wrong: Sequence[str]) -> None:
-    table = Table("topic", title="In = out, from three independent counts", title_justify="left")
-    for name in ("acknowledged to the writer", "a fresh consumer's count", "the accounts"):
+    console.print("\n[bold]In = out[/bold], from three independent counts:")
+    table = Table("topic", box=None, pad_edge=False, header_style="bold")
+    for name in ("acknowledged", "consumed", "accounted"):
         table.add_column(name, justify="right")
     table.add_column("agree")
     for topic, counts in rows.items():
         numbers = (f"{number:,}" for number in (counts.acknowledged, counts.consumed, counts.accounted))
         table.add_row(topic, *numbers, "[green]✓[/green]" if counts.agree else "[red]no[/red]")
-    console.print()
     console.print(table)
     for line in wrong:
         console.print(f"[red]wrong: {line}[/red]")
@@ -134,24 +141,26 @@ def _show_one(folder: Path, topics: Sequence[str]) -> None:
     console.print("\n[bold]One filtered alert[/bold], as its owner reads it:")
     for topic in topics:
         words = ["subscribe", topic, "--last", "1", "--no-follow", "--stamps", str(stamps)]
-        said = _run(*words)
+        said = _run(*words, aloud=False)
         if said.strip():
-            console.print(
-                f"$ nightwire subscribe {topic} --last 1 --stamps {stamps}", style="dim", soft_wrap=True
-            )
-            console.print(said, markup=False, soft_wrap=True)
+            console.print(f"$ nightwire {' '.join(words)}", style="dim", soft_wrap=True)
+            console.print(said.rstrip(), markup=False, soft_wrap=True)
+            newest = sorted(stamps.glob("*.png"), key=lambda path: path.stat().st_mtime)[-3:]
+            console.print(f"its stamps: {' '.join(map(str, newest))}", soft_wrap=True)
             return
 
 
-def _run(*words: str) -> str:
-    """Run a verb, its progress shown; return what it printed.
+def _run(*words: str, aloud: bool = True) -> str:
+    """Run a verb, its progress shown where *aloud*; return what it printed.
 
     Raises:
         DemoError: It failed.
     """
-    done = subprocess.run(nightwire(*words), stdout=subprocess.PIPE, text=True, check=False)
+    said = None if aloud else subprocess.PIPE
+    done = subprocess.run(nightwire(*words), stdout=subprocess.PIPE, stderr=said, text=True, check=False)
     if done.returncode:
-        raise DemoError(f"`nightwire {' '.join(words)}` ended with {done.returncode}\n{done.stdout}")
+        last_words = f"{done.stdout}{done.stderr or ''}"
+        raise DemoError(f"`nightwire {' '.join(words)}` ended with {done.returncode}\n{last_words}")
     return done.stdout
 
 

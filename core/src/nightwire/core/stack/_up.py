@@ -51,13 +51,20 @@ def stay(plan: Plan) -> int:
     return 0
 
 
-def detach(plan: Plan, timeout: float) -> int:
-    """Start a supervisor behind, wait until all is healthy, and return the exit status."""
+def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
+    """Start a supervisor behind, wait until all is healthy, and return the exit status.
+
+    Args:
+        plan: What it is to run.
+        timeout: Longest wait. [s]
+        quiet: Do not say where things are.
+    """
     try:
         state = checked(plan.folder)
         if supervisor_alive(state):
             console.print(f"Already running, in {plan.folder}; nothing was changed.")
-            describe(state)
+            if not quiet:
+                describe(state)
             return 0
         java_home()
         fetch_jars()
@@ -66,7 +73,10 @@ def detach(plan: Plan, timeout: float) -> int:
         return 1
     supervisor = _spawn(plan)
     with _spinner("starting") as status:
-        return _await_health(plan.folder, supervisor, status, timeout)
+        failed = _await_health(plan.folder, supervisor, status, timeout)
+    if not failed and not quiet:
+        describe(checked(plan.folder))
+    return failed
 
 
 def down(where: Path) -> int:
@@ -133,7 +143,6 @@ def _await_health(where: Path, supervisor: subprocess.Popen[bytes], status: Stat
         mine = state.get("supervisor", {}).get("pid") == supervisor.pid
         if mine and state["ready"]:
             console.print(f"[green]All {len(state['processes'])} processes are healthy.[/green]")
-            describe(state)
             return 0
         if supervisor.poll() is not None:
             return _failed(where, state.get("failure") if mine else None)
