@@ -88,7 +88,10 @@ def test_a_change_is_live_without_a_restart(
     engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
 ) -> None:
     before = judged(engine, "alerts.sim")
-    assert engine.submit("bright", BRIGHT.replace("500", "5000"), "--survey", "sim").returncode == 0
+    brighter = BRIGHT.replace("500", "5000")
+    assert engine.submit("bright", brighter, "--survey", "sim").returncode == 0
+    again = engine.submit("bright", brighter, "--survey", "sim")
+    assert "live in version 2 (unchanged: it was live already)" in again.stdout
     engine.write("alerts.sim", [encode(number, 1000.0 * number) for number in range(1, 11)])
     until(lambda: judged(engine, "alerts.sim") == before + 10)
     versions = Counter(dict(copy.headers())["version"] for copy in engine.read("filter.me.bright"))

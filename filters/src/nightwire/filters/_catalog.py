@@ -45,6 +45,20 @@ class Catalog:
                 self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
             return version
 
+    def unchanged(self, request: Mapping[str, Any]) -> int:
+        """Return the live version when it is just what *request* submits, else 0.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            known = self._refreshed()
+            owner, name = request["owner"], request["name"]
+            version = known.live_version(owner, name)
+            live = known.versions.get((owner, name, version), {})
+            same = all(live.get(part) == request[part] for part in ("survey", "language", "source", "entry"))
+            return version if same else 0
+
     def stop(self, owner: str, name: str, version: int | None = None) -> int:
         """Take a filter out of the live set; return the version that was live, 0 when none was.
 

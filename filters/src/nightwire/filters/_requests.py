@@ -71,6 +71,8 @@ class Engineer:
     def _submit(self, request: Request, topic: str) -> Reply:
         if reasons := check(request):
             return False, 0, reasons
+        if version := self.catalog.unchanged(request):
+            return True, version, ["unchanged: it was live already"]
         live = LiveFilter(
             request["owner"], request["name"], 0, *(request[n] for n in ("survey", "source", "entry"))
         )
