@@ -25,7 +25,9 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Fill a real Kafka of these tests' own with a small night: ten alerts, six of them judged."""
     broker = Broker(tmp_path_factory.mktemp("kafka"), port=free_port(), controller=free_port())
     broker.start()
-    ensure_topics(broker.bootstrap, [settings(name) for name in (SIM, "accounts", "dead-letters", "visits")])
+    ensure_topics(
+        broker.bootstrap, [settings(name) for name in (SIM, "accounts", "dead-letters", "voevents")]
+    )
     writer = Writer(producer(broker.bootstrap))
     for number in range(10):
         writer.write(SIM, b"an alert", partition=0, key=str(number).encode())
