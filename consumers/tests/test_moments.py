@@ -4,15 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nightwire.consumers._moments import milliseconds, parse_duration, parse_since
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("30s", 30), ("5m", 300), ("1h", 3600), ("2d", 172_800), ("1h30m", 5400), (" 0.5h ", 1800)],
-)
-def test_a_duration_is_a_number_and_a_unit(text: str, seconds: float) -> None:
-    assert parse_duration(text) == timedelta(seconds=seconds)
+from nightwire.consumers._moments import milliseconds, parse_since
 
 
 @pytest.mark.parametrize(

@@ -11,28 +11,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from nightwire.consumers._moments import milliseconds
 from nightwire.consumers._plan import Plan
 from nightwire.consumers._positions import Newest, Span, Spot, Start, at_time, tails
+from nightwire.core import kafka
 
 log = logging.getLogger("nightwire.consumers")
 
 PATIENCE = 30.0
 """Longest wait for an answer about offsets. [s]"""
 
-PASSING = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError._MAX_POLL_EXCEEDED,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.REBALANCE_IN_PROGRESS,
-    }
-)
+PASSING = kafka.PASSING | {
+    KafkaError._MAX_POLL_EXCEEDED,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.REBALANCE_IN_PROGRESS,
+}
 """Errors after which librdkafka goes on by itself."""
 
 

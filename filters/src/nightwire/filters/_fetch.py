@@ -23,18 +23,7 @@ TIMEOUT = 10.0
 AT_ONCE = 255
 """Records taken from librdkafka's queue at once."""
 
-LATER = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-    }
-)
+LATER = kafka.PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
 """Errors that an outage brings and its end takes away."""
 
 
@@ -108,7 +97,7 @@ def fetch(
             return
         if failure is not None and failure.code() == KafkaError._AUTO_OFFSET_RESET:
             next_ = _skip_expired(consumer, wanted, next_, gone, failure)
-        elif failure is not None and failure.code() not in LATER and not failure.retriable():
+        elif failure is not None and failure.code() not in LATER:
             raise KafkaException(failure)
         if time.monotonic() > deadline:
             said = failure.str() if failure else "no records"

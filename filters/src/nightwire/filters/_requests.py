@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.core import kafka
 from nightwire.core.dead_letters import bury
@@ -144,7 +144,7 @@ class Desk:
         if message is None:
             return
         if (error := message.error()) is not None:
-            if not error.retriable() and error.code() != KafkaError._TRANSPORT:
+            if error.code() not in kafka.PASSING:
                 raise KafkaException(error)
             return
         self._answer(message)

@@ -5,22 +5,8 @@ from pathlib import Path
 
 import click
 
+from nightwire.core.durations import Duration
 from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
-
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no arguments there
-    """A time such as ``39s``, ``500ms``, ``2m``; a bare number is in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return *value* in seconds."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", str(value))
-        if match is None:
-            self.fail(f"{value!r} is no time: write 39s, 500ms or 2m", param, ctx)
-        return float(match[1]) * UNITS[match[2]]
 
 
 class Rate(click.ParamType):  # type: ignore[type-arg]

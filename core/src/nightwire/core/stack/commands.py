@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from nightwire.core.durations import Duration
 from nightwire.core.options import json_option
 
 state_option = click.option(
@@ -27,7 +28,9 @@ state_option = click.option(
 )
 @click.option("--stream", type=click.Choice(["sim"]), help="Play a visit again and again: a test stream.")
 @click.option("--alerts", default=1000, show_default=True, help="Alerts a visit of the test stream.")
-@click.option("--interval", default="39s", show_default=True, help="Time between its visits.")
+@click.option(
+    "--interval", type=Duration(), default="39s", show_default=True, help="Time between its visits."
+)
 @click.option("--remote", multiple=True, metavar="HOST:PORT", help="VTP broker to subscribe to; repeatable.")
 @click.option("--feed", multiple=True, metavar="TOPIC", help="Filter topic for VTP subscribers; repeatable.")
 @click.option("--timeout", default=240.0, show_default=True, help="Longest wait until all is healthy. [s]")
@@ -37,7 +40,7 @@ def up(
     ports: str,
     stream: str | None,
     alerts: int,
-    interval: str,
+    interval: float,
     remote: tuple[str, ...],
     feed: tuple[str, ...],
     timeout: float,
@@ -60,7 +63,7 @@ def up(
     plan = Plan(
         folder=_up.folder(state),
         usual_ports=ports == "usual",
-        stream=Stream(stream, alerts, interval) if stream else None,
+        stream=Stream(stream, alerts, f"{interval:g}s") if stream else None,
         remotes=remote,
         feeds=feed,
     )
