@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nightwire.benchmarks._cpu import Jiffies, others_share, parse_stat
-from nightwire.benchmarks._watch import OURS, Watch
+from nightwire.benchmarks._watch import OURS, Watch, program
 
 STAT = "cpu  100 10 50 800 20 5 15 3 0 0\ncpu0 100 10 50 800 20 5 15 3 0 0\nintr 1\n"
 
@@ -22,6 +22,13 @@ def test_the_first_line_of_proc_stat_is_read() -> None:
 )
 def test_others_took_what_was_busy_and_not_ours(busy: int, ours: float, share: float) -> None:
     assert others_share(Jiffies(0, 0), Jiffies(busy, 200), ours, 100) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/usr/bin/python3.11", "python"), ("/opt/java", "java"), ("", "unknown")]
+)
+def test_a_program_is_called_without_its_version(path: str, name: str) -> None:
+    assert program(path) == name
 
 
 def test_no_time_is_nobodys() -> None:

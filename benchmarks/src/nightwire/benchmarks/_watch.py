@@ -119,7 +119,12 @@ class Watch:
         if (role := self._roles.get(process.pid)) is not None:
             return role
         above = names.get(process.ppid(), OURS).split(": ")[0]
-        return f"{above}: {process.name()}"
+        return f"{above}: {program(process.exe())}"
+
+
+def program(path: str) -> str:
+    """Return what a program is called, without its version: ``python`` for ``/usr/bin/python3.11``."""
+    return Path(path).name.rstrip("0123456789.") or "unknown"
 
 
 def _machine_stat() -> Jiffies:

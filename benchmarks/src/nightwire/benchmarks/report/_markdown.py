@@ -27,7 +27,8 @@ def _section(result: Result) -> str:
     baseline = f"Baseline, in the same run: {'; '.join(about)}. " if about else ""
     return (
         f"\n### {result['title']} (`{result['scenario']}`)\n\n{HEAD}{rows}\n"
-        f"{baseline}Spread: interquartile range of the ratio, pair by pair. {facts}.\n"
+        f"{baseline}Spread: half the interquartile range of the ratio, pair by pair. "
+        f"{' '.join(result['notes'])}\n\n{facts}.\n"
     )
 
 

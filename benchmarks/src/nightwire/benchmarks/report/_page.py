@@ -46,7 +46,7 @@ def _warning(results: Sequence[Result]) -> str:
         return ""
     return (
         f'<p class="warning">Other processes used the machine while {escape(", ".join(names))} ran: '
-        "absolute figures are worse than on an idle machine; ratios of alternating pairs suffer less.</p>\n"
+        "absolute figures are worse than on an idle machine; ratios suffer less, delays most.</p>\n"
     )
 
 
@@ -54,6 +54,7 @@ def _scenario(result: Result) -> str:
     parts = [
         f'<section>\n<h2 id="{escape(result["scenario"])}">{escape(result["title"])}</h2>',
         f"<p>{escape(result['measures'])}</p>",
+        *(f"<p>{escape(note)}</p>" for note in result["notes"]),
         _table(headline(result) or result["results"]),
         _plots(result),
         _published(result["results"]),
@@ -132,8 +133,7 @@ def _circumstances(result: Result) -> str:
         f"<dt>{escape(name)}</dt><dd{mark if value == others(result) else ''}>{escape(value)}</dd>"
         for name, value in machine(result)
     )
-    notes = "".join(f"<p>{escape(note)}</p>" for note in result["notes"])
-    return f"<h3>Machine and method</h3>\n{notes}<dl>{pairs}</dl>"
+    return f"<h3>Machine and versions</h3>\n<dl>{pairs}</dl>"
 
 
 def _processes(result: Result) -> str:

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from nightwire.benchmarks.report._words import Entry, Result
 
 WIDTH = 4.6  # [in]
+SMALL = 0.02
+"""Share of the largest use of CPU below which a process is left out of the plot; the table has it."""
 STYLE: dict[str, Any] = {
     "font.size": 9.5,
     "font.family": "DejaVu Sans",
@@ -112,7 +114,8 @@ def cpu_plot(result: Result) -> str | None:
     if not found:
         return None
     experiments = list(dict.fromkeys(row[0] for row in found))
-    names = sorted({row[1] for row in found})
+    most = max(row[2] for row in found)
+    names = sorted({row[1] for row in found if row[2] > SMALL * most})
     used = {(row[0], row[1]): row[2] for row in found}
     with _styled():
         figure = Figure(
