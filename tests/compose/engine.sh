@@ -87,7 +87,12 @@ stop() {
     pid=$(cat "$run/docker.pid")
     kill -TERM "$pid" 2>/dev/null || true
     for _ in $(seq 150); do
-        [[ -d /proc/$pid ]] || { say "stopped"; rm -f "$run/docker.pid"; return 0; }
+        if [[ ! -d /proc/$pid ]]; then
+            umount "$run"/exec/netns/* 2>/dev/null || true
+            rm -f "$run/docker.pid"
+            say "stopped"
+            return 0
+        fi
         sleep 0.2
     done
     die "dockerd (pid $pid) did not stop within 30 s"
