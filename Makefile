@@ -50,12 +50,14 @@ bench: setup  ## every scenario in its quick profile, then the report
 	@$(BIN)/nightwire bench report
 
 bench-compose: setup  ## the same against the compose stack
-	@KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:19092 $(BIN)/nightwire bench run --all
+	@KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:19092 $(BIN)/nightwire bench run --all --engine there
+	@$(BIN)/nightwire bench report
 
 report: setup  ## the one report page from the results
 	@$(BIN)/nightwire bench report
 
 compose-up:  ## docker compose up --wait
+	@test -f .env || cp .env.example .env
 	@docker compose up --wait
 
 compose-down:  ## and back, with volumes

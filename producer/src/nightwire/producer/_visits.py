@@ -1,14 +1,13 @@
 """Opening and closing visits in Kafka, and closing those whose writer died."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import Message, TopicPartition
 
 from nightwire.core.accounts import write_account
-from nightwire.core.kafka import Writer, consumer, end_offsets, read_to_end
+from nightwire.core.kafka import Writer, consumer, drain, end_offsets, read_to_end
 from nightwire.producer._ledger import Ledger
 from nightwire.schemas import topics
 from nightwire.schemas.records import VISIT
@@ -125,24 +124,14 @@ def visit_of(message: Message) -> int | None:
 
 def _since(bootstrap: str, topic: str, moment: datetime) -> Iterator[Message]:
     """Yield the records of *topic* that were written since *moment*, up to its present end."""
-    reader = consumer(bootstrap)
+    reader = consumer(bootstrap, enable_partition_eof=True)
     try:
         ends = end_offsets(reader, [topic])
         asked = [TopicPartition(*spot, int(moment.timestamp() * 1000)) for spot in ends]
-        starts = [spot for spot in reader.offsets_for_times(asked, timeout=10) if spot.offset >= 0]
-        todo = {(spot.topic, spot.partition): ends[spot.topic, spot.partition] for spot in starts}
+        found = reader.offsets_for_times(asked, timeout=10) if asked else []
+        starts = [spot for spot in found if spot.offset >= 0]
         reader.assign(starts)
-        deadline = time.monotonic() + PATIENCE
-        while todo:
-            message = reader.poll(0.5)
-            if message is None or message.error():
-                if time.monotonic() > deadline:
-                    raise KafkaException(f"{topic}: no answer for {PATIENCE:g} s")
-                continue
-            deadline = time.monotonic() + PATIENCE
-            spot = (str(message.topic()), message.partition() or 0)
-            yield message
-            if (message.offset() or 0) >= todo.get(spot, 0) - 1:
-                todo.pop(spot, None)
+        spots = [(one.topic, one.partition) for one in starts]
+        yield from drain(reader, {spot: ends[spot] for spot in spots}, patience=PATIENCE)
     finally:
         reader.close()
