@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
 from nightwire.core import kafka as clients
-from nightwire.core.kafka import Writer, producer
-from nightwire.filters._fetch import Gone, bounds, fetch, marks, reader
+from nightwire.core.kafka import Writer, marks, producer
+from nightwire.filters._fetch import Gone, bounds, fetch, reader
 from nightwire.filters._offsets import Range
 
 pytestmark = pytest.mark.kafka

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from nightwire.core.accounts import discrepancies, read_accounts
-from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.stack import Broker
 from nightwire.producer._run import patiently
 from nightwire.producer._visits import VisitDesk, abandoned, close_abandoned, known_visits
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
+from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import frame, read_container, unframe
 
 pytestmark = pytest.mark.kafka
@@ -64,6 +66,16 @@ def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: 
     record = known_visits(kafka, "sim")[ledger.visit]
     assert (record["written"], record["estimated"], record["closed"] is None) == (3, True, False)
     assert {account.first: account.delivered for account in read_accounts(kafka)}[ledger.visit] == 3
+
+
+def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(fresh_broker: Broker) -> None:
+    kafka = fresh_broker.bootstrap
+    ensure_topics(kafka, [settings(name) for name in ("visits", "accounts", "alerts.sim")])
+    desk = VisitDesk(Writer(producer(kafka)), "sim")
+    ledger = desk.open(2020010100002)
+    close_abandoned(kafka, desk, {ledger.visit: ledger})
+    record = known_visits(kafka, "sim")[ledger.visit]
+    assert (record["written"], record["closed"] is None) == (0, False)
 
 
 @pytest.mark.data

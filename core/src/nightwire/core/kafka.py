@@ -71,6 +71,9 @@ PASSING = frozenset(
 """What a reader sees while Kafka is away; librdkafka goes on by itself.  (``KafkaError.retriable`` speaks of
 transactions alone.)"""
 
+STARTING = PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
+"""The same, where a topic was just made."""
+
 
 class DeliveryError(Exception):
     """Kafka did not take a record.  Stop, and start again from the last position."""
@@ -226,10 +229,26 @@ def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[tuple[str, int]
     """Return the offset after the last record of each (topic, partition); empty ones are left out."""
     known = reader.list_topics(timeout=10).topics
     spots = [(topic, part) for topic in topics if topic in known for part in known[topic].partitions]
-    marks = {
-        spot: reader.get_watermark_offsets(TopicPartition(*spot), timeout=10, cached=False) for spot in spots
-    }
-    return {spot: mark[1] for spot, mark in marks.items() if mark is not None and mark[1] > mark[0]}
+    found = {spot: marks(reader, *spot) for spot in spots}
+    return {spot: end for spot, (low, end) in found.items() if end > low}
+
+
+def marks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> tuple[int, int]:
+    """Return a partition's first offset, and the one after its last; wait while Kafka is away.
+
+    A partition that was just made has a leader in the metadata a moment before the leader knows it.
+
+    Raises:
+        KafkaException: Kafka does not answer for *patience* [s].
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10, cached=False)
+        except KafkaException as error:
+            if error.args[0].code() not in STARTING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def drain(

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.core import kafka
+from nightwire.core.kafka import STARTING, marks
 from nightwire.filters._offsets import Range, Spot
 
 PATIENCE = 60.0
@@ -22,9 +23,6 @@ TIMEOUT = 10.0
 
 AT_ONCE = 255
 """Records taken from librdkafka's queue at once."""
-
-LATER = kafka.PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
-"""Errors that an outage brings and its end takes away."""
 
 
 @dataclass
@@ -37,24 +35,6 @@ class Gone:
 def reader(bootstrap: str) -> Consumer:
     """Return a consumer for `fetch`."""
     return kafka.consumer(bootstrap, group="nightwire-filters-ranges", enable_partition_eof=True)
-
-
-def marks(consumer: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> tuple[int, int]:
-    """Return the first and the next offset of a partition; waits for one that has only just been made.
-
-    Raises:
-        KafkaException: Kafka does not answer.
-    """
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            found = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10, cached=False)
-        except KafkaException as error:
-            if error.args[0].code() not in LATER or time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return found
 
 
 def bounds(client: AdminClient, spots: Iterable[Spot], *, earliest: bool = False) -> dict[Spot, int]:
@@ -97,7 +77,7 @@ def fetch(
             return
         if failure is not None and failure.code() == KafkaError._AUTO_OFFSET_RESET:
             next_ = _skip_expired(consumer, wanted, next_, gone, failure)
-        elif failure is not None and failure.code() not in LATER:
+        elif failure is not None and failure.code() not in STARTING:
             raise KafkaException(failure)
         if time.monotonic() > deadline:
             said = failure.str() if failure else "no records"

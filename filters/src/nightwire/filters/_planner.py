@@ -13,8 +13,9 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core import kafka
+from nightwire.core.kafka import marks
 from nightwire.filters import _filterset
-from nightwire.filters._fetch import TIMEOUT, bounds, fetch, marks, reader
+from nightwire.filters._fetch import TIMEOUT, bounds, fetch, reader
 from nightwire.filters._filterset import FilterSet
 from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, to_offset, version
 from nightwire.filters._state import State

@@ -11,9 +11,8 @@ from confluent_kafka import TopicPartition
 
 from nightwire.core import kafka
 from nightwire.core.accounts import read_accounts, totals
-from nightwire.core.kafka import Writer, ensure_topics, read_to_end
+from nightwire.core.kafka import Writer, ensure_topics, marks, read_to_end
 from nightwire.filters._extract import code_of, extract
-from nightwire.filters._fetch import marks
 from nightwire.filters._filterset import FilterSet
 from nightwire.filters.language import FilterError, objections
 from nightwire.schemas import records

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from confluent_kafka import Consumer
 
-from nightwire.filters._fetch import fetch, marks, reader
+from nightwire.core.kafka import marks
+from nightwire.filters._fetch import fetch, reader
 from nightwire.filters._judge import Compiled, Judge, LiveFilter, Tally
 from nightwire.filters._limits import time_limit
 from nightwire.filters._offsets import Range
