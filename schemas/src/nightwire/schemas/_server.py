@@ -106,14 +106,17 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int) -> None:
     metrics.schemas.set_function(lambda: float(store.count()))
     kafka = KafkaLog(bootstrap, on_record=store.take, on_restart=store.restart, on_ready=store.caught_up)
     kafka.start()
-    stop_page = serve_metrics(collected, host, metrics_port, lambda: store.ready and kafka.alive())
     app = application(Api(store, kafka), metrics)
     config = uvicorn.Config(app, host, port, log_config=None, access_log=False, timeout_graceful_shutdown=10)
+    server = uvicorn.Server(config)
+    stop_page = serve_metrics(
+        collected, host, metrics_port, lambda: server.started and store.ready and kafka.alive()
+    )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     log.info("serving schemas on http://%s:%d from %s", host, port, bootstrap)
     try:
-        uvicorn.Server(config).run()
+        server.run()
     finally:
         kafka.stop()
         stop_page()
@@ -139,7 +142,7 @@ def serve_metrics(
         if environ.get("PATH_INFO") != "/health":
             return metrics(environ, start_response)
         start_response("200 OK" if healthy() else "503 Service Unavailable", [("Content-Type", "text/plain")])
-        return [b"healthy\n" if healthy() else b"the log has not been read yet\n"]
+        return [b"healthy\n" if healthy() else b"not listening yet, or the log has not been read\n"]
 
     server, _thread = start_http_server(port, host, collected)
     server.set_app(page)
