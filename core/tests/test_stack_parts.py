@@ -13,6 +13,7 @@ from nightwire.core.accounts import Account
 from nightwire.core.stack import JarError, _doctor, _jars, _ports, _state
 from nightwire.core.stack._services import Stream, port_names, services, stream_service
 from nightwire.core.stack._status import lag
+from nightwire.core.stack._topics import OTHERS_BYTES, broker_properties, stack_topics
 
 
 def fake_java(folder: Path, said: str) -> Path:
@@ -130,3 +131,13 @@ def test_a_process_that_is_not_there_did_not_start(pid: int) -> None:
     from nightwire.core.endpoints import process_started
 
     assert (process_started(pid) is None) or Path(f"/proc/{pid}").exists()
+
+
+def test_a_test_stream_is_bounded_on_disk() -> None:
+    stream = Stream("sim", 1000, "39s")
+    bounded = next(topic for topic in stack_topics(stream) if topic.name == "alerts.sim")
+    kept = int(bounded.config["retention.bytes"]) + int(bounded.config["segment.bytes"])
+    filters = 5 * (OTHERS_BYTES + OTHERS_BYTES // 4)
+    assert bounded.partitions * kept + filters < 2 << 30
+    assert broker_properties(stream)["log.retention.bytes"] == OTHERS_BYTES
+    assert broker_properties(None) == {}

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from nightwire.core.java import java_home
 from nightwire.core.stack._jars import jar_folder
@@ -77,10 +79,20 @@ class Broker:
         port: Where clients connect.
         controller: Where the controller listens.
         heap: Java's heap, as ``-Xmx`` takes it.
+        properties: Settings of Kafka's own beside ours, such as ``log.retention.bytes``.
     """
 
-    def __init__(self, folder: Path, *, port: int, controller: int, heap: str = "512m") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int,
+        controller: int,
+        heap: str = "512m",
+        properties: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         self.folder, self.port, self._controller, self._heap = folder, port, controller, heap
+        self._properties = properties
         self.log = folder / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -98,7 +110,8 @@ class Broker:
         self.folder.mkdir(parents=True, exist_ok=True)
         logs = self.folder / "data"
         settings = PROPERTIES.format(port=self.port, controller=self._controller, logs=logs)
-        self._settings.write_text(settings)
+        more = "".join(f"{name}={value}\n" for name, value in self._properties.items())
+        self._settings.write_text(settings + more)
         (self.folder / "log4j2.yaml").write_text(LOGGING)
         if (logs / "meta.properties").exists():
             return

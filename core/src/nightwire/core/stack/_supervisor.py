@@ -27,7 +27,7 @@ from nightwire.core.stack._services import (
     stream_service,
 )
 from nightwire.core.stack._state import holding, left_over, write_state
-from nightwire.core.stack._topics import stack_topics
+from nightwire.core.stack._topics import broker_properties, stack_topics
 
 log = logging.getLogger("nightwire.stack")
 
@@ -101,7 +101,10 @@ class Supervisor:
 
     async def _start(self) -> None:
         broker = Broker(
-            self._plan.folder / "kafka", port=self._ports["kafka"], controller=self._ports["controller"]
+            self._plan.folder / "kafka",
+            port=self._ports["kafka"],
+            controller=self._ports["controller"],
+            properties=broker_properties(self._plan.stream),
         )
         await asyncio.to_thread(broker.prepare)
         kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)

@@ -22,6 +22,16 @@ below 2 GB."""
 SEGMENT_BYTES = 32 << 20
 """Size of a log segment of the test stream: old alerts leave in steps of this. [byte]"""
 
+OTHERS_BYTES = 64 << 20
+"""Disk that each partition of any other topic may take beside a test stream: a filter's, above all. [byte]"""
+
+
+def broker_properties(stream: Stream | None) -> dict[str, object]:
+    """Return Kafka's defaults for topics that have no limits of their own: bounded beside a test *stream*."""
+    if stream is None:
+        return {}
+    return {"log.retention.bytes": OTHERS_BYTES, "log.segment.bytes": OTHERS_BYTES // 4}
+
 
 def stack_topics(stream: Stream | None) -> list[TopicSettings]:
     """Return the topics of an embedded stack; those of a test *stream* are bounded by size."""
