@@ -5,10 +5,9 @@ Java cannot read.  Nothing of the kind may happen to an alert in silence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from numbers import Integral, Real
-from operator import contains
 from typing import Any
 
 Check = Callable[[Any], str | None]
@@ -23,6 +22,9 @@ AT_ONCE: Mapping[str, frozenset[type]] = {
     "bytes": frozenset({bytes}),
 }
 """Python types that fit without a closer look."""
+
+REMEMBERED = 4096
+"""Combinations of types that the check of a record remembers; an alert's histories have a handful."""
 
 
 def compile_check(parsed: Any, names: dict[str, Check] | None = None) -> Check:
@@ -46,26 +48,38 @@ def compile_check(parsed: Any, names: dict[str, Check] | None = None) -> Check:
 
 @dataclass(frozen=True)
 class _Record:
-    """The check of a record.  Most have their fields in the schema's order, and go through C loops."""
+    """The check of a record.
+
+    Most have their fields in the schema's order, and the same types of values as many before them: which
+    values then need a closer look is remembered.
+    """
 
     names: tuple[str, ...]
     known: frozenset[str]
     at_once: Sequence[frozenset[type]]
     required: Sequence[bool]
     checks: Sequence[Check]
+    closer: dict[tuple[type, ...], tuple[int, ...]] = field(default_factory=dict)
 
     def __call__(self, value: Any) -> str | None:
         if not isinstance(value, Mapping):
             return _wrong(value, "a record")
         if tuple(value) != self.names:
             return self._unordered(value)
-        fits = list(map(contains, self.at_once, map(type, value.values())))
-        at = -1
-        for _ in range(fits.count(False)):
-            at = fits.index(False, at + 1)
-            if why := self.checks[at](value[self.names[at]]):
+        values = tuple(value.values())
+        types = tuple(map(type, values))
+        if (closer := self.closer.get(types)) is None:
+            closer = self._remember(types)
+        for at in closer:
+            if why := self.checks[at](values[at]):
                 return f".{self.names[at]}{why}"
         return None
+
+    def _remember(self, types: tuple[type, ...]) -> tuple[int, ...]:
+        if len(self.closer) >= REMEMBERED:
+            self.closer.clear()
+        known = enumerate(zip(types, self.at_once, strict=True))
+        return self.closer.setdefault(types, tuple(at for at, (kind, fits) in known if kind not in fits))
 
     def _unordered(self, value: Mapping[str, Any]) -> str | None:
         for name, required, check in zip(self.names, self.required, self.checks, strict=True):
@@ -101,15 +115,19 @@ def _at_once(kind: Any) -> frozenset[type]:
 
 
 def _union(checks: Sequence[Check], branches: Sequence[Any]) -> Check:
+    if len(checks) == 2 and "null" in branches:
+        return _nullable(checks[1 - branches.index("null")])
+
     def check(value: Any) -> str | None:
-        reasons = [why for one in checks if (why := one(value)) is not None]
-        if len(reasons) < len(checks):
+        if any(one(value) is None for one in checks):
             return None
-        if len(checks) == 2 and "null" in branches:  # "null or X": say what is wrong with the X
-            return reasons[1 - branches.index("null")]
         return _wrong(value, " or ".join(_name(branch) for branch in branches))
 
     return check
+
+
+def _nullable(inner: Check) -> Check:
+    return lambda value: None if value is None else inner(value)
 
 
 def _array(inner: Check) -> Check:
@@ -163,6 +181,8 @@ def _integer(bits: int) -> Check:
     limit = 1 << (bits - 1)
 
     def check(value: Any) -> str | None:
+        if type(value) is int and -limit <= value < limit:
+            return None
         fits = type(value) is not bool and isinstance(value, Integral) and -limit <= int(value) < limit
         return None if fits else _wrong(value, f"an integer of {bits} bits")
 
