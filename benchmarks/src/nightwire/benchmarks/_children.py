@@ -1,6 +1,5 @@
 """Child processes that end when we do, whatever ends us."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from typing import Self
 
 import httpx
 
-PR_SET_PDEATHSIG = 1  # prctl(2)
+from nightwire.core.stack import die_with_parent
 
 
 class ChildError(Exception):
@@ -29,11 +28,6 @@ def python(module: str, *words: str) -> list[str]:
 def nightwire(*words: str) -> list[str]:
     """Return the command line of one of our verbs."""
     return python("nightwire.core.cli", *words)
-
-
-def _die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent dies; called in the child, before exec."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Child:
@@ -59,7 +53,7 @@ class Child:
                 stdout=pipe if talks else out,
                 stderr=out,
                 start_new_session=True,  # Ctrl-C is ours to pass on, in order
-                preexec_fn=_die_with_parent,  # noqa: PLW1509  (touches no lock)
+                preexec_fn=die_with_parent,  # noqa: PLW1509  (touches no lock)
             )
 
     def await_health(self, port: int, *, timeout: float = 120.0) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.benchmarks._scenario import RunError
-from nightwire.core.kafka import consumer
+from nightwire.core.kafka import PASSING, consumer, marks
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
@@ -44,18 +44,6 @@ class Findings:
     decoding: float = 0.0
     arrivals: list[tuple[str, int, int, float]] = field(default_factory=list)
 
-
-PASSING = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-    }
-)
-"""Errors of a busy broker, which pass by themselves; librdkafka marks none of them as retriable."""
 
 Work = Callable[[Sequence[Message]], None]
 
@@ -159,15 +147,7 @@ class Reader:
         self.findings.arrivals.append((topic, *spot, now))
 
     def _ends(self, spot: TopicPartition) -> tuple[int, int]:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                low, high = self._client.get_watermark_offsets(spot, timeout=10, cached=False)
-                return int(low), int(high)
-            except KafkaException as error:
-                if error.args[0].code() not in PASSING or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
+        return marks(self._client, str(spot.topic), spot.partition, patience=PATIENCE)
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:

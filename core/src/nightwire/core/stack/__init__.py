@@ -2,6 +2,7 @@
 
 from nightwire.core.stack._broker import Broker, BrokerError
 from nightwire.core.stack._jars import JarError, jar_folder
+from nightwire.core.stack._life import die_with_parent
 from nightwire.core.stack._ports import free_port
 
-__all__ = ["Broker", "BrokerError", "JarError", "free_port", "jar_folder"]
+__all__ = ["Broker", "BrokerError", "JarError", "die_with_parent", "free_port", "jar_folder"]
