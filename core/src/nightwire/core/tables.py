@@ -6,12 +6,13 @@ from rich.table import Table
 
 from nightwire.core.accounts import StageTotal
 
-COLUMNS = ("in", "delivered", "rejected", "capped", "faulted", "dead-lettered")
+COLUMNS = ("in", "delivered", "rejected", "capped", "faulted", "dead")
 
 
 def stage_table(stages: Iterable[StageTotal]) -> Table:
     """Return one row per stage, with a mark where in = out holds."""
-    table = Table("stage", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("stage", overflow="fold")  # a filter's name is never cut off
     for name in COLUMNS:
         table.add_column(name, justify="right")
     table.add_column("in = out")
