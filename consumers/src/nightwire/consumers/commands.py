@@ -105,16 +105,19 @@ def subscribe(
         raise click.UsageError(str(error)) from error
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @bootstrap_option
 @json_option
-def topics(bootstrap: str | None, as_json: bool) -> None:
+@click.pass_context
+def topics(ctx: click.Context, bootstrap: str | None, as_json: bool) -> None:
     """List the topics: how many records are in each, and from when.
 
     \b
     Example:
       nightwire topics --json
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from nightwire.consumers._listing import list_topics
     from nightwire.consumers._topic_table import as_table, as_text
     from nightwire.core.endpoints import find_endpoints
