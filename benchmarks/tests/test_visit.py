@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from nightwire.benchmarks._children import Child, ChildError
+from nightwire.benchmarks._feed import some
 from nightwire.benchmarks._openloop import Schedule
+from nightwire.benchmarks._pool import Message, make_pool, patched, ready_made
+from nightwire.benchmarks._reader import TWENTY
 from nightwire.benchmarks.commands import bench
-from nightwire.benchmarks.visit._feed import some
 from nightwire.benchmarks.visit._latency import percentiles
-from nightwire.benchmarks.visit._pool import Message, make_pool, patched, ready_made
-from nightwire.benchmarks.visit._reader import TWENTY
 from nightwire.benchmarks.visit._scenario import aggregated, distribution
 from nightwire.benchmarks.visit._services import example_filters
 from nightwire.schemas import Codec, sim_alert_schema, survey

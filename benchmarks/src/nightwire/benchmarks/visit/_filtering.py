@@ -2,10 +2,10 @@
 
 import time
 
+from nightwire.benchmarks._feed import Bare, some
+from nightwire.benchmarks._pool import Message
 from nightwire.benchmarks._scenario import Context, Figures, Kind
-from nightwire.benchmarks.visit._feed import Bare, some
-from nightwire.benchmarks.visit._pool import Message
-from nightwire.benchmarks.visit._second import second_process
+from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks.visit._services import ALERTS, Services
 
 WARM_UP = 500

@@ -8,12 +8,12 @@ from typing import Any
 from confluent_kafka import Message as Sent
 from confluent_kafka import Producer
 
+from nightwire.benchmarks._feed import Bare, alert_writer, some
 from nightwire.benchmarks._openloop import Pacer, Schedule
+from nightwire.benchmarks._pool import Alert, Message, patch
 from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
+from nightwire.benchmarks._second import Second, second_process
 from nightwire.benchmarks._stats import quantile
-from nightwire.benchmarks.visit._feed import Bare, alert_writer, some
-from nightwire.benchmarks.visit._pool import Alert, Message, patch
-from nightwire.benchmarks.visit._second import Second, second_process
 from nightwire.benchmarks.visit._services import ALERTS, Services
 
 LONGEST = 20.0

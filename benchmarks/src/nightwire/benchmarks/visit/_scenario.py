@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nightwire.benchmarks._cluster import PARTITIONS
+from nightwire.benchmarks._pool import POOL, Message, make_pool, ready_made
 from nightwire.benchmarks._scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.visit._figures import FIGURES
 from nightwire.benchmarks.visit._filtering import Filtering
 from nightwire.benchmarks.visit._latency import VISIT, Latency
-from nightwire.benchmarks.visit._pool import POOL, Message, make_pool, ready_made
-from nightwire.benchmarks.visit._services import EXAMPLES, PARTITIONS, Services
+from nightwire.benchmarks.visit._services import EXAMPLES, Services
 from nightwire.benchmarks.visit._throughput import Throughput
 
 ON_DISK = 80_000

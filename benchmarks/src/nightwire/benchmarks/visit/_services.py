@@ -1,19 +1,17 @@
 """What the scenario runs against: a Kafka, and for the filters our registry and the real engine."""
 
-import secrets
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import psutil
 from confluent_kafka import Message
 
 from nightwire.benchmarks._children import Child, ChildError, nightwire
+from nightwire.benchmarks._cluster import PARTITIONS, Cluster
 from nightwire.benchmarks._scenario import Context
 from nightwire.benchmarks.visit._coverage import Coverage
-from nightwire.core.kafka import admin, ensure_topics
-from nightwire.core.stack import Broker, free_port
+from nightwire.core.kafka import ensure_topics
+from nightwire.core.stack import free_port
 from nightwire.schemas import topics
 from nightwire.schemas.topics import TopicSettings
 
@@ -26,43 +24,17 @@ CONTROL = (
     topics.DEAD_LETTERS,
     topics.SCHEMAS,
 )
-PARTITIONS = 4
 OWNER = "bench"
 NOTEBOOKS = Path(__file__).resolve().parents[5] / "filters" / "notebooks"
 EXAMPLES = 3
 
 
-class Services:
+class Services(Cluster):
     """Starts what is asked for when it is first asked for; `close` ends all of it."""
 
     def __init__(self, context: Context) -> None:
-        self._context, self._exits = context, ExitStack()
-        self._bootstrap = context.bootstrap
+        super().__init__(context)
         self.filters: dict[str, str] = {}
-
-    @property
-    def bootstrap(self) -> str:
-        """Kafka's address; starts one where none was named.
-
-        Raises:
-            BrokerError: It did not start.
-        """
-        if self._bootstrap is None:
-            self._bootstrap = self._start_kafka()
-        return self._bootstrap
-
-    @contextmanager
-    def topic(self, purpose: str) -> Iterator[str]:
-        """Yield a new topic, made as those of alerts are; it is deleted afterwards: the disk is bounded."""
-        name = f"bench.{purpose}.{secrets.token_hex(4)}"
-        config = {"max.message.bytes": str(topics.MAX_MESSAGE), "file.delete.delay.ms": "1000"}
-        ensure_topics(self.bootstrap, [TopicSettings(name, PARTITIONS, config)])
-        try:
-            yield name
-        finally:
-            client = admin(self.bootstrap)  # it must outlive its futures
-            for future in client.delete_topics([name]).values():
-                future.result(30)
 
     def engine(self) -> None:
         """Start the filter engine with the example filters, unless that was done.
@@ -97,19 +69,8 @@ class Services:
 
     def close(self) -> None:
         """End everything that was started, the last first."""
-        self._exits.close()
+        super().close()
         self.filters = {}
-
-    def _start_kafka(self) -> str:
-        self._context.say("starting Kafka")
-        before = {child.pid for child in psutil.Process().children()}
-        broker = Broker(self._context.folder / "kafka", port=free_port(), controller=free_port(), heap="768m")
-        self._exits.callback(broker.stop)
-        broker.start()
-        for child in psutil.Process().children():
-            if child.pid not in before:
-                self._context.role(child.pid, "kafka")
-        return broker.bootstrap
 
     def _start_engine(self) -> None:
         self._context.say("starting the schema registry and the filter engine")

@@ -3,10 +3,10 @@
 import time
 from contextlib import AbstractContextManager
 
+from nightwire.benchmarks._feed import Bare, alert_writer, some
+from nightwire.benchmarks._pool import Alert, Message, patched
 from nightwire.benchmarks._scenario import Context, Figures, Kind
-from nightwire.benchmarks.visit._feed import Bare, alert_writer, some
-from nightwire.benchmarks.visit._pool import Alert, Message, patched
-from nightwire.benchmarks.visit._second import Second, second_process
+from nightwire.benchmarks._second import Second, second_process
 from nightwire.benchmarks.visit._services import Services
 
 WARM_UP = 0.1

@@ -1,6 +1,6 @@
 """The second process: reads what was sent, does with it what it was told, and says when.
 
-``python -m nightwire.benchmarks.visit._reader '{"bootstrap": …}'`` prints one JSON line when it is in place,
+``python -m nightwire.benchmarks._reader '{"bootstrap": …}'`` prints one JSON line when it is in place,
 and one with its findings at the end.  Its clock is the machine's monotonic one, so its times can be compared
 with those of the process that started it.
 """

@@ -38,7 +38,7 @@ class Second:
 @contextmanager
 def second_process(context: Context, order: dict[str, Any], log: Path) -> Iterator[Second]:
     """Yield a reader that does *order* (see `_reader.run`)."""
-    command = python("nightwire.benchmarks.visit._reader", json.dumps(order))
+    command = python("nightwire.benchmarks._reader", json.dumps(order))
     with Child(command, log, talks=True) as child:
         context.role(child.process.pid, "consumer")
         yield Second(child)

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from nightwire.benchmarks.visit._pool import Message as Ready
+from nightwire.benchmarks._pool import Message as Ready
 from nightwire.core.kafka import DeliveryError, producer
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey

@@ -1,0 +1,66 @@
+"""The Kafka that a scenario runs against, and topics of its own on it."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+
+import psutil
+
+from nightwire.benchmarks._scenario import Context
+from nightwire.core.kafka import admin, ensure_topics
+from nightwire.core.stack import Broker, free_port
+from nightwire.schemas import topics
+from nightwire.schemas.topics import TopicSettings
+
+PARTITIONS = 4
+
+
+class Cluster:
+    """Kafka, started when it is first asked for where none was named; `close` ends it.
+
+    Args:
+        context: Says where, and whether there is one already.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._exits = context, ExitStack()
+
+    @cached_property
+    def bootstrap(self) -> str:
+        """Kafka's address.
+
+        Raises:
+            BrokerError: It did not start.
+        """
+        return self._context.bootstrap or self._start()
+
+    @contextmanager
+    def topic(
+        self, purpose: str, *, partitions: int = PARTITIONS, config: Mapping[str, str] | None = None
+    ) -> Iterator[str]:
+        """Yield a new topic, made as those of alerts are; it is deleted afterwards: the disk is bounded."""
+        name = f"bench.{purpose}.{secrets.token_hex(4)}"
+        settings = {"max.message.bytes": str(topics.MAX_MESSAGE), "file.delete.delay.ms": "1000"}
+        ensure_topics(self.bootstrap, [TopicSettings(name, partitions, settings | dict(config or {}))])
+        try:
+            yield name
+        finally:
+            client = admin(self.bootstrap)  # it must outlive its futures
+            for future in client.delete_topics([name]).values():
+                future.result(30)
+
+    def close(self) -> None:
+        """End what was started."""
+        self._exits.close()
+
+    def _start(self) -> str:
+        self._context.say("starting Kafka")
+        before = {child.pid for child in psutil.Process().children()}
+        broker = Broker(self._context.folder / "kafka", port=free_port(), controller=free_port(), heap="768m")
+        self._exits.callback(broker.stop)
+        broker.start()
+        for child in psutil.Process().children():
+            if child.pid not in before:
+                self._context.role(child.pid, "kafka")
+        return broker.bootstrap
