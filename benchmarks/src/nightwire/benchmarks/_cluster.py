@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
+from pathlib import Path
 
 import psutil
 
@@ -14,6 +15,8 @@ from nightwire.schemas import topics
 from nightwire.schemas.topics import TopicSettings
 
 PARTITIONS = 4
+RETENTION = {"log.retention.check.interval.ms": 1000}
+"""What a topic holds beyond its retention is what comes in between two checks."""
 
 
 class Cluster:
@@ -34,6 +37,11 @@ class Cluster:
             BrokerError: It did not start.
         """
         return self._context.bootstrap or self._start()
+
+    @property
+    def data(self) -> Path:
+        """Folder of the data of a Kafka that was started here; one that was there is not seen into."""
+        return self._context.folder / "kafka" / "data"
 
     @contextmanager
     def topic(
@@ -57,7 +65,13 @@ class Cluster:
     def _start(self) -> str:
         self._context.say("starting Kafka")
         before = {child.pid for child in psutil.Process().children()}
-        broker = Broker(self._context.folder / "kafka", port=free_port(), controller=free_port(), heap="768m")
+        broker = Broker(
+            self._context.folder / "kafka",
+            port=free_port(),
+            controller=free_port(),
+            heap="768m",
+            properties=RETENTION,
+        )
         self._exits.callback(broker.stop)
         broker.start()
         for child in psutil.Process().children():

@@ -6,11 +6,13 @@ with those of the process that started it.
 """
 
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -35,13 +37,18 @@ TWENTY = [f"diaSource.{name}" for name in COLUMNS]
 
 @dataclass
 class Findings:
-    """What was read: times on the monotonic clock [s], sizes [byte]."""
+    """What was read: times on the monotonic clock [s], sizes [byte].
+
+    *laps* has when each visit was through, and the memory (RSS) that was in use then.
+    """
 
     records: int = 0
     size: int = 0
+    began: float = 0.0
     first: float = 0.0
     last: float = 0.0
     decoding: float = 0.0
+    laps: list[tuple[float, int]] = field(default_factory=list)
     arrivals: list[tuple[str, int, int, float]] = field(default_factory=list)
 
 
@@ -88,14 +95,25 @@ class Reader:
         topics: Their names.
         work: Done with each batch.
         note: Whether to note the arrival of each message.
+        whole: Read from the beginning.
+        lap: Records after which time and memory are noted, again and again; 0 = never.
     """
 
-    def __init__(self, client: Consumer, topics: Sequence[str], work: Work, *, note: bool) -> None:
-        self._client, self._work, self._note = client, work, note
+    def __init__(
+        self,
+        client: Consumer,
+        topics: Sequence[str],
+        work: Work,
+        *,
+        note: bool = False,
+        whole: bool = False,
+        lap: int = 0,
+    ) -> None:
+        self._client, self._work, self._note, self._lap = client, work, note, lap
         self.findings = Findings()
         known = client.list_topics(timeout=10).topics
         self._spots = [TopicPartition(topic, part) for topic in topics for part in known[topic].partitions]
-        self._next = {(spot.topic, spot.partition): self._ends(spot)[1] for spot in self._spots}
+        self._next = {(spot.topic, spot.partition): self._ends(spot)[not whole] for spot in self._spots}
         client.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
 
     def read(self, enough: Callable[[], bool], *, patience: float = PATIENCE) -> None:
@@ -105,7 +123,7 @@ class Reader:
             KafkaException: Kafka reports an error.
             RunError: Nothing came for longer than *patience* [s].
         """
-        heard = time.monotonic()
+        self.findings.began = heard = time.monotonic()
         while not enough():
             if messages := self._batch():
                 heard = time.monotonic()
@@ -138,6 +156,8 @@ class Reader:
         done.records += len(messages)
         done.last = time.monotonic()
         done.decoding += done.last - now
+        while self._lap and done.records >= self._lap * (len(done.laps) + 1):
+            done.laps.append((done.last, memory()))
 
     def _arrived(self, message: Message, topic: str, spot: tuple[int, int], now: float) -> None:
         """Note the arrival under the message's place in the topic of all alerts."""
@@ -154,12 +174,14 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     """Do what *order* says, and return the findings.
 
     *order* has ``bootstrap``, ``topics``, ``work``; and ``expect`` (read so many records), or ``note`` (note
-    each arrival, and read on until standard input is closed and everything is read).
+    each arrival, and read on until standard input is closed and everything is read).  With ``whole`` it reads
+    from the beginning; with ``lap`` it notes time and memory after each so many records.
     """
     client = consumer(order["bootstrap"])
     note = bool(order.get("note"))
     try:
-        reader = Reader(client, order["topics"], works()[order["work"]], note=note)
+        habits = {name: order[name] for name in ("note", "whole", "lap") if name in order}
+        reader = Reader(client, order["topics"], works()[order["work"]], **habits)
         say({"ready": True})
         if note:
             reader.read(_until_asked(reader), patience=float("inf"))  # the engine may take its time
@@ -179,6 +201,12 @@ def _until_asked(reader: Reader) -> Callable[[], bool]:
 
     threading.Thread(target=listen, daemon=True).start()
     return lambda: asked.is_set() and reader.at_end()
+
+
+def memory() -> int:
+    """Return the resident memory of this process. [byte]"""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def say(value: dict[str, Any]) -> None:

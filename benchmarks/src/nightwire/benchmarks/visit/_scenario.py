@@ -7,14 +7,16 @@ from nightwire.benchmarks._cluster import PARTITIONS
 from nightwire.benchmarks._pool import POOL, Message, make_pool, ready_made
 from nightwire.benchmarks._scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
 from nightwire.benchmarks._stats import quantile
+from nightwire.benchmarks.visit._dicts import Dicts
 from nightwire.benchmarks.visit._figures import FIGURES
 from nightwire.benchmarks.visit._filtering import Filtering
 from nightwire.benchmarks.visit._latency import VISIT, Latency
 from nightwire.benchmarks.visit._services import EXAMPLES, Services
+from nightwire.benchmarks.visit._three import Three
 from nightwire.benchmarks.visit._throughput import Throughput
 
-ON_DISK = 80_000
-"""An alert in Kafka, compressed. [byte]"""
+ON_DISK = 130_000
+"""An alert in Kafka, uncompressed. [byte]"""
 IN_POOL = 600_000
 """An alert of the pool: dictionaries and bytes. [byte]"""
 PROCESSES = 4 * 10**9
@@ -56,7 +58,7 @@ class VisitScenario:
         alerts, pairs = size.alerts, size.pairs
         paced = 2 * min(alerts / size.rate, 20.0) + 12.0
         return Needs(
-            disk=alerts * ON_DISK * (4 + 2 * (pairs + 1)),
+            disk=alerts * ON_DISK * (6 + pairs),
             memory=min(alerts, POOL) * IN_POOL + PROCESSES,
             seconds=STARTING + pairs * (alerts * PER_ALERT + paced),
         )
@@ -70,7 +72,13 @@ class VisitScenario:
         self._services = services = Services(context)
         self._latency = Latency(context, services, pool, self._ready)
         filtering = [] if context.engine == "none" else [Filtering(context, services, self._ready)]
-        return [Throughput(context, services, pool, self._ready), *filtering, self._latency]
+        return [
+            Throughput(context, services, pool, self._ready),
+            Dicts(context, services, self._ready),
+            Three(context, services, pool, self._ready),
+            *filtering,
+            self._latency,
+        ]
 
     def tear_down(self) -> None:
         """End Kafka, the registry and the engine."""
