@@ -76,15 +76,28 @@ STARTING = PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
 
 
 class DeliveryError(Exception):
-    """Kafka did not take a record.  Stop, and start again from the last position."""
+    """Kafka did not take a record.  Stop, and start again from the last position.
+
+    Attributes:
+        code: Kafka's own code of the error, None where it gave none.
+    """
+
+    def __init__(self, why: str, code: int | None = None) -> None:
+        super().__init__(why)
+        self.code = code
 
 
-def properties(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return librdkafka properties from ``KAFKA_*``: ``KAFKA_SASL_USERNAME`` is ``sasl.username``."""
+def properties(env: Mapping[str, str] = os.environ, prefix: str = "KAFKA_") -> dict[str, str]:
+    """Return librdkafka properties from ``KAFKA_*``: ``KAFKA_SASL_USERNAME`` is ``sasl.username``.
+
+    Args:
+        env: The environment.
+        prefix: What the names of other clusters' settings begin with.
+    """
     return {
-        name.removeprefix("KAFKA_").lower().replace("_", "."): value
+        name.removeprefix(prefix).lower().replace("_", "."): value
         for name, value in env.items()
-        if name.startswith("KAFKA_") and name != "KAFKA_BOOTSTRAP_SERVERS"
+        if name.startswith(prefix) and name != f"{prefix}BOOTSTRAP_SERVERS"
     }
 
 
@@ -137,8 +150,13 @@ class Writer:
     def __init__(self, producer: Producer, *, flush_timeout: float = 150.0) -> None:
         self._producer = producer
         self._flush_timeout = flush_timeout
-        self._failure: str | None = None
+        self._failure: DeliveryError | None = None
         self.acknowledged = 0
+
+    @property
+    def failure(self) -> DeliveryError | None:
+        """The first delivery that failed; every later call raises it."""
+        return self._failure
 
     def write(
         self,
@@ -175,7 +193,7 @@ class Writer:
             except BufferError:  # librdkafka's queue is full: wait for acknowledgements
                 self._producer.poll(0.1)
             except KafkaException as error:
-                raise DeliveryError(f"{topic}: {error.args[0].str()}") from error
+                raise DeliveryError(f"{topic}: {error.args[0].str()}", error.args[0].code()) from error
         self._producer.poll(0)
 
     def flush(self) -> None:
@@ -193,7 +211,8 @@ class Writer:
         self, error: KafkaError | None, message: Message, then: Callable[[Message], None] | None
     ) -> None:
         if error is not None:
-            self._failure = self._failure or f"{message.topic()}: {error.str()} ({error.name()})"
+            why = f"{message.topic()}: {error.str()} ({error.name()})"
+            self._failure = self._failure or DeliveryError(why, error.code())
             return
         self.acknowledged += 1
         if then is not None:
@@ -201,26 +220,40 @@ class Writer:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise DeliveryError(self._failure)
+            raise DeliveryError(str(self._failure), self._failure.code)
 
 
-def read_to_end(bootstrap: str, topics: Sequence[str], *, patience: float = 30.0) -> Iterator[Message]:
+def read_to_end(
+    bootstrap: str, topics: Sequence[str], *, patience: float = 30.0, settled: bool = False
+) -> Iterator[Message]:
     """Yield every record that is in *topics* now, partition by partition, and stop.
+
+    What was committed behind somebody else's open transaction is not readable yet, and not yielded.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         topics: Their names; one that does not exist has no records.
         patience: Longest wait for the next record. [s]
+        settled: Wait for the end of transactions that are open now, so that nothing is left out.
 
     Raises:
         KafkaException: Kafka cannot be reached, or stopped answering.
     """
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
-        ends = end_offsets(reader, topics)
+        ends = _all_ends(bootstrap, topics) if settled else end_offsets(reader, topics)
         todo = {spot: end for spot, end in ends.items() if end > 0}
         reader.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for topic, part in todo])
         yield from drain(reader, todo, patience=patience)
+    finally:
+        reader.close()
+
+
+def _all_ends(bootstrap: str, topics: Sequence[str]) -> dict[tuple[str, int], int]:
+    """Return the ends of partitions, what lies in open transactions included."""
+    reader = consumer(bootstrap, isolation_level="read_uncommitted")
+    try:
+        return end_offsets(reader, topics)
     finally:
         reader.close()
 

@@ -8,7 +8,14 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.core import kafka
@@ -40,12 +47,15 @@ def reader(bootstrap: str) -> Consumer:
 def bounds(client: AdminClient, spots: Iterable[Spot], *, earliest: bool = False) -> dict[Spot, int]:
     """Return the next offset of each partition (or its first), all asked for at once.
 
+    A transaction that is still open is not counted: nobody could read it yet.
+
     Raises:
         KafkaException: Kafka does not answer.
     """
     spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()  # type: ignore[no-untyped-call]
     wanted = {TopicPartition(*spot): spec for spot in spots}
-    asked = client.list_offsets(wanted, request_timeout=TIMEOUT) if wanted else {}
+    readable = IsolationLevel.READ_COMMITTED
+    asked = client.list_offsets(wanted, isolation_level=readable, request_timeout=TIMEOUT) if wanted else {}
     return {(spot.topic, spot.partition): future.result(TIMEOUT).offset for spot, future in asked.items()}
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -79,7 +79,8 @@ class Broker:
         port: Where clients connect.
         controller: Where the controller listens.
         heap: Java's heap, as ``-Xmx`` takes it.
-        properties: Settings of Kafka's own beside ours, such as ``log.retention.bytes``.
+        properties: Settings of Kafka's own beside ours, such as ``log.retention.bytes``; they displace ours.
+        options: Of Java, such as ``-Dname=value``.
     """
 
     def __init__(
@@ -90,9 +91,10 @@ class Broker:
         controller: int,
         heap: str = "512m",
         properties: Mapping[str, object] = MappingProxyType({}),
+        options: Sequence[str] = (),
     ) -> None:
         self.folder, self.port, self._controller, self._heap = folder, port, controller, heap
-        self._properties = properties
+        self._properties, self._options = properties, options
         self.log = folder / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -123,7 +125,7 @@ class Broker:
     def command(self) -> list[str]:
         """Return the command line that runs the broker in the foreground."""
         options = [f"-Xmx{self._heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
-        return [*self._java(*options), "kafka.Kafka", str(self._settings)]
+        return [*self._java(*options, *self._options), "kafka.Kafka", str(self._settings)]
 
     def start(self, *, timeout: float = 90.0) -> None:
         """Start the broker as a child and wait until it serves.
