@@ -1,5 +1,6 @@
 """The writer keeps its word, and reading to the end reads all."""
 
+import os
 from uuid import uuid4
 
 import pytest
@@ -54,6 +55,42 @@ def test_a_flush_that_takes_too_long_says_how_many_are_missing() -> None:
     writer.write("anything", b"x")
     with pytest.raises(DeliveryError, match=r"1 records unacknowledged after 0\.1 s"):
         writer.flush()
+
+
+def test_silence_is_how_long_records_have_waited_for_an_acknowledgement(bootstrap: str) -> None:
+    now = [100.0]
+    away = Writer(producer(f"127.0.0.1:{free_port()}"), clock=lambda: now[0])
+    assert away.silence == 0.0
+    away.write("anything", b"x")
+    now[0] = 107.0
+    assert away.silence == 7.0
+    there = Writer(producer(bootstrap), clock=lambda: now[0])
+    there.write(f"t{uuid4().hex}", b"x")
+    there.flush()
+    now[0] = 200.0
+    assert there.silence == 0.0
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("told", [True, False])
+def test_one_record_too_large_for_its_topic_does_not_take_its_batch_along(kafka: str, told: bool) -> None:
+    topic = f"t{uuid4().hex}"
+    ensure_topics(kafka, [TopicSettings(topic, 1, {"max.message.bytes": "50000"})])
+    writer = Writer(producer(kafka, linger_ms=500))
+    refused: list[int] = []
+    for n in range(6):
+        value = os.urandom(300_000 if n == 3 else 1000)
+        on_refused = (lambda _error, n=n: refused.append(n)) if told else None
+        writer.write(topic, value, key=b"%d" % n, on_refused=on_refused)
+    if told:
+        writer.flush()
+    else:
+        with pytest.raises(DeliveryError, match="MSG_SIZE_TOO_LARGE"):
+            writer.flush()
+        writer._failure = None
+        writer.flush()
+    assert refused == ([3] if told else [])
+    assert {message.key() for message in read_to_end(kafka, [topic])} == {b"0", b"1", b"2", b"4", b"5"}
 
 
 def test_reading_what_does_not_exist_reads_nothing(bootstrap: str) -> None:

@@ -62,7 +62,7 @@ def writer(producer: Any, codec: Codec, **options: Any) -> AlertWriter:
 
 
 def test_a_refused_alert_is_an_error_of_every_later_call(visit: Alerts, codec: Codec) -> None:
-    alerts = writer(FakeProducer(error=KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)), codec)
+    alerts = writer(FakeProducer(error=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)), codec)
     alerts.write(visit[0])
     for _ in range(2):
         with pytest.raises(DeliveryError, match=r"alerts\.sim"):

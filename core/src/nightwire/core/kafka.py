@@ -7,7 +7,7 @@ gone is told so instead of being moved to the end.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import (
@@ -21,9 +21,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from nightwire.core._writer import DeliveryError as DeliveryError
+from nightwire.core._writer import Headers as Headers
+from nightwire.core._writer import Writer as Writer
 from nightwire.schemas.topics import TopicSettings
-
-Headers = Sequence[tuple[str, bytes]]
 
 MAX_MESSAGE = 4 << 20
 """Largest record on alert and event topics. [byte]  Real Rubin alerts reach 300 kB."""
@@ -75,18 +76,6 @@ STARTING = PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
 """The same, where a topic was just made."""
 
 
-class DeliveryError(Exception):
-    """Kafka did not take a record.  Stop, and start again from the last position.
-
-    Attributes:
-        code: Kafka's own code of the error, None where it gave none.
-    """
-
-    def __init__(self, why: str, code: int | None = None) -> None:
-        super().__init__(why)
-        self.code = code
-
-
 def properties(env: Mapping[str, str] = os.environ, prefix: str = "KAFKA_") -> dict[str, str]:
     """Return librdkafka properties from ``KAFKA_*``: ``KAFKA_SASL_USERNAME`` is ``sasl.username``.
 
@@ -134,93 +123,6 @@ def admin(bootstrap: str) -> AdminClient:
 
 def _dotted(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("_", "."): value for name, value in overrides.items()}
-
-
-class Writer:
-    """Write records, at least once, in order per key.
-
-    `write` queues and returns; `flush` waits for the broker.  A failed delivery is kept and raised by
-    every later call, so whoever reaches the end of `flush` knows that every record was acknowledged.
-
-    Args:
-        producer: A ``confluent_kafka.Producer``.
-        flush_timeout: Longest wait for acknowledgements. [s]
-    """
-
-    def __init__(self, producer: Producer, *, flush_timeout: float = 150.0) -> None:
-        self._producer = producer
-        self._flush_timeout = flush_timeout
-        self._failure: DeliveryError | None = None
-        self.acknowledged = 0
-
-    @property
-    def failure(self) -> DeliveryError | None:
-        """The first delivery that failed; every later call raises it."""
-        return self._failure
-
-    def write(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-        partition: int | None = None,
-        on_delivered: Callable[[Message], None] | None = None,
-    ) -> None:
-        """Queue one record; wait while librdkafka's queue is full.
-
-        Raises:
-            DeliveryError: An earlier record was lost, or this one is too large.
-        """
-        options: dict[str, Any] = {}
-        if timestamp_ms is not None:
-            options["timestamp"] = timestamp_ms
-        if partition is not None:
-            options["partition"] = partition
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            self._delivered(error, message, on_delivered)
-
-        while True:
-            self._raise_failure()
-            try:
-                self._producer.produce(
-                    topic, value, key, headers=list(headers), on_delivery=delivered, **options
-                )
-                break
-            except BufferError:  # librdkafka's queue is full: wait for acknowledgements
-                self._producer.poll(0.1)
-            except KafkaException as error:
-                raise DeliveryError(f"{topic}: {error.args[0].str()}", error.args[0].code()) from error
-        self._producer.poll(0)
-
-    def flush(self) -> None:
-        """Wait until every queued record is acknowledged.
-
-        Raises:
-            DeliveryError: One was refused, or the wait took too long.
-        """
-        waiting = self._producer.flush(self._flush_timeout)
-        self._raise_failure()
-        if waiting:
-            raise DeliveryError(f"{waiting} records unacknowledged after {self._flush_timeout:g} s")
-
-    def _delivered(
-        self, error: KafkaError | None, message: Message, then: Callable[[Message], None] | None
-    ) -> None:
-        if error is not None:
-            why = f"{message.topic()}: {error.str()} ({error.name()})"
-            self._failure = self._failure or DeliveryError(why, error.code())
-            return
-        self.acknowledged += 1
-        if then is not None:
-            then(message)
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise DeliveryError(str(self._failure), self._failure.code)
 
 
 def read_to_end(

@@ -1,0 +1,196 @@
+"""The writer that loses nothing in silence: a failed delivery is an error of every later call."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+Headers = Sequence[tuple[str, bytes]]
+Delivered = Callable[[Message], None]
+Refused = Callable[[KafkaError], None]
+
+
+class DeliveryError(Exception):
+    """Kafka did not take a record.  Stop, and start again from the last position."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What goes into Kafka, and who is told.
+
+    Attributes:
+        topic: Where to.
+        value: Its value; None is a tombstone.
+        key: Its key.
+        headers: Its headers.
+        options: ``timestamp`` [ms], ``partition``.
+        on_delivered: Is called with the acknowledged message.
+        on_refused: Is called when Kafka refuses this record, alone in its batch, for its size.
+    """
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    options: tuple[tuple[str, int], ...] = ()
+    on_delivered: Delivered | None = None
+    on_refused: Refused | None = None
+
+
+class Writer:
+    """Write records, at least once, in order per key.
+
+    `write` queues and returns; `flush` waits for the broker.  A failed delivery is kept and raised by
+    every later call, so whoever reaches the end of `flush` knows that every record was acknowledged.
+
+    One record above the topic's ``max.message.bytes`` makes Kafka refuse all records of its batch.  Those are
+    sent again, each in a batch of its own, so that only the culprit is refused; they come behind what was
+    sent meanwhile.
+
+    Args:
+        producer: A ``confluent_kafka.Producer``.
+        flush_timeout: Longest wait for acknowledgements. [s]
+        clock: Gives the time. [s, any steady clock]
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        *,
+        flush_timeout: float = 150.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._producer = producer
+        self._flush_timeout = flush_timeout
+        self._clock = clock
+        self._failure: str | None = None
+        self._again: deque[Record] = deque()
+        self._waiting = 0
+        self._heard = clock()
+        self.acknowledged = 0
+
+    def write(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+        on_delivered: Delivered | None = None,
+        on_refused: Refused | None = None,
+    ) -> None:
+        """Queue one record; wait while librdkafka's queue is full.
+
+        Args:
+            topic: Where to.
+            value: Its value; None is a tombstone.
+            key: Its key.
+            headers: Its headers.
+            timestamp_ms: Its time; else now.
+            partition: Its partition; else by its key.
+            on_delivered: Is called with the acknowledged message.
+            on_refused: Is called when Kafka finds this record too large; else that is a failed delivery.
+
+        Raises:
+            DeliveryError: An earlier record was lost, or this one is larger than any may be.
+        """
+        options = (("timestamp", timestamp_ms), ("partition", partition))
+        given = tuple((name, number) for name, number in options if number is not None)
+        self._queue(Record(topic, value, key, headers, given, on_delivered, on_refused))
+        self._producer.poll(0)
+        self._send_again()
+
+    def flush(self) -> None:
+        """Wait until every queued record is acknowledged.
+
+        Raises:
+            DeliveryError: One was refused, or the wait took too long.
+        """
+        self._await_all()
+        self._send_again()
+
+    def serve(self, timeout: float) -> None:
+        """Take in acknowledgements, for at most *timeout* [s]; returns with the first."""
+        self._producer.poll(timeout)
+
+    @property
+    def silence(self) -> float:
+        """How long records have been waiting without one being acknowledged; 0 where none waits. [s]"""
+        return self._clock() - self._heard if self._waiting else 0.0
+
+    def _queue(self, record: Record, *, alone: bool = False) -> None:
+        """Hand *record* to librdkafka.
+
+        The closure keeps no value: what is in librdkafka's queue is not held twice.
+        """
+        topic, then, refused = record.topic, record.on_delivered, record.on_refused
+        headers, options = list(record.headers), record.options
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self._waiting -= 1
+            self._heard = self._clock()
+            if error is None:
+                self.acknowledged += 1
+                if then is not None:
+                    then(message)
+            elif error.code() != KafkaError.MSG_SIZE_TOO_LARGE or (alone and refused is None):
+                self._fail(f"{message.topic()}: {error.str()} ({error.name()})")
+            elif refused is not None and alone:
+                refused(error)
+            else:
+                content = Record(topic, message.value(), message.key(), headers, options, then, refused)
+                self._again.append(content)
+
+        if self._waiting == 0:
+            self._heard = self._clock()
+        self._waiting += 1
+        try:
+            self._produce(record, delivered)
+        except DeliveryError:
+            self._waiting -= 1
+            raise
+
+    def _produce(self, record: Record, on_delivery: Callable[..., None]) -> None:
+        extra: dict[str, Any] = dict(record.options)
+        while True:
+            self._raise_failure()
+            try:
+                self._producer.produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    headers=list(record.headers),
+                    on_delivery=on_delivery,
+                    **extra,
+                )
+                break
+            except BufferError:  # librdkafka's queue is full: wait for acknowledgements
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise DeliveryError(f"{record.topic}: {error.args[0].str()}") from error
+
+    def _send_again(self) -> None:
+        """Send what was refused with its batch once more, one record a batch."""
+        while self._again:
+            self._await_all()  # nothing else is on its way, so a batch holds this record alone
+            if self._again:
+                self._queue(self._again.popleft(), alone=True)
+                self._await_all()
+
+    def _await_all(self) -> None:
+        waiting = self._producer.flush(self._flush_timeout)
+        self._raise_failure()
+        if waiting:
+            raise DeliveryError(f"{waiting} records unacknowledged after {self._flush_timeout:g} s")
+
+    def _fail(self, reason: str) -> None:
+        self._failure = self._failure or reason
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise DeliveryError(self._failure)
