@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from threading import Thread
@@ -221,7 +222,7 @@ with AlertReader(topic, group=group, bootstrap=bootstrap, commit_interval=0.0) a
     for received in reader:
         print(received.offset, flush=True)
         if received.offset == 6:
-            reader._source.commit()  # wait until those before are kept
+            reader._connection.reading.source.commit()  # wait until those before are kept
             print("holding", flush=True)
             sys.stdin.read()
 """
@@ -274,7 +275,7 @@ def test_two_members_share_a_topic_and_lose_nothing_when_one_leaves(
             for partition in range(4):
                 write(kafka, topic, [encode(next(numbers))], partition=partition)
             by_first += ids(first)
-        first._timeout = 3.0
+        first._connection.reading._rules = replace(first._order.rules, timeout=3.0)
         by_first += ids(first)
     assert len(by_second) == 5
     assert set(by_first) | set(by_second) == set(range(next(numbers)))
@@ -352,8 +353,7 @@ def test_what_expires_under_way_is_counted_too(kafka: str, ten: str) -> None:
     source.assign({(ten, 0): Start(1)}, {(ten, 0): (0, 10)})
     offsets = []
     while not source.at_end:
-        if (message := source.poll(0.2)) is not None:
-            offsets.append(message.offset())
+        offsets += [message.offset() for message in source.take(100, 0.2)]
     source.close()
     assert offsets == [5, 6, 7, 8, 9]
     assert source.expired == 4

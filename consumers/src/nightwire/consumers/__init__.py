@@ -7,16 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nightwire.consumers._reader import AlertReader, BadRecord
+    from nightwire.consumers._group import GroupError
+    from nightwire.consumers._reader import AlertReader
+    from nightwire.consumers._reading import BadRecord
     from nightwire.consumers._received import ReceivedAlert
     from nightwire.consumers._source import TopicError
     from nightwire.consumers._stamps import Stamp, StampError
 
-__all__ = ["AlertReader", "BadRecord", "ReceivedAlert", "Stamp", "StampError", "TopicError"]
+__all__ = ["AlertReader", "BadRecord", "GroupError", "ReceivedAlert", "Stamp", "StampError", "TopicError"]
 
 _HOMES = {
     "AlertReader": "_reader",
-    "BadRecord": "_reader",
+    "BadRecord": "_reading",
+    "GroupError": "_group",
     "ReceivedAlert": "_received",
     "Stamp": "_stamps",
     "StampError": "_stamps",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Message
 
-from nightwire.consumers._received import ReceivedAlert
+from nightwire.consumers._received import ReceivedAlert, origin
 from nightwire.schemas import Decoded, DecodeError, SchemaError, Survey, survey
 
 ALERTS = "alerts."
@@ -66,6 +66,12 @@ def headers_of(message: Message) -> dict[str, bytes]:
     """Return a record's headers, of equal names the last."""
     pairs: Any = message.headers() or ()
     return {name: value.encode() if isinstance(value, str) else value or b"" for name, value in pairs}
+
+
+def origin_of(message: Message) -> tuple[str, int, int]:
+    """Return where the alert in *message* first lay: topic, partition and offset."""
+    position = str(message.topic()), message.partition() or 0, message.offset() or 0
+    return origin(position, headers_of(message))
 
 
 def survey_of(topic: str, headers: Mapping[str, bytes]) -> str | None:

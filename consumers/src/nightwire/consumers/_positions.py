@@ -45,6 +45,13 @@ def resume(committed: int | None, span: Span, fresh: int) -> Start:
     return Start(committed)
 
 
+def stretch(wanted: Span, span: Span) -> Start:
+    """Return where reading the offsets *wanted* begins, in a partition that holds *span*."""
+    first, end = wanted
+    at = min(max(first, span[0]), end)
+    return Start(at, expired=at - first)
+
+
 def at_time(found: int, span: Span) -> int:
     """Return where a time begins, given Kafka's answer: -1 means that nothing is as new, so the end."""
     return span[1] if found < 0 else min(max(found, span[0]), span[1])

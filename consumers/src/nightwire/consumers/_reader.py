@@ -1,53 +1,34 @@
 """Read alerts: iterate, and what is done is kept."""
 
-import logging
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
-from confluent_kafka import Message
-
-from nightwire.consumers._decoding import Decoding
-from nightwire.consumers._group import GroupSource
-from nightwire.consumers._plan import Plan, Start
+from nightwire.consumers._connect import Connection, Order, connect
+from nightwire.consumers._parcel import Fresh, Make, Parcel, Tools, Unpack
+from nightwire.consumers._plan import Dedup, Plan, Start
+from nightwire.consumers._reading import BadRecord, Rules, Tally
 from nightwire.consumers._received import ReceivedAlert
-from nightwire.consumers._source import Source
-from nightwire.core.endpoints import Endpoints, find_endpoints
-from nightwire.core.kafka import consumer, properties
-from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, SchemaRegistry
+from nightwire.consumers._seen import WINDOW, Seen
+from nightwire.consumers._stream import Stream
+from nightwire.consumers._tables import Kind, check
+from nightwire.consumers._unpacking import Alerts, Tables
+from nightwire.core.endpoints import find_endpoints
 
-log = logging.getLogger("nightwire.consumers")
-
-TICK = 0.2
-"""Longest time without a look at the clock and at whether to stop. [s]"""
+Item = TypeVar("Item")
 
 REGISTRY_PATIENCE = 60.0
 """How long a registry that is away is asked again. [s]"""
 
-SESSION_TIMEOUT = 10_000
-"""After a crash, how long the group waits for the dead member. [ms]  Kafka's default is 45,000."""
+SIZE = 256
+"""How many alerts make a batch. [alert]  Of the largest, 300 kB, they take 77 MB."""
 
-FIRST_ONES = 10
-"""So many undecodable records are logged one by one, then each thousandth."""
-
-
-@dataclass(frozen=True)
-class BadRecord:
-    """A record that holds no alert."""
-
-    topic: str
-    partition: int
-    offset: int
-    value: bytes | None
-    reason: str
-
-
-def _membership() -> dict[str, int]:
-    """Return how soon Kafka gives a dead member's partitions to others, unless ``KAFKA_*`` says so."""
-    return {} if "session.timeout.ms" in properties() else {"session_timeout_ms": SESSION_TIMEOUT}
+Failure = type[BaseException] | BaseException | TracebackType | None
+"""One of the three things that Python says of how a block was left."""
 
 
 def _never() -> bool:
@@ -55,20 +36,24 @@ def _never() -> bool:
 
 
 class AlertReader:
-    """Read the alerts of some topics, one after the other.
+    """Read the alerts of some topics: one by one, in batches, or as tables; with `for` or `async for`.
 
     Without a group a reader sees every partition, begins live and keeps no position.  With one, the
-    group's members share the partitions and go on where the group was: an alert counts as done when the
-    next one is asked for, or when the ``with`` block is left without an exception.  After a crash the
-    alerts that were not done come again; drop duplicates by `ReceivedAlert.origin`.  A group that was
-    never here begins with the oldest alert that Kafka has.
+    group's members share the partitions and go on where the group was: an alert, a batch or a table counts
+    as done when the next one is asked for, or when the ``with`` block is left without an exception.  After a
+    crash what was not done comes again; *dedup* drops what came before in this process, and
+    `ReceivedAlert.origin` finds the rest.  A group that was never here begins with the
+    oldest alert that Kafka has.
 
-    Iteration ends after *limit* alerts, after *timeout* without one, at the end without *follow*, and
-    never otherwise.  Use it from one thread.
+    Iteration ends after *limit* alerts, after *timeout* without one, at the end without *follow*, when the
+    *visit* has closed, and never otherwise.  Use it from one thread or one task; under `asyncio` it waits and
+    decodes in a thread of its own.
 
     Args:
         topics: One name, or several.
         group: Name of the consumer group.
+        member: Name of this member of the group: one that restarts within 45 s gets its partitions back, and
+            nobody else notices.
         bootstrap: Kafka's address; by default ``KAFKA_BOOTSTRAP_SERVERS``, else the running embedded stack's.
         registry: URL of the schema registry; by default ``NIGHTWIRE_SCHEMA_REGISTRY``, else the stack's.
         since: Begin with what was written so long ago, or at that time; for a group only where it
@@ -76,17 +61,18 @@ class AlertReader:
         last: Begin with the newest so many of each topic, by time, the oldest of them first.
         start: ``"beginning"`` or ``"live"``; by default live, and the beginning for a new group and
             without *follow*.
+        visit: Read this visit of a survey alone; while it is open, until it closes.
         follow: Wait for more at the end; without it, stop at what was the end at the beginning.
         limit: Stop after so many alerts.
         timeout: Longest wait for the next alert. [s]
+        dedup: Leave out what came before: ``"offset"`` by where it first lay (`ReceivedAlert.origin`),
+            ``"alert"`` by survey and id.
+        window: How many alerts *dedup* remembers for certain.  A new process remembers nothing.
         survey: The alerts' survey, where neither a header nor the topic's name tells.
+        as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema itself.
         on_bad: Called with each record that holds no alert, before it counts as done.
         stopped: Asked several times a second whether to stop.
         commit_interval: Time between a group's commits. [s]
-
-    Attributes:
-        count: Alerts handed out.
-        undecodable: Records that held no alert: logged, given to *on_bad*, and passed over.
 
     Raises:
         ValueError: Arguments that exclude each other.
@@ -98,150 +84,169 @@ class AlertReader:
         topics: str | Sequence[str],
         *,
         group: str | None = None,
+        member: str | None = None,
         bootstrap: str | None = None,
         registry: str | None = None,
         since: timedelta | datetime | None = None,
         last: int | None = None,
         start: Start | None = None,
+        visit: int | None = None,
         follow: bool = True,
         limit: int | None = None,
         timeout: float | None = None,
+        dedup: Dedup | None = None,
+        window: int = WINDOW,
         survey: str | None = None,
+        as_version: int | str | Mapping[str, Any] | None = None,
         on_bad: Callable[[BadRecord], None] | None = None,
         stopped: Callable[[], bool] = _never,
         commit_interval: float = 1.0,
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
-        self._plan = Plan(names, group, since, last, start, follow)
-        self._endpoints: Endpoints = find_endpoints(bootstrap, registry)
-        self._limit, self._timeout = limit, timeout
-        self._survey, self._on_bad, self._stopped = survey, on_bad, stopped
-        self._commit_interval = commit_interval
-        self._source: Source | None = None
-        self._pending: Message | None = None
-        self.count = self.undecodable = self._expired = 0
+        plan = Plan(names, group, since, last, start, follow, visit, member, dedup)
+        endpoints = find_endpoints(bootstrap, registry)
+        patience = REGISTRY_PATIENCE if endpoints.schema_registry else 0.0
+        rules = Rules(limit, timeout, patience, stopped, on_bad)
+        self._order = Order(plan, endpoints, rules, survey, as_version, commit_interval)
+        self._fresh = Fresh(dedup, Seen(window))
+        self._tally, self._expired = Tally(), 0
+        self._connection: Connection | None = None
+        self._unpacks: dict[Make[Any], Unpack[Any]] = {}
+        self._alerts: Stream[ReceivedAlert] = Stream(self, _one, size=1, wait=0.0)
+
+    @property
+    def count(self) -> int:
+        """Alerts handed out."""
+        return self._tally.count
+
+    @property
+    def undecodable(self) -> int:
+        """Records that held no alert: logged, given to *on_bad*, and passed over."""
+        return self._tally.undecodable
+
+    @property
+    def duplicates(self) -> int:
+        """Alerts that *dedup* left out."""
+        return self._tally.duplicates
 
     @property
     def expired(self) -> int:
         """Records that Kafka had deleted before they were read."""
-        return self._expired + (0 if self._source is None else self._source.expired)
+        return self._expired + (self._connection.reading.source.expired if self._connection else 0)
+
+    def batches(self, *, size: int = SIZE, wait: float = 1.0) -> Stream[list[ReceivedAlert]]:
+        """Return lists of alerts, none of them empty, for ``for`` or ``async for``.
+
+        Args:
+            size: How many at most.
+            wait: Longest wait for so many, once the first is there. [s]
+        """
+        return Stream(self, _many, size=size, wait=wait)
+
+    def tables(
+        self,
+        fields: Sequence[str],
+        *,
+        to: Kind = "arrow",
+        metadata: Sequence[str] = (),
+        size: int = SIZE,
+        wait: float = 1.0,
+    ) -> Stream[Any]:
+        """Return tables, a row an alert and a column a field, for ``for`` or ``async for``: the fastest way.
+
+        Args:
+            fields: Dotted paths (``diaSource.psfFlux``); through an array of records, a column of lists.
+            to: ``"arrow"`` (`pyarrow.Table`), ``"pandas"`` or ``"polars"``.
+            metadata: Columns of where the alerts lay, ahead of the fields: any of topic, partition, offset,
+                timestamp, key, survey.
+            size: How many rows at most.
+            wait: Longest wait for so many, once the first is there. [s]
+
+        Raises:
+            ValueError: A name that does not exist or comes twice.
+            ModuleNotFoundError: pandas or polars is not installed.
+        """
+        check(fields, metadata, to)
+        return Stream(
+            self, lambda tools: Tables(tools, list(fields), list(metadata), to), size=size, wait=wait
+        )
 
     def open(self) -> Self:
         """Connect, and find where to begin; iteration does so by itself.
 
         Raises:
-            TopicError: A topic does not exist; the message names those that do.
+            TopicError: A topic or a visit does not exist; the message names those that do.
             KafkaException: Kafka cannot be reached.
         """
-        if self._source is None:
-            self._registry = SchemaRegistry(self._endpoints.schema_registry)
-            self._decoding = Decoding(AlertDecoder(self._registry), survey_name=self._survey)
-            self._source = self._connect()
+        self._opened()
         return self
 
     def close(self) -> None:
-        """Commit what is done, and leave.  The alert handed out last is not done."""
-        if self._source is not None:
-            source, self._source, self._pending = self._source, None, None
-            self._expired += source.expired
-            source.close()
-            self._registry.close()
+        """Commit what is done, and leave.  What was handed out last is not done."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            self._unpacks.clear()
+            self._expired += connection.reading.source.expired
+            connection.close()
 
     def __enter__(self) -> Self:
         return self.open()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._finish()
-        self.close()
+    def __exit__(self, *failure: Failure) -> None:
+        self._leave(in_peace=failure[0] is None)
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.get_running_loop().run_in_executor(self.thread, self.open)
+
+    async def __aexit__(self, *failure: Failure) -> None:
+        if self._connection is not None:
+            self._connection.reading.stop()
+        await asyncio.get_running_loop().run_in_executor(self.thread, self._leave, failure[0] is None)
+        self.thread.shutdown()
+        del self.thread
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> ReceivedAlert:
-        self.open()
-        self._finish()
-        source = self._source
-        asked = time.monotonic()
-        while source is not None and not self._over(source, asked):
-            message = source.poll(self._tick(asked))
-            if message is not None and (received := self._received(source, message)) is not None:
-                self._pending = message
-                self.count += 1
-                return received
-        self._commit()
-        raise StopIteration
+        return next(self._alerts)
 
-    def _connect(self) -> Source:
-        bootstrap, plan = self._endpoints.kafka, self._plan
-        client = consumer(bootstrap, group=plan.group, enable_partition_eof=True, **_membership())
-        source = (
-            Source(client, plan)
-            if plan.group is None
-            else GroupSource(client, plan, commit_interval=self._commit_interval)
-        )
-        try:
-            source.open()
-        except BaseException:
-            client.close()
-            raise
-        return source
+    def __aiter__(self) -> Self:
+        return self
 
-    def _finish(self) -> None:
-        """The alert handed out last is done."""
-        if self._pending is not None and self._source is not None:
-            self._source.done(self._pending)
-        self._pending = None
+    async def __anext__(self) -> ReceivedAlert:
+        return await anext(self._alerts)
 
-    def _commit(self) -> None:
-        if self._source is not None:
-            self._source.commit()
+    @cached_property
+    def thread(self) -> Executor:
+        """The one thread in which an event loop lets this reader wait."""
+        return ThreadPoolExecutor(1, thread_name_prefix="alert-reader")
 
-    def _over(self, source: Source, asked: float) -> bool:
-        return (
-            self._stopped()
-            or (self._limit is not None and self.count >= self._limit)
-            or (not self._plan.follow and source.at_end)
-            or (self._timeout is not None and time.monotonic() - asked >= self._timeout)
-        )
+    def pull(self, make: Make[Item], size: int, wait: float) -> Parcel[Item] | None:
+        """Return the next parcel; None at the end.  Blocks.  For `Stream`."""
+        connection = self._opened()
+        if make not in self._unpacks:
+            self._unpacks[make] = make(connection.tools)
+        return connection.reading.pull(self._unpacks[make], size, wait)
 
-    def _tick(self, asked: float) -> float:
-        left = TICK if self._timeout is None else asked + self._timeout - time.monotonic()
-        return max(0.0, min(TICK, left))
+    def hand(self, parcel: Parcel[Item]) -> Item:
+        """Return what is in *parcel*: from now on it is the caller's.  For `Stream`."""
+        return self._opened().reading.hand(parcel)
 
-    def _received(self, source: Source, message: Message) -> ReceivedAlert | None:
-        """Return the alert in *message*; None where there is none, which is said and counted."""
-        try:
-            return self._decoded(message)
-        except RegistryAwayError:
-            raise
-        except SchemaError as error:
-            self._pass_over(message, str(error))
-            source.done(message)
-            return None
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            self._connection = connect(self._order, self._tally, self._fresh)
+        return self._connection
 
-    def _decoded(self, message: Message) -> ReceivedAlert:
-        patience = REGISTRY_PATIENCE if self._endpoints.schema_registry else 0.0
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                return self._decoding.receive(message)
-            except RegistryAwayError as error:
-                if self._stopped() or time.monotonic() >= deadline:
-                    where = f"{message.topic()}[{message.partition()}]@{message.offset()}"
-                    raise RegistryAwayError(f"{where} waits for its schema: {error}") from error
-                log.warning("waiting for the schema registry: %s", error)
-                time.sleep(1)
+    def _leave(self, in_peace: bool) -> None:
+        if in_peace and self._connection is not None:
+            self._connection.reading.finish()
+        self.close()
 
-    def _pass_over(self, message: Message, reason: str) -> None:
-        bad = BadRecord(
-            str(message.topic()), message.partition() or 0, message.offset() or 0, message.value(), reason
-        )
-        self.undecodable += 1
-        if self.undecodable <= FIRST_ONES or self.undecodable % 1000 == 0:
-            where = f"{bad.topic}[{bad.partition}]@{bad.offset}"
-            log.warning("%s cannot be decoded (%d so far): %s", where, self.undecodable, reason)
-        if self._on_bad is not None:
-            self._on_bad(bad)
+
+def _one(tools: Tools) -> Unpack[ReceivedAlert]:
+    return Alerts(tools).one
+
+
+def _many(tools: Tools) -> Unpack[list[ReceivedAlert]]:
+    return Alerts(tools).all

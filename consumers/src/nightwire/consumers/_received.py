@@ -74,11 +74,12 @@ class ReceivedAlert:
 
         Equal for all duplicates, those that a filter sent twice too.
         """
-        try:
-            topic, partition, offset = (self.headers[name] for name in ("topic", "partition", "offset"))
-            return topic.decode(), int(partition), int(offset)
-        except (KeyError, ValueError):
-            return self.position
+        return origin(self.position, self.headers)
+
+    @property
+    def alert_id(self) -> int | str | None:
+        """The survey's id of the alert; None without a survey, or where it has none."""
+        return None if self._survey is None else self._survey.find_alert_id(self.alert)
 
     def __repr__(self) -> str:
         line = " ".join(f"{name}={text}" for name, text in self.summary.texts().items() if text)
@@ -94,6 +95,15 @@ class ReceivedAlert:
             f"<div><table><tr>{head}</tr><tr>{row}</tr></table>"
             f"<div style='display:flex;gap:8px'>{pictures}</div><small>{where}</small></div>"
         )
+
+
+def origin(position: tuple[str, int, int], headers: Mapping[str, bytes]) -> tuple[str, int, int]:
+    """Return where a record first lay, by its *headers*; else its own *position*."""
+    try:
+        topic, partition, offset = (headers[name] for name in ("topic", "partition", "offset"))
+        return topic.decode(), int(partition), int(offset)
+    except (KeyError, ValueError):
+        return position
 
 
 def _figure(stamp: Stamp) -> str:

@@ -1,0 +1,111 @@
+"""What a reader hands out at once, and what it takes to make one."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from confluent_kafka import Message
+
+from nightwire.consumers._plan import Dedup
+from nightwire.consumers._seen import Seen
+from nightwire.schemas import Decoded, RegistryAwayError
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Parcel(Generic[Item]):
+    """What is handed out at once, and what it was made of.
+
+    Attributes:
+        item: What is handed out; None where there was nothing but bad records and duplicates.
+        messages: The records it was made of: done, when it is.
+        count: How many alerts it holds.
+        keys: What to remember of these, against duplicates.
+        bad: Records that hold no alert, and why.
+        duplicates: Alerts left out, since they came before.
+        left: Records that cannot be read yet.
+        away: Why they cannot.
+    """
+
+    messages: Sequence[Message]
+    item: Item | None = None
+    count: int = 0
+    keys: Sequence[Hashable] = ()
+    bad: list[tuple[Message, str]] = field(default_factory=list)
+    duplicates: int = 0
+    left: Sequence[Message] = ()
+    away: RegistryAwayError | None = None
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Leaves out what came before.
+
+    Attributes:
+        dedup: What makes two records the same alert; None leaves nothing out.
+        seen: What was handed out.
+    """
+
+    dedup: Dedup | None
+    seen: Seen
+
+    def choose(self, keys: Sequence[Hashable]) -> list[int]:
+        """Return which of *keys* are new, in order."""
+        if self.dedup is None:
+            return list(range(len(keys)))
+        first = {key: at for at, key in reversed(list(enumerate(keys)))}
+        return sorted(at for key, at in first.items() if key not in self.seen)
+
+    def remember(self, keys: Sequence[Hashable]) -> None:
+        """Say that *keys* were handed out."""
+        if self.dedup is not None:
+            self.seen.add(keys)
+
+
+class Columns(Protocol):
+    """What we need of the columns of some values: rows of those that can be read, faults of others."""
+
+    @property
+    def batch(self) -> Any:
+        """A `pyarrow.RecordBatch` with a row for each value that could be read, in order."""
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """Which value each row is of."""
+
+    @property
+    def faults(self) -> Mapping[int, Exception]:
+        """Why the others could not be read."""
+
+
+class Decoder(Protocol):
+    """What we need of an `AlertDecoder`."""
+
+    def decode(self, value: bytes) -> Decoded:
+        """Return the alert, its Avro body and its schema."""
+
+    def columns(self, values: Sequence[bytes], fields: Sequence[str]) -> Columns:
+        """Return the fields of those values that can be read."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What an open reader decodes with.
+
+    Attributes:
+        decoder: Takes values apart.
+        survey: The survey of all records, where the reader was told.
+        fresh: Leaves out what came before.
+    """
+
+    decoder: Decoder
+    survey: str | None
+    fresh: Fresh
+
+
+Unpack = Callable[[Sequence[Message]], Parcel[Item]]
+"""Makes a parcel of records."""
+
+Make = Callable[[Tools], Unpack[Item]]
+"""Gives an `Unpack`, once the reader is open."""

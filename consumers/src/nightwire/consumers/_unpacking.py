@@ -1,0 +1,131 @@
+"""From records to what a reader hands out: an alert, a list of alerts, or a table.
+
+Nothing here touches Kafka.  A schema that cannot be had just now cuts a parcel short: what lies behind is
+left for later, so that the order holds and nothing is called bad that is not.
+"""
+
+from bisect import bisect_left
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Message
+
+from nightwire.consumers._decoding import Decoding, known_survey, origin_of
+from nightwire.consumers._parcel import Parcel, Tools
+from nightwire.consumers._received import ReceivedAlert
+from nightwire.consumers._tables import converter, survey_name, with_metadata
+from nightwire.schemas import RegistryAwayError, SchemaError
+
+
+class Alerts:
+    """Decode records into alerts, whole.
+
+    Args:
+        tools: What an open reader decodes with.
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._decoding = Decoding(tools.decoder, survey_name=tools.survey)
+        self._fresh = tools.fresh
+
+    def one(self, messages: Sequence[Message]) -> Parcel[ReceivedAlert]:
+        """Return the alert of the only one of *messages*."""
+        found = self.all(messages)
+        return Parcel(**{**vars(found), "item": found.item[0] if found.item else None})
+
+    def all(self, messages: Sequence[Message]) -> Parcel[list[ReceivedAlert]]:
+        """Return the alerts of *messages*, in order."""
+        found: Parcel[list[ReceivedAlert]] = Parcel(messages)
+        received: list[ReceivedAlert] = []
+        for at, message in enumerate(messages):
+            try:
+                received.append(self._decoding.receive(message))
+            except RegistryAwayError as error:
+                found.messages, found.left, found.away = messages[:at], messages[at:], error
+                break
+            except SchemaError as error:
+                found.bad.append((message, str(error)))
+        keys = [self._key(one) for one in received]
+        new = self._fresh.choose(keys)
+        found.item, found.count = [received[at] for at in new], len(new)
+        found.keys, found.duplicates = [keys[at] for at in new], len(keys) - len(new)
+        return found
+
+    def _key(self, received: ReceivedAlert) -> Hashable:
+        if self._fresh.dedup == "alert" and (alert_id := received.alert_id) is not None:
+            return received.survey, alert_id
+        return received.origin if self._fresh.dedup else None
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Decode chosen fields of records into tables.
+
+    Attributes:
+        tools: What an open reader decodes with.
+        fields: Dotted paths.
+        metadata: Names of `METADATA`.
+        to: ``arrow``, ``pandas`` or ``polars``.
+    """
+
+    tools: Tools
+    fields: Sequence[str]
+    metadata: Sequence[str]
+    to: str
+
+    def __call__(self, messages: Sequence[Message]) -> Parcel[Any]:
+        """Return the rows of *messages*, in order."""
+        found: Parcel[Any] = Parcel(messages)
+        surveys = self._surveys(messages)
+        ids = _id_paths(surveys)
+        extra = [path for path in dict.fromkeys(ids.values()) if path not in self.fields]
+        columns = self.tools.decoder.columns([one.value() or b"" for one in messages], [*self.fields, *extra])
+        kept = _cut(found, messages, columns.faults)
+        rows = columns.rows[: bisect_left(columns.rows, kept)]
+        keys = self._keys([messages[row] for row in rows], [surveys[row] for row in rows], columns.batch, ids)
+        new = self.tools.fresh.choose(keys)
+        found.count, found.keys = len(new), [keys[at] for at in new]
+        found.duplicates = len(rows) - len(new)
+        if new:
+            batch = columns.batch.slice(0, len(rows)) if len(new) == len(rows) else columns.batch.take(new)
+            found.item = self._table(batch.select(list(self.fields)), [messages[rows[at]] for at in new])
+        return found
+
+    def _table(self, batch: Any, messages: Sequence[Message]) -> Any:
+        return converter(self.to)(with_metadata(batch, messages, self.metadata, self.tools.survey))
+
+    def _surveys(self, messages: Sequence[Message]) -> list[str | None]:
+        if self.tools.fresh.dedup != "alert":
+            return [None] * len(messages)
+        return [survey_name(one, self.tools.survey) for one in messages]
+
+    def _keys(
+        self, messages: Sequence[Message], surveys: Sequence[str | None], batch: Any, ids: Mapping[str, str]
+    ) -> Sequence[Hashable]:
+        if self.tools.fresh.dedup is None:
+            return [None] * len(messages)
+        columns = {path: batch.column(path).to_pylist() for path in ids.values()}
+        found = [columns[ids[name]][at] if name in ids else None for at, name in enumerate(surveys)]
+        return [
+            origin_of(message) if alert_id is None else (name, alert_id)
+            for message, name, alert_id in zip(messages, surveys, found, strict=True)
+        ]
+
+
+def _id_paths(surveys: Sequence[str | None]) -> dict[str, str]:
+    """Return where the alert's id lies, of each survey that is described."""
+    found = {name: known_survey(name) for name in dict.fromkeys(surveys) if name is not None}
+    return {name: one.description.ids.alert[0] for name, one in found.items() if one is not None}
+
+
+def _cut(found: Parcel[Any], messages: Sequence[Message], faults: Mapping[int, Exception]) -> int:
+    """Sort *faults* into what is bad and what waits; return how many of *messages* are dealt with."""
+    kept = len(messages)
+    for at, error in sorted(faults.items()):
+        if isinstance(error, RegistryAwayError):
+            found.messages, found.left, found.away, kept = messages[:at], messages[at:], error, at
+            break
+        why = "the record has no value: it deletes its key" if messages[at].value() is None else str(error)
+        found.bad.append((messages[at], why))
+    return kept
