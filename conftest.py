@@ -30,9 +30,15 @@ def _apicurio() -> bool:
     return any((user_cache_path("nightwire") / "apicurio").glob("*"))
 
 
+def _clients() -> bool:
+    return all(importlib.util.find_spec(name) for name in ("gcn_kafka", "hop", "lsst"))
+
+
 TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "comet": (lambda: importlib.util.find_spec("comet") is not None, "make setup"),
     "spark": (lambda: importlib.util.find_spec("pyspark") is not None, "make setup"),
+    "interop": (_clients, "make setup"),
+    "kcat": (lambda: shutil.which("kcat") is not None, "make test-tools"),
     "chromium": (lambda: shutil.which("chromium") is not None, "make test-tools"),
     "prometheus": (lambda: shutil.which("promtool") is not None, "make test-tools"),
     "apicurio": (_apicurio, "make test-tools"),
