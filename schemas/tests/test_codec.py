@@ -216,7 +216,7 @@ def test_an_unknown_field_is_named_with_those_there_are(field: str, says: str) -
 
 def test_columns_name_the_message_that_is_malformed() -> None:
     with pytest.raises(DecodeError, match="message 1: "):
-        codec.columns([codec.encode(ONE), b"\x01"], ["id"])
+        codec.columns([codec.encode(ONE), b"\x81"], ["id"])
 
 
 def test_recursive_and_mixed_types_have_no_column() -> None:

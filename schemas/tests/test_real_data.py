@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from nightwire.schemas import AlertDecoder, Codec, DecodeError, SchemaRegistry, survey, wire
-from nightwire.schemas._codec import parse
-from nightwire.schemas._columns import column_path
+from nightwire.schemas._columns import column_type
+from nightwire.schemas._parse import parse
+from nightwire.schemas._types import Types
 
 pytestmark = pytest.mark.data
 
@@ -116,11 +117,11 @@ def test_other_surveys_containers_are_read(data: Path) -> None:
 
 @pytest.mark.parametrize("version", ["7.1", "7.4", "8.0", "9.0", "10.0", "11.0", "11.1"])
 def test_the_description_of_lsst_fits_every_published_schema(data: Path, version: str) -> None:
-    parsed = parse(lsst_schema(data / "alerts/lsst/schema" / version))
+    types = Types(parse(lsst_schema(data / "alerts/lsst/schema" / version)))
     described = survey("lsst").description
     for one in [described.source, *described.history]:
         for name in (one.time, one.ra, one.dec, one.band, one.flux, one.flux_error):
-            assert column_path(parsed, f"{one.path}.{name}")
+            assert column_type(types, f"{one.path}.{name}")
     ids = described.ids
     for path in [
         ids.alert[0],
@@ -129,7 +130,7 @@ def test_the_description_of_lsst_fits_every_published_schema(data: Path, version
         ids.visit[0],
         *described.stamps.values(),
     ]:
-        assert column_path(parsed, path)
+        assert column_type(types, path)
 
 
 @pytest.mark.parametrize("version", ["7.1", "7.4", "8.0", "9.0", "10.0", "11.0", "11.1"])

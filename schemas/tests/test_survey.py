@@ -8,8 +8,11 @@ import pytest
 from astropy.time import Time
 
 from nightwire.schemas import DecodeError, SchemaError, sim_alert_schema, survey, surveys
+from nightwire.schemas._columns import column_type
+from nightwire.schemas._parse import parse
 from nightwire.schemas._survey import parse_description
 from nightwire.schemas._time import mjd_tai
+from nightwire.schemas._types import Types
 
 RUBIN: dict[str, Any] = {
     "diaSourceId": 1,
@@ -208,18 +211,15 @@ def test_a_faulty_description_is_named(fault: dict[str, Any]) -> None:
 
 def test_what_the_simulated_survey_names_is_in_its_schema() -> None:
     """The description and the schema are written in two places; they must not part."""
-    from nightwire.schemas._codec import parse
-    from nightwire.schemas._columns import column_path
-
     described = survey("sim").description
-    parsed = parse(sim_alert_schema())
+    types = Types(parse(sim_alert_schema()))
     for one in [described.source, *described.history]:
         for name in (one.time, one.band, one.flux, one.flux_error):
-            assert column_path(parsed, f"{one.path}.{name}")
+            assert column_type(types, f"{one.path}.{name}")
     for path in [
         *described.stamps.values(),
         described.ids.alert[0],
         described.ids.object[0],
         described.ids.visit[0],
     ]:
-        assert column_path(parsed, path)
+        assert column_type(types, path)

@@ -1,10 +1,13 @@
 """Topic names and how topics are kept."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.schemas import surveys, topics
+from nightwire.schemas import SchemaError, surveys, topics
+from nightwire.schemas._retention import parse_changes, read_changes
 from nightwire.schemas.topics import NameError_, check_name, settings
 
 DAY = 86_400_000
@@ -78,3 +81,64 @@ def test_voevents_are_kept_thirty_days_at_least() -> None:
 def test_a_topic_that_is_not_ours_has_no_settings(topic: str) -> None:
     with pytest.raises(NameError_):
         settings(topic)
+
+
+FILE = """
+[survey.lsst]
+partitions = 8
+days = 0.5
+partition_bytes = 1_000_000_000
+compression = "zstd"
+replication = 3
+format = "container"
+
+[topic."filter.ada.bright-sn"]
+days = 1
+
+[topic.visits]
+replication = 3
+"""
+
+
+def test_a_file_changes_what_it_names_and_nothing_else() -> None:
+    changes = parse_changes(FILE)
+    lsst = settings("alerts.lsst", changes)
+    assert (lsst.partitions, lsst.replication, lsst.format) == (8, 3, "container")
+    assert lsst.config["retention.ms"] == str(DAY // 2)
+    assert lsst.config["retention.bytes"] == "1000000000"
+    assert lsst.config["compression.type"] == "zstd"
+    assert settings("filter.ada.bright-sn", changes).config["retention.ms"] == str(DAY)
+    assert settings("visits", changes).replication == 3
+    assert settings("alerts.ztf", changes) == settings("alerts.ztf", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[survey.lsst", "not TOML"),
+        ("[surveys.lsst]", r"\[surveys\]"),
+        ("[survey.lsst]\ndaze = 3", r"alerts\.lsst: no setting 'daze'"),
+        ("[survey.lsst]\ndays = '3'", "days is '3'"),
+        ("[survey.lsst]\npartitions = 0", "above zero"),
+        ("[survey.lsst]\npartitions = true", "partitions is True"),
+        ("[survey.lsst]\ncompression = 'best'", "one of uncompressed, lz4"),
+        ("[survey.lsst]\nformat = 'json'", "wire or container"),
+        ("[survey.lsst]\ndays = 3\n[topic.'alerts.lsst']\ndays = 4", "there twice"),
+    ],
+)
+def test_what_a_file_cannot_say_is_refused_by_name(text: str, said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        parse_changes(text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="gone"):
+        read_changes(tmp_path / "gone.toml")
+
+
+@pytest.mark.parametrize(
+    ("topic", "table"), [("visits", {"partitions": 2}), ("voevents", {"format": "container"})]
+)
+def test_a_topic_takes_only_settings_that_it_can_have(topic: str, table: dict[str, object]) -> None:
+    with pytest.raises(SchemaError, match=topic):
+        settings(topic, {topic: table})

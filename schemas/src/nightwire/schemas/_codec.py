@@ -1,124 +1,87 @@
 """From alerts to Avro bodies, and back: as dictionaries or as columns.
 
-`Codec` is the one place that turns bytes into values.  Whatever else comes to do it faster keeps this
-interface: a schema in, then ``encode``, ``decode`` and ``columns``.
+`Codec` is the one place that turns bytes into values.  What does the work is an engine (`_engines`); what it
+does was decided once, from the schemas (`_plan`).
 """
 
-import io
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import fastavro
-from fastavro.schema import SchemaParseException, UnknownType
-
-from nightwire.schemas._errors import DecodeError, EncodeError, SchemaError
-from nightwire.schemas._fit import compile_check
+from nightwire.schemas._changes import Change
+from nightwire.schemas._engines import Batch, Decode, Encode, engine
+from nightwire.schemas._memo import Memo
+from nightwire.schemas._parse import parse_message
+from nightwire.schemas._plan import Program, layout, own_plan, readable, resolve, select
+from nightwire.schemas._types import Types, field_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MALFORMED = (
-    EOFError,
-    ValueError,
-    IndexError,
-    KeyError,
-    TypeError,
-    OverflowError,
-    ArithmeticError,
-    MemoryError,
-)
-"""What fastavro is seen to raise on bytes that are cut off or are not of its schema."""
-
-UNFIT = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, ArithmeticError)
-"""What fastavro is seen to raise on values that do not fit."""
-
-
-def parse(schema: Mapping[str, Any] | Sequence[Any] | str) -> Any:
-    """Return *schema* as fastavro wants it, its names resolved.
-
-    Raises:
-        SchemaError: It is not an Avro schema; the message says what is wrong with it.
-    """
-    try:
-        return fastavro.parse_schema(cast("Any", schema), named_schemas={})
-    except UnknownType as error:
-        raise SchemaError(f"not an Avro schema: unknown type {error.name!r}") from error
-    except (SchemaParseException, *UNFIT, RecursionError) as error:
-        raise SchemaError(f"not an Avro schema: {_words(error)}") from error
-
-
-def read_value(stream: io.BytesIO, parsed: Any) -> Any:
-    """Read one value from *stream*, leaving it behind the value's last byte.
-
-    Raises:
-        DecodeError: The bytes break off or do not fit; names the offset at which it was noticed. [byte]
-    """
-    start = stream.tell()
-    try:
-        value = fastavro.schemaless_reader(stream, parsed, None)
-    except MALFORMED as error:
-        where = f"at byte {stream.tell() - start}"
-        raise DecodeError(
-            f"{schema_name(parsed)}: body is cut off or malformed {where}: {_words(error)}"
-        ) from error
-    return value
-
 
 class Codec:
-    """Encode and decode the messages of one schema.  The schema is parsed once.
+    """Encode and decode the messages of one schema, which is parsed once.  Safe to share between threads.
 
-    Timestamps (Avro's logical types) are `datetime` in UTC.  Safe to share between threads.
+    Timestamps (Avro's logical types) are `datetime` in UTC.
 
     Args:
-        schema: A record schema, as parsed JSON.
+        schema: The writer's: a record schema, as parsed JSON.
+        reader: The schema as which to read what was written; None = the writer's own.
+        changes: What the survey changed in names and units between the two.
+        engine: ``native`` or ``python``; None = NIGHTWIRE_CODEC, else the best there is.
 
     Raises:
-        SchemaError: *schema* is not an Avro schema of a record.
+        SchemaError: A schema is not an Avro schema of a record, no alert of *schema* can be read as *reader*
+            (names the fields), or the engine is not there.
     """
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Any],
+        *,
+        reader: Mapping[str, Any] | None = None,
+        changes: Sequence[Change] = (),
+        engine: str | None = None,
+    ) -> None:
         self.schema = dict(schema)
-        self._parsed = parse(schema)
-        if not isinstance(self._parsed, dict) or "fields" not in schema:
-            raise SchemaError(
-                f"the schema of a message is that of a record with fields, not {self.schema.get('type')!r}"
-            )
-        self._misfit = compile_check(self._parsed)
-        _set_binary_defaults(self._parsed)
+        self.reader = self.schema if reader is None else dict(reader)
+        self.engine, self._engine = _engine(engine)
+        self._parsed = parse_message(schema)
+        self._parsed_reader = self._parsed if reader is None else parse_message(reader)
+        self._name = str(self._parsed["name"])
+        self._plan = self._decided(changes)
+        self._selected: Memo = Memo(self._decode_selected)
+        self._batchers: Memo = Memo(self._batcher)
 
     def encode(self, alert: Mapping[str, Any]) -> bytes:
-        """Return the Avro body of *alert*.
+        """Return the Avro body of *alert*, in the writer's schema.
 
         A field that is missing takes its default; a field that the schema does not have is an error.
 
         Raises:
             EncodeError: *alert* does not fit; the message names the field.
         """
-        stream = io.BytesIO()
-        if why := self._misfit(alert):
-            raise EncodeError(f"{schema_name(self._parsed)}{why}")
-        try:
-            fastavro.schemaless_writer(stream, self._parsed, cast("Any", alert))
-        except UNFIT as error:
-            raise EncodeError(f"{schema_name(self._parsed)}: {_words(error)}") from error
-        return stream.getvalue()
+        return self._encode(alert)
 
-    def decode(self, body: bytes) -> dict[str, Any]:
-        """Return the alert whose Avro body is *body*.
+    def decode(self, body: bytes | memoryview, fields: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the alert whose Avro body is *body*, in the reader's shape.
+
+        Args:
+            body: Avro body.
+            fields: Dotted paths (``diaSource.psfFlux``) of what is wanted; None = everything.  What lies
+                behind the last of them is not looked at, and values of bytes and fixed are then views into
+                *body*.
 
         Raises:
-            DecodeError: It is cut off, malformed, or longer than its alert; names the offset. [byte]
+            DecodeError: It is cut off, malformed, or longer than its alert; names the offset [byte] and the
+                field.  Or it holds a value that the reader's schema cannot.
+            SchemaError: The reader's schema has no such field; names those there are.
         """
-        stream = io.BytesIO(body)
-        alert = read_value(stream, self._parsed)
-        if (end := stream.tell()) != len(body):
-            raise DecodeError(
-                f"{schema_name(self._parsed)}: the record ends at byte {end} of {len(body)}; "
-                "is it of another schema?"
-            )
-        return cast("dict[str, Any]", alert)
+        if fields is None:
+            return cast("dict[str, Any]", self._decode(body))
+        return cast("dict[str, Any]", self._selected[tuple(fields)](body))
 
-    def columns(self, messages: Sequence[bytes], fields: Sequence[str]) -> "pa.RecordBatch":
+    def columns(self, messages: Sequence[bytes | memoryview], fields: Sequence[str]) -> "pa.RecordBatch":
         """Return the chosen *fields* of all *messages*, a column per field, a row per message.
 
         Args:
@@ -131,38 +94,35 @@ class Codec:
             DecodeError: A message is malformed; the message says which one.
             SchemaError: The schema has no such field; names the fields there are.
         """
-        from nightwire.schemas._columns import column_path, record_batch  # pyarrow takes 0.1 s to import
+        return self._batchers[tuple(fields)](messages)
 
-        paths = [column_path(self._parsed, field) for field in fields]
-        return record_batch(paths, (self._decode_one(n, body) for n, body in enumerate(messages)))
+    @cached_property
+    def _encode(self) -> Encode:
+        return self._engine.encoder(self._name, layout(self._parsed), self._parsed)
 
-    def _decode_one(self, number: int, body: bytes) -> dict[str, Any]:
-        try:
-            return self.decode(body)
-        except DecodeError as error:
-            raise DecodeError(f"message {number}: {error}") from error
+    @cached_property
+    def _decode(self) -> Decode:
+        return self._engine.decoder(self._name, self._plan)
 
+    def _decided(self, changes: Sequence[Change]) -> Program:
+        if self._parsed_reader is self._parsed:
+            return own_plan(self._parsed)
+        resolution = resolve(self._parsed, self._parsed_reader, changes)
+        return readable(resolution, self._name, str(self._parsed_reader["name"]))
 
-def _set_binary_defaults(schema: Any) -> None:
-    """Make bytes of the defaults of bytes and fixed fields, which are text in JSON."""
-    if isinstance(schema, list):
-        for branch in schema:
-            _set_binary_defaults(branch)
-    elif isinstance(schema, dict):
-        for field in schema.get("fields", ()):
-            kind = field["type"][0] if isinstance(field["type"], list) else field["type"]
-            kind = kind["type"] if isinstance(kind, dict) else kind
-            if kind in ("bytes", "fixed") and isinstance(field.get("default"), str):
-                field["default"] = field["default"].encode("latin-1")
-            _set_binary_defaults(field["type"])
-        for part in ("items", "values"):
-            _set_binary_defaults(schema.get(part))
+    def _decode_selected(self, fields: tuple[str, ...]) -> Decode:
+        types = Types(self._parsed_reader)
+        paths = [tuple(field.split(".")) for field in fields]
+        for path, name in zip(paths, fields, strict=True):
+            field_at(types, path, name)
+        return self._engine.decoder(self._name, select(self._plan, paths), views=True)
 
+    def _batcher(self, fields: tuple[str, ...]) -> Batch:
+        from nightwire.schemas._columns import column_schema  # pyarrow takes 0.1 s to import
 
-def schema_name(parsed: Any) -> str:
-    """Return a schema's full name, for messages."""
-    return str(parsed.get("name", parsed.get("type"))) if isinstance(parsed, dict) else str(parsed)
+        schema = column_schema(self._parsed_reader, fields)
+        paths = [field.split(".") for field in fields]
+        return self._engine.batcher(self._name, self._plan, paths, schema)
 
 
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__} {error}".strip()
+_engine = engine  # `engine` is an argument, too

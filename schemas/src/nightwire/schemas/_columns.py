@@ -1,12 +1,12 @@
 """Columns of decoded alerts: dotted paths into an Avro schema, and the Arrow type that each leads to."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from nightwire.schemas._errors import DecodeError, SchemaError
+from nightwire.schemas._types import Types, field_at, kind, logical_name
 
 PRIMITIVES: Mapping[str, Callable[[], Any]] = {
     "null": pa.null,
@@ -30,60 +30,60 @@ LOGICAL: Mapping[str, Callable[[], Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class ColumnPath:
-    """One column: where its values lie in an alert, and what they are."""
-
-    name: str
-    steps: tuple[str, ...]
-    type: Any
-
-    def value(self, alert: Any) -> Any:
-        """Return this column's value in *alert*: None where a record on the way is null."""
-        return _walk(alert, self.steps)
-
-
-def column_path(parsed: Any, field: str) -> ColumnPath:
-    """Find the dotted path *field* in a parsed schema.
+def column_schema(parsed: Any, fields: Sequence[str]) -> Any:
+    """Return the Arrow schema of the columns at the dotted paths *fields*; all may hold nulls.
 
     Raises:
         SchemaError: There is no such field, or it is of a type that has no column.
     """
-    names = _names(parsed)
-    steps = tuple(field.split("."))
+    types = Types(parsed)
+    return pa.schema([pa.field(field, column_type(types, field)) for field in fields])
+
+
+def column_type(types: Types, field: str) -> Any:
+    """Return the Arrow type of the column at the dotted path *field*.
+
+    Raises:
+        SchemaError: There is no such field, or it is of a type that has no column.
+    """
     try:
-        return ColumnPath(field, steps, _type_at(parsed, steps, field, names))
+        return _type_at(types, types.root, field.split("."), field)
     except RecursionError as error:
         raise SchemaError(f"field {field} contains itself: ask for its parts") from error
 
 
-def record_batch(paths: Sequence[ColumnPath], alerts: Iterable[Mapping[str, Any]]) -> Any:
-    """Return one row per alert, one column per path; all columns may hold nulls.
+def _type_at(types: Types, schema: Any, steps: Sequence[str], field: str) -> Any:
+    if not steps:
+        return arrow_type(schema, types)
+    for branch in types.branches(schema):
+        if kind(branch) == "array":
+            return pa.list_(_type_at(types, branch["items"], steps, field))
+    return _type_at(types, field_at(types, steps[:1], field, schema), steps[1:], field)
+
+
+def record_batch(paths: Sequence[Sequence[str]], schema: Any, alerts: Sequence[Mapping[str, Any]]) -> Any:
+    """Return one row per alert, one column per path.
 
     Raises:
         DecodeError: A decoded value does not fit its column's type; names the column.
     """
-    values: list[list[Any]] = [[] for _ in paths]
-    rows = 0
-    for alert in alerts:
-        rows += 1
-        for column, path in zip(values, paths, strict=True):
-            column.append(path.value(alert))
-    arrays = [_array(path, column) for path, column in zip(paths, values, strict=True)]
-    schema = pa.schema([pa.field(path.name, path.type) for path in paths])
     if not paths:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(alerts), pa.struct([])))
+    arrays = [
+        _array(field, [_walk(alert, path) for alert in alerts])
+        for field, path in zip(schema, paths, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _array(path: ColumnPath, values: list[Any]) -> Any:
+def _array(field: Any, values: list[Any]) -> Any:
     try:
-        return pa.array(values, type=path.type)
+        return pa.array(values, type=field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise DecodeError(f"field {path.name}: {error}") from error
+        raise DecodeError(f"field {field.name}: {error}") from error
 
 
-def _walk(value: Any, steps: tuple[str, ...]) -> Any:
+def _walk(value: Any, steps: Sequence[str]) -> Any:
     for at, step in enumerate(steps):
         if isinstance(value, list):
             return [_walk(item, steps[at:]) for item in value]
@@ -93,79 +93,30 @@ def _walk(value: Any, steps: tuple[str, ...]) -> Any:
     return value
 
 
-def _type_at(schema: Any, steps: tuple[str, ...], field: str, names: Mapping[str, Any]) -> Any:
-    branches = [branch for branch in _branches(schema, names) if branch != "null"]
-    if not steps:
-        return arrow_type(schema, names)
-    arrays = [branch for branch in branches if _kind(branch) == "array"]
-    if arrays:
-        return pa.list_(_type_at(arrays[0]["items"], steps, field, names))
-    for branch in branches:
-        if _kind(branch) == "map":
-            raise SchemaError(f"field {field}: {steps[0]!r} lies inside a map; ask for the whole map")
-        for candidate in branch.get("fields", ()) if isinstance(branch, dict) else ():
-            if candidate["name"] == steps[0]:
-                return _type_at(candidate["type"], steps[1:], field, names)
-    there = [f["name"] for branch in branches if isinstance(branch, dict) for f in branch.get("fields", ())]
-    has = f"it has {', '.join(there)}" if there else "there is no record there"
-    raise SchemaError(f"unknown field {field}: no {steps[0]!r}; {has}")
-
-
-def arrow_type(schema: Any, names: Mapping[str, Any]) -> Any:
+def arrow_type(schema: Any, types: Types) -> Any:
     """Return the Arrow type of an Avro type.  Unions are a type or null; others have no column.
 
     Raises:
         SchemaError: A union of several types.
     """
-    branches = [branch for branch in _branches(schema, names) if branch != "null"]
+    branches = [branch for branch in types.branches(schema) if branch != "null"]
     if len(branches) > 1:
-        raise SchemaError(f"a union of {len(branches)} types has no column: {[_kind(b) for b in branches]}")
+        raise SchemaError(f"a union of {len(branches)} types has no column: {[kind(b) for b in branches]}")
     one = branches[0] if branches else "null"
-    kind = _kind(one)
-    if isinstance(one, dict) and one.get("logicalType") in LOGICAL:
-        return LOGICAL[one["logicalType"]]()
-    if isinstance(one, dict) and one.get("logicalType") == "decimal":
+    logical = (logical_name(one) or "-").partition("-")[2]
+    if logical in LOGICAL:
+        return LOGICAL[logical]()
+    if logical == "decimal":
         return pa.decimal128(one["precision"], one.get("scale", 0))
-    if kind in PRIMITIVES:
-        return PRIMITIVES[kind]()
-    return _compound(one, kind, names)
+    return PRIMITIVES[kind(one)]() if kind(one) in PRIMITIVES else _compound(one, types)
 
 
-def _compound(one: Any, kind: str, names: Mapping[str, Any]) -> Any:
-    if kind == "array":
-        return pa.list_(arrow_type(one["items"], names))
-    if kind == "map":
-        return pa.map_(pa.string(), arrow_type(one["values"], names))
-    if kind in ("record", "error"):
-        return pa.struct([pa.field(f["name"], arrow_type(f["type"], names)) for f in one["fields"]])
-    return pa.binary(one["size"]) if kind == "fixed" else pa.string()  # else: enum
-
-
-def _branches(schema: Any, names: Mapping[str, Any]) -> list[Any]:
-    branches = schema if isinstance(schema, list) else [schema]
-    return [names.get(b, b) if isinstance(b, str) else b for b in branches]
-
-
-def _kind(branch: Any) -> str:
-    return str(branch["type"] if isinstance(branch, dict) else branch)
-
-
-def _names(schema: Any) -> dict[str, Any]:
-    """Collect the named types of a parsed schema (fastavro makes their names full)."""
-    found: dict[str, Any] = {}
-    _collect(schema, found)
-    return found
-
-
-def _collect(schema: Any, found: dict[str, Any]) -> None:
-    if isinstance(schema, list):
-        for branch in schema:
-            _collect(branch, found)
-    elif isinstance(schema, dict):
-        if "name" in schema and schema.get("type") in ("record", "error", "enum", "fixed"):
-            found[schema["name"]] = schema
-        for field in schema.get("fields", ()):
-            _collect(field["type"], found)
-        for part in ("items", "values", "type"):
-            if isinstance(schema.get(part), (dict, list)):
-                _collect(schema[part], found)
+def _compound(one: Any, types: Types) -> Any:
+    match kind(one):
+        case "array":
+            return pa.list_(arrow_type(one["items"], types))
+        case "map":
+            return pa.map_(pa.string(), arrow_type(one["values"], types))
+        case "record":
+            return pa.struct([pa.field(f["name"], arrow_type(f["type"], types)) for f in one["fields"]])
+    return pa.binary(one["size"]) if kind(one) == "fixed" else pa.string()  # else: enum

@@ -5,7 +5,6 @@ blocks (how many records, how many bytes, the bytes as the codec left them, the 
 """
 
 import bz2
-import io
 import json
 import lzma
 import zlib
@@ -14,8 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from nightwire.schemas._codec import parse, read_value
 from nightwire.schemas._errors import DecodeError, SchemaError
+from nightwire.schemas._generated_read import Reader
+from nightwire.schemas._parse import parse
+from nightwire.schemas._plan import own_plan
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
@@ -76,12 +77,12 @@ def read_container(value: bytes) -> Iterator[ContainerRecord]:
     if source.take(len(MAGIC), "the magic") != MAGIC:
         raise DecodeError(f"not an Avro container: starts with {value[:4]!r}, not {MAGIC!r}")
     metadata = _metadata(source)
-    schema, parsed = _schema(metadata.get("avro.schema"))
+    schema, reader = _schema(metadata.get("avro.schema"))
     decompress = _decompressor(metadata.get("avro.codec", b"null"))
     sync = source.take(SYNC_SIZE, "the sync marker")
     while not source.at_end():
         block, count = _block(source, sync, decompress)
-        for body, record in _records(block, count, parsed):
+        for body, record in _records(block, count, reader):
             yield ContainerRecord(schema, body, record)
 
 
@@ -97,7 +98,7 @@ def _metadata(source: _Bytes) -> dict[str, bytes]:
 
 
 @lru_cache(maxsize=64)
-def _schema(text: bytes | None) -> tuple[dict[str, Any], Any]:
+def _schema(text: bytes | None) -> tuple[dict[str, Any], Reader]:
     if text is None:
         raise DecodeError("container without a schema: the header has no avro.schema")
     try:
@@ -107,7 +108,7 @@ def _schema(text: bytes | None) -> tuple[dict[str, Any], Any]:
         raise DecodeError(f"the container's schema cannot be used: {error}") from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise DecodeError("the container's schema is not that of a record")
-    return schema, parsed
+    return schema, Reader(str(parsed["name"]), own_plan(parsed))
 
 
 def _block(source: _Bytes, sync: bytes, decompress: Callable[[bytes], bytes]) -> tuple[bytes, int]:
@@ -125,15 +126,13 @@ def _block(source: _Bytes, sync: bytes, decompress: Callable[[bytes], bytes]) ->
     return block, count
 
 
-def _records(block: bytes, count: int, parsed: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    stream = io.BytesIO(block)
+def _records(block: bytes, count: int, reader: Reader) -> Iterator[tuple[bytes, dict[str, Any]]]:
     start = 0
     for number in range(count):
         try:
-            record = read_value(stream, parsed)
+            record, end = reader.read(block, start)
         except DecodeError as error:
             raise DecodeError(f"record {number} of {count} in its block: {error}") from error
-        end = stream.tell()
         yield block[start:end], record
         start = end
     if start != len(block):

@@ -10,6 +10,10 @@ from datetime import datetime
 from numbers import Integral, Real
 from typing import Any
 
+from nightwire.schemas._logical import writer_of
+from nightwire.schemas._parse import UNFIT, words
+from nightwire.schemas._program import Converter
+
 Check = Callable[[Any], str | None]
 """Returns None for a value that fits, else its dotted path and what is wrong with it."""
 
@@ -23,6 +27,9 @@ AT_ONCE: Mapping[str, frozenset[type]] = {
 }
 """Python types that fit without a closer look."""
 
+MAX_DEPTH = 200
+"""How deep records, arrays and maps may lie in one another."""
+
 REMEMBERED = 4096
 """Combinations of types that the check of a record remembers; an alert's histories have a handful."""
 
@@ -33,8 +40,8 @@ def compile_check(parsed: Any, names: dict[str, Check] | None = None) -> Check:
     if isinstance(parsed, list):
         return _union([compile_check(branch, names) for branch in parsed], parsed)
     kind = parsed["type"] if isinstance(parsed, dict) else parsed
-    if isinstance(parsed, dict) and "logicalType" in parsed:
-        return _logical(str(parsed["logicalType"]))
+    if isinstance(parsed, dict) and (convert := writer_of(parsed)):
+        return _logical(parsed, convert, compile_check(_underlying(parsed), names))
     if kind in ("record", "error"):
         return _record(parsed, names)
     if kind in ("enum", "fixed"):
@@ -115,13 +122,33 @@ def _at_once(kind: Any) -> frozenset[type]:
 
 
 def _union(checks: Sequence[Check], branches: Sequence[Any]) -> Check:
-    if len(checks) == 2 and "null" in branches:
-        return _nullable(checks[1 - branches.index("null")])
+    names = [_name(branch) for branch in branches]
+    nullable = len(checks) == 2 and "null" in branches
+    inner = _nullable(checks[1 - branches.index("null")]) if nullable else _one_of(checks, names)
 
+    def check(value: Any) -> str | None:
+        hint, value = _hint(value)
+        if hint is None:
+            return inner(value)
+        return checks[names.index(hint)](value) if hint in names else _wrong(hint, " or ".join(names))
+
+    return check
+
+
+def _hint(value: Any) -> tuple[Any, Any]:
+    """Return the branch that a value names (a tuple, or ``-type`` in a record), and the value."""
+    if isinstance(value, tuple):
+        return value if len(value) == 2 else ("", value)
+    if isinstance(value, Mapping) and "-type" in value:
+        return value["-type"], {key: one for key, one in value.items() if key != "-type"}
+    return None, value
+
+
+def _one_of(checks: Sequence[Check], names: Sequence[str]) -> Check:
     def check(value: Any) -> str | None:
         if any(one(value) is None for one in checks):
             return None
-        return _wrong(value, " or ".join(_name(branch) for branch in branches))
+        return _wrong(value, " or ".join(names))
 
     return check
 
@@ -166,15 +193,24 @@ def _fixed(size: int) -> Check:
     )
 
 
-def _logical(kind: str) -> Check:
+def _logical(parsed: Mapping[str, Any], convert: Converter, underlying: Check) -> Check:
+    kind = str(parsed["logicalType"])
+
     def check(value: Any) -> str | None:
         if value is None:
             return _wrong(value, kind)
         if kind.startswith("timestamp") and isinstance(value, datetime) and value.tzinfo is None:
             return f": {value} has no time zone"
-        return None  # what it may be is fastavro's to say
+        try:
+            return underlying(convert(value))
+        except UNFIT as error:
+            return f": {words(error)}"
 
     return check
+
+
+def _underlying(parsed: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in parsed.items() if key != "logicalType"}
 
 
 def _integer(bits: int) -> Check:
@@ -228,3 +264,15 @@ def _wrong(value: Any, wanted: str) -> str:
 
 def _name(branch: Any) -> str:
     return str(branch.get("name", branch["type"])) if isinstance(branch, dict) else str(branch)
+
+
+def depth(value: Any) -> int:
+    """Return how deep lists and mappings lie in one another in *value*; where it is deep, at least that."""
+    deepest, rest = 0, [(value, 1)]
+    while rest and deepest <= MAX_DEPTH:
+        one, level = rest.pop()
+        inner = one.values() if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else None
+        if inner is not None:
+            deepest = max(deepest, level)
+            rest += [(part, level + 1) for part in inner]
+    return deepest

@@ -11,19 +11,11 @@ from importlib.resources import files
 from typing import Any
 
 from nightwire.schemas._errors import SchemaError
+from nightwire.schemas._retention import Retention
 
 FOLDER = files("nightwire.schemas") / "surveys"
 
 Getter = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Retention:
-    """How a survey's topic is kept: partitions, days, and bytes of a partition (None = no limit)."""
-
-    days: float = 7.0
-    partition_bytes: int | None = None
-    partitions: int = 4
 
 
 @dataclass(frozen=True)

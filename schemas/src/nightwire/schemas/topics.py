@@ -4,7 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nightwire.schemas._survey import Retention, retention
+from nightwire.schemas._errors import SchemaError
+from nightwire.schemas._retention import Changes as Changes
+from nightwire.schemas._retention import Retention, changed, standing_changes
+from nightwire.schemas._retention import read_changes as read_changes
+from nightwire.schemas._survey import retention
 
 VISITS = "visits"
 VOEVENTS = "voevents"
@@ -26,11 +30,21 @@ class NameError_(ValueError):  # noqa: N801, N818  (Python has taken the plain n
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """How a topic is made: its partitions, and its Kafka configuration."""
+    """How a topic is made.
+
+    Attributes:
+        name: Its name.
+        partitions: How many.
+        config: Its Kafka configuration.
+        replication: Copies of each partition; None = the cluster's default.
+        format: What lies in it, where it is a survey's: ``wire``, or ``container`` with hop's headers.
+    """
 
     name: str
     partitions: int
     config: Mapping[str, str] = field(default_factory=dict)
+    replication: int | None = None
+    format: str = "wire"
 
 
 def check_name(name: str) -> str:
@@ -81,18 +95,29 @@ def returns(broker: str) -> str:
     return f"returns.{check_name(broker)}"
 
 
-def settings(topic: str) -> TopicSettings:
+def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
     """Return how *topic* is to be made.
+
+    Args:
+        topic: Its name.
+        changes: What differs from the default; else what the file that ``NIGHTWIRE_TOPICS`` names says.
 
     Raises:
         NameError_: It is none of ours.
+        SchemaError: The changes ask for what cannot be.
     """
+    table = (standing_changes() if changes is None else changes).get(topic, {})
     if topic in COMPACTED:
-        return TopicSettings(topic, 1, _compacted())
-    if topic == VOEVENTS:
-        return TopicSettings(topic, 4, _by_time(Retention(days=60)))
-    if topic == DEAD_LETTERS:
-        return TopicSettings(topic, 1, _by_time(Retention(days=30)))
+        return _compacted(topic, table)
+    kept = changed(_default(topic), table, topic)
+    if kept.format != "wire" and not topic.startswith("alerts."):
+        raise SchemaError(f"{topic}: only a survey's alerts have a format")
+    return TopicSettings(topic, kept.partitions, _by_time(kept), kept.replication, kept.format)
+
+
+def _default(topic: str) -> Retention:
+    if topic in HOUSE:
+        return HOUSE[topic]
     kind, *names = topic.split(".")
     if len(names) != PARTS.get(kind):
         raise NameError_(
@@ -100,30 +125,40 @@ def settings(topic: str) -> TopicSettings:
         )
     for name in names:
         check_name(name)
-    if kind in ("alerts", "overflow"):
-        kept = retention(names[0] if kind == "alerts" else "")
-        return TopicSettings(topic, kept.partitions if kind == "alerts" else 1, _by_time(kept))
-    return TopicSettings(topic, 4 if kind in ("broker", "returns") else 1, _by_time(DAYS[kind]))
+    if kind == "alerts":
+        return retention(names[0])
+    return DAYS[kind]
 
 
 COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS})
 PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
+HOUSE = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
 DAYS = {
-    "filter": Retention(days=30),
-    "requests": Retention(days=7),
-    "answers": Retention(days=7),
+    "filter": Retention(days=30, partitions=1),
+    "requests": Retention(days=7, partitions=1),
+    "answers": Retention(days=7, partitions=1),
+    "overflow": Retention(partitions=1),
     "broker": Retention(days=7),
     "returns": Retention(days=30),
 }
 
 
-def _compacted() -> dict[str, str]:
-    # Small segments, so that compaction (which leaves the active one alone) has something to do.
-    return {
+def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
+    strange = sorted(set(table) - {"replication", "compression"})
+    if strange:
+        raise SchemaError(
+            f"{topic}: {strange[0]} cannot be set: it keeps the last record of each key, in one partition"
+        )
+    kept = changed(Retention(), table, topic)
+    config = {
+        # Small segments, so that compaction (which leaves the active one alone) has something to do.
         "cleanup.policy": "compact",
         "segment.bytes": str(16 << 20),
         "max.message.bytes": str(MAX_MESSAGE),
     }
+    if kept.compression:
+        config["compression.type"] = kept.compression
+    return TopicSettings(topic, 1, config, kept.replication)
 
 
 def _by_time(kept: Retention) -> dict[str, str]:
@@ -135,4 +170,6 @@ def _by_time(kept: Retention) -> dict[str, str]:
     if kept.partition_bytes:
         config["retention.bytes"] = str(kept.partition_bytes)
         config["segment.bytes"] = str(max(1 << 20, kept.partition_bytes // 5))
+    if kept.compression:
+        config["compression.type"] = kept.compression
     return config
