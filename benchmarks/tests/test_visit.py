@@ -94,7 +94,7 @@ def test_a_child_and_its_children_are_ended(tmp_path: Path) -> None:
 
 def test_the_verbs_refuse_what_cannot_be() -> None:
     for words, said in (
-        (["run"], "name scenarios, or --all; there are: visit"),
+        (["run"], "name scenarios, or --all; there are: "),
         (["run", "vist"], "no scenario 'vist'"),
         (["run", "visit", "--time-limit", "2"], "above the limit of 2 s"),
         (["run", "visit", "--alerts", "1000000000", "--time-limit", "1e12"], "GB"),

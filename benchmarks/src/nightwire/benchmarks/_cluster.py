@@ -28,6 +28,7 @@ class Cluster:
 
     def __init__(self, context: Context) -> None:
         self._context, self._exits = context, ExitStack()
+        self._broker: psutil.Process | None = None
 
     @cached_property
     def bootstrap(self) -> str:
@@ -58,6 +59,17 @@ class Cluster:
             for future in client.delete_topics([name]).values():
                 future.result(30)
 
+    def stored(self, topic: str) -> int | None:
+        """Return what the records of *topic* take on Kafka's disk [byte]; None where Kafka is not ours."""
+        if self._broker is None:
+            return None
+        segments = self.data.glob(f"{topic}-*/*.log")
+        return sum(segment.stat().st_size for segment in segments)
+
+    def memory(self) -> int | None:
+        """Return Kafka's resident memory [byte], without its files' pages; None where it is not ours."""
+        return None if self._broker is None else int(self._broker.memory_info().rss)
+
     def close(self) -> None:
         """End what was started."""
         self._exits.close()
@@ -76,5 +88,6 @@ class Cluster:
         broker.start()
         for child in psutil.Process().children():
             if child.pid not in before:
+                self._broker = child
                 self._context.role(child.pid, "kafka")
         return broker.bootstrap

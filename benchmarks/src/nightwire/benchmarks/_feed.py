@@ -28,9 +28,12 @@ class TimedCodec(Codec):
         return body
 
 
-def alert_writer(bootstrap: str, topic: str) -> tuple[AlertWriter, TimedCodec, Producer]:
-    """Return a writer of simulated alerts to *topic*, its codec, and its producer."""
-    codec, client = TimedCodec(sim_alert_schema()), producer(bootstrap)
+def alert_writer(bootstrap: str, topic: str, **overrides: Any) -> tuple[AlertWriter, TimedCodec, Producer]:
+    """Return a writer of simulated alerts to *topic*, its codec, and its producer.
+
+    *overrides* are librdkafka properties with ``_`` for ``.``, such as ``compression_type="lz4"``.
+    """
+    codec, client = TimedCodec(sim_alert_schema()), producer(bootstrap, **overrides)
     return AlertWriter(client, survey("sim"), codec, SIM_ALERT_ID, topic=topic), codec, client
 
 
@@ -40,10 +43,11 @@ class Bare:
     Args:
         bootstrap: Kafka's address.
         topic: Where to.
+        overrides: librdkafka properties with ``_`` for ``.``.
     """
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self.client, self._topic = producer(bootstrap), topic
+    def __init__(self, bootstrap: str, topic: str, **overrides: Any) -> None:
+        self.client, self._topic = producer(bootstrap, **overrides), topic
         self._failure: KafkaError | None = None
 
     def send(self, message: Ready, then: Then | None = None) -> None:

@@ -13,6 +13,7 @@ Alert = dict[str, Any]
 
 POOL = 2_000
 """Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
+STAMPS = ("cutoutDifference", "cutoutScience", "cutoutTemplate")
 SEED = 20261
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST_VISIT = 2026_0101_00001
@@ -41,6 +42,20 @@ def ready_made(pool: Sequence[Alert]) -> list[Message]:
     """Return *pool* as the messages that Kafka would get."""
     codec, sim = Codec(sim_alert_schema()), survey("sim")
     return [Message(sim.key(alert), frame(SIM_ALERT_ID, codec.encode(alert))) for alert in pool]
+
+
+def without_stamps(alert: Alert) -> Alert:
+    """Return *alert* with null for each stamp."""
+    return alert | dict.fromkeys(STAMPS)
+
+
+def typical(pool: Sequence[Alert]) -> Alert:
+    """Return the alert of *pool* whose size is closest to the mean."""
+    codec = Codec(sim_alert_schema())
+    sizes = [len(codec.encode(alert)) for alert in pool]
+    mean = sum(sizes) / len(sizes)
+    _distance, place = min((abs(size - mean), place) for place, size in enumerate(sizes))
+    return pool[place]
 
 
 def patched(pool: Sequence[Alert], count: int, *, visit: int, first: int = 0) -> Iterator[Alert]:

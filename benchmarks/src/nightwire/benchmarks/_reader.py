@@ -39,11 +39,14 @@ TWENTY = [f"diaSource.{name}" for name in COLUMNS]
 class Findings:
     """What was read: times on the monotonic clock [s], sizes [byte].
 
-    *laps* has when each visit was through, and the memory (RSS) that was in use then.
+    *cpu* is the process's time from when it was in place [s]; *left* counts what was in the topics, unread,
+    at the end; *laps* has when each visit was through, and the memory (RSS) that was in use then.
     """
 
     records: int = 0
+    left: int = 0
     size: int = 0
+    cpu: float = 0.0
     began: float = 0.0
     first: float = 0.0
     last: float = 0.0
@@ -72,8 +75,8 @@ def bodies(messages: Sequence[Message]) -> list[bytes]:
     return [unframe(message.value() or b"")[1] for message in messages]
 
 
-def works() -> dict[str, Work]:
-    """Return what can be done with messages, by name."""
+def work(name: str) -> Work:
+    """Return what is done with messages: ``bytes`` (nothing), ``dicts`` or ``columns``."""
     codec = Codec(sim_alert_schema())
 
     def to_dicts(messages: Sequence[Message]) -> None:
@@ -83,8 +86,9 @@ def works() -> dict[str, Work]:
     def to_columns(messages: Sequence[Message]) -> None:
         codec.columns(bodies(messages), TWENTY)
 
-    to_columns([])  # imports what it needs, before the clock starts
-    return {"bytes": lambda _messages: None, "dicts": to_dicts, "columns": to_columns}
+    chosen: Work = {"bytes": lambda _messages: None, "dicts": to_dicts, "columns": to_columns}[name]
+    chosen([])  # imports what it needs, before the clock starts
+    return chosen
 
 
 class Reader:
@@ -131,9 +135,9 @@ class Reader:
             elif time.monotonic() - heard > patience:
                 raise RunError(f"nothing came for {patience:g} s, after {self.findings.records} records")
 
-    def at_end(self) -> bool:
-        """Whether everything that is in the topics now has been read."""
-        return all(self._ends(spot)[1] <= self._next[spot.topic, spot.partition] for spot in self._spots)
+    def left(self) -> int:
+        """Return how many records are in the topics now, and unread."""
+        return sum(self._ends(spot)[1] - self._next[spot.topic, spot.partition] for spot in self._spots)
 
     def _batch(self) -> list[Message]:
         message = self._client.poll(0.1)
@@ -181,12 +185,15 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     note = bool(order.get("note"))
     try:
         habits = {name: order[name] for name in ("note", "whole", "lap") if name in order}
-        reader = Reader(client, order["topics"], works()[order["work"]], **habits)
+        reader = Reader(client, order["topics"], work(order["work"]), **habits)
         say({"ready": True})
+        began = time.process_time()
         if note:
             reader.read(_until_asked(reader), patience=float("inf"))  # the engine may take its time
         else:
             reader.read(lambda: reader.findings.records >= order["expect"])
+        reader.findings.cpu = time.process_time() - began
+        reader.findings.left = reader.left()
         return vars(reader.findings)
     finally:
         client.close()
@@ -200,7 +207,7 @@ def _until_asked(reader: Reader) -> Callable[[], bool]:
         asked.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    return lambda: asked.is_set() and reader.at_end()
+    return lambda: asked.is_set() and not reader.left()
 
 
 def memory() -> int:

@@ -5,7 +5,10 @@ from importlib import import_module
 
 from nightwire.benchmarks._scenario import Scenario
 
-HOMES: Mapping[str, str] = {"visit": "nightwire.benchmarks.visit._scenario:VisitScenario"}
+HOMES: Mapping[str, str] = {
+    "dmtn028": "nightwire.benchmarks.dmtn._scenario:Dmtn028Scenario",
+    "visit": "nightwire.benchmarks.visit._scenario:VisitScenario",
+}
 """Where each scenario's class is; it is imported when it is asked for."""
 
 

@@ -50,6 +50,7 @@ class Figure:
         share_of: Name of the figure whose ratio to the baseline is this figure's value.
         headline: Whether it belongs into the table that opens the report.
         published: What others have measured.
+        group: Heading under which it stands among all figures; empty where one list will do.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Figure:
     share_of: str = ""
     headline: bool = False
     published: Published | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True)

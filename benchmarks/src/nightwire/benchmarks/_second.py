@@ -1,7 +1,7 @@
-"""Starts and ends the second process, and talks to it."""
+"""Starts and ends the other processes of a run, `_reader` and `_sender`, and talks to them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,22 +9,37 @@ from typing import Any
 from nightwire.benchmarks._children import Child, python
 from nightwire.benchmarks._scenario import Context
 
+READER = "nightwire.benchmarks._reader"
+SENDER = "nightwire.benchmarks._sender"
+ASKER = "nightwire.benchmarks._asker"
+
 
 class Second:
-    """A running `_reader`, in place: what is sent from now on, it reads."""
+    """A process that was given an order: it says when it is in place, and at the end what it found."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
-        self._line()
 
-    def findings(self) -> dict[str, Any]:
-        """Wait until it has read all it expects (or, where it notes arrivals, all there is), and return what.
+    def await_ready(self) -> None:
+        """Wait until it is in place.
 
         Raises:
             ChildError: It ended in an error.
         """
+        self._line()
+
+    def go(self) -> None:
+        """Let a sender begin; tell a reader that notes arrivals that all was sent."""
         if self._child.process.stdin is not None:
             self._child.process.stdin.close()
+
+    def findings(self) -> dict[str, Any]:
+        """Wait until it is through (where it notes arrivals: with all there is); return what it says.
+
+        Raises:
+            ChildError: It ended in an error.
+        """
+        self.go()
         return self._line()
 
     def _line(self) -> dict[str, Any]:
@@ -36,9 +51,18 @@ class Second:
 
 
 @contextmanager
-def second_process(context: Context, order: dict[str, Any], log: Path) -> Iterator[Second]:
-    """Yield a reader that does *order* (see `_reader.run`)."""
-    command = python("nightwire.benchmarks._reader", json.dumps(order))
-    with Child(command, log, talks=True) as child:
-        context.role(child.process.pid, "consumer")
+def process(
+    context: Context, module: str, order: Mapping[str, Any], log: Path, *, role: str
+) -> Iterator[Second]:
+    """Yield a process of *module* that was given *order*; it may not be in place yet."""
+    with Child(python(module, json.dumps(order)), log, talks=True) as child:
+        context.role(child.process.pid, role)
         yield Second(child)
+
+
+@contextmanager
+def second_process(context: Context, order: Mapping[str, Any], log: Path) -> Iterator[Second]:
+    """Yield a reader that does *order* (see `_reader.run`); what is sent from now on, it reads."""
+    with process(context, READER, order, log, role="consumer") as second:
+        second.await_ready()
+        yield second

@@ -44,6 +44,7 @@ def result(figure: Figure, samples: Sequence[Sample]) -> dict[str, Any] | None:
         "share_of": figure.share_of or None,
         "baseline_is": figure.baseline or None,
         "headline": figure.headline,
+        "group": figure.group or None,
         "published": None if figure.published is None else vars(figure.published),
     }
 

@@ -10,6 +10,7 @@ from nightwire.benchmarks.report._words import (
     Entry,
     Result,
     disturbed,
+    grouped,
     headline,
     machine,
     measure,
@@ -20,6 +21,8 @@ from nightwire.benchmarks.report._words import (
 )
 
 TITLE = "Nightwire: benchmarks"
+LONG = 40
+"""Rows above which the table of processes is closed at first."""
 METHOD = (
     "Subject and baseline run one after the other in alternating pairs (subject, baseline, baseline, "
     "subject, …); warm-up runs are not counted. A ratio is the median of the pairs’ ratios; its spread "
@@ -60,7 +63,10 @@ def _scenario(result: Result) -> str:
         _published(result["results"]),
         _circumstances(result),
         "<h3>All figures</h3>",
-        _table(result["results"]),
+        *(
+            (f"<h4>{escape(name)}</h4>" if name else "") + _table(entries)
+            for name, entries in grouped(result["results"])
+        ),
         _processes(result),
         "</section>",
     ]
@@ -137,13 +143,16 @@ def _circumstances(result: Result) -> str:
 
 
 def _processes(result: Result) -> str:
-    rows = "".join(_process(*row) for row in processes(result))
+    found = processes(result)
+    if not found:
+        return ""
+    rows = "".join(_process(*row) for row in found)
     head = '<tr><th>process</th><th class="n">CPU time of a run</th><th class="n">largest memory</th></tr>'
+    closed = "" if len(found) > LONG else " open"
     return (
-        f'<h3>Processes</h3>\n<table class="cards">\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table>'
-        '<p class="soft">Memory that processes share is counted in each of them.</p>'
-        if rows
-        else ""
+        f"<h3>Processes</h3>\n<details{closed}><summary>{len(found)} rows</summary>\n"
+        f'<table class="cards">\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table>'
+        '<p class="soft">Memory that processes share is counted in each of them.</p></details>'
     )
 
 

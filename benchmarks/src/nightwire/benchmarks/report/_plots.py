@@ -14,6 +14,10 @@ from nightwire.benchmarks.report._words import Entry, Result
 WIDTH = 4.6  # [in]
 SMALL = 0.02
 """Share of the largest use of CPU below which a process is left out of the plot; the table has it."""
+FEW = 20
+"""Points of a line up to which each is marked."""
+MOST = 20
+"""Rows of a plot; where there would be more, it shows what matters most, and the tables have the rest."""
 STYLE: dict[str, Any] = {
     "font.size": 9.5,
     "font.family": "DejaVu Sans",
@@ -33,11 +37,17 @@ STYLE: dict[str, Any] = {
 }
 COLOURS = ("#1f5fa8", "#d2691e", "#2e8b57", "#8a4fa3", "#b8860b", "#5f6b7a", "#c2385b", "#3aa6b9", "#7a9a3a")
 """Told apart also by those who do not see red and green, and in grey."""
+MARKERS = "osD^vP"
 
 
 def ratios_plot(result: Result) -> str | None:
-    """Draw the ratio of each figure with a baseline, and its pairs as dots; None where there is none."""
+    """Draw the ratio of each figure with a baseline, and its pairs as dots; None where there is none.
+
+    Where there are too many, those of the headline.
+    """
     entries = [entry for entry in result["results"] if entry["ratio"]]
+    if len(entries) > MOST:
+        entries = [entry for entry in entries if entry["headline"]]
     if not entries:
         return None
     with _styled():
@@ -80,13 +90,20 @@ def series_plot(series: dict[str, Any]) -> str:
         axes = figure.subplots()
         for number, line in enumerate(series["lines"]):
             style = ("-", "--", "-.", ":")[number % 4]
-            axes.plot(line["x"], line["y"], style, color=COLOURS[number % len(COLOURS)], label=line["name"])
+            marker = MARKERS[number % len(MARKERS)] if len(line["x"]) <= FEW else ""
+            colour = COLOURS[number % len(COLOURS)]
+            axes.plot(
+                line["x"], line["y"], style, color=colour, marker=marker, markersize=5, label=line["name"]
+            )
         axes.set_xlabel(series["x"])
         axes.set_ylabel(series["y"])
         axes.set_xscale("log" if series["log_x"] else "linear")
         axes.set_yscale("log" if series["log_y"] else "linear")
-        if series["log_x"]:
-            axes.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+        if not series["log_y"]:
+            axes.set_ylim(bottom=0)
+        for axis, log in ((axes.xaxis, series["log_x"]), (axes.yaxis, series["log_y"])):
+            if log:
+                axis.set_major_formatter(lambda value, _place: f"{value:g}")
         if series["lines"]:
             figure.legend(loc="outside lower center", fontsize=8, ncols=1)
         return _svg(figure, series["title"])
@@ -109,11 +126,15 @@ def processes(result: Result) -> list[tuple[str, str, float, int]]:
 
 
 def cpu_plot(result: Result) -> str | None:
-    """Draw what each process took of the CPU in a run of each experiment; None where nothing was watched."""
+    """Draw what each process took of the CPU in a run of each experiment; None where nothing was watched.
+
+    Where there are too many experiments, those that took most.
+    """
     found = processes(result)
     if not found:
         return None
-    experiments = list(dict.fromkeys(row[0] for row in found))
+    experiments = largest(found, MOST)
+    found = [row for row in found if row[0] in experiments]
     most = max(row[2] for row in found)
     names = sorted({row[1] for row in found if row[2] > SMALL * most})
     used = {(row[0], row[1]): row[2] for row in found}
@@ -133,6 +154,15 @@ def cpu_plot(result: Result) -> str | None:
         axes.set_xlabel("CPU time of one run [s]")
         figure.legend(loc="outside lower center", fontsize=8, ncols=2)
         return _svg(figure, "CPU time by process")
+
+
+def largest(found: Sequence[tuple[str, str, float, int]], most: int) -> list[str]:
+    """Return the *most* experiments whose processes took most of the CPU, in the order in which they ran."""
+    totals: dict[str, float] = {}
+    for experiment, _process, seconds, _size in found:
+        totals[experiment] = totals.get(experiment, 0.0) + seconds
+    chosen = set(sorted(totals, key=lambda name: -totals[name])[:most])
+    return [name for name in totals if name in chosen]
 
 
 @contextmanager

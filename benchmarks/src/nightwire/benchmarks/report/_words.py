@@ -73,6 +73,14 @@ def headline(result: Result) -> list[Entry]:
     return [entry for entry in result["results"] if entry.get("headline")]
 
 
+def grouped(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Return *entries* under their groups, in order; those without one under an empty name."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.get("group") or "", []).append(entry)
+    return list(groups.items())
+
+
 def disturbed(results: Sequence[Result]) -> list[str]:
     """Return the names of scenarios in which others took too much of the CPU."""
     return [result["scenario"] for result in results if result["others"]["disturbed"]]

@@ -1,0 +1,50 @@
+"""A process that reads nothing: it only asks where topics end, until they hold what is expected.
+
+``python -m nightwire.benchmarks._asker '{"bootstrap": …, "topics": […], "expect": N}'`` talks as `_reader`.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from nightwire.benchmarks._reader import PATIENCE, Findings, say
+from nightwire.benchmarks._scenario import RunError
+from nightwire.core.kafka import consumer, end_offsets
+
+INTERVAL = 0.05
+"""Between two questions. [s]"""
+
+
+def run(order: dict[str, Any]) -> dict[str, Any]:
+    """Ask until the topics hold ``expect`` records more than at first, and return the findings.
+
+    Raises:
+        RunError: They stood still for too long.
+    """
+    client = consumer(order["bootstrap"])
+    try:
+        start, findings = _latest(client, order["topics"]), Findings()
+        say({"ready": True})
+        heard, began = time.monotonic(), time.process_time()
+        while findings.records < order["expect"]:
+            records = _latest(client, order["topics"]) - start
+            if records > findings.records:
+                findings.records, heard = records, time.monotonic()
+            elif time.monotonic() - heard > PATIENCE:
+                raise RunError(f"the latest offset stood still for {PATIENCE:g} s, after {records} records")
+            time.sleep(INTERVAL)
+        findings.last, findings.cpu = heard, time.process_time() - began
+        return vars(findings)
+    finally:
+        client.close()
+
+
+def _latest(client: Consumer, topics: list[str]) -> int:
+    return sum(end_offsets(client, topics).values())
+
+
+if __name__ == "__main__":
+    say(run(json.loads(sys.argv[1])))

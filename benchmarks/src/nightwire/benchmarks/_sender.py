@@ -1,0 +1,117 @@
+"""A process that sends: makes its alerts, gets in place, waits for the word, sends, and says when.
+
+``python -m nightwire.benchmarks._sender '{"bootstrap": …}'`` prints one JSON line when it is in place, begins
+when its standard input is closed, and prints one line with its times at the end.  They are of the machine's
+monotonic clock, as those of `_reader`.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from confluent_kafka import Producer
+
+from nightwire.benchmarks._feed import Bare, alert_writer, some
+from nightwire.benchmarks._pool import Alert, make_pool, patched, ready_made, typical, without_stamps
+from nightwire.benchmarks._reader import say
+
+POOL = 250
+"""Distinct alerts of a sender; beyond them stamps and histories repeat, ids, times and positions do not."""
+VISIT = 2026_0104_00001
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a sender sends.
+
+    Attributes:
+        alerts: How many.
+        first: Number of the first, so that no two senders send the same.
+        stamps: Whether the alerts carry their three stamps.
+        fixed: Whether one alert of middling size is sent again and again, rather than alerts of real sizes.
+        ready: Whether it is ready-made bytes through bare librdkafka, rather than dictionaries through
+            `AlertWriter`.
+        flush_each: Whether it waits for each acknowledgement before the next alert.
+        compression: ``none``, ``lz4``, ``zstd`` or ``snappy``.
+    """
+
+    alerts: int
+    first: int = 0
+    stamps: bool = True
+    fixed: bool = False
+    ready: bool = False
+    flush_each: bool = False
+    compression: str = "zstd"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """When a sender began, had handed its last alert to librdkafka, and had every acknowledgement. [s]"""
+
+    began: float
+    handed: float
+    acknowledged: float
+
+
+@dataclass(frozen=True)
+class Source:
+    """Things to send, what sends one, what waits for all, and the client below."""
+
+    things: Iterable[Any]
+    write: Callable[[Any], object]
+    flush: Callable[[], object]
+    client: Producer
+
+
+def pool_of(load: Load) -> list[Alert]:
+    """Return the alerts that *load* goes through in turn."""
+    pool = make_pool(min(load.alerts, POOL))
+    chosen = [typical(pool)] if load.fixed else pool
+    return chosen if load.stamps else [without_stamps(alert) for alert in chosen]
+
+
+def source_of(load: Load, bootstrap: str, topic: str) -> Source:
+    """Return what *load* says, ready to go to *topic*."""
+    pool, settings = pool_of(load), {"compression_type": load.compression}
+    if load.ready:
+        bare = Bare(bootstrap, topic, **settings)
+        return Source(some(ready_made(pool), load.alerts, load.first), bare.send, bare.flush, bare.client)
+    writer, codec, client = alert_writer(bootstrap, topic, **settings)
+    codec.encode(pool[0])
+    alerts = patched(pool, load.alerts, visit=VISIT, first=load.first)
+    return Source(alerts, partial(writer.write, visit=VISIT), writer.flush, client)
+
+
+def send(source: Source, *, flush_each: bool) -> Sent:
+    """Send all of *source*, and return when that was."""
+    began = time.monotonic()
+    for one in source.things:
+        source.write(one)
+        if flush_each:
+            source.flush()
+    handed = time.monotonic()
+    source.flush()
+    return Sent(began, handed, time.monotonic())
+
+
+def run(order: dict[str, Any]) -> dict[str, Any]:
+    """Do what *order* says, and return when.
+
+    *order* has ``bootstrap``, ``topic``, ``load`` (the fields of `Load`), and ``warm``: a topic for a record
+    ahead of the clock, so that connection and producer id are there.
+    """
+    load = Load(**order["load"])
+    source = source_of(load, order["bootstrap"], order["topic"])
+    source.client.produce(order["warm"], b"warm")
+    source.client.flush(30)
+    say({"ready": True})
+    sys.stdin.read()
+    return vars(send(source, flush_each=load.flush_each))
+
+
+if __name__ == "__main__":
+    say(run(json.loads(sys.argv[1])))
