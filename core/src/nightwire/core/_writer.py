@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 Headers = Sequence[tuple[str, bytes]]
 Delivered = Callable[[Message], None]
 Refused = Callable[[KafkaError], None]
+Failed = Callable[[KafkaError], bool]
 
 
 class DeliveryError(Exception):
@@ -29,6 +30,7 @@ class Record:
         options: ``timestamp`` [ms], ``partition``.
         on_delivered: Is called with the acknowledged message.
         on_refused: Is called when Kafka refuses this record, alone in its batch, for its size.
+        on_failed: Is asked first when a delivery fails; True means that it is seen to.
     """
 
     topic: str
@@ -38,6 +40,7 @@ class Record:
     options: tuple[tuple[str, int], ...] = ()
     on_delivered: Delivered | None = None
     on_refused: Refused | None = None
+    on_failed: Failed | None = None
 
 
 class Writer:
@@ -102,7 +105,7 @@ class Writer:
         options = (("timestamp", timestamp_ms), ("partition", partition))
         given = tuple((name, number) for name, number in options if number is not None)
         self._queue(Record(topic, value, key, headers, given, on_delivered, on_refused))
-        self._producer.poll(0)
+        self.serve(0)
         self._send_again()
 
     def flush(self) -> None:
@@ -128,32 +131,41 @@ class Writer:
 
         The closure keeps no value: what is in librdkafka's queue is not held twice.
         """
-        topic, then, refused = record.topic, record.on_delivered, record.on_refused
-        headers, options = list(record.headers), record.options
+        topic, headers, options = record.topic, record.headers, record.options
+        then, refused, failed = record.on_delivered, record.on_refused, record.on_failed
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             self._waiting -= 1
+            if error is not None:
+                value, key = message.value(), message.key()
+                again = Record(topic, value, key, headers, options, then, refused, failed)
+                self._undelivered(error, again, alone=alone)
+                return
             self._heard = self._clock()
-            if error is None:
-                self.acknowledged += 1
-                if then is not None:
-                    then(message)
-            elif error.code() != KafkaError.MSG_SIZE_TOO_LARGE or (alone and refused is None):
-                self._fail(f"{message.topic()}: {error.str()} ({error.name()})")
-            elif refused is not None and alone:
-                refused(error)
-            else:
-                content = Record(topic, message.value(), message.key(), headers, options, then, refused)
-                self._again.append(content)
+            self.acknowledged += 1
+            if then is not None:
+                then(message)
 
         if self._waiting == 0:
             self._heard = self._clock()
         self._waiting += 1
         try:
             self._produce(record, delivered)
-        except DeliveryError:
+        except Exception:
             self._waiting -= 1
             raise
+
+    def _undelivered(self, error: KafkaError, record: Record, *, alone: bool) -> None:
+        if record.on_failed is not None and record.on_failed(error):
+            return
+        if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            self._fail(f"{record.topic}: {error.str()} ({error.name()})")
+        elif not alone:
+            self._again.append(record)
+        elif record.on_refused is not None:
+            record.on_refused(error)
+        else:
+            self._fail(f"{record.topic}: {error.str()} ({error.name()})")
 
     def _produce(self, record: Record, on_delivery: Callable[..., None]) -> None:
         extra: dict[str, Any] = dict(record.options)
@@ -169,10 +181,14 @@ class Writer:
                     **extra,
                 )
                 break
-            except BufferError:  # librdkafka's queue is full: wait for acknowledgements
-                self._producer.poll(0.1)
+            except BufferError:
+                self._full()
             except KafkaException as error:
                 raise DeliveryError(f"{record.topic}: {error.args[0].str()}") from error
+
+    def _full(self) -> None:
+        """Wait for acknowledgements, because librdkafka's queue is full."""
+        self._producer.poll(0.1)
 
     def _send_again(self) -> None:
         """Send what was refused with its batch once more, one record a batch."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from nightwire.core.kafka import Writer, read_to_end
+from nightwire.core.kafka import Record, Writer, read_to_end
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
 
@@ -86,8 +86,14 @@ def write_account(writer: Writer, account: Account) -> None:
     Raises:
         DeliveryError: An earlier record of *writer* was lost.
     """
+    record = account_record(account)
+    writer.write(record.topic, record.value, key=record.key)
+
+
+def account_record(account: Account) -> Record:
+    """Return *account* as its record in `accounts`."""
     key = "|".join(map(str, account.key)).encode()
-    writer.write(ACCOUNTS, records.ACCOUNT.encode(to_record(account)), key=key)
+    return Record(ACCOUNTS, records.ACCOUNT.encode(to_record(account)), key)
 
 
 def to_record(account: Account) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from nightwire.core._writer import DeliveryError as DeliveryError
 from nightwire.core._writer import Headers as Headers
+from nightwire.core._writer import Record as Record
 from nightwire.core._writer import Writer as Writer
 from nightwire.schemas.topics import TopicSettings
 
@@ -230,7 +231,12 @@ def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: f
     client = admin(bootstrap)
     existing = client.list_topics(timeout=timeout).topics
     wanted = [
-        NewTopic(item.name, num_partitions=item.partitions, replication_factor=-1, config=dict(item.config))
+        NewTopic(
+            item.name,
+            num_partitions=item.partitions,
+            replication_factor=item.replication or -1,
+            config=dict(item.config),
+        )
         for item in topics
         if item.name not in existing
     ]
