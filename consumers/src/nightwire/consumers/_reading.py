@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from confluent_kafka import Message
 
@@ -113,8 +113,7 @@ class Reading:
         self._pending = marks(parcel.messages)
         self._tally.count += parcel.count
         self._fresh.remember(parcel.keys)
-        item: Any = parcel.item
-        return item
+        return cast("Item", parcel.item)
 
     def finish(self) -> None:
         """What was handed out last is done."""

@@ -8,11 +8,15 @@ from typing import Any
 import click
 
 from nightwire.consumers._container import MixedSchemasError
+from nightwire.consumers._group import GroupError
 from nightwire.consumers._output import Output, output
 from nightwire.consumers._reader import AlertReader
 from nightwire.consumers._saving import StampFolder
 from nightwire.consumers._source import TopicError
 from nightwire.core.process import setup_logging, stopping
+
+BATCH_WAIT = 0.2
+"""Longest wait until a batch that is not full is written. [s]"""
 
 
 def follow(
@@ -20,6 +24,8 @@ def follow(
     *,
     form: str,
     with_bytes: bool,
+    fields: Sequence[str] = (),
+    metadata: Sequence[str] = (),
     stamps: Path | None,
     out: Path | None,
     **how: Any,
@@ -28,8 +34,10 @@ def follow(
 
     Args:
         topics: Names of topics.
-        form: ``table``, ``json`` or ``avro``.
+        form: ``table``, ``json`` or ``avro``; with *fields* ``json``, ``csv``, ``arrow`` or ``parquet``.
         with_bytes: JSON with bytes as base64.
+        fields: Read these alone, in batches; none reads whole alerts one by one.
+        metadata: With *fields*: columns of where the alerts lay.
         stamps: Folder of stamps.
         out: File instead of standard output.
         how: What else `AlertReader` takes.
@@ -44,9 +52,12 @@ def follow(
         reader = AlertReader(topics, stopped=stop.is_set, **how)
         folder = StampFolder(stamps) if stamps else None
         try:
-            with reader, output(form, out, topics=len(topics), with_bytes=with_bytes) as sink:
-                _write_all(reader, sink, folder)
-        except (TopicError, MixedSchemasError) as error:
+            if fields:
+                _write_tables(reader, fields, metadata, form=form, out=out, with_bytes=with_bytes)
+            else:
+                with reader, output(form, out, topics=len(topics), with_bytes=with_bytes) as sink:
+                    _write_all(reader, sink, folder)
+        except (TopicError, MixedSchemasError, GroupError) as error:
             raise click.ClickException(str(error)) from error
     click.echo(count_line(reader, folder, topics, time.monotonic() - began), err=True)
 
@@ -58,12 +69,31 @@ def _write_all(reader: AlertReader, sink: Output, folder: StampFolder | None) ->
             folder.save(received)
 
 
+def _write_tables(
+    reader: AlertReader,
+    fields: Sequence[str],
+    metadata: Sequence[str],
+    *,
+    form: str,
+    out: Path | None,
+    with_bytes: bool,
+) -> None:
+    from nightwire.consumers._table_output import table_output
+
+    tables = reader.tables(fields, metadata=metadata, wait=BATCH_WAIT)
+    with reader, table_output(form, out, with_bytes=with_bytes) as sink:
+        for table in tables:
+            sink.write(table)
+
+
 def count_line(reader: AlertReader, folder: StampFolder | None, topics: Sequence[str], seconds: float) -> str:
     """Return what came, in one line."""
     noun = "alert" if reader.count == 1 else "alerts"
     parts = [f"{reader.count:,} {noun} from {', '.join(topics)} in {seconds:.1f} s"]
     if reader.undecodable:
         parts.append(f"{reader.undecodable:,} records could not be decoded")
+    if reader.duplicates:
+        parts.append(f"{reader.duplicates:,} duplicates left out")
     if reader.expired:
         parts.append(f"{reader.expired:,} expired before they were read")
     if folder is not None:

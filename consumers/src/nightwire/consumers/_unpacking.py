@@ -59,6 +59,18 @@ class Alerts:
 
 
 @dataclass(frozen=True)
+class _Id:
+    """Where a survey keeps its alerts' ids, and the values that are none."""
+
+    path: str
+    absent: tuple[Any, ...]
+
+    def names(self, value: Any) -> bool:
+        """Whether *value* is an id."""
+        return value is not None and value not in self.absent
+
+
+@dataclass(frozen=True)
 class Tables:
     """Decode chosen fields of records into tables.
 
@@ -78,8 +90,8 @@ class Tables:
         """Return the rows of *messages*, in order."""
         found: Parcel[Any] = Parcel(messages)
         surveys = self._surveys(messages)
-        ids = _id_paths(surveys)
-        extra = [path for path in dict.fromkeys(ids.values()) if path not in self.fields]
+        ids = _ids(surveys)
+        extra = [path for path in dict.fromkeys(one.path for one in ids.values()) if path not in self.fields]
         columns = self.tools.decoder.columns([one.value() or b"" for one in messages], [*self.fields, *extra])
         kept = _cut(found, messages, columns.faults)
         rows = columns.rows[: bisect_left(columns.rows, kept)]
@@ -101,22 +113,27 @@ class Tables:
         return [survey_name(one, self.tools.survey) for one in messages]
 
     def _keys(
-        self, messages: Sequence[Message], surveys: Sequence[str | None], batch: Any, ids: Mapping[str, str]
+        self,
+        messages: Sequence[Message],
+        surveys: Sequence[str | None],
+        batch: Any,
+        ids: Mapping[str | None, _Id],
     ) -> Sequence[Hashable]:
         if self.tools.fresh.dedup is None:
             return [None] * len(messages)
-        columns = {path: batch.column(path).to_pylist() for path in ids.values()}
+        columns = {one: batch.column(one.path).to_pylist() for one in ids.values()}
         found = [columns[ids[name]][at] if name in ids else None for at, name in enumerate(surveys)]
         return [
-            origin_of(message) if alert_id is None else (name, alert_id)
+            (name, alert_id) if name in ids and ids[name].names(alert_id) else origin_of(message)
             for message, name, alert_id in zip(messages, surveys, found, strict=True)
         ]
 
 
-def _id_paths(surveys: Sequence[str | None]) -> dict[str, str]:
+def _ids(surveys: Sequence[str | None]) -> dict[str | None, _Id]:
     """Return where the alert's id lies, of each survey that is described."""
-    found = {name: known_survey(name) for name in dict.fromkeys(surveys) if name is not None}
-    return {name: one.description.ids.alert[0] for name, one in found.items() if one is not None}
+    described = {name: known_survey(name) for name in dict.fromkeys(surveys)}
+    ids = {name: one.description.ids for name, one in described.items() if one is not None}
+    return {name: _Id(one.alert[0], tuple(one.absent)) for name, one in ids.items()}
 
 
 def _cut(found: Parcel[Any], messages: Sequence[Message], faults: Mapping[int, Exception]) -> int:

@@ -2,15 +2,25 @@
 
 import time
 
-from nightwire.core.kafka import Writer
+from nightwire.core.kafka import Headers, Writer
 from nightwire.schemas.topics import DEAD_LETTERS
 
 MAX_REASON = 1000
 """Longest reason kept. [character]"""
 
+ORIGINAL = "original."
+"""Begins the names of headers that the record itself had."""
+
 
 def bury(
-    writer: Writer, value: bytes, *, stage: str, source: str, reason: str, key: bytes | None = None
+    writer: Writer,
+    value: bytes,
+    *,
+    stage: str,
+    source: str,
+    reason: str,
+    key: bytes | None = None,
+    headers: Headers = (),
 ) -> None:
     """Queue *value* to `dead-letters`; the caller flushes and counts.
 
@@ -21,11 +31,13 @@ def bury(
         source: Where they came from: a file, or ``topic[partition]@offset``.
         reason: Why, in plain words.
         key: The record's key, where it had one.
+        headers: The record's headers, so that it can be replayed as it was.
     """
-    headers = [
+    ours = [
         ("stage", stage.encode()),
         ("source", source.encode()),
         ("reason", reason[:MAX_REASON].encode()),
         ("time", str(int(time.time() * 1000)).encode()),
     ]
-    writer.write(DEAD_LETTERS, value, key=key, headers=headers)
+    theirs = [(ORIGINAL + name, content) for name, content in headers]
+    writer.write(DEAD_LETTERS, value, key=key, headers=[*ours, *theirs])
