@@ -2,6 +2,7 @@
 
 from nightwire.schemas import records, topics, wire
 from nightwire.schemas._codec import Codec
+from nightwire.schemas._engines import engines
 from nightwire.schemas._errors import (
     DecodeError,
     EncodeError,
@@ -28,6 +29,7 @@ __all__ = [
     "SchemaRegistry",
     "Survey",
     "UnknownSchemaError",
+    "engines",
     "records",
     "sim_alert_schema",
     "survey",

@@ -85,6 +85,11 @@ def best() -> str:
     return "python"
 
 
+def engines() -> tuple[str, ...]:
+    """Return the names of the engines that can be used here, the fastest first."""
+    return ("native", "python") if native_is_here() else ("python",)
+
+
 @cache
 def native_is_here() -> bool:
     """Whether the compiled engine can be used."""
