@@ -6,6 +6,7 @@ from importlib import import_module
 from nightwire.benchmarks._scenario import Scenario
 
 HOMES: Mapping[str, str] = {
+    "codec": "nightwire.benchmarks.codec._scenario:CodecScenario",
     "dmtn028": "nightwire.benchmarks.dmtn._scenario:Dmtn028Scenario",
     "visit": "nightwire.benchmarks.visit._scenario:VisitScenario",
 }

@@ -1,0 +1,3 @@
+"""The scenario `codec`: encoding and decoding alone, in one process, beside fastavro."""
+
+__all__: list[str] = []
