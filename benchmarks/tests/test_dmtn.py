@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from nightwire.benchmarks import Context, Kind, RunError, Size
+from nightwire.benchmarks._pool import Alert, keep_pool, kept_pool, make_pool
 from nightwire.benchmarks._results import schema
-from nightwire.benchmarks._sender import Load, Sent, pool_of
+from nightwire.benchmarks._sender import Load, Sent, chosen_from
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.dmtn import _published
 from nightwire.benchmarks.dmtn._drawings import RAW, SIZE, drawings
@@ -34,6 +36,12 @@ PLAYED = Played(
     stored=50_000_000,
     memory=400_000_000,
 )
+
+
+@cache
+def pool() -> list[Alert]:
+    """Return some alerts; making them takes a moment."""
+    return make_pool(30)
 
 
 def said(records: int = 10, *, left: int = 0, last: float = 14.0) -> dict[str, Any]:
@@ -199,7 +207,7 @@ def test_nothing_is_drawn_of_what_was_not_played_or_is_not_known() -> None:
     assert drawings(groups(), {}) == []
     volume = groups()[0]
     blind = {key: [replace(PLAYED, stored=None, memory=None)] for key in book_of(volume)}
-    assert {plot.y.split(" [")[0] for plot in drawings([volume], blind)} == {
+    assert {plot.title.removeprefix("Alert volume: ") for plot in drawings([volume], blind)} == {
         QUANTITIES["send_seconds"].words,
         QUANTITIES["transit_seconds"].words,
     }
@@ -208,17 +216,23 @@ def test_nothing_is_drawn_of_what_was_not_played_or_is_not_known() -> None:
 def test_alerts_without_stamps_have_null_stamps_and_fit_the_schema() -> None:
     codec = Codec(sim_alert_schema())
     with_stamps, without = (
-        [len(codec.encode(alert)) for alert in pool_of(Load(5, stamps=stamps))] for stamps in (True, False)
+        [len(codec.encode(alert)) for alert in chosen_from(pool(), Load(5, stamps=stamps))]
+        for stamps in (True, False)
     )
     assert all(few < many - 80_000 for many, few in zip(with_stamps, without, strict=True))
 
 
 def test_the_one_alert_of_a_fixed_size_is_that_closest_to_the_mean() -> None:
     codec = Codec(sim_alert_schema())
-    sizes = [len(codec.encode(alert)) for alert in pool_of(Load(30))]
+    sizes = [len(codec.encode(alert)) for alert in pool()]
     mean = sum(sizes) / len(sizes)
-    (one,) = pool_of(Load(30, fixed=True))
+    (one,) = chosen_from(pool(), Load(30, fixed=True))
     assert abs(len(codec.encode(one)) - mean) == min(abs(size - mean) for size in sizes)
+
+
+def test_a_pool_is_read_as_it_was_written(tmp_path: Path) -> None:
+    keep_pool(pool(), tmp_path / "pool")
+    assert kept_pool(tmp_path / "pool") == pool()
 
 
 @pytest.fixture(scope="module")

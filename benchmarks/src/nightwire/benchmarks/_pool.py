@@ -1,11 +1,12 @@
 """Alerts to send: a pool made before the clock starts, and the patches that make each one new."""
 
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from nightwire.producer import Sky, VisitLog, Visits
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
 from nightwire.schemas.wire import frame
 
@@ -33,9 +34,26 @@ class Message:
 
 def make_pool(count: int) -> list[Alert]:
     """Return min(*count*, `POOL`) distinct simulated alerts, with sizes and histories of real ones."""
+    from nightwire.producer import (
+        Sky,
+        VisitLog,
+        Visits,
+    )  # brings NumPy, which those who only patch do without
+
     log = VisitLog(SEED, START)
     log.open(START, FIRST_VISIT)
     return list(Visits(Sky(SEED, min(count, POOL)), log).alerts())
+
+
+def keep_pool(pool: Sequence[Alert], path: Path) -> None:
+    """Write *pool* to *path*, for other processes of the same run."""
+    path.write_bytes(pickle.dumps(list(pool), pickle.HIGHEST_PROTOCOL))
+
+
+def kept_pool(path: Path) -> list[Alert]:
+    """Return the pool that this run has written to *path*."""
+    pool: list[Alert] = pickle.loads(path.read_bytes())  # noqa: S301  (this run's own file)
+    return pool
 
 
 def ready_made(pool: Sequence[Alert]) -> list[Message]:

@@ -1,4 +1,4 @@
-"""A process that sends: makes its alerts, gets in place, waits for the word, sends, and says when.
+"""A process that sends: loads its alerts, gets in place, waits for the word, sends, and says when.
 
 ``python -m nightwire.benchmarks._sender '{"bootstrap": …}'`` prints one JSON line when it is in place, begins
 when its standard input is closed, and prints one line with its times at the end.  They are of the machine's
@@ -8,19 +8,18 @@ monotonic clock, as those of `_reader`.
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 
 from nightwire.benchmarks._feed import Bare, alert_writer, some
-from nightwire.benchmarks._pool import Alert, make_pool, patched, ready_made, typical, without_stamps
+from nightwire.benchmarks._pool import Alert, kept_pool, patched, ready_made, typical, without_stamps
 from nightwire.benchmarks._reader import say
 
-POOL = 250
-"""Distinct alerts of a sender; beyond them stamps and histories repeat, ids, times and positions do not."""
 VISIT = 2026_0104_00001
 
 
@@ -67,16 +66,15 @@ class Source:
     client: Producer
 
 
-def pool_of(load: Load) -> list[Alert]:
-    """Return the alerts that *load* goes through in turn."""
-    pool = make_pool(min(load.alerts, POOL))
-    chosen = [typical(pool)] if load.fixed else pool
+def chosen_from(pool: Sequence[Alert], load: Load) -> list[Alert]:
+    """Return the alerts of *pool* that *load* goes through in turn."""
+    chosen = [typical(pool)] if load.fixed else list(pool[: load.alerts])
     return chosen if load.stamps else [without_stamps(alert) for alert in chosen]
 
 
-def source_of(load: Load, bootstrap: str, topic: str) -> Source:
-    """Return what *load* says, ready to go to *topic*."""
-    pool, settings = pool_of(load), {"compression_type": load.compression}
+def source_of(load: Load, pool: Sequence[Alert], bootstrap: str, topic: str) -> Source:
+    """Return what *load* says, taken from *pool*, ready to go to *topic*."""
+    settings = {"compression_type": load.compression}
     if load.ready:
         bare = Bare(bootstrap, topic, **settings)
         return Source(some(ready_made(pool), load.alerts, load.first), bare.send, bare.flush, bare.client)
@@ -101,11 +99,12 @@ def send(source: Source, *, flush_each: bool) -> Sent:
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """Do what *order* says, and return when.
 
-    *order* has ``bootstrap``, ``topic``, ``load`` (the fields of `Load`), and ``warm``: a topic for a record
-    ahead of the clock, so that connection and producer id are there.
+    *order* has ``bootstrap``, ``topic``, ``load`` (the fields of `Load`), ``pool`` (a file, see `kept_pool`),
+    and ``warm``: a topic for a record ahead of the clock, so that connection and producer id are there.
     """
     load = Load(**order["load"])
-    source = source_of(load, order["bootstrap"], order["topic"])
+    pool = chosen_from(kept_pool(Path(order["pool"])), load)
+    source = source_of(load, pool, order["bootstrap"], order["topic"])
     source.client.produce(order["warm"], b"warm")
     source.client.flush(30)
     say({"ready": True})

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import product
 
 from nightwire.benchmarks._scenario import Kind, Line, Series
 from nightwire.benchmarks._stats import median
@@ -28,21 +28,21 @@ def drawings(groups: Iterable[Group], book: Book) -> list[Series]:
 def _of_group(group: Group, book: Book) -> Iterable[Series]:
     over_size = group.name == "volume"
     for name in group.quantities:
-        yield _series(group, name, book, group.axis, lambda point, _played: point.at, log=over_size)
+        yield _series(group, name, book, group.axis, lambda point, _played: point.at)
         if over_size:
-            yield _series(group, name, book, SIZE, lambda _point, played: played.size / 1e6, log=True)
+            yield _series(group, name, book, SIZE, lambda _point, played: played.size / 1e6)
 
 
-def _series(group: Group, name: str, book: Book, axis: str, where: Where, *, log: bool) -> Series:
+def _series(group: Group, name: str, book: Book, axis: str, where: Where) -> Series:
     quantity = QUANTITIES[name]
     lines = _lines(group, quantity, book, where)
     return Series(
         f"{group.title}: {quantity.words}",
         axis,
-        f"{quantity.words} [{quantity.unit}]",
+        f"{quantity.short} [{quantity.unit}]",
         [*lines, *_theirs(group.name, name, axis)] if lines else [],
-        log_x=log,
-        log_y=log,
+        log_x=group.wide,
+        log_y=group.wide and quantity.wide,
     )
 
 
@@ -57,7 +57,7 @@ def _theirs(group: str, name: str, axis: str) -> Sequence[Line]:
 def _lines(group: Group, quantity: Quantity, book: Book, where: Where) -> list[Line]:
     """Return medians along each line; baselines lie on it, or on one of their own."""
     found: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for point, kind in chain.from_iterable(((point, kind) for kind in Kind) for point in group.points):
+    for kind, point in product(Kind, group.points):  # ours first, so that colours stay
         line = point.line
         for played in book.get((group.name, point.label, kind), ()):
             place, value = where(point, played), quantity.of(played)

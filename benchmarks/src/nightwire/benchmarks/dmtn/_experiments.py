@@ -10,6 +10,8 @@ VOLUMES = (100, 1_000, 10_000, 100_000)
 VISIT = 10_000
 """Alerts in a visit of all other experiments, at most."""
 STAMPS = {"with_stamps": True, "without_stamps": False}
+OURS = "zstd"
+"""The compression of our writers."""
 RAW = "ready-made bytes of the same sizes through raw librdkafka"
 
 
@@ -51,6 +53,7 @@ class Group:
         quantities: Names in `QUANTITIES`; the first *headlines* of them open the report.
         points: In the order in which they run.
         axis: What the points differ in, where they can be drawn along it.
+        wide: Whether that spans decades.
         headlines: How many.
     """
 
@@ -60,6 +63,7 @@ class Group:
     quantities: tuple[str, ...]
     points: tuple[Point, ...]
     axis: str = ""
+    wide: bool = False
     headlines: int = 1
 
 
@@ -101,7 +105,14 @@ def _volume(most: int) -> Group:
         "network_out_megabytes_per_second",
     )
     return Group(
-        "volume", "Alert volume", RAW, quantities, tuple(points), axis="alerts in a visit", headlines=2
+        "volume",
+        "Alert volume",
+        RAW,
+        quantities,
+        tuple(points),
+        axis="alerts in a visit",
+        wide=True,
+        headlines=2,
     )
 
 
@@ -167,6 +178,7 @@ def _producers(visit: Move) -> Group:
         ("alerts_per_second", "transit_seconds"),
         tuple(points),
         axis="producers",
+        wide=True,
     )
 
 
@@ -222,7 +234,9 @@ def _sizes(visit: Move) -> Group:
 def _compression(visit: Move) -> Group:
     plain = replace(visit, load=replace(visit.load, compression="none"))
     points = [
-        Point(name, name, replace(plain, load=replace(plain.load, compression=name)), plain, headline=True)
+        Point(
+            name, f"Compressed with {name}", replace(plain, load=replace(plain.load, compression=name)), plain
+        )
         for name in ("lz4", "zstd", "snappy")
     ]
     return Group(
@@ -230,6 +244,6 @@ def _compression(visit: Move) -> Group:
         "Compression",
         "no compression",
         ("stored_megabytes", "alerts_per_second", "send_seconds"),
-        tuple(points),
+        tuple(replace(point, headline=point.label == OURS) for point in points),
         headlines=2,
     )

@@ -1,18 +1,22 @@
 """Plays moves: starts senders and consumers as processes, lets them go, and gathers what they say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from nightwire.benchmarks._cluster import Cluster
+from nightwire.benchmarks._pool import keep_pool, make_pool
 from nightwire.benchmarks._scenario import Context
 from nightwire.benchmarks._second import ASKER, READER, SENDER, Second, process
 from nightwire.benchmarks._sender import Load, Sent
 from nightwire.benchmarks.dmtn._move import LATEST, Move, Played, outcome_of
 
 WARM_UP = Move(Load(200))
+POOL = 250
+"""Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
 
 
 class Player:
@@ -26,16 +30,25 @@ class Player:
         self._context, self._exits = context, ExitStack()
         self._cluster = Cluster(context)
         self._exits.callback(self._cluster.close)
+        self._warmed_up = False
 
     @cached_property
     def warm(self) -> str:
         """A topic that nobody measures; asking for it starts Kafka."""
         return self._exits.enter_context(self._cluster.topic("warm", partitions=1))
 
+    @cached_property
+    def pool(self) -> Path:
+        """File of the alerts that all senders go through in turn."""
+        path = self._context.folder / "pool.pickle"
+        keep_pool(make_pool(POOL), path)
+        return path
+
     def warm_up(self) -> None:
         """Start Kafka and move something, unless that was done: Java compiles while it runs."""
-        if "warm" not in vars(self):
+        if not self._warmed_up:
             self.play(WARM_UP)
+            self._warmed_up = True
 
     def play(self, move: Move) -> Played:
         """Move one visit through a new topic, which is deleted afterwards.
@@ -46,9 +59,9 @@ class Player:
             RunError: An alert was lost or doubled.
             ChildError: A process failed.
         """
-        warm = self.warm
+        where = {"bootstrap": self._cluster.bootstrap, "warm": self.warm, "pool": str(self.pool)}
         with self._cluster.topic("dmtn028", partitions=move.partitions) as topic:
-            with self._processes(move, topic, warm) as (senders, consumers):
+            with self._processes(move, where | {"topic": topic}) as (senders, consumers):
                 for one in (*senders, *consumers):
                     one.await_ready()
                 for sender in senders:
@@ -64,34 +77,23 @@ class Player:
         self._exits.close()
 
     @contextmanager
-    def _processes(self, move: Move, topic: str, warm: str) -> Iterator[tuple[list[Second], list[Second]]]:
+    def _processes(self, move: Move, where: Mapping[str, str]) -> Iterator[tuple[list[Second], list[Second]]]:
         """Start all processes of *move* at once; they may not be in place yet."""
-        where = {"bootstrap": self._cluster.bootstrap}
-        reading = where | {"topics": [topic], "expect": move.load.alerts}
-        sending = where | {"topic": topic, "warm": warm}
+        reading = {**where, "topics": [where["topic"]], "expect": move.load.alerts}
         with ExitStack() as exits:
-            senders = [
-                exits.enter_context(
-                    process(
-                        self._context, SENDER, sending | {"load": asdict(load)}, self._log, role="producer"
-                    )
-                )
-                for load in move.loads
-            ]
-            consumers = [
-                exits.enter_context(
-                    process(
-                        self._context,
-                        ASKER if work == LATEST else READER,
-                        reading | {"work": work},
-                        self._log,
-                        role="asker" if work == LATEST else "consumer",
-                    )
-                )
-                for work in move.consumers
-            ]
+
+            def start(module: str, role: str, order: Mapping[str, Any]) -> Second:
+                return exits.enter_context(process(self._context, module, order, self._log, role=role))
+
+            senders = [start(SENDER, "producer", {**where, "load": asdict(load)}) for load in move.loads]
+            consumers = [start(*_consumer(work), reading | {"work": work}) for work in move.consumers]
             yield senders, consumers
 
     @property
     def _log(self) -> Path:
         return self._context.folder / "processes.log"
+
+
+def _consumer(work: str) -> tuple[str, str]:
+    """Return the module that does *work*, and what its process is called."""
+    return (ASKER, "asker") if work == LATEST else (READER, "consumer")

@@ -14,16 +14,20 @@ class Quantity:
     Attributes:
         unit: As in `Figure`.
         words: What it is, for people.
+        short: The same, along an axis.
         of: Its value; None where it is not known.
         better: Which way it improves.
         compared: Whether the baseline's is worth comparing with.
+        wide: Whether it spans decades, and is drawn so where its axis is.
     """
 
     unit: str
     words: str
+    short: str
     of: Callable[[Played], float | None]
     better: Better = Better.LOWER
     compared: bool = True
+    wide: bool = True
 
 
 def megabytes(size: int | None) -> float | None:
@@ -42,23 +46,37 @@ def network_out(played: Played) -> float | None:
 
 
 QUANTITIES: Mapping[str, Quantity] = {
-    "send_seconds": Quantity("s", "serialised, sent and acknowledged", lambda one: one.sending),
-    "transit_seconds": Quantity("s", "transit of the last alert to its consumer", lambda one: one.transit),
-    "seconds": Quantity("s", "from the first dictionary to the last decode", lambda one: one.seconds),
+    "send_seconds": Quantity("s", "serialised, sent and acknowledged", "time", lambda one: one.sending),
+    "transit_seconds": Quantity(
+        "s", "the last alert from librdkafka's queue to its consumer", "time", lambda one: one.transit
+    ),
+    "seconds": Quantity("s", "from the first dictionary to the last decode", "time", lambda one: one.seconds),
     "alerts_per_second": Quantity(
-        "1/s", "alerts a second, end to end", lambda one: one.alerts / one.seconds, Better.HIGHER
+        "1/s",
+        "alerts a second, end to end",
+        "alerts a second",
+        lambda one: one.alerts / one.seconds,
+        Better.HIGHER,
     ),
     "consumer_cpu_ms": Quantity(
-        "ms", "CPU time of one consumer for one alert", lambda one: 1e3 * one.reading_cpu / one.alerts
+        "ms",
+        "CPU time of one consumer for one alert",
+        "CPU time",
+        lambda one: 1e3 * one.reading_cpu / one.alerts,
     ),
-    "stored_megabytes": Quantity("MB", "on Kafka's disk", lambda one: megabytes(one.stored)),
+    "stored_megabytes": Quantity("MB", "on Kafka's disk", "stored", lambda one: megabytes(one.stored)),
     "kafka_memory_megabytes": Quantity(
-        "MB", "Kafka's resident memory", lambda one: megabytes(one.memory), compared=False
+        "MB",
+        "Kafka's resident memory",
+        "memory",
+        lambda one: megabytes(one.memory),
+        compared=False,
+        wide=False,
     ),
     "network_in_megabytes_per_second": Quantity(
-        "MB/s", "mean rate into Kafka", network_in, Better.HIGHER, compared=False
+        "MB/s", "mean rate into Kafka", "rate", network_in, Better.HIGHER, compared=False
     ),
     "network_out_megabytes_per_second": Quantity(
-        "MB/s", "mean rate out of Kafka", network_out, Better.HIGHER, compared=False
+        "MB/s", "mean rate out of Kafka", "rate", network_out, Better.HIGHER, compared=False
     ),
 }

@@ -7,11 +7,10 @@ from typing import Any
 
 from nightwire.benchmarks._cluster import PARTITIONS
 from nightwire.benchmarks._scenario import Context, Experiment, Figure, Figures, Kind, Needs, Outcome, Size
-from nightwire.benchmarks._sender import POOL
 from nightwire.benchmarks.dmtn._drawings import drawings
 from nightwire.benchmarks.dmtn._experiments import VISIT, VOLUMES, Group, Point, groups
 from nightwire.benchmarks.dmtn._move import LATEST, Move, Played
-from nightwire.benchmarks.dmtn._play import Player
+from nightwire.benchmarks.dmtn._play import POOL, Player
 from nightwire.benchmarks.dmtn._published import FIGURES
 from nightwire.benchmarks.dmtn._quantities import QUANTITIES
 
@@ -38,7 +37,7 @@ class Dmtn028Scenario:
         "a visit of alerts through our AlertWriter (dictionaries → Avro → Kafka, acks=all, idempotent, zstd, "
         f"{PARTITIONS} partitions unless said otherwise), and processes read it, each under a group of its "
         "own: those of the first kind decode every alert to a dictionary, those of the second only ask for "
-        f"the latest offset. A sender has {POOL} distinct alerts of real sizes, made before the clock "
+        f"the latest offset. A visit has {POOL} distinct alerts of real sizes, made before the clock "
         "starts; ids, times and positions are new in each. Each visit has a new topic; a consumer that "
         "saw other than what was sent fails the run. All processes share one machine."
     )

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import matplotlib as mpl
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from nightwire.benchmarks.report._words import Entry, Result
 
@@ -63,7 +65,7 @@ def ratios_plot(result: Result) -> str | None:
             range(len(entries)), [_short(entry["name"]) for entry in reversed(entries)], fontsize=8
         )
         axes.set_ylim(-0.6, len(entries) - 0.4)
-        axes.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+        _decades(axes.xaxis)
         axes.set_xlabel("ratio to the baseline (line: equal)")
         return _svg(figure, f"Ratios of {result['scenario']} to its baselines")
 
@@ -103,7 +105,7 @@ def series_plot(series: dict[str, Any]) -> str:
             axes.set_ylim(bottom=0)
         for axis, log in ((axes.xaxis, series["log_x"]), (axes.yaxis, series["log_y"])):
             if log:
-                axis.set_major_formatter(lambda value, _place: f"{value:g}")
+                _decades(axis)
         if series["lines"]:
             figure.legend(loc="outside lower center", fontsize=8, ncols=1)
         return _svg(figure, series["title"])
@@ -169,6 +171,15 @@ def largest(found: Sequence[tuple[str, str, float, int]], most: int) -> list[str
 def _styled() -> Iterator[None]:
     with mpl.rc_context(cast("Any", STYLE)):
         yield
+
+
+def _decades(axis: Axis) -> None:
+    """Write 1, 2, 5, 10 … along a logarithmic axis that is short enough for it, else decades."""
+    low, high = sorted(axis.get_view_interval())
+    steps = (1.0, 2.0, 5.0) if high < 1_000 * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(lambda value, _place: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _short(name: str) -> str:

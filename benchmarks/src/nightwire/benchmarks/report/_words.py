@@ -17,7 +17,7 @@ def number(value: float) -> str:
         return f"{value:,.0f}"
     if abs(value) >= 100:
         return f"{value:.0f}"
-    text = f"{value:#.3g}"
+    text = f"{value:#.3g}".rstrip(".")
     return text if "e" not in text else f"{value:.3g}"
 
 
