@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from nightwire.schemas._codec import parse
 from nightwire.schemas._compatibility import LEVELS, problems
 from nightwire.schemas._errors import SchemaError
 from nightwire.schemas._kafka_log import LogError
+from nightwire.schemas._parse import parse
 from nightwire.schemas._store import AwayError, Log, Store
 from nightwire.schemas._subjects import Refused, Subjects, Version
 

@@ -50,8 +50,8 @@ class Codec:
         self._parsed_reader = self._parsed if reader is None else parse_message(reader)
         self._name = str(self._parsed["name"])
         self._plan = self._decided(changes)
-        self._selected: Memo = Memo(self._decode_selected)
-        self._batchers: Memo = Memo(self._batcher)
+        self._selected: Memo[tuple[str, ...], Decode] = Memo(self._decode_selected)
+        self._batchers: Memo[tuple[str, ...], Batch] = Memo(self._batcher)
 
     def encode(self, alert: Mapping[str, Any]) -> bytes:
         """Return the Avro body of *alert*, in the writer's schema.

@@ -103,10 +103,10 @@ def arrow_type(schema: Any, types: Types) -> Any:
     if len(branches) > 1:
         raise SchemaError(f"a union of {len(branches)} types has no column: {[kind(b) for b in branches]}")
     one = branches[0] if branches else "null"
-    logical = (logical_name(one) or "-").partition("-")[2]
+    logical = (logical_name(one) or "").partition("-")[2]
     if logical in LOGICAL:
         return LOGICAL[logical]()
-    if logical == "decimal":
+    if logical == "decimal" and isinstance(one, dict):
         return pa.decimal128(one["precision"], one.get("scale", 0))
     return PRIMITIVES[kind(one)]() if kind(one) in PRIMITIVES else _compound(one, types)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from nightwire.schemas._codec import parse
+from nightwire.schemas._parse import parse
 
 LEVELS = (
     "NONE",

@@ -176,13 +176,13 @@ class _Function:
         lines, is_map = self.lines, self._node["op"] == "map"
         lines.line(f"out = {'{}' if is_map else '[]'}")
         with lines.block("while True"):
-            self.long("n")
+            self.write_long("n")
             with lines.block("if not n"):
                 lines.line("break")
             lines.line("end = None")
             with lines.block("if n < 0"):
                 lines.line("n = -n")
-                self.long("end")
+                self.write_long("end")
                 lines.line("end += p")
             if not is_map and self._generator.may_be_empty(self._node):
                 lines.line("empty(c, n)")
@@ -194,7 +194,7 @@ class _Function:
 
     def _item(self, *, is_map: bool) -> None:
         if is_map:
-            self.bytes("k", "str(b[p:q], 'utf-8')")
+            self.write_bytes("k", "str(b[p:q], 'utf-8')")
             self._value(self._node["values"], "v")
             self.lines.line("out[k] = v")
         else:
@@ -233,50 +233,50 @@ class _Function:
     def _is_null(self, at: int) -> bool:
         return self._plan.nodes[at]["op"] in ("null", "nan")
 
-    def long(self, to: str) -> None:
+    def write_long(self, to: str) -> None:
         self.lines.line(f"{to} = b[p]")
         self.lines.line("p += 1")
         self.lines.line(f"if {to} > 127: {to}, p = more(b, p - 1)")
         self.lines.line(f"{to} = ({to} >> 1) ^ -({to} & 1)")
 
-    def int(self, to: str) -> None:
-        self.long(to)
+    def write_int(self, to: str) -> None:
+        self.write_long(to)
         self.lines.line(f"if not -2147483648 <= {to} <= 2147483647: wrong()")
 
-    def bytes(self, to: str, text: str) -> None:
-        self.long("q")
+    def write_bytes(self, to: str, text: str) -> None:
+        self.write_long("q")
         self.lines.line("q += p")
         self.lines.line("if q < p or q > len(b): wrong()")
         self.lines.line(f"{to} = {text}")
         self.lines.line("p = q")
 
-    def enum(self, node: Node, to: str) -> None:
+    def write_enum(self, node: Node, to: str) -> None:
         symbols = self._source.name("symbols", tuple(node["symbols"]))
-        self.int(to)
+        self.write_int(to)
         self.lines.line(f"if {to} < 0: wrong()")
         self.lines.line(f"{to} = {symbols}[{to}]")
         if None in node["symbols"]:
             self.lines.line(f"if {to} is None: wrong()")
 
-    def fixed(self, node: Node, to: str) -> None:
+    def write_fixed(self, node: Node, to: str) -> None:
         self.lines.line(f"q = p + {int(node['size'])}")
         self.lines.line("if q > len(b): wrong()")
         self.lines.line(f"{to} = b[p:q]")
         self.lines.line("p = q")
 
-    def number(self, to: str, size: int, unpack: str) -> None:
+    def write_number(self, to: str, size: str, unpack: str) -> None:
         self.lines.line(f"{to} = {unpack}(b, p)[0]")
         self.lines.line(f"p += {size}")
 
-    def boolean(self, to: str) -> None:
+    def write_boolean(self, to: str) -> None:
         self.lines.line(f"{to} = BOOLEANS[b[p]]")
         self.lines.line("p += 1")
 
-    def scale(self, node: Node, to: str) -> None:
+    def write_scale(self, node: Node, to: str) -> None:
         self._value(node["of"], to)
         self.lines.line(f"if {to} is not None: {to} = {scaled(node, to)}")
 
-    def refuse(self, node: Node, to: str) -> None:
+    def write_refuse(self, node: Node, to: str) -> None:
         self._value(node["of"], to)
         self.lines.line("wrong()")
 
@@ -284,17 +284,17 @@ class _Function:
 SIMPLE: Mapping[str, Callable[[_Function, Node, str], None]] = {
     "null": lambda self, _node, to: self.lines.line(f"{to} = None"),
     "nan": lambda self, _node, to: self.lines.line(f"{to} = NAN"),
-    "boolean": lambda self, _node, to: self.boolean(to),
-    "int": lambda self, _node, to: self.int(to),
-    "long": lambda self, _node, to: self.long(to),
-    "float": lambda self, _node, to: self.number(to, 4, "FLOAT"),
-    "double": lambda self, _node, to: self.number(to, 8, "DOUBLE"),
-    "bytes": lambda self, _node, to: self.bytes(to, "b[p:q]"),
-    "string": lambda self, _node, to: self.bytes(to, "str(b[p:q], 'utf-8')"),
-    "fixed": lambda self, node, to: self.fixed(node, to),
-    "enum": lambda self, node, to: self.enum(node, to),
-    "scale": lambda self, node, to: self.scale(node, to),
-    "refuse": lambda self, node, to: self.refuse(node, to),
+    "boolean": lambda self, _node, to: self.write_boolean(to),
+    "int": lambda self, _node, to: self.write_int(to),
+    "long": lambda self, _node, to: self.write_long(to),
+    "float": lambda self, _node, to: self.write_number(to, "4", "FLOAT"),
+    "double": lambda self, _node, to: self.write_number(to, "8", "DOUBLE"),
+    "bytes": lambda self, _node, to: self.write_bytes(to, "b[p:q]"),
+    "string": lambda self, _node, to: self.write_bytes(to, "str(b[p:q], 'utf-8')"),
+    "fixed": lambda self, node, to: self.write_fixed(node, to),
+    "enum": lambda self, node, to: self.write_enum(node, to),
+    "scale": lambda self, node, to: self.write_scale(node, to),
+    "refuse": lambda self, node, to: self.write_refuse(node, to),
 }
 
 

@@ -181,12 +181,12 @@ def _boolean(value: Any) -> bytes:
     return b"\x01" if value else b"\x00"
 
 
-def _integer(memo: Memo, value: Any) -> bytes:
+def _integer(memo: Memo[int, bytes], value: Any) -> bytes:
     if type(value) is int:
-        return memo[value]  # type: ignore[no-any-return]
+        return memo[value]
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise UnfitError
-    return memo[int(value)]  # type: ignore[no-any-return]
+    return memo[int(value)]
 
 
 def _real(pack: Callable[[Any], bytes], value: Any) -> bytes:

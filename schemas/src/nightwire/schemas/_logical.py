@@ -1,6 +1,5 @@
 """Logical types, as fastavro converts them: timestamps are datetimes in UTC, decimals are decimals."""
 
-from functools import partial
 from typing import Any
 
 from fastavro.read import LOGICAL_READERS
@@ -19,7 +18,7 @@ def writer_of(definition: Any) -> Converter | None:
 def reader_of(definition: Any) -> Converter | None:
     """Return what makes a value of the underlying value; None for a plain type."""
     convert = LOGICAL_READERS.get(logical_name(definition) or "")
-    return partial(convert, writer_schema=definition, reader_schema=None) if convert else None
+    return (lambda value: convert(value, definition, None)) if convert else None
 
 
 def mark(draft: Draft, at: int, definition: Any, convert: Converter | None) -> None:

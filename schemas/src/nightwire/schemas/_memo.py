@@ -2,7 +2,10 @@
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 REMEMBERED = 1 << 14
 """Values that a memo holds before it starts anew."""
@@ -13,14 +16,14 @@ MAX_VARINT = 10
 LIMITS = {32: (-(1 << 31), (1 << 31) - 1), 64: (-(1 << 63), (1 << 63) - 1)}
 
 
-class Memo(dict[Any, Any]):
+class Memo(dict[Key, Value]):
     """A dictionary that makes what it does not hold, and never grows beyond `REMEMBERED` values."""
 
-    def __init__(self, make: Callable[[Any], Any]) -> None:
+    def __init__(self, make: Callable[[Key], Value]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: Key) -> Value:
         value = self._make(key)
         if len(self) >= REMEMBERED:
             self.clear()

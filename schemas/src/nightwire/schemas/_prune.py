@@ -45,6 +45,7 @@ class _Pruner:
         self.draft.converters.extend(plan.converters)
         self.draft.constants.extend(plan.constants)
         self._whole: dict[int, int] = {}
+        self._skipped: dict[int, int] = {}
 
     def nothing(self, at: int) -> int:
         """Add the node of a record of which nothing is wanted."""
@@ -71,18 +72,31 @@ class _Pruner:
             self.draft.nodes[new] = self._passed(node, self.whole)
         return self._whole[at]
 
+    def skipped(self, at: int) -> int:
+        """Add what passes over the node *at* without a value made of it."""
+        if at not in self._skipped:
+            node = self._plan.nodes[at]
+            if node["op"] in ("refuse", "scale"):
+                return self.skipped(node["of"])
+            self._skipped[at] = new = self.draft.add(node["op"])
+            self.draft.nodes[new] = skipping(self._passed(node, self.skipped))
+        return self._skipped[at]
+
     def cut(self, at: int) -> None:
         """Drop what lies behind the last field that is wanted."""
         node = self.draft.nodes[at]
         if node["op"] == "union":
             for branch in node["branches"]:
                 self.cut(branch)
-        if node["op"] != "record" or at in self._whole.values():
+        if node["op"] != "record" or at in self._shared():
             return
         while node["fields"] and node["fields"][-1]["name"] is None:
             node["fields"].pop()
         if node["fields"]:
             self.cut(node["fields"][-1]["type"])
+
+    def _shared(self) -> set[int]:
+        return {*self._whole.values(), *self._skipped.values()}
 
     def _record(self, node: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
         fields = []
@@ -90,7 +104,7 @@ class _Pruner:
             if one["name"] in wanted:
                 fields.append({"name": one["name"], "type": self.node(one["type"], wanted[one["name"]])})
             else:
-                fields.append({"name": None, "type": self.whole(one["type"])})
+                fields.append({"name": None, "type": self.skipped(one["type"])})
         absent = [
             {"name": one["name"], "constant": self._constant(one["constant"], wanted[one["name"]])}
             for one in node.get("absent", ())
@@ -115,6 +129,18 @@ class _Pruner:
         if "fields" in node:
             made["fields"] = [{"name": one["name"], "type": part(one["type"])} for one in node["fields"]]
         return made
+
+
+def skipping(node: dict[str, Any]) -> dict[str, Any]:
+    """Return *node* without what makes a value of the bytes that it reads."""
+    plain = {key: value for key, value in node.items() if key not in ("as", "logical", "logical_name")}
+    match plain["op"]:
+        case "enum":
+            return {"op": "int"}
+        case "record":
+            fields = [{"name": None, "type": one["type"]} for one in plain["fields"]]
+            return {"op": "record", "name": plain["name"], "fields": fields, "absent": []}
+    return plain
 
 
 def picked(value: Any, wanted: Wanted) -> Any:

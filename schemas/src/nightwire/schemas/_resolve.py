@@ -74,11 +74,12 @@ def resolve(writer: Any, reader: Any, changes: Sequence[Change] = ()) -> Resolut
 
 
 class _Own:
-    """Nodes of types that are read as they were written."""
+    """Nodes of types that are read as they were written; or with *skip*, passed over: no value is made."""
 
-    def __init__(self, draft: Draft, types: Types) -> None:
+    def __init__(self, draft: Draft, types: Types, *, skip: bool = False) -> None:
         self.draft = draft
         self._types = types
+        self._skip = skip
         self._records: dict[str, int] = {}
 
     def node(self, schema: Any) -> int:
@@ -89,7 +90,8 @@ class _Own:
         at = self.draft.add(op)
         if op == "record":
             self._records[schema["name"]] = at
-        mark(self.draft, at, schema, reader_of(schema))
+        if not self._skip:
+            mark(self.draft, at, schema, reader_of(schema))
         self.draft.nodes[at].update(self._more(op, schema))
         return at
 
@@ -97,6 +99,8 @@ class _Own:
         match op:
             case "fixed":
                 return {"size": schema["size"]}
+            case "enum" if self._skip:
+                return {"op": "int"}
             case "enum":
                 return {"symbols": list(schema["symbols"])}
             case "array":
@@ -106,7 +110,10 @@ class _Own:
             case "union":
                 return {"branches": [self.node(branch) for branch in schema]}
             case "record":
-                fields = [{"name": one["name"], "type": self.node(one["type"])} for one in schema["fields"]]
+                fields = [
+                    {"name": None if self._skip else one["name"], "type": self.node(one["type"])}
+                    for one in schema["fields"]
+                ]
                 return {"name": schema["name"], "fields": fields}
         return {}
 
@@ -129,7 +136,7 @@ class _Pair:
         self._writer = writer
         self._reader = reader
         self._changes = changes
-        self._own = _Own(self.draft, writer)
+        self._skipped = _Own(self.draft, writer, skip=True)
         self._records: dict[tuple[str, str], _Record] = {}
 
     def node(self, writer: Any, reader: Any, path: str) -> int:
@@ -147,7 +154,7 @@ class _Pair:
 
     def _refuse(self, writer: Any, path: str, why: str) -> int:
         self.faults.append(Fault(path, why))
-        return self.draft.add("refuse", why=why, of=self._own.node(writer))
+        return self.draft.add("refuse", why=why, of=self._skipped.node(writer))
 
     def _from_union(self, writer: Any, reader: Any, path: str) -> int:
         """A branch that cannot be read is refused where it occurs; a union of such alone is a fault."""
@@ -167,7 +174,7 @@ class _Pair:
         for number, found in enumerate(faults):
             if found and self.draft.nodes[branches[number]]["op"] != "refuse":
                 why = "; ".join(str(fault) for fault in found)
-                of = self._own.node(writer[number])
+                of = self._skipped.node(writer[number])
                 branches[number] = self.draft.add("refuse", why=why, of=of)
 
     def _to_union(self, writer: Any, reader: Any, path: str) -> int:
@@ -229,7 +236,7 @@ class _Pair:
         for one in writer["fields"]:
             target, conversion = self._target(one["name"], reader, wanted)
             if target is None:
-                fields.append({"name": None, "type": self._own.node(one["type"])})
+                fields.append({"name": None, "type": self._skipped.node(one["type"])})
                 continue
             del wanted[target["name"]]
             here = f"{path}.{target['name']}".lstrip(".")

@@ -122,16 +122,16 @@ class Rows:
         """Return what a value adds whose type alone shows how it is written; None where it does not."""
         if "logical" in node:
             return None
+        number = kind is not bool  # which Python counts among the integers
         match node["op"]:
             case "null" if kind is type(None):
                 return []
             case "boolean" if kind is bool:
                 return [Packed("?", value)]
-            case "float" | "double" as op if issubclass(kind, Real) and kind is not bool:
+            case "float" | "double" as op if number and issubclass(kind, Real):
                 return [Packed(op[0], value)]
-            case "int" | "long" as op if issubclass(kind, Integral) and kind is not bool:
-                number = value if kind is int else f"int({value})"
-                return [f"{'INTS' if op == 'int' else 'LONGS'}[{number}]"]
+            case "int" | "long" as op if number and issubclass(kind, Integral):
+                return [f"{'INTS' if op == 'int' else 'LONGS'}[int({value})]"]
             case "string" if kind is str:
                 return [f"(TEXTS[{value}] if len({value}) < {SHORT} else text({value}))"]
             case "bytes" if kind is bytes:

@@ -22,7 +22,7 @@ FLAT = frozenset(
     {"null", "nan", "boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed"}
 )
 INTS, LONGS = Memo(integer(32)), Memo(integer(64))
-STRINGS = Memo(lambda raw: str(raw, "utf-8"))
+STRINGS: Memo[bytes, str] = Memo(lambda raw: str(raw, "utf-8"))
 
 Shape = tuple[int, int, int, Callable[[Any, int], dict[str, Any]]]
 """Size [byte], mask, what the masked bytes are, and what reads a row of it."""
