@@ -18,6 +18,9 @@ from nightwire.schemas._types import Types, field_at
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SELECTIONS = 64
+"""Choices of fields that a codec keeps its decoders of."""
+
 
 class Codec:
     """Encode and decode the messages of one schema, which is parsed once.  Safe to share between threads.
@@ -50,8 +53,8 @@ class Codec:
         self._parsed_reader = self._parsed if reader is None else parse_message(reader)
         self._name = str(self._parsed["name"])
         self._plan = self._decided(changes)
-        self._selected: Memo[tuple[str, ...], Decode] = Memo(self._decode_selected)
-        self._batchers: Memo[tuple[str, ...], Batch] = Memo(self._batcher)
+        self._selected: Memo[tuple[str, ...], Decode] = Memo(self._decode_selected, SELECTIONS)
+        self._batchers: Memo[tuple[str, ...], Batch] = Memo(self._batcher, SELECTIONS)
 
     def encode(self, alert: Mapping[str, Any]) -> bytes:
         """Return the Avro body of *alert*, in the writer's schema.

@@ -73,17 +73,58 @@ def read_container(value: bytes) -> Iterator[ContainerRecord]:
         DecodeError: It is no container, is cut off, has a schema that is none, a codec that nobody knows,
             a block that does not decompress or decode, or a wrong sync marker.
     """
+    text, blocks = open_container(value)
+    schema, reader = _schema(text)
+    for block, count in blocks:
+        for body, record in _records(block, count, reader):
+            yield ContainerRecord(schema, body, record)
+
+
+def only_body(value: bytes) -> tuple[bytes, bytes]:
+    """Return the text of the schema and the Avro body in a container of one record, which is not decoded.
+
+    Raises:
+        DecodeError: As `read_container`, or it holds not exactly one record.
+    """
+    text, blocks = open_container(value)
+    found = [(block, count) for block, count in blocks if count or block]
+    if sum(count for _, count in found) != 1 or len(found) != 1:
+        raise DecodeError(
+            f"the container holds {sum(count for _, count in found)} records; a message is one alert"
+        )
+    return text, found[0][0]
+
+
+def open_container(value: bytes) -> tuple[bytes, Iterator[tuple[bytes, int]]]:
+    """Return the text of a container's schema, and its blocks: the bytes of each, and how many records.
+
+    Raises:
+        DecodeError: It is no container, or its header is damaged.  The iterator: a block is.
+    """
     source = _Bytes(value)
     if source.take(len(MAGIC), "the magic") != MAGIC:
         raise DecodeError(f"not an Avro container: starts with {value[:4]!r}, not {MAGIC!r}")
     metadata = _metadata(source)
-    schema, reader = _schema(metadata.get("avro.schema"))
+    if "avro.schema" not in metadata:
+        raise DecodeError("container without a schema: the header has no avro.schema")
     decompress = _decompressor(metadata.get("avro.codec", b"null"))
     sync = source.take(SYNC_SIZE, "the sync marker")
+    _schema(metadata["avro.schema"])  # refuses what is none before any block is looked at
+    return metadata["avro.schema"], _blocks(source, sync, decompress)
+
+
+def _blocks(source: _Bytes, sync: bytes, decompress: Callable[[bytes], bytes]) -> Iterator[tuple[bytes, int]]:
     while not source.at_end():
-        block, count = _block(source, sync, decompress)
-        for body, record in _records(block, count, reader):
-            yield ContainerRecord(schema, body, record)
+        yield _block(source, sync, decompress)
+
+
+def container_schema(text: bytes) -> dict[str, Any]:
+    """Return the schema in a container's header.
+
+    Raises:
+        DecodeError: It is not that of a record.
+    """
+    return _schema(text)[0]
 
 
 def _metadata(source: _Bytes) -> dict[str, bytes]:
@@ -98,9 +139,7 @@ def _metadata(source: _Bytes) -> dict[str, bytes]:
 
 
 @lru_cache(maxsize=64)
-def _schema(text: bytes | None) -> tuple[dict[str, Any], Reader]:
-    if text is None:
-        raise DecodeError("container without a schema: the header has no avro.schema")
+def _schema(text: bytes) -> tuple[dict[str, Any], Reader]:
     try:
         schema = json.loads(text)
         parsed = parse(schema)

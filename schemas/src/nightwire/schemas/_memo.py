@@ -17,15 +17,16 @@ LIMITS = {32: (-(1 << 31), (1 << 31) - 1), 64: (-(1 << 63), (1 << 63) - 1)}
 
 
 class Memo(dict[Key, Value]):
-    """A dictionary that makes what it does not hold, and never grows beyond `REMEMBERED` values."""
+    """A dictionary that makes what it does not hold, and holds *most* values at most."""
 
-    def __init__(self, make: Callable[[Key], Value]) -> None:
+    def __init__(self, make: Callable[[Key], Value], most: int = REMEMBERED) -> None:
         super().__init__()
         self._make = make
+        self._most = most
 
     def __missing__(self, key: Key) -> Value:
         value = self._make(key)
-        if len(self) >= REMEMBERED:
+        if len(self) >= self._most:
             self.clear()
         self[key] = value
         return value

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from nightwire.schemas._changes import Change, parse_changes
 from nightwire.schemas._errors import SchemaError
 from nightwire.schemas._retention import Retention
 
@@ -78,6 +79,7 @@ class Description:
     history: Sequence[Measurement]
     stamps: Mapping[str, str]
     topic: Retention
+    changes: Sequence[Change] = ()
 
 
 def surveys() -> list[str]:
@@ -116,6 +118,7 @@ def parse_description(name: str, table: Mapping[str, Any]) -> Description:
             history=[_history(source, changes) for changes in table.get("history", ())],
             stamps=table.get("stamps", {}),
             topic=Retention(**table.get("topic", {})),
+            changes=parse_changes(table.get("change", ())),
         )
     except (KeyError, TypeError) as error:
         raise SchemaError(f"surveys/{name}.toml: {error}") from error

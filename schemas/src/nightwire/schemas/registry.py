@@ -14,14 +14,14 @@ from platformdirs import user_cache_path
 
 from nightwire.schemas._cache import SchemaCache
 from nightwire.schemas._codec import Codec
-from nightwire.schemas._decoder import AlertDecoder, Decoded
+from nightwire.schemas._decoder import AlertDecoder, Columns, Decoded
 from nightwire.schemas._errors import RegistryAwayError, SchemaError, UnknownSchemaError
 from nightwire.schemas.records import own_schema
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["AlertDecoder", "Decoded", "SchemaRegistry"]
+__all__ = ["AlertDecoder", "Columns", "Decoded", "SchemaRegistry"]
 
 TIMEOUT = 5.0
 """Longest wait for an answer. [s]"""
