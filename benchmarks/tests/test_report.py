@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.tests.sample import sample_result
 from nightwire.benchmarks.report import html_page, markdown, terminal_lines
-from nightwire.benchmarks.report._plots import pair_ratios, processes
-from nightwire.benchmarks.report._words import measure, number, spread
+from nightwire.benchmarks.report._plots import largest, pair_ratios, processes, ratios_plot
+from nightwire.benchmarks.report._words import grouped, measure, number, spread
 
 PHONE = 390  # [px]
 
@@ -51,6 +51,7 @@ class Balance(HTMLParser):
         (1.0, "1.00"),
         (12.34, "12.3"),
         (123.4, "123"),
+        (99.97, "100"),
         (12345.6, "12,346"),
         (1e-7, "1e-07"),
         (-5.5, "-5.50"),
@@ -126,6 +127,28 @@ def test_processes_are_those_of_our_runs_only() -> None:
         ("steps", "producer", 1.5, 100_000_000),
         ("steps", "kafka", 2.5, 400_000_000),
     ]
+
+
+def test_figures_stand_under_their_groups_in_order() -> None:
+    entries = [{"name": name, "group": group} for name, group in (("a", "x"), ("b", None), ("c", "x"))]
+    assert [(name, [one["name"] for one in found]) for name, found in grouped(entries)] == [
+        ("x", ["a", "c"]),
+        ("", ["b"]),
+    ]
+
+
+def test_of_too_many_experiments_those_that_took_most_are_drawn_in_their_order() -> None:
+    found = [("a", "kafka", 1.0, 0), ("b", "kafka", 9.0, 0), ("c", "kafka", 0.5, 0), ("c", "sender", 5.0, 0)]
+    assert largest(found, 2) == ["b", "c"]
+
+
+def test_of_too_many_ratios_those_of_the_headline_are_drawn() -> None:
+    result = sample_result()
+    share = result["results"][1]
+    many = [share | {"name": f"extra_{number}", "headline": False} for number in range(30)]
+    drawn = ratios_plot(result | {"results": [*result["results"], *many]})
+    assert drawn is not None
+    assert drawn == ratios_plot(result | {"results": [one for one in result["results"] if one["headline"]]})
 
 
 @pytest.mark.chromium

@@ -66,7 +66,7 @@ def ratios_plot(result: Result) -> str | None:
         )
         axes.set_ylim(-0.6, len(entries) - 0.4)
         _decades(axes.xaxis)
-        axes.set_xlabel("ratio to the baseline (line: equal)")
+        axes.set_xlabel("ratio (line: equal)")
         return _svg(figure, f"Ratios of {result['scenario']} to its baselines")
 
 
