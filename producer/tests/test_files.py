@@ -166,10 +166,11 @@ def test_schemas_that_refer_to_each_other_are_put_together(tmp_path: Path) -> No
     [
         (Pace(), 1.0, 2.0, 0.0),
         (Pace(rate=50.0), None, None, 0.02),
-        (Pace(realtime=True), 1.0, 1.0 + 3.0 / 86_400, 3.0),
-        (Pace(realtime=True), 2.0, 1.0, 0.0),
-        (Pace(realtime=True), None, 1.0, 0.0),
-        (Pace(realtime=True, longest_gap=60.0), 1.0, 100.0, 60.0),
+        (Pace(speed=1.0), 1.0, 1.0 + 3.0 / 86_400, 3.0),
+        (Pace(speed=10.0), 1.0, 1.0 + 3.0 / 86_400, 0.3),
+        (Pace(speed=1.0), 2.0, 1.0, 0.0),
+        (Pace(speed=1.0), None, 1.0, 0.0),
+        (Pace(speed=1.0, longest_gap=60.0), 1.0, 100.0, 60.0),
     ],
 )
 def test_an_alert_is_due_as_the_pace_says(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +13,18 @@ import pytest
 from nightwire.core.accounts import discrepancies, read_accounts
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker
+from nightwire.producer._abandoned import abandoned, close_abandoned, known_visits
 from nightwire.producer._run import patiently
-from nightwire.producer._visits import VisitDesk, abandoned, close_abandoned, known_visits
+from nightwire.producer._visits import VisitDesk, utc_now
+from nightwire.producer._who import Who
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import frame, read_container, unframe
 
 pytestmark = pytest.mark.kafka
+
+DEAD = Who(socket.gethostname(), 1 << 22, 5)
+"""A process that is no more: there are no such numbers."""
 
 
 def nightwire(kafka: str, registry: str, *words: str) -> tuple[int, dict[str, Any], str]:
@@ -44,7 +50,7 @@ def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -
     recorded = known_visits(kafka, "sim")
     accounts = {account.first: account for account in read_accounts(kafka)}
     for visit in counts["visits"]:
-        record = recorded[visit["visit"]]
+        record = recorded[visit["visit"]].record
         assert record["closed"] is not None
         assert in_topic(kafka, "alerts.sim", visit["visit"]) == record["written"] == visit["acknowledged"]
         assert accounts[visit["visit"]].delivered == 40
@@ -55,15 +61,15 @@ def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -
 
 def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: str) -> None:
     writer = Writer(producer(kafka))
-    desk = VisitDesk(writer, "sim")
+    desk = VisitDesk(writer, "sim", who=DEAD)
     ledger = desk.open(2020010100001)
     for _ in range(3):
         writer.write("alerts.sim", frame(SIM_ALERT_ID, b""), headers=[("visit", b"2020010100001")])
     writer.flush()
-    left = abandoned(known_visits(kafka, "sim"))
-    assert list(left) == [ledger.visit]
+    left = abandoned(known_visits(kafka, "sim"), utc_now())
+    assert [known.number for known in left] == [ledger.visit]
     close_abandoned(kafka, desk, left)
-    record = known_visits(kafka, "sim")[ledger.visit]
+    record = known_visits(kafka, "sim")[ledger.visit].record
     assert (record["written"], record["estimated"], record["closed"] is None) == (3, True, False)
     assert {account.first: account.delivered for account in read_accounts(kafka)}[ledger.visit] == 3
 
@@ -71,10 +77,12 @@ def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: 
 def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(fresh_broker: Broker) -> None:
     kafka = fresh_broker.bootstrap
     ensure_topics(kafka, [settings(name) for name in ("visits", "accounts", "alerts.sim")])
-    desk = VisitDesk(Writer(producer(kafka)), "sim")
+    writer = Writer(producer(kafka))
+    desk = VisitDesk(writer, "sim", who=DEAD)
     ledger = desk.open(2020010100002)
-    close_abandoned(kafka, desk, {ledger.visit: ledger})
-    record = known_visits(kafka, "sim")[ledger.visit]
+    writer.flush()
+    close_abandoned(kafka, desk, abandoned(known_visits(kafka, "sim"), utc_now()))
+    record = known_visits(kafka, "sim")[ledger.visit].record
     assert (record["written"], record["closed"] is None) == (0, False)
 
 

@@ -1,11 +1,14 @@
 """What a visit's ledger counts, and what it writes."""
 
-from datetime import UTC, datetime
+import socket
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from nightwire.core.accounts import totals
+from nightwire.producer._abandoned import Known, abandoned
 from nightwire.producer._ledger import Ledger
-from nightwire.producer._simulate import next_visit
-from nightwire.producer._visits import abandoned
+from nightwire.producer._who import Who
 from nightwire.schemas.records import VISIT
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -50,19 +53,58 @@ def test_its_account_adds_up() -> None:
     assert (total.read, total.delivered, total.rejected, total.missing) == (5, 4, 1, 0)
 
 
-def test_a_visit_that_nobody_closed_is_abandoned() -> None:
-    open_one, closed = ledger(), Ledger("sim", 1, NOON)
-    visits = {
-        open_one.visit: VISIT.decode(VISIT.encode(open_one.record(None))),
-        closed.visit: VISIT.decode(VISIT.encode(closed.record(NOON))),
-    }
-    left = abandoned(visits)
-    assert list(left) == [open_one.visit]
-    assert left[open_one.visit].estimated
-    assert left[open_one.visit].acknowledged == 0
+HERE, DEAD, FAR = Who.me(), Who(socket.gethostname(), 1 << 22, 5), Who("elsewhere", 1, 1)
 
 
-def test_a_visit_id_is_the_second_of_the_day_and_never_used_twice() -> None:
-    assert next_visit(NOON, 0) == 2026030143200
-    assert next_visit(NOON, 2026030143200) == 2026030143201
-    assert next_visit(NOON, 2026030143250) == 2026030143251
+@pytest.mark.parametrize(
+    ("writer", "closed", "minutes", "left"),
+    [
+        (DEAD, False, 0, True),
+        (HERE, False, 10_000, False),
+        (FAR, False, 14, False),
+        (FAR, False, 16, True),
+        (DEAD, True, 0, False),
+        (None, False, 10_000, False),
+    ],
+)
+def test_a_visit_is_abandoned_when_it_is_open_and_its_writer_dead(
+    writer: Who | None, closed: bool, minutes: int, left: bool
+) -> None:
+    one = ledger()
+    record = VISIT.decode(VISIT.encode(one.record(NOON if closed else None)))
+    known = {one.visit: Known(record, writer)}
+    assert bool(abandoned(known, NOON + timedelta(minutes=minutes))) is left
+
+
+def test_who_writes_is_read_back() -> None:
+    assert Who.parse(bytes(HERE)) == HERE
+    assert Who.parse(b"") is None
+    assert Who.parse(b"a b c") is None
+
+
+@pytest.mark.parametrize(
+    ("of", "visit", "replay", "holds"),
+    [
+        (None, 7, None, True),
+        (None, 7, 99, False),
+        (None, 8, None, False),
+        (99, 7, 99, True),
+        (99, 7, None, False),
+        (99, 8, 99, False),
+    ],
+)
+def test_an_alert_belongs_to_the_visit_that_it_names_in_the_replay_that_it_names(
+    of: int | None, visit: int | None, replay: int | None, holds: bool
+) -> None:
+    assert Known({"visit": 7}, HERE, of).holds(visit, replay) is holds
+
+
+def test_a_replay_holds_all_its_alerts() -> None:
+    whole = Known({"visit": 99}, HERE, 99)
+    assert whole.holds(7, 99)
+    assert whole.holds(None, 99)
+    assert whole.has_account
+
+
+def test_a_ledger_comes_back_from_its_text() -> None:
+    assert Ledger.from_text(ledger().as_text()) == ledger()

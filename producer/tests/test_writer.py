@@ -22,6 +22,14 @@ class FakeMessage:
         """Return where it went."""
         return "alerts.sim"
 
+    def value(self) -> bytes:
+        """Return what it holds."""
+        return b""
+
+    def key(self) -> bytes:
+        """Return whose it is."""
+        return b""
+
     def partition(self) -> int:
         """Return where it lies."""
         return 0

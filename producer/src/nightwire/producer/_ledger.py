@@ -1,9 +1,10 @@
 """What became of the alerts of one visit: pure counting."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from nightwire.core.accounts import Account
 
@@ -52,9 +53,13 @@ class Ledger:
 
     def found(self, partition: int, offset: int) -> None:
         """Count an alert that lies at *offset* of *partition*."""
-        self.acknowledged += 1
-        first, last = self.ranges.get(partition, (offset, offset))
-        self.ranges[partition] = (min(first, offset), max(last, offset))
+        self.add(partition, 1, offset, offset)
+
+    def add(self, partition: int, count: int, first: int, last: int) -> None:
+        """Count *count* alerts that lie between the offsets *first* and *last* of *partition*."""
+        self.acknowledged += count
+        low, high = self.ranges.get(partition, (first, last))
+        self.ranges[partition] = (min(low, first), max(high, last))
 
     def refuse(self, reason: str) -> None:
         """Count an alert that was not written."""
@@ -80,6 +85,19 @@ class Ledger:
             ],
             "estimated": self.estimated,
         }
+
+    def as_text(self) -> str:
+        """Return the ledger as JSON, to be kept."""
+        return json.dumps(vars(self) | {"opened": self.opened.isoformat()})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return the ledger that `as_text` gave."""
+        kept = json.loads(text)
+        kept["opened"] = datetime.fromisoformat(kept["opened"])
+        kept["refused"] = Counter(kept["refused"])
+        kept["ranges"] = {int(part): (first, last) for part, (first, last) in kept["ranges"].items()}
+        return cls(**kept)
 
     def account(self) -> Account:
         """Return its account: offered = acknowledged + refused + dead-lettered."""

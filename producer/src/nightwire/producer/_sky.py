@@ -7,7 +7,7 @@ out over the slots instead of being drawn, so that a visit of a few hundred aler
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from itertools import islice, pairwise
@@ -102,6 +102,10 @@ class VisitLog:
         visit = Visit(number, mjd_tai(moment), BANDS[int(chance[0] * len(BANDS))], 360.0 * float(chance[1]))
         self._visits.append(visit)
         return visit
+
+    def renumber(self, number: int) -> None:
+        """Give the present visit another number."""
+        self._visits[-1] = replace(self._visits[-1], id=number)
 
     def latest(self, count: int) -> list[Visit]:
         """Return the *count* visits before the present one, oldest first."""

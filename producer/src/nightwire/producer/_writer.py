@@ -1,20 +1,40 @@
 """Alerts into Kafka: encoded, framed, keyed by their object, counted by their visit."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from nightwire.core import kafka
-from nightwire.core.endpoints import find_endpoints
+from nightwire.core.kafka import MAX_MESSAGE, Record, Writer
 from nightwire.producer._ledger import Ledger
+from nightwire.producer._shape import TEST, Shape, Wire
+from nightwire.producer._spool import Spool, SpoolFullError
+from nightwire.producer._spooling import SpoolingWriter
 from nightwire.producer._visits import HEADER, VisitDesk
-from nightwire.schemas import Codec, DecodeError, EncodeError, SchemaRegistry, Survey, survey, topics
-from nightwire.schemas.wire import frame
+from nightwire.schemas import Codec, DecodeError, EncodeError, Survey, topics
+
+log = logging.getLogger("nightwire.producer")
 
 Alert = Mapping[str, Any]
+Delivered = Callable[[Message], None]
+Refused = Callable[[KafkaError], None]
+
+OVERHEAD = 4096
+"""Room for a record's key and headers. [byte]"""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An alert as it goes into Kafka: its key and its value."""
+
+    key: bytes
+    value: bytes
 
 
 class AlertWriter:
@@ -24,6 +44,10 @@ class AlertWriter:
     by every later call, so a caller that reaches the end of its ``with`` block knows that every alert was
     acknowledged.  One thread only.
 
+    With a spool, Kafka may be away: alerts then go to a file, and from there to Kafka when it is back, in
+    their order.  `flush` returns when every alert is acknowledged or safely on disk; what a killed process
+    left in the file, the next writer sends.
+
     Args:
         producer: A ``confluent_kafka.Producer``.
         survey: Knows where an alert of this survey keeps its ids.
@@ -31,6 +55,9 @@ class AlertWriter:
         schema_id: Id of the codec's schema in the registry.
         topic: Topic to write to; by default the survey's own.
         flush_timeout: Longest wait for acknowledgements. [s]
+        shape: What an alert looks like in Kafka; by default Confluent wire format.
+        spool: Where alerts wait while Kafka is away; None = errors of delivery are raised instead.
+        test: These are no real alerts: mark them so.
     """
 
     def __init__(
@@ -42,11 +69,19 @@ class AlertWriter:
         *,
         topic: str | None = None,
         flush_timeout: float = 150.0,
+        shape: Shape | None = None,
+        spool: Spool | None = None,
+        test: bool = False,
     ) -> None:
-        self._writer = kafka.Writer(producer, flush_timeout=flush_timeout)
-        self._survey, self._codec, self._schema_id = survey, codec, schema_id
+        self._survey, self._codec = survey, codec
+        self._shape = shape or Wire(schema_id)
+        self._marks = [TEST] if test else []
         self.topic = topic or topics.alerts(survey.name)
-        self.desk = VisitDesk(self._writer, survey.name)
+        self._spooling = None if spool is None else SpoolingWriter(producer, spool)
+        self.records: Writer = self._spooling or Writer(producer, flush_timeout=flush_timeout)
+        self.desk = VisitDesk(self.records, survey.name)
+        if self._spooling is not None:
+            self._spooling.begin(self.desk.closing)
 
     @classmethod
     def connect(
@@ -57,8 +92,12 @@ class AlertWriter:
         schema_id: int | None = None,
         bootstrap: str | None = None,
         registry: str | None = None,
+        spool: Path | str | None = None,
+        spool_bytes: int = 10 << 30,
     ) -> Self:
         """Return a writer for the survey *name*, its topic made and its schema registered.
+
+        Visits that a writer on this machine left open when it died are closed with what lies in the topic.
 
         Args:
             name: Survey, such as ``lsst``.
@@ -66,67 +105,150 @@ class AlertWriter:
             schema_id: The id that the survey gives to its schema; else the registry chooses one.
             bootstrap: Kafka's address; else the environment's or the running embedded stack's.
             registry: The schema registry's URL; else likewise.
+            spool: File for alerts while Kafka is away, such as ``/var/spool/nightwire/lsst``; with it and a
+                *schema_id*, Kafka and registry may be away already.
+            spool_bytes: How much it may hold. [byte]
 
         Raises:
             NoStackError: There is no Kafka to talk to.
             SchemaError: The registry refuses the schema, or does not answer.
             KafkaException: Kafka does not answer.
+            SpoolError: Another process uses the spool.
         """
-        found = find_endpoints(bootstrap, registry)
-        names = (topics.alerts(name), topics.VISITS, topics.ACCOUNTS)
-        kafka.ensure_topics(found.kafka, [topics.settings(topic) for topic in names])
-        with SchemaRegistry(found.schema_registry) as schemas:
-            number = schemas.register(f"{topics.alerts(name)}-value", schema, schema_id=schema_id)
-        return cls(kafka.producer(found.kafka), survey(name), Codec(schema), number)
+        from nightwire.producer._connect import connect, options
+
+        found = connect(name, schema, schema_id, (bootstrap, registry), patient=spool is not None)
+        kept = Spool(Path(spool), limit=spool_bytes) if spool is not None else None
+        writer = cls(**options(found, name, schema), spool=kept)
+        if found.answers:
+            writer.tidy(found.kafka)
+        return writer
 
     @property
     def acknowledged(self) -> int:
         """Records that Kafka has acknowledged so far; alerts, and the records of their visits."""
-        return self._writer.acknowledged
+        return self.records.acknowledged
 
-    def write(
-        self,
-        alert: Alert,
-        *,
-        visit: int | None = None,
-        on_delivered: Callable[[Message], None] | None = None,
-    ) -> None:
+    def encoded(self, alert: Alert) -> Encoded:
+        """Return *alert* as it goes into Kafka.
+
+        Raises:
+            EncodeError: It does not fit the schema, has no id, or is larger than a record may be.
+        """
+        value = self._shape.value(self._body(alert))
+        if len(value) > MAX_MESSAGE - OVERHEAD:
+            name = self._survey.alert_id(alert)
+            raise EncodeError(f"alert {name}: {len(value):,} bytes, and a record may have {MAX_MESSAGE:,}")
+        return Encoded(self._survey.key(alert), value)
+
+    def write(self, alert: Alert, *, visit: int | None = None, on_delivered: Delivered | None = None) -> None:
         """Queue *alert*, keyed by its object.
 
         Args:
             alert: By its survey's own field names.
             visit: Visit to name in the record's header.
-            on_delivered: Is called with the acknowledged message.
+            on_delivered: Is called with the acknowledged message, unless the alert went through the spool.
 
         Raises:
             EncodeError: The alert does not fit the schema, or has no id; nothing was queued.
+            SpoolFullError: Kafka is away and the spool is full; this alert was not taken.
             DeliveryError: An earlier alert was lost.
         """
-        value, key = frame(self._schema_id, self._body(alert)), self._survey.key(alert)
+        self.send(self.encoded(alert), visit=visit, on_delivered=on_delivered)
+
+    def send(
+        self,
+        alert: Encoded,
+        *,
+        visit: int | None = None,
+        on_delivered: Delivered | None = None,
+        on_refused: Refused | None = None,
+    ) -> None:
+        """Queue an alert that is encoded already.
+
+        Args:
+            alert: Its key and value.
+            visit: Visit to name in the record's header.
+            on_delivered: Is called with the acknowledged message, unless the alert went through the spool.
+            on_refused: Is called when the topic takes no record so large; else that is a failed delivery.
+
+        Raises:
+            SpoolFullError: Kafka is away and the spool is full; this alert was not taken.
+            DeliveryError: An earlier alert was lost.
+        """
         headers = [] if visit is None else [(HEADER, str(visit).encode())]
-        self._writer.write(self.topic, value, key=key, headers=headers, on_delivered=on_delivered)
+        headers += self._marks + self._shape.headers()
+        if self._spooling is not None:
+            record = Record(self.topic, alert.value, alert.key, headers, (), on_delivered, on_refused)
+            self._spooling.put(record, visit=visit)
+            return
+        self.records.write(
+            self.topic,
+            alert.value,
+            key=alert.key,
+            headers=headers,
+            on_delivered=on_delivered,
+            on_refused=on_refused,
+        )
 
     def flush(self) -> None:
-        """Wait until every queued alert is acknowledged.
+        """Wait until every queued alert is acknowledged, or safely in the spool.
 
         Raises:
             DeliveryError: One was refused, or the wait took too long.
         """
-        self._writer.flush()
+        self.records.flush()
 
     @contextmanager
     def visit(self, number: int) -> Iterator["VisitWriter"]:
         """Open visit *number*, and close it with its counts once all its alerts are acknowledged.
 
-        A visit whose block ends in an error stays open in `visits`: what became of it is not known.
+        Where some are in the spool it is closed later, when the last has left it.  A visit whose block ends
+        in an error stays open in `visits`: what became of it is not known.
 
         Raises:
             DeliveryError: An alert was lost.
         """
         ledger = self.desk.open(number)
         yield VisitWriter(self, ledger)
+        self.close_visit(ledger)
+
+    def close_visit(self, ledger: Ledger) -> None:
+        """Close the visit of *ledger* once all its alerts are acknowledged; with a spool perhaps later.
+
+        Raises:
+            DeliveryError: An alert was lost.
+        """
         self.flush()
-        self.desk.close(ledger)
+        if self._spooling is None or not self._spooling.ended(ledger):
+            self.desk.close(ledger)
+
+    def tidy(self, bootstrap: str) -> int:
+        """Close the visits that a writer left open when it died; return the highest visit number in use.
+
+        What an earlier process left in the spool is sent first.
+
+        Raises:
+            KafkaException: Kafka cannot be reached.
+            DeliveryError: Kafka did not take the records.
+        """
+        from nightwire.producer._abandoned import tidy
+
+        if self._spooling is None or self._spooling.drained():
+            return tidy(bootstrap, self.desk, self._survey.name)
+        return 0
+
+    def close(self) -> None:
+        """Flush, and send what is in the spool for as long as Kafka takes it.
+
+        Raises:
+            DeliveryError: An alert was refused, or the wait took too long.
+        """
+        try:
+            self.flush()
+        finally:
+            if self._spooling is not None:
+                self._spooling.close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,9 +256,9 @@ class AlertWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Flush; an error of the block is not displaced by one of the flush."""
+        """Close; an error of the block is not displaced by one of the flush."""
         try:
-            self.flush()
+            self.close()
         except kafka.DeliveryError:
             if error is None:
                 raise
@@ -163,11 +285,37 @@ class VisitWriter:
 
         Raises:
             EncodeError: The alert does not fit; it is counted as refused, and the visit can go on.
+            SpoolFullError: Kafka is away and the spool is full; it is not counted, and can be offered again.
             DeliveryError: An earlier alert was lost.
         """
+        try:
+            encoded = self._alerts.encoded(alert)
+        except EncodeError:
+            self.ledger.offered += 1
+            self.ledger.refuse("does-not-fit-schema")
+            raise
+        self.send(encoded)
+
+    def send(self, alert: Encoded) -> None:
+        """Queue an alert that is encoded already, and count it.
+
+        Raises:
+            SpoolFullError: Kafka is away and the spool is full; it is not counted, and can be offered again.
+            DeliveryError: An earlier alert was lost.
+        """
+
+        def refused(error: KafkaError) -> None:
+            log.warning("refused: alert of %r, %d bytes: %s", alert.key, len(alert.value), error.str())
+            self.ledger.refuse("too-large")
+
         self.ledger.offered += 1
         try:
-            self._alerts.write(alert, visit=self.ledger.visit, on_delivered=self.ledger.delivered)
-        except EncodeError:
-            self.ledger.refuse("does-not-fit-schema")
+            self._alerts.send(
+                alert,
+                visit=self.ledger.visit,
+                on_delivered=self.ledger.delivered,
+                on_refused=refused,
+            )
+        except SpoolFullError:
+            self.ledger.offered -= 1
             raise

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +23,34 @@ class Rate(click.ParamType):  # type: ignore[type-arg]
         return float(match[1])
 
 
+class BurstOrRate(Rate):
+    """``burst``, ``even``, or a rate."""
+
+    name = "pace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return *value* as it is where it is a word, else in alerts per second."""
+        if value in ("burst", "even"):
+            return value
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is no pace: write burst, even, 50 or 50/s", param, ctx)
+
+
+def pace_of(pace: str | float, alerts: int, interval: float) -> float:
+    """Return how many *alerts* of a visit are due a second; 0 = all at once.
+
+    Args:
+        pace: ``burst``, ``even`` or a rate. [1/s]
+        alerts: In a visit.
+        interval: From visit to visit. [s]
+    """
+    if isinstance(pace, float):
+        return pace
+    return alerts / interval if pace == "even" and interval else 0.0
+
+
 @click.command()
 @click.option(
     "--visits", type=click.IntRange(0), default=1, show_default=True, help="How many visits; 0 = for ever."
@@ -38,7 +67,30 @@ class Rate(click.ParamType):  # type: ignore[type-arg]
     type=Duration(),
     default="39s",
     show_default=True,
-    help="From the opening of one visit to that of the next.",
+    help="From the opening of one visit to that of the next; 0s = when the one before has left.",
+)
+@click.option(
+    "--pace",
+    type=BurstOrRate(),
+    default="burst",
+    show_default=True,
+    help="burst: all alerts of a visit are due at once, as the telescope makes them.  even: spread over the "
+    "interval.  Or a rate, such as 500/s.",
+)
+@click.option(
+    "--ready",
+    type=Duration(),
+    default="0s",
+    show_default=True,
+    help="From the opening of a visit until its alerts are due.",
+)
+@click.option(
+    "--pool",
+    type=click.IntRange(1, 20_000),
+    default=2000,
+    show_default=True,
+    help="Visits of more alerts than this are copies of so many, made before the clock starts (about 125 kB "
+    "each): ids, times, objects and positions are new in each copy; fluxes, histories and stamps repeat.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides everything but the time.")
 @click.option(
@@ -52,6 +104,9 @@ def simulate(
     visits: int,
     alerts: int,
     interval: float,
+    pace: str | float,
+    ready: float,
+    pool: int,
     seed: int,
     survey: str,
     bootstrap: str | None,
@@ -62,17 +117,28 @@ def simulate(
     """Play simulated visits into the topic alerts.sim.
 
     Sizes, histories and picture stamps are like those of real Rubin alerts.  Variable, new and moving
-    objects keep their identity from visit to visit, and their history grows.
+    objects keep their identity from visit to visit, and their history grows.  Each record is marked as a
+    test (header _test).
+
+    The schedule waits for nobody: an alert that leaves later than it was due is counted as late, from when
+    it was due, in the last table and in the metrics.  With a burst that is how long the visit took to leave.
 
     \b
     Examples:
       nightwire simulate --alerts 1000
       nightwire simulate --visits 0 --alerts 1000 --interval 39s
+      nightwire simulate --visits 3 --alerts 100000 --pace even
+      nightwire simulate --alerts 10000 --ready 5s --pace 2000/s
     """
-    from nightwire.producer._run import run_simulate, show
+    from nightwire.producer._run import run_simulate
     from nightwire.producer._simulate import Plan
+    from nightwire.producer._table import show
 
-    plan = Plan(visits=visits, alerts=alerts, interval=interval, seed=seed)
+    rate = pace_of(pace, alerts, interval)
+    try:
+        plan = Plan(visits, alerts, interval, seed, pace=rate, ready=ready, pool=pool)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     counts = run_simulate(plan, (bootstrap, registry), metrics_port=metrics_port, as_json=as_json)
     show(counts, as_json=as_json)
 
@@ -85,13 +151,19 @@ def simulate(
 @click.option(
     "--rate", type=Rate(), default="0", show_default=True, help="Alerts a second; 0 = as fast as it goes."
 )
-@click.option("--realtime", is_flag=True, help="Keep the times between the alerts, as the survey dates them.")
+@click.option("--realtime", is_flag=True, help="Keep the times between the alerts: --speed 1.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.0, min_open=True),
+    metavar="X",
+    help="Keep the times between the alerts, as the survey dates them, X times as fast.  [default: do not]",
+)
 @click.option(
     "--longest-gap",
     type=Duration(),
     default="60s",
     show_default=True,
-    help="With --realtime: shorten longer gaps to this.",
+    help="With --speed: shorten longer gaps to this, as they are played.",
 )
 @click.option(
     "--format",
@@ -115,6 +187,7 @@ def replay(
     survey: str,
     rate: float,
     realtime: bool,
+    speed: float | None,
     longest_gap: float,
     shape: str,
     schemas: Path | None,
@@ -131,12 +204,16 @@ def replay(
     \b
     Examples:
       nightwire replay night/*.avro --survey ztf --rate 50/s
+      nightwire replay night/*.avro --survey ztf --speed 10
       nightwire replay captured/ --survey lsst --schema schema/9.0
     """
     from nightwire.producer._replay import Pace, Replay
-    from nightwire.producer._run import run_replay, show
+    from nightwire.producer._run_replay import run_replay
+    from nightwire.producer._table import show
 
-    pace = Pace(rate=rate, realtime=realtime, longest_gap=longest_gap)
+    if rate and (realtime or speed):
+        raise click.UsageError("--rate, or --speed and --realtime: not both")
+    pace = Pace(rate=rate, speed=speed or float(realtime), longest_gap=longest_gap)
     job = Replay(survey=survey, files=files, pace=pace, as_is=shape == "as-is", schemas=schemas)
     counts = run_replay(job, (bootstrap, registry), as_json=as_json)
     show(counts, as_json=as_json)

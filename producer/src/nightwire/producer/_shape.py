@@ -1,0 +1,83 @@
+"""What an alert looks like in Kafka: Confluent wire format, or a container with hop's headers."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from nightwire.schemas.wire import frame
+
+TEST = ("_test", b"true")
+"""Header that marks what is no real alert; hop-client leaves such messages out unless told."""
+
+
+class Shape(Protocol):
+    """A format."""
+
+    def value(self, body: bytes) -> bytes:
+        """Return the record's value for the Avro body of an alert."""
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Return the headers that the format itself wants, for one more record."""
+
+
+class Wire:
+    """Confluent wire format.
+
+    Args:
+        schema_id: Id of the alerts' schema.
+    """
+
+    def __init__(self, schema_id: int) -> None:
+        self._schema_id = schema_id
+
+    def value(self, body: bytes) -> bytes:
+        """Return *body* behind its schema's id."""
+        return frame(self._schema_id, body)
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Return none."""
+        return []
+
+
+class Container:
+    """An Avro object container around each alert, and the headers by which hop-client knows it.
+
+    hop-client 0.13 (`hop.io.Stream._format`) reads ``_format``, and its own producer adds a random ``_id``.
+
+    Args:
+        schema: The alerts'.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        text = json.dumps(schema, separators=(",", ":")).encode()
+        self._sync = hashlib.md5(text, usedforsecurity=False).digest()
+        head = {b"avro.schema": text, b"avro.codec": b"null"}
+        entries = b"".join(avro_long(len(part)) + part for item in head.items() for part in item)
+        self._head = b"".join((b"Obj\x01", avro_long(len(head)), entries, avro_long(0), self._sync))
+
+    def value(self, body: bytes) -> bytes:
+        """Return a container that holds the alert of *body* alone."""
+        return b"".join((self._head, avro_long(1), avro_long(len(body)), body, self._sync))
+
+    @staticmethod
+    def headers() -> list[tuple[str, bytes]]:
+        """Return the format's name, and an id of the record."""
+        return [("_format", b"avro"), ("_id", uuid.uuid4().bytes)]
+
+
+def shape(name: str, schema: Mapping[str, Any], schema_id: int) -> Shape:
+    """Return the format *name*, ``wire`` or ``container``, for alerts of *schema*."""
+    return Container(schema) if name == "container" else Wire(schema_id)
+
+
+def avro_long(number: int) -> bytes:
+    """Return *number* as an Avro long: zigzag, seven bits a byte, the lowest first (Avro 1.11)."""
+    rest = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
