@@ -168,7 +168,7 @@ def test_disk_and_time_grow_with_the_visit() -> None:
     assert lasting(small) < lasting(large)
     scenario = Dmtn028Scenario()
     quick, full = (scenario.needs(scenario.standard[name]) for name in ("quick", "full"))
-    assert quick.seconds < 400
+    assert quick.seconds < 300
     assert full.disk > 2 * 100_000 * 50_000
 
 

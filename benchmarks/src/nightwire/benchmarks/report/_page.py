@@ -91,12 +91,13 @@ def _row(entry: Entry) -> str:
     )
     words = escape(spread(entry)).replace("unstable", '<span class="mark">unstable</span>')
     none = " none" if entry["ratio"] is None else ""
+    absent = " none" if entry["baseline"] is None else ""
     baseline = measure(entry["baseline"], entry["unit"])
     return (
         f'<tr><td class="n ratio{none}">{ratio(entry)}</td>'
         f'<td class="what">{escape(entry.get("title") or entry["name"])}{beside}{about}</td>'
         f'<td class="n" data-label="ours">{measure(entry["value"], entry["unit"])}</td>'
-        f'<td class="n" data-label="baseline">{baseline}</td>'
+        f'<td class="n{absent}" data-label="baseline">{baseline}</td>'
         f'<td data-label="spread">{words}</td></tr>'
     )
 
@@ -116,7 +117,7 @@ def _published(entries: Iterable[Entry]) -> str:
         f'<tr><td class="what">{escape(entry["title"])}</td>'
         f'<td class="n" data-label="ours">{measure(entry["value"], entry["unit"])}</td>'
         f'<td class="n" data-label="theirs">{measure(theirs["value"], entry["unit"])}</td>'
-        f"<td>{escape(theirs['who'])}: {escape(theirs['machine'])}</td></tr>"
+        f'<td class="wide">{escape(theirs["who"])}: {escape(theirs["machine"])}</td></tr>'
         for entry in entries
         if (theirs := entry.get("published"))
     ]

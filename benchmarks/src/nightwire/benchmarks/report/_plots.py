@@ -101,8 +101,8 @@ def series_plot(series: dict[str, Any]) -> str:
         axes.set_ylabel(series["y"])
         axes.set_xscale("log" if series["log_x"] else "linear")
         axes.set_yscale("log" if series["log_y"] else "linear")
-        if not series["log_y"]:
-            axes.set_ylim(bottom=0)
+        if not series["log_y"] and axes.dataLim.ymax > 0:
+            axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
         for axis, log in ((axes.xaxis, series["log_x"]), (axes.yaxis, series["log_y"])):
             if log:
                 _decades(axis)
