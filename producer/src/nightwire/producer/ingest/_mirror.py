@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from nightwire.core.kafka import Headers
 from nightwire.producer._visits import HEADER
+from nightwire.producer.ingest._chosen import wanted_fields
 from nightwire.producer.ingest._items import EMPTY, Item, Output
 from nightwire.schemas import Codec, DecodeError, Survey
 from nightwire.schemas.wire import ContainerRecord, frame, is_container, read_container, unframe
@@ -67,6 +68,7 @@ class Mirror:
 
     def __init__(self, survey: Survey, schemas: Schemas, source: str, *, as_is: bool = False) -> None:
         self._survey, self._schemas, self._source, self._as_is = survey, schemas, source, as_is
+        self._fields: dict[int, list[str]] = {}
 
     def item(self, record: Record) -> Item:
         """Return what becomes of *record*.
@@ -87,13 +89,20 @@ class Mirror:
     def _outputs(self, value: bytes, said: Headers) -> Sequence[Output]:
         if not is_container(value):
             schema_id, body = unframe(value)
-            return [self._output(self._schemas.codec(schema_id).decode(body), value, said)]
+            return [self._output(self._ids(schema_id, body), value, said)]
         records = list(read_container(value))
         if self._as_is and len(records) == 1:
             return [self._output(records[0].record, value, said)]
         if self._as_is:
             raise DecodeError(f"a container of {len(records)} alerts is no message: leave --format as-is out")
         return [self._output(one.record, self._framed(one), said) for one in records]
+
+    def _ids(self, schema_id: int, body: bytes) -> Mapping[str, Any]:
+        """Return what of an alert its key and its visit are made of."""
+        codec = self._schemas.codec(schema_id)
+        if schema_id not in self._fields:
+            self._fields[schema_id] = wanted_fields(self._survey, codec)
+        return codec.decode(body, self._fields[schema_id])
 
     def _framed(self, one: ContainerRecord) -> bytes:
         return frame(self._schemas.id(one.schema), one.body)

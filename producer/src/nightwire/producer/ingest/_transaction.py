@@ -35,7 +35,12 @@ class TransactionWriter(Writer):
     def __init__(self, producer: Producer, timeout: float) -> None:
         super().__init__(producer, flush_timeout=timeout)
         self._client, self._timeout = producer, timeout
-        self.failed: TransactionError | None = None
+        self._failed: tuple[str, KafkaError] | None = None
+
+    @property
+    def failed(self) -> TransactionError | None:
+        """The first record that the transaction lost."""
+        return None if self._failed is None else TransactionError(*self._failed)
 
     def write(self, topic: str, value: bytes | None, **options: Any) -> None:
         """Queue one record; wait while librdkafka's queue is full.
@@ -53,7 +58,8 @@ class TransactionWriter(Writer):
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                self.failed = self.failed or TransactionError(topic, error)
+                # Called with an exception on its way at times, so that nothing may be raised or made here.
+                self._failed = self._failed or (topic, error)
             elif then is not None:
                 then(message)
 
@@ -83,5 +89,5 @@ class TransactionWriter(Writer):
             raise DeliveryError(f"{waiting} records unacknowledged after {self._timeout:g} s")
 
     def _check(self) -> None:
-        if self.failed is not None:
-            raise self.failed
+        if (failed := self.failed) is not None:
+            raise failed
