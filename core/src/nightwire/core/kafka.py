@@ -40,7 +40,7 @@ PRODUCER: dict[str, Any] = COMMON | {
     "acks": "all",
     "enable.idempotence": True,
     "partitioner": "murmur2_random",
-    "compression.type": "zstd",
+    "compression.type": "lz4",  # see docs/decisions/0007
     "linger.ms": 5,
     "batch.size": 1 << 20,
     "queue.buffering.max.kbytes": 64 << 10,
