@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nightwire.consumers._decoding import ALERTS
+from nightwire.consumers._decoding import ALERTS, known_survey
 from nightwire.consumers._group import GroupSource, membership
 from nightwire.consumers._parcel import Fresh, Tools
 from nightwire.consumers._plan import Plan
@@ -74,7 +74,8 @@ def _decoder(order: Order, registry: SchemaRegistry) -> AlertDecoder:
     if order.as_version is None:
         return AlertDecoder(registry)
     reader = schema_for(order.as_version, registry.schema)
-    return AlertDecoder(registry, reader=reader, survey=order.survey or _only_survey(order.plan))
+    described = known_survey(order.survey or _only_survey(order.plan))
+    return AlertDecoder(registry, reader=reader, survey=described.name if described else None)
 
 
 def _only_survey(plan: Plan) -> str | None:

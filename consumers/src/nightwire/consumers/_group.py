@@ -26,8 +26,8 @@ ABSENCE = 45_000
 """How long a member with a name may be away before others get its partitions. [ms]"""
 
 ADVICE = {
-    KafkaError.FENCED_INSTANCE_ID: "another process reads as member {member!r} of group {group!r}: "
-    "give each its own name",
+    KafkaError._FATAL: "Kafka has ended this membership ({error}): does another process read as member "
+    "{member!r} of group {group!r}?  Give each its own name",
     KafkaError.INCONSISTENT_GROUP_PROTOCOL: "the members of group {group!r} that run now share by another "
     "protocol than cooperative-sticky: stop them first",
 }
@@ -105,7 +105,8 @@ class GroupSource(Source):
             return super().take(most, timeout)
         except KafkaException as error:
             if advice := ADVICE.get(error.args[0].code()):
-                raise GroupError(advice.format(member=self._plan.member, group=self._plan.group)) from error
+                plan, why = self._plan, error.args[0].str()
+                raise GroupError(advice.format(member=plan.member, group=plan.group, error=why)) from error
             raise
 
     @property

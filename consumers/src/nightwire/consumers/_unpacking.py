@@ -119,7 +119,7 @@ class Tables:
         batch: Any,
         ids: Mapping[str | None, _Id],
     ) -> Sequence[Hashable]:
-        if self.tools.fresh.dedup is None:
+        if self.tools.fresh.dedup is None or not messages:
             return [None] * len(messages)
         columns = {one: batch.column(one.path).to_pylist() for one in ids.values()}
         found = [columns[ids[name]][at] if name in ids else None for at, name in enumerate(surveys)]

@@ -95,7 +95,7 @@ def format_faults(form: str, *, fields: Sequence[str], metadata: Sequence[str], 
     type=click.Choice([*WHOLE, "container", *OF_FIELDS[1:]]),
     default="table",
     show_default=True,
-    help="A row an alert, an object a line, or one Avro container (avro or container); with --fields an object "
+    help="A row an alert, an object a line, or one Avro container (or: container); with --fields an object "
     "a line, CSV, an Arrow stream or Parquet.",
 )
 @click.option(
