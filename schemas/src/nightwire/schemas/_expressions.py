@@ -36,8 +36,13 @@ def record_display(source: Source, plan: Program, node: Node, value: Callable[[i
         if field["name"] is not None
     }
     for field in node.get("absent", ()):
-        constant = plan.constants[field["constant"]]
-        name = source.name("constant", constant)
-        shown[field["name"]] = f"copied({name})" if isinstance(constant, list | dict) else name
+        shown[field["name"]] = constant(source, plan, field)
     names = node.get("order", shown)
     return "{" + ", ".join(f"{name!r}: {shown[name]}" for name in names) + "}"
+
+
+def constant(source: Source, plan: Program, node: Node) -> str:
+    """Return the expression of a constant; one that can be changed is copied each time."""
+    value = plan.constants[node["constant"]]
+    name = source.name("constant", value)
+    return f"copied({name})" if isinstance(value, list | dict) else name

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightwire.schemas._errors import DecodeError
-from nightwire.schemas._expressions import converted, record_display, scaled
+from nightwire.schemas._expressions import constant, converted, record_display, scaled
 from nightwire.schemas._fit import MAX_DEPTH
 from nightwire.schemas._memo import read_varint
 from nightwire.schemas._program import Node, Program, recursive
@@ -207,7 +207,7 @@ class _Function:
         write = SIMPLE.get(node["op"])
         if write is not None:
             write(self, node, to)
-            text = converted(self._source, self._plan, node, to)
+            text = to if node["op"] == "scale" else converted(self._source, self._plan, node, to)
             if text != to:
                 self.lines.line(f"{to} = {text}")
         elif node["op"] == "union" and _inline(self._plan, node):
@@ -231,7 +231,7 @@ class _Function:
             lines.line("wrong()" if whole else rest)
 
     def _is_null(self, at: int) -> bool:
-        return self._plan.nodes[at]["op"] in ("null", "nan")
+        return self._plan.nodes[at]["op"] in ("null", "nan", "constant")
 
     def write_long(self, to: str) -> None:
         self.lines.line(f"{to} = b[p]")
@@ -274,7 +274,11 @@ class _Function:
 
     def write_scale(self, node: Node, to: str) -> None:
         self._value(node["of"], to)
-        self.lines.line(f"if {to} is not None: {to} = {scaled(node, to)}")
+        text = converted(self._source, self._plan, node, scaled(node, to))
+        self.lines.line(f"if {to} is not None: {to} = {text}")
+
+    def write_constant(self, node: Node, to: str) -> None:
+        self.lines.line(f"{to} = {constant(self._source, self._plan, node)}")
 
     def write_refuse(self, node: Node, to: str) -> None:
         self._value(node["of"], to)
@@ -294,6 +298,7 @@ SIMPLE: Mapping[str, Callable[[_Function, Node, str], None]] = {
     "fixed": lambda self, node, to: self.write_fixed(node, to),
     "enum": lambda self, node, to: self.write_enum(node, to),
     "scale": lambda self, node, to: self.write_scale(node, to),
+    "constant": lambda self, node, to: self.write_constant(node, to),
     "refuse": lambda self, node, to: self.write_refuse(node, to),
 }
 
@@ -325,7 +330,7 @@ def _takes_nothing(plan: Program, at: int, above: set[int]) -> bool:
     """Whether values of a node take no bytes."""
     node = plan.nodes[at]
     match node["op"]:
-        case "null" | "nan":
+        case "null" | "nan" | "constant":
             return True
         case "fixed":
             return bool(node["size"] == 0)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nightwire.schemas import _defaults
-from nightwire.schemas._changes import Change, Conversion, same_field
+from nightwire.schemas._changes import Change, Conversion, Renames
 from nightwire.schemas._errors import SchemaError
 from nightwire.schemas._logical import mark, reader_of
-from nightwire.schemas._program import Draft, Program
+from nightwire.schemas._program import Converter, Draft, Program
 from nightwire.schemas._types import Types, kind, logical_name, short, type_name
 
 PROMOTIONS: Mapping[str, frozenset[str]] = {
@@ -26,6 +26,7 @@ PROMOTIONS: Mapping[str, frozenset[str]] = {
     "bytes": frozenset({"string"}),
 }
 REALS = ("float", "double")
+NUMBERS = ("int", "long", *REALS)
 INSTANTS = frozenset({"long-timestamp-millis", "long-timestamp-micros"})
 
 
@@ -135,33 +136,44 @@ class _Pair:
         self.conditions: list[Fault] = []
         self._writer = writer
         self._reader = reader
-        self._changes = changes
+        self._renames = Renames(changes)
         self._skipped = _Own(self.draft, writer, skip=True)
         self._records: dict[tuple[str, str], _Record] = {}
 
-    def node(self, writer: Any, reader: Any, path: str) -> int:
-        """Add the nodes that read *writer* as *reader*; what cannot be is a fault, and refused."""
+    def node(self, writer: Any, reader: Any, path: str, null: Any = None) -> int:
+        """Add the nodes that read *writer* as *reader*; what cannot be is a fault, and refused.
+
+        *null* is what a null means to a reader that cannot hold one.
+        """
         writer, reader = self._writer.definition(writer), self._reader.definition(reader)
         if kind(writer) == "union":
-            return self._from_union(writer, reader, path)
+            return self._from_union(writer, reader, path, null)
         if kind(reader) == "union":
             return self._to_union(writer, reader, path)
-        if kind(writer) == "null" and kind(reader) in REALS:
-            return self.draft.add("nan")
+        if kind(writer) == "null" and kind(reader) != "null":
+            return self._from_null(reader, path, null)
         if why := _mismatch(writer, reader):
             return self._refuse(writer, path, why)
         return self._same_kind(writer, reader, path)
+
+    def _from_null(self, reader: Any, path: str, null: Any) -> int:
+        if null is not None:
+            value = _defaults.read(self._reader, reader, null)
+            return self.draft.add("constant", constant=self.draft.constant(value))
+        if kind(reader) in REALS:
+            return self.draft.add("nan")
+        return self._refuse("null", path, f"a null is no {type_name(reader)}")
 
     def _refuse(self, writer: Any, path: str, why: str) -> int:
         self.faults.append(Fault(path, why))
         return self.draft.add("refuse", why=why, of=self._skipped.node(writer))
 
-    def _from_union(self, writer: Any, reader: Any, path: str) -> int:
+    def _from_union(self, writer: Any, reader: Any, path: str, null: Any) -> int:
         """A branch that cannot be read is refused where it occurs; a union of such alone is a fault."""
         at = self.draft.add("union")
         branches, faults, before = [], [], len(self.faults)
         for branch in writer:
-            branches.append(self.node(branch, reader, path))
+            branches.append(self.node(branch, reader, path, null))
             faults.append(self.faults[before:])
             del self.faults[before:]
         self.draft.nodes[at]["branches"] = branches
@@ -178,15 +190,13 @@ class _Pair:
                 branches[number] = self.draft.add("refuse", why=why, of=of)
 
     def _to_union(self, writer: Any, reader: Any, path: str) -> int:
+        matching = [one for one in self._reader.branches(reader) if _mismatch(writer, one) is None]
         before = len(self.faults)
-        for branch in self._reader.branches(reader):
-            if kind(writer) == "null" and kind(branch) != "null":
-                continue
-            if _mismatch(writer, branch) is None:
-                at = self._same_kind(writer, branch, path)
-                if len(self.faults) == before:
-                    return at
-                del self.faults[before:]
+        for branch in matching:
+            at = self._same_kind(writer, branch, path)
+            if len(self.faults) == before or len(matching) == 1:  # the faults of an only one say most
+                return at
+            del self.faults[before:]
         wanted = " or ".join(type_name(branch) for branch in self._reader.branches(reader))
         return self._refuse(writer, path, f"a {type_name(writer)} is no {wanted}")
 
@@ -240,12 +250,19 @@ class _Pair:
                 continue
             del wanted[target["name"]]
             here = f"{path}.{target['name']}".lstrip(".")
-            at = self._converted(self.node(one["type"], target["type"], here), conversion)
-            fields.append({"name": target["name"], "type": at})
-        absent = [{"name": name, "constant": self._absent(wanted[name], path)} for name in wanted]
+            fields.append(
+                {"name": target["name"], "type": self._field(reader, one, target, conversion, here)}
+            )
+        absent = [{"name": name, "constant": self._absent(reader, wanted[name], path)} for name in wanted]
         order = [one["name"] for one in reader["fields"]]
         plain = [one["name"] for one in fields if one["name"] is not None] + list(wanted)
         return {"fields": fields, "absent": absent} | ({} if order == plain else {"order": order})
+
+    def _field(self, record: Any, written: Any, wanted: Any, conversion: Conversion | None, path: str) -> int:
+        if conversion is not None:
+            return self._converted(written["type"], wanted["type"], conversion, path)
+        null = self._renames.null(record["name"], wanted["name"])
+        return self.node(written["type"], wanted["type"], path, null)
 
     def _target(self, written: str, reader: Any, wanted: Mapping[str, Any]) -> tuple[Any, Conversion | None]:
         """Return the reader's field that takes what was *written*, and how it is converted."""
@@ -254,24 +271,37 @@ class _Pair:
         for one in wanted.values():
             if written in one.get("aliases", ()):
                 return one, None
-        for one in wanted.values():
-            same, conversion = same_field(self._changes, reader["name"], written, one["name"])
-            if same:
-                return one, conversion
+        for name, conversion in self._renames.other_names(reader["name"], written):
+            if name in wanted:
+                return wanted[name], conversion
         return None, None
 
-    def _converted(self, at: int, conversion: Conversion | None) -> int:
-        if conversion is None:
-            return at
-        return self.draft.add("scale", of=at, factor=conversion.factor, offset=conversion.offset)
+    def _converted(self, writer: Any, reader: Any, conversion: Conversion, path: str) -> int:
+        """Add the nodes of a number that gets another unit; what the reader does with it comes after."""
+        numbers = [one for one in self._writer.branches(writer) if kind(one) != "null"]
+        targets = [one for one in self._reader.branches(reader) if kind(one) != "null"]
+        if [kind(one) in NUMBERS for one in (*numbers, *targets)] != [True, True]:
+            return self._refuse(
+                writer, path, f"a {type_name(writer)} cannot be converted to {type_name(reader)}"
+            )
+        plain = [kind(one) for one in self._writer.branches(writer)]
+        real = [one if one == "null" else "double" for one in map(kind, self._reader.branches(reader))]
+        of = self.node(plain if "null" in plain else plain[0], real if "null" in real else real[0], path)
+        at = self.draft.add("scale", of=of, factor=conversion.factor, offset=conversion.offset)
+        if kind(targets[0]) not in REALS:
+            self.draft.nodes[at]["logical"] = self.draft.converter(_whole(reader_of(targets[0])))
+        return at
 
-    def _absent(self, wanted: Mapping[str, Any], path: str) -> int:
+    def _absent(self, record: Any, wanted: Mapping[str, Any], path: str) -> int:
         """Return the constant of a field that was not written."""
         branches = [kind(branch) for branch in self._reader.branches(wanted["type"])]
+        null = self._renames.null(record["name"], wanted["name"])
         if "default" in wanted:
             value = _defaults.read(self._reader, wanted["type"], wanted["default"])
         elif "null" in branches:
             value = None
+        elif null is not None:
+            value = _defaults.read(self._reader, wanted["type"], null)
         elif branches[0] in REALS:
             value = math.nan
         else:
@@ -279,6 +309,11 @@ class _Pair:
             self.faults.append(Fault(here, "it was not written, and has no default"))
             value = None
         return self.draft.constant(value)
+
+
+def _whole(convert: Converter | None) -> Converter:
+    """Return what makes the nearest integer of a number, and of that a value of a logical type."""
+    return round if convert is None else (lambda value: convert(round(value)))
 
 
 def _mismatch(writer: Any, reader: Any) -> str | None:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from nightwire.schemas._expressions import converted, record_display, scaled
+from nightwire.schemas._expressions import constant, converted, record_display, scaled
 from nightwire.schemas._memo import Memo, integer, read_varint, zigzag
 from nightwire.schemas._program import Node, Program
 from nightwire.schemas._source import Source
@@ -19,7 +19,20 @@ MOST_SHAPES = 8
 AT_ONCE, SELDOM = 32, 256
 """So many rows of unknown shape are learned at once; of later ones every 256th: learning one takes 1 ms."""
 FLAT = frozenset(
-    {"null", "nan", "boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed"}
+    {
+        "null",
+        "nan",
+        "constant",
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "bytes",
+        "string",
+        "enum",
+        "fixed",
+    }
 )
 INTS, LONGS = Memo(integer(32)), Memo(integer(64))
 STRINGS: Memo[bytes, str] = Memo(lambda raw: str(raw, "utf-8"))
@@ -101,11 +114,15 @@ class _Row:
                 text = self._value(source, self._plan.nodes[branch])
             case "scale":
                 text = self._value(source, self._plan.nodes[node["of"]])
-                return text if text == "None" else scaled(node, text)
+                if text == "None":
+                    return text
+                text = scaled(node, text)
             case "null":
                 text = "None"
             case "nan":
                 text = "NAN"
+            case "constant":
+                text = constant(source, self._plan, node)
             case _:
                 text = self._simple(source, node)
         return converted(source, self._plan, node, text)

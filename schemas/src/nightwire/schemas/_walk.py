@@ -72,7 +72,9 @@ class Walker:
                 value = str(value, "utf-8")
             case "bytes":
                 value = value.encode()
-        return self._plan.converters[node["logical"]](value) if "logical" in node else value
+        return (
+            value if value is None or "logical" not in node else self._plan.converters[node["logical"]](value)
+        )
 
     def _read(self, node: Node, path: str, depth: int) -> Any:
         if node["op"] in SIMPLE:
@@ -83,6 +85,8 @@ class Walker:
             case "scale":
                 value = self._node(node["of"], path, depth)
                 return None if value is None else float(value) * node["factor"] + node["offset"]
+            case "constant":
+                return copy.deepcopy(self._plan.constants[node["constant"]])
             case "refuse":
                 self._node(node["of"], path, depth)
                 raise ValueError(node["why"])
