@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,12 @@ def body(number: int, visit: int, *, minor: int = 0, pad: bytes = b"") -> bytes:
     """Return the Avro body of alert *number*, of object ``number % 50``."""
     source = {"diaSourceId": number, "visit": visit, "diaObjectId": 1 + number % 50}
     news = {f"news{n}": n for n in range(minor)}
-    return Codec(lsst_schema(minor)).encode({"diaSourceId": number, "diaSource": source | news, "pad": pad})
+    return _codec(minor).encode({"diaSourceId": number, "diaSource": source | news, "pad": pad})
+
+
+@cache
+def _codec(minor: int) -> Codec:
+    return Codec(lsst_schema(minor))
 
 
 def wire(number: int, visit: int, *, minor: int = 0, pad: bytes = b"") -> bytes:
