@@ -47,7 +47,13 @@ ONE = {
     "kind": "b",
     "tag": b"ab",
 }
-codec = Codec(ALERT)
+
+
+@pytest.fixture(scope="module")
+def codec(engine: str) -> Codec:
+    """Return the codec of the schema above."""
+    return Codec(ALERT, engine=engine)
+
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 points = st.fixed_dictionaries({"mjd": finite, "flux": st.none() | st.floats(width=32, allow_nan=False)})
@@ -62,33 +68,35 @@ alerts = st.fixed_dictionaries(
 )
 
 
-def test_body_is_what_the_specification_says() -> None:
+def test_body_is_what_the_specification_says(engine: str) -> None:
     """Zigzag varints, little-endian floats, union branches by index: literal bytes."""
-    point = Codec(POINT)
+    point = Codec(POINT, engine=engine)
     assert point.encode({"mjd": 1.0, "flux": None}) == bytes.fromhex("000000000000f03f 00")
     assert point.encode({"mjd": 1.0, "flux": -1.5}) == bytes.fromhex("000000000000f03f 02 0000c0bf")
     assert point.decode(bytes.fromhex("000000000000f03f 02 0000c0bf")) == {"mjd": 1.0, "flux": -1.5}
 
 
-def test_all_types_come_back() -> None:
+def test_all_types_come_back(codec: Codec) -> None:
     assert codec.decode(codec.encode(ONE)) == ONE
 
 
 @given(alerts)
-def test_decodes_what_was_encoded(alert: dict[str, Any]) -> None:
+def test_decodes_what_was_encoded(codec: Codec, alert: dict[str, Any]) -> None:
     decoded = codec.decode(codec.encode(alert))
     assert {name: decoded[name] for name in alert} == alert
 
 
 @given(alerts, st.data())
-def test_a_body_that_is_cut_off_is_a_decode_error(alert: dict[str, Any], data: st.DataObject) -> None:
+def test_a_body_that_is_cut_off_is_a_decode_error(
+    codec: Codec, alert: dict[str, Any], data: st.DataObject
+) -> None:
     body = codec.encode(alert)
     with pytest.raises(DecodeError, match=r"^t\.alert: "):
         codec.decode(body[: data.draw(st.integers(0, len(body) - 1))])
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_decode_or_are_a_decode_error(body: bytes) -> None:
+def test_any_bytes_decode_or_are_a_decode_error(codec: Codec, body: bytes) -> None:
     with contextlib.suppress(DecodeError):
         codec.decode(body)
 
@@ -115,13 +123,13 @@ def test_any_bytes_decode_or_are_a_decode_error(body: bytes) -> None:
         ({"seen": datetime(2026, 1, 1)}, "seen: .* has no time zone"),  # noqa: DTZ001
     ],
 )
-def test_what_does_not_fit_is_named(change: dict[str, Any], named: str) -> None:
+def test_what_does_not_fit_is_named(codec: Codec, change: dict[str, Any], named: str) -> None:
     with pytest.raises(EncodeError, match=rf"t\.alert.*{named}"):
         codec.encode({**ONE, **change})
 
 
-def test_numpy_scalars_fit_where_their_values_do() -> None:
-    point = Codec(POINT)
+def test_numpy_scalars_fit_where_their_values_do(codec: Codec, engine: str) -> None:
+    point = Codec(POINT, engine=engine)
     body = point.encode({"mjd": np.float64(1.0), "flux": np.float32(-1.5)})
     assert body == point.encode({"mjd": 1.0, "flux": -1.5})
     assert codec.decode(codec.encode({**ONE, "id": np.int64(7)})) == ONE
@@ -129,13 +137,13 @@ def test_numpy_scalars_fit_where_their_values_do() -> None:
         codec.encode({**ONE, "id": np.float64(7)})
 
 
-def test_a_missing_field_takes_its_default_or_is_named() -> None:
+def test_a_missing_field_takes_its_default_or_is_named(codec: Codec) -> None:
     assert codec.decode(codec.encode({"id": 1, "source": ONE["source"]}))["name"] is None
     with pytest.raises(EncodeError, match="source"):
         codec.encode({"id": 1})
 
 
-def test_bytes_after_the_record_are_an_error_that_names_the_offset() -> None:
+def test_bytes_after_the_record_are_an_error_that_names_the_offset(codec: Codec) -> None:
     body = codec.encode(ONE)
     with pytest.raises(DecodeError, match=f"ends at byte {len(body)} of {len(body) + 1}"):
         codec.decode(body + b"\x00")
@@ -161,11 +169,11 @@ def test_what_is_no_record_schema_is_refused(schema: dict[str, Any]) -> None:
         Codec(schema)
 
 
-def test_the_schema_stays_as_it_was_given() -> None:
+def test_the_schema_stays_as_it_was_given(codec: Codec) -> None:
     assert codec.schema == ALERT
 
 
-def test_columns_have_the_types_of_the_schema() -> None:
+def test_columns_have_the_types_of_the_schema(codec: Codec) -> None:
     fields = ["id", "source.flux", "earlier.mjd", "name", "stamp", "seen", "counts", "kind", "tag", "source"]
     batch = codec.columns([codec.encode(ONE), codec.encode({"id": 1, "source": ONE["source"]})], fields)
     assert batch.schema.names == fields
@@ -191,7 +199,7 @@ def test_columns_have_the_types_of_the_schema() -> None:
     assert second["earlier.mjd"] is None
 
 
-def test_columns_of_nothing_are_empty_and_typed() -> None:
+def test_columns_of_nothing_are_empty_and_typed(codec: Codec) -> None:
     batch = codec.columns([], ["id", "earlier.flux"])
     assert batch.num_rows == 0
     assert batch.schema.types == [pa.int64(), pa.list_(pa.float32())]
@@ -209,17 +217,17 @@ def test_columns_of_nothing_are_empty_and_typed() -> None:
         ("", "unknown field"),
     ],
 )
-def test_an_unknown_field_is_named_with_those_there_are(field: str, says: str) -> None:
+def test_an_unknown_field_is_named_with_those_there_are(codec: Codec, field: str, says: str) -> None:
     with pytest.raises(SchemaError, match=says):
         codec.columns([], [field])
 
 
-def test_columns_name_the_message_that_is_malformed() -> None:
+def test_columns_name_the_message_that_is_malformed(codec: Codec) -> None:
     with pytest.raises(DecodeError, match="message 1: "):
         codec.columns([codec.encode(ONE), b"\x81"], ["id"])
 
 
-def test_recursive_and_mixed_types_have_no_column() -> None:
+def test_recursive_and_mixed_types_have_no_column(engine: str) -> None:
     mixed = Codec(
         {
             "type": "record",
@@ -229,7 +237,8 @@ def test_recursive_and_mixed_types_have_no_column() -> None:
                 {"name": "x", "type": "int"},
                 {"name": "either", "type": ["int", "string"]},
             ],
-        }
+        },
+        engine=engine,
     )
     with pytest.raises(SchemaError, match="union of 2 types"):
         mixed.columns([], ["either"])
