@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from nightwire.core.accounts import discrepancies
 from nightwire.producer.ingest._batch import Batcher
 from nightwire.producer.ingest._chosen import has, wanted_fields
+from nightwire.producer.ingest._connect import SourceError, connect
 from nightwire.producer.ingest._items import Counts, Item, Output, beginning, expired
 from nightwire.producer.ingest._marks import RANGE, Marks
 from nightwire.producer.ingest._mirror import Mirror
 from nightwire.producer.ingest._plan import Topics, night
 from nightwire.producer.ingest._schemas import Patience
-from nightwire.producer.ingest._source import SourceError, connect
 from nightwire.producer.ingest._visit_book import VisitBook, from_record
 from nightwire.producer.ingest.commands import ingest
 from nightwire.schemas import Codec, RegistryAwayError, SchemaError, UnknownSchemaError, survey

@@ -12,6 +12,7 @@ from nightwire.core.endpoints import Endpoints
 from nightwire.core.process import MetricsPage, Stop, setup_logging, stopping
 from nightwire.core.progress import Meter, progress
 from nightwire.producer.ingest._batch import Batcher
+from nightwire.producer.ingest._connect import connect
 from nightwire.producer.ingest._items import Counts, Item
 from nightwire.producer.ingest._metrics import Metrics
 from nightwire.producer.ingest._mirror import Mirror
@@ -19,7 +20,7 @@ from nightwire.producer.ingest._patience import make_topics, patiently
 from nightwire.producer.ingest._plan import Plan
 from nightwire.producer.ingest._registry import source_registry
 from nightwire.producer.ingest._schemas import Patience, Schemas
-from nightwire.producer.ingest._source import Source, connect
+from nightwire.producer.ingest._source import Source
 from nightwire.producer.ingest._target import Target, read_marks, read_visits, transactional
 from nightwire.producer.ingest._visit_book import VisitBook
 from nightwire.schemas import SchemaRegistry, survey

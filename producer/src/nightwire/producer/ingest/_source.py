@@ -1,7 +1,6 @@
 """Reading the survey's own Kafka: topics as they appear, offsets where the marks say.  All I/O with it."""
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,15 +10,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from nightwire.core import kafka
 from nightwire.core.kafka import marks as held
-from nightwire.core.kafka import properties
 from nightwire.producer.ingest._batch import Event
+from nightwire.producer.ingest._connect import SourceError
 from nightwire.producer.ingest._items import Spot, beginning, expired
 from nightwire.producer.ingest._plan import Plan
 
 log = logging.getLogger("nightwire.ingest")
 
-PREFIX = "NIGHTWIRE_SOURCE_KAFKA_"
-"""Of variables that set librdkafka's properties for the source; ``KAFKA_*`` are the target's."""
 DISCOVERY = 10.0
 """Time between looks for new topics and partitions. [s]"""
 TIMEOUT = 10.0
@@ -41,50 +38,6 @@ PASSING = (
     | {KafkaError._AUTHENTICATION, KafkaError._MAX_POLL_EXCEEDED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 )
 """Errors after which librdkafka goes on by itself, or that are none of ours: we keep no position there."""
-
-
-class SourceError(Exception):
-    """The source is not as the marks say, or cannot be read at all; the message says what to do."""
-
-
-def connect(address: str, group: str, env: Mapping[str, str] = os.environ) -> Consumer:
-    """Return a consumer of the cluster at *address*, with ``NIGHTWIRE_SOURCE_KAFKA_*`` as its settings.
-
-    Raises:
-        SourceError: A setting is none; its value is not told.
-    """
-    settings = properties(env, PREFIX)
-    try:
-        return Consumer(
-            kafka.CONSUMER
-            | settings
-            | {
-                "bootstrap.servers": address,
-                "group.id": group,
-                "enable.partition.eof": True,
-                "error_cb": Complaints(),
-            }
-        )
-    except KafkaException as error:
-        named = ", ".join(PREFIX + name.upper().replace(".", "_") for name in sorted(settings))
-        reason = error.args[0].str()
-        if any(value and value in reason for value in settings.values()):
-            reason = error.args[0].name()
-        raise SourceError(f"the source's settings ({named or 'none'}) are refused: {reason}") from None
-
-
-class Complaints:
-    """Logs what librdkafka complains of, each kind at most once a minute."""
-
-    def __init__(self) -> None:
-        self._said: dict[int, float] = {}
-
-    def __call__(self, error: KafkaError) -> None:
-        """Log *error*."""
-        now = time.monotonic()
-        if now - self._said.get(error.code(), float("-inf")) >= 60.0:
-            self._said[error.code()] = now
-            log.warning("the source's Kafka: %s", error.str())
 
 
 @dataclass

@@ -232,7 +232,7 @@ class Target:
     def _judge(self, error: KafkaException) -> None:
         """Return where asking again may help."""
         what: KafkaError = error.args[0]
-        if what.code() in FENCED:
+        if what.code() in FENCED and not what.txn_requires_abort():
             raise FencedError(
                 f"another `nightwire ingest --survey {self.survey}` has taken over, or Kafka gave this one up"
             ) from error

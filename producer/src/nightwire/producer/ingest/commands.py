@@ -135,8 +135,8 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
       nightwire ingest --survey lsst --from kafka.example.org:9092 --topic alerts --start live
     """
     from nightwire.core.endpoints import find_endpoints
+    from nightwire.producer.ingest._connect import SourceError
     from nightwire.producer.ingest._run import Where, run_ingest
-    from nightwire.producer.ingest._source import SourceError
 
     plan = _plan(source, **options)
     found = find_endpoints(bootstrap, registry)
