@@ -141,7 +141,7 @@ class Walker:
         if not 0 <= index < len(node["symbols"]):
             raise ValueError(f"an enum of {len(node['symbols'])} symbols has no number {index}")
         if node["symbols"][index] is None:
-            raise ValueError(f"the symbol {node['writer_symbols'][index]} is not among the reader's")
+            raise ValueError(f"the reader knows no symbol {node['writer_symbols'][index]}")
         return node["symbols"][index]
 
     def _branch(self, node: Node) -> int:
