@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.core.topics_command import apply
 
 WHOLE = ("table", "json", "avro")
 """Formats of whole alerts."""
@@ -198,3 +199,6 @@ def topics(ctx: click.Context, bootstrap: str | None, as_json: bool) -> None:
         from rich.console import Console
 
         Console().print(as_table(rows))
+
+
+topics.add_command(apply)
