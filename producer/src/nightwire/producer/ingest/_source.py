@@ -12,7 +12,7 @@ from nightwire.core import kafka
 from nightwire.core.kafka import marks as held
 from nightwire.producer.ingest._batch import Event
 from nightwire.producer.ingest._connect import SourceError
-from nightwire.producer.ingest._items import Spot, beginning, expired
+from nightwire.producer.ingest._items import Item, Spot, beginning, expired
 from nightwire.producer.ingest._plan import Plan
 
 log = logging.getLogger("nightwire.ingest")
@@ -148,8 +148,9 @@ class Source:
             return
         self._adopt(fresh, wanted)
 
-    def _adopt(self, fresh: Mapping[Spot, int], wanted: set[Spot]) -> None:
+    def _adopt(self, found: Mapping[Spot, tuple[int, list[Item]]], wanted: set[Spot]) -> None:
         gone = self._next.keys() - wanted
+        fresh = {spot: at for spot, (at, _said) in found.items()}
         if self._ends is None and self.plan.until_end:
             ends = {spot: held(self.consumer, *spot, patience=TIMEOUT)[1] for spot in fresh}
             self._ends = {spot: end for spot, end in ends.items() if end > fresh[spot]}
@@ -157,23 +158,23 @@ class Source:
             return
         log.info("reading %s", _names(fresh) if fresh else "no more of " + _names(gone))
         self.seen.update(topic for topic, _ in fresh)
-        self._next = {spot: at for spot, at in self._next.items() if spot in wanted} | dict(fresh)
+        self._next = {spot: at for spot, at in self._next.items() if spot in wanted} | fresh
+        self._events += [item for _at, said in found.values() for item in said]
         self._assign()
 
     def _assign(self) -> None:
         self.consumer.assign([TopicPartition(*spot, at) for spot, at in self._next.items()])
 
-    def _begin(self, spot: Spot) -> int:
-        """Return where to begin with *spot*, and say so where that is news or records are gone."""
+    def _begin(self, spot: Spot) -> tuple[int, list[Item]]:
+        """Return where to begin with *spot*, and what that means for its account."""
         low, high = held(self.consumer, *spot, patience=TIMEOUT)
         mark = self.position(spot)
         if mark is None:
             at = self._start(spot, low, high)
-            self._events.append(beginning(spot, at))
-            return at
+            return at, [beginning(spot, at)]
         if mark > high:
             raise SourceError(_made_anew(spot, mark, high))
-        return self._expire(spot, mark, low)
+        return max(mark, low), _expired(spot, mark, low)
 
     def _start(self, spot: Spot, low: int, high: int) -> int:
         start = self.plan.start
@@ -191,15 +192,16 @@ class Source:
         low, high = held(self.consumer, *spot)
         if next_ > high:
             raise SourceError(_made_anew(spot, next_, high))
-        self._next[spot] = self._expire(spot, next_, low)
+        self._next[spot] = max(next_, low)
+        self._events += _expired(spot, next_, low)
         self._assign()  # librdkafka cannot seek in this state
 
-    def _expire(self, spot: Spot, next_: int, low: int) -> int:
-        if low <= next_:
-            return next_
-        log.error("%s[%d]: %d records expired before they were mirrored", *spot, low - next_)
-        self._events.append(expired(spot, next_, low))
-        return low
+
+def _expired(spot: Spot, next_: int, low: int) -> list[Item]:
+    if low <= next_:
+        return []
+    log.error("%s[%d]: %d records expired before they were mirrored", *spot, low - next_)
+    return [expired(spot, next_, low)]
 
 
 def _made_anew(spot: Spot, mark: int, end: int) -> str:
