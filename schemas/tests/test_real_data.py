@@ -1,6 +1,5 @@
 """Real alerts, and real bad ones: what NIGHTWIRE_DATA holds."""
 
-import json
 import math
 import tarfile
 import zipfile
@@ -14,29 +13,9 @@ from nightwire.schemas import AlertDecoder, Codec, DecodeError, SchemaRegistry, 
 from nightwire.schemas._columns import column_type
 from nightwire.schemas._parse import parse
 from nightwire.schemas._types import Types
+from nightwire.schemas._versions import load_version
 
 pytestmark = pytest.mark.data
-
-
-def lsst_schema(folder: Path) -> dict[str, Any]:
-    """Return a published version as one schema, each part written out where it is named first."""
-    parts = {
-        json.loads(path.read_text())["name"]: json.loads(path.read_text()) for path in folder.glob("*.avsc")
-    }
-    space = next(iter(json.loads(path.read_text())["namespace"] for path in folder.glob("*.alert.avsc")))
-
-    def inline(kind: Any) -> Any:
-        if isinstance(kind, list):
-            return [inline(branch) for branch in kind]
-        if isinstance(kind, dict):
-            return {
-                key: inline(value) if key in ("type", "items", "fields") else value
-                for key, value in kind.items()
-            }
-        name = str(kind).removeprefix(f"{space}.")
-        return inline(parts.pop(name)) if name in parts else kind
-
-    return inline(parts.pop("alert"))  # type: ignore[no-any-return]
 
 
 def unpacked(folder: Path, tmp_path: Path) -> Iterator[Path]:
@@ -117,7 +96,7 @@ def test_other_surveys_containers_are_read(data: Path) -> None:
 
 @pytest.mark.parametrize("version", ["7.1", "7.4", "8.0", "9.0", "10.0", "11.0", "11.1"])
 def test_the_description_of_lsst_fits_every_published_schema(data: Path, version: str) -> None:
-    types = Types(parse(lsst_schema(data / "alerts/lsst/schema" / version)))
+    types = Types(parse(load_version(data / "alerts/lsst/schema" / version)))
     described = survey("lsst").description
     for one in [described.source, *described.history]:
         for name in (one.time, one.ra, one.dec, one.band, one.flux, one.flux_error):
@@ -137,7 +116,7 @@ def test_the_description_of_lsst_fits_every_published_schema(data: Path, version
 def test_rubins_messages_decode_with_their_published_schemas(data: Path, version: str) -> None:
     """Ids are 100 x major + minor, big-endian."""
     major, minor = version.split(".")
-    codec = Codec(lsst_schema(data / "alerts/lsst/schema" / version))
+    codec = Codec(load_version(data / "alerts/lsst/schema" / version))
     folder = data / "alerts/lsst/wire"
     for path in folder.glob(f"*v{major}_{minor}*"):
         schema_id, body = wire.unframe(path.read_bytes())

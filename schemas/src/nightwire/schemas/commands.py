@@ -1,11 +1,15 @@
-"""The verbs `nightwire schema serve`, `list` and `show`."""
+"""The verbs `nightwire schema serve`, `list`, `show` and `check`."""
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from nightwire.schemas._versions import Pair
 
 registry_option = click.option(
     "--registry",
@@ -17,7 +21,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 @click.group()
 def schema() -> None:
-    """Schemas: serve a registry, list them, show one.
+    """Schemas: serve a registry, list them, show one, check versions.
 
     \b
     Example:
@@ -109,6 +113,74 @@ def show(which: str, registry: str | None, as_json: bool) -> None:
         from nightwire.schemas._fields import field_table
 
         Console().print(field_table(found))
+
+
+@schema.command()
+@click.argument(
+    "versions", metavar="VERSION...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
+@click.option("--survey", metavar="NAME", help="Survey whose changes of names and units apply.")
+@click.option("--markdown", is_flag=True, help="Print the page of docs/user/lsst-versions.md.")
+@json_option
+def check(versions: tuple[Path, ...], survey: str | None, markdown: bool, as_json: bool) -> None:
+    """Show which versions of a schema can be read as which.
+
+    A VERSION is a file, or a folder of files that name one another.  Exits with 1 where a version cannot be
+    read as the next one, so that a survey's or our own schemas can be checked before they are published.
+
+    \b
+    Example:
+      nightwire schema check --survey lsst schema/10/0 schema/11/0
+    """
+    from nightwire.schemas import SchemaError
+    from nightwire.schemas._survey import description
+    from nightwire.schemas._versions import as_markdown, load_version, pairs
+
+    try:
+        changes = description(survey).changes if survey else ()
+        found = pairs({_version_name(path): load_version(path) for path in versions}, changes)
+    except (SchemaError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    if markdown:
+        click.echo(as_markdown(survey or "the", found), nl=False)
+    elif as_json:
+        click.echo(json.dumps([_pair_row(pair) for pair in found], indent=2))
+    else:
+        _print_rows([_pair_row(pair) for pair in found if pair.verdict != "yes"])
+    names = [_version_name(path) for path in versions]
+    broken = [pair for pair in found if pair.faults and (pair.writer, pair.reader) in pairwise(names)]
+    if broken and not markdown:
+        raise click.exceptions.Exit(1)
+
+
+def _version_name(path: Path) -> str:
+    """Return ``11.0`` for a folder ``11/0``, else the last part of its name."""
+    parts = path.resolve().parts[-2:]
+    if all(part.isdecimal() for part in parts):
+        return ".".join(parts)
+    return path.stem if path.is_file() else path.name
+
+
+def _pair_row(pair: "Pair") -> dict[str, Any]:
+    return {
+        "written": pair.writer,
+        "wanted": pair.reader,
+        "read": pair.verdict,
+        "why": [str(fault) for fault in (*pair.faults, *pair.conditions)],
+    }
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        click.echo("every version can be read as every other")
+        return
+    table = Table("written", "wanted", "read", "why")
+    for row in rows:
+        table.add_row(row["written"], row["wanted"], row["read"], "\n".join(row["why"][:6]))
+    Console().print(table)
 
 
 def _row(subject: str, version: int, schema_id: int, found: dict[str, Any]) -> dict[str, Any]:
