@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from platformdirs import user_cache_path
 
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import Broker, free_port
+from nightwire.schemas._native import available
 from nightwire.schemas.topics import TopicSettings, settings
 
 ROOT = Path(__file__).parent
@@ -35,6 +37,7 @@ def _clients() -> bool:
 
 
 TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
+    "native": (available, "make native"),
     "comet": (lambda: importlib.util.find_spec("comet") is not None, "make setup"),
     "spark": (lambda: importlib.util.find_spec("pyspark") is not None, "make setup"),
     "interop": (_clients, "make setup"),
@@ -49,6 +52,8 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
 
 ELSEWHERE = {"docker", "data"}
 """Markers whose absence is no failure: they have a command of their own, or want data that is not ours."""
+if shutil.which("cargo") is None:
+    ELSEWHERE.add("native")  # without Rust there is nothing to build it with
 
 left_out: dict[str, int] = {}
 
@@ -123,17 +128,32 @@ def fresh_topic(kafka: str, request: pytest.FixtureRequest) -> Callable[..., str
 
 
 @pytest.fixture(scope="session")
-def registry_url(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def serve_registry(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], AbstractContextManager[str]]:
+    """Return a function that runs our schema registry on a Kafka, for a while, and gives its URL."""
+
+    @contextmanager
+    def serve(bootstrap: str) -> Iterator[str]:
+        port, log = free_port(), tmp_path_factory.mktemp("registry") / "log"
+        command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve", "--bootstrap", bootstrap]
+        with log.open("wb") as out:
+            child = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
+        try:
+            await_port(port, lambda: child.poll() is None, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            child.terminate()
+            child.wait(20)
+
+    return serve
+
+
+@pytest.fixture(scope="session")
+def registry_url(kafka: str, serve_registry: Callable[[str], AbstractContextManager[str]]) -> Iterator[str]:
     """Yield the URL of our schema registry, running on the real Kafka."""
-    port = free_port()
-    log = tmp_path_factory.mktemp("registry") / "log"
-    command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve", "--bootstrap", kafka]
-    with log.open("wb") as out:
-        child = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
-    await_port(port, lambda: child.poll() is None, log)
-    yield f"http://127.0.0.1:{port}"
-    child.terminate()
-    child.wait(20)
+    with serve_registry(kafka) as url:
+        yield url
 
 
 def await_port(port: int, alive: Callable[[], bool], log: Path, timeout: float = 60.0) -> None:
