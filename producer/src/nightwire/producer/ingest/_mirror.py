@@ -14,7 +14,21 @@ from nightwire.schemas.wire import ContainerRecord, frame, is_container, read_co
 TIME_KNOWN = 1
 """Kind of a record's timestamp, from which on there is one."""
 
-OURS = frozenset({HEADER, "topic", "partition", "offset", "survey", "alert", "filter", "version", "rank"})
+OURS = frozenset(
+    {
+        HEADER,
+        "replay",
+        "spooled",
+        "topic",
+        "partition",
+        "offset",
+        "survey",
+        "alert",
+        "filter",
+        "version",
+        "rank",
+    }
+)
 """Headers that have a meaning here; the survey's own of these names are passed on as ``survey-<name>``."""
 
 
