@@ -138,7 +138,7 @@ MUTANTS = [
     ("union index in a row", "_rows", "str(2 * number)", "str(2 * (1 - number))"),
     ("union index that is written", "_generated_write", "LONGS[best[0]]", "LONGS[0]"),
     ("a double before a float", "_generated_write", 'held == "float" and op != "double"', "held == 'float'"),
-    ("a union's tag is compared", "_shapes", 'b"\\xff" * len(raw), raw', 'b"\\x00" * len(raw), raw'),
+    ("a union's tag is compared", "_shapes", 'b"\\xff" * len(raw), raw', "bytes(len(raw)), bytes(len(raw))"),
     (
         "how long a number is, is compared",
         "_shapes",
