@@ -10,7 +10,7 @@ from nightwire.core.kafka import Writer
 from nightwire.producer import AlertWriter
 from nightwire.producer._ledger import Ledger
 from nightwire.producer._simulate import Ahead, Clocks, Plan, Played, Simulation
-from nightwire.producer._writer import Encoded
+from nightwire.producer._visit_writer import Encoded
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

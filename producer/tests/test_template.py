@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nightwire.producer import VisitLog
 from nightwire.producer._pool import Patched, make_pool, member, places
 from nightwire.producer._template import Template, replaced, spelled
-from nightwire.producer._writer import Encoded
+from nightwire.producer._visit_writer import Encoded
 from nightwire.schemas import Codec, survey
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nightwire.producer._alerts import Visits
     from nightwire.producer._sky import Sky, VisitLog
-    from nightwire.producer._writer import AlertWriter, VisitWriter
+    from nightwire.producer._visit_writer import VisitWriter
+    from nightwire.producer._writer import AlertWriter
 
 __all__ = ["AlertWriter", "Sky", "VisitLog", "VisitWriter", "Visits"]
 
@@ -17,7 +18,7 @@ _HOMES = {
     "AlertWriter": "_writer",
     "Sky": "_sky",
     "VisitLog": "_sky",
-    "VisitWriter": "_writer",
+    "VisitWriter": "_visit_writer",
     "Visits": "_alerts",
 }
 

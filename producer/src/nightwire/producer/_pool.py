@@ -9,7 +9,7 @@ from nightwire.producer._alerts import Alert, Visits
 from nightwire.producer._sky import Sky, VisitLog, visit_id
 from nightwire.producer._sources import PROCESSING, SLOTS
 from nightwire.producer._template import Template
-from nightwire.producer._writer import Encoded
+from nightwire.producer._visit_writer import Encoded
 
 POOL = 2_000
 """Distinct alerts, at most; a visit of more is patched from so many.  They take about 250 MB."""

@@ -12,7 +12,8 @@ from nightwire.core.pacing import Lateness, on_time
 from nightwire.producer._ledger import Ledger
 from nightwire.producer._pool import POOL, Field
 from nightwire.producer._sky import visit_id
-from nightwire.producer._writer import AlertWriter, Encoded, VisitWriter
+from nightwire.producer._visit_writer import Encoded, VisitWriter
+from nightwire.producer._writer import AlertWriter
 
 log = logging.getLogger("nightwire.producer")
 

@@ -1,40 +1,27 @@
 """Alerts into Kafka: encoded, framed, keyed by their object, counted by their visit."""
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Producer
 
 from nightwire.core import kafka
 from nightwire.core.kafka import MAX_MESSAGE, Record, Writer
 from nightwire.producer._ledger import Ledger
 from nightwire.producer._shape import TEST, Shape, Wire
-from nightwire.producer._spool import Spool, SpoolFullError
+from nightwire.producer._spool import Spool
 from nightwire.producer._spooling import SpoolingWriter
+from nightwire.producer._visit_writer import Delivered, Encoded, Refused, VisitWriter
 from nightwire.producer._visits import HEADER, VisitDesk
 from nightwire.schemas import Codec, DecodeError, EncodeError, Survey, topics
 
-log = logging.getLogger("nightwire.producer")
-
 Alert = Mapping[str, Any]
-Delivered = Callable[[Message], None]
-Refused = Callable[[KafkaError], None]
 
 OVERHEAD = 4096
 """Room for a record's key and headers. [byte]"""
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """An alert as it goes into Kafka: its key and its value."""
-
-    key: bytes
-    value: bytes
 
 
 class AlertWriter:
@@ -200,7 +187,7 @@ class AlertWriter:
         self.records.flush()
 
     @contextmanager
-    def visit(self, number: int) -> Iterator["VisitWriter"]:
+    def visit(self, number: int) -> Iterator[VisitWriter]:
         """Open visit *number*, and close it with its counts once all its alerts are acknowledged.
 
         Where some are in the spool it is closed later, when the last has left it.  A visit whose block ends
@@ -272,50 +259,3 @@ class AlertWriter:
             return self._codec.encode(alert)
         except EncodeError as error:
             raise EncodeError(f"alert {name}: {error}") from error
-
-
-class VisitWriter:
-    """Write the alerts of one visit."""
-
-    def __init__(self, alerts: AlertWriter, ledger: Ledger) -> None:
-        self._alerts, self.ledger = alerts, ledger
-
-    def write(self, alert: Alert) -> None:
-        """Queue *alert* and count it.
-
-        Raises:
-            EncodeError: The alert does not fit; it is counted as refused, and the visit can go on.
-            SpoolFullError: Kafka is away and the spool is full; it is not counted, and can be offered again.
-            DeliveryError: An earlier alert was lost.
-        """
-        try:
-            encoded = self._alerts.encoded(alert)
-        except EncodeError:
-            self.ledger.offered += 1
-            self.ledger.refuse("does-not-fit-schema")
-            raise
-        self.send(encoded)
-
-    def send(self, alert: Encoded) -> None:
-        """Queue an alert that is encoded already, and count it.
-
-        Raises:
-            SpoolFullError: Kafka is away and the spool is full; it is not counted, and can be offered again.
-            DeliveryError: An earlier alert was lost.
-        """
-
-        def refused(error: KafkaError) -> None:
-            log.warning("refused: alert of %r, %d bytes: %s", alert.key, len(alert.value), error.str())
-            self.ledger.refuse("too-large")
-
-        self.ledger.offered += 1
-        try:
-            self._alerts.send(
-                alert,
-                visit=self.ledger.visit,
-                on_delivered=self.ledger.delivered,
-                on_refused=refused,
-            )
-        except SpoolFullError:
-            self.ledger.offered -= 1
-            raise
