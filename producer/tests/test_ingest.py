@@ -323,6 +323,12 @@ def test_a_visit_is_over_when_it_was_quiet() -> None:
     assert one.over((), 60.0) == {7}
 
 
+def test_a_visit_that_goes_on_at_the_last_moment_is_not_over() -> None:
+    one = book()
+    count(one, [7], 0.0)
+    assert count(one, [7], 40.0) == set()
+
+
 def test_a_visit_is_over_when_two_later_ones_began() -> None:
     one = book()
     assert count(one, [1], 0.0) == set()
