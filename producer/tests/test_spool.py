@@ -68,7 +68,7 @@ def test_a_visit_is_closed_when_its_last_record_left_with_all_that_was_counted(s
     assert spool.close_visits(closing) == []
     spool.delivered([Ack(first, 0, 14), Ack(second, 1, 3)])
     assert spool.close_visits(closing) == []
-    spool.refuse(third, "too-large")
+    assert spool.refuse(third, "too-large")
     (done,) = spool.close_visits(closing)
     assert (done.acknowledged, done.refused, done.ranges) == (4, {"too-large": 1}, {0: (10, 14), 1: (3, 3)})
     assert done.account().read == done.account().delivered + 1
@@ -76,6 +76,12 @@ def test_a_visit_is_closed_when_its_last_record_left_with_all_that_was_counted(s
     left = [(number, one.topic) for number, one in spool.after(0, 10_000)]
     assert left[0] == (other, "alerts.sim")
     assert [topic for _number, topic in left[1:]] == ["visits"]
+
+
+def test_a_record_of_no_visit_cannot_be_refused_unseen(spool: Spool) -> None:
+    (number,) = spool.append([(record(1), None)])
+    assert not spool.refuse(number, "too-large")
+    assert len(spool) == 1
 
 
 def test_what_was_counted_is_there_after_the_process(tmp_path: Path) -> None:

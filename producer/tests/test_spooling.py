@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,17 @@ from nightwire.core.kafka import DeliveryError, Record, ensure_topics, producer,
 from nightwire.core.stack import Broker, free_port
 from nightwire.producer import AlertWriter
 from nightwire.producer._abandoned import known_visits
+from nightwire.producer._ledger import Ledger
 from nightwire.producer._spool import HEADER_SPOOLED, Spool, SpoolFullError
 from nightwire.producer._spooling import SpoolingWriter
 from nightwire.producer._visit_writer import VisitWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
-from nightwire.schemas.topics import settings
+from nightwire.schemas.topics import TopicSettings, settings
 
 Alerts = list[dict[str, Any]]
 
 VISIT = 2026030143200
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TOPICS = ("alerts.sim", "visits", "accounts", "dead-letters")
 
 
@@ -81,7 +84,7 @@ def test_a_failed_delivery_stays_in_the_spool_and_others_do_not_overtake_it(
         for number in range(20):
             writer.put(Record("spooled", b"%d" % number, b"k"))
         writer.flush()
-        until(lambda: len(writer._rows) == 0 or writer._failed)  # they time out
+        until(lambda: not writer._underway.has_spooled or writer._failed)  # they time out
         writer.close(patience=0.0)
         assert len(spool) == 20
     with Spool(path, limit=1 << 20) as spool:
@@ -122,6 +125,33 @@ def test_what_kafka_refuses_for_what_it_is_does_not_hide_in_the_spool(tmp_path: 
         writer.put(Record("alerts.sim", b"1"))
         with pytest.raises(DeliveryError, match="TOPIC_AUTHORIZATION_FAILED"):
             writer.put(Record("alerts.sim", b"2"))
+        with pytest.raises(DeliveryError, match="TOPIC_AUTHORIZATION_FAILED"):
+            writer.flush()
+        assert spool.is_empty
+
+
+@pytest.mark.kafka
+def test_a_record_too_large_for_its_topic_leaves_the_spool_as_refused(kafka: str, tmp_path: Path) -> None:
+    topic = f"alerts.t{os.urandom(4).hex()}"
+    ensure_topics(kafka, [TopicSettings(topic, 1, {"max.message.bytes": "50000"})])
+    closed: list[Ledger] = []
+
+    def closing(ledger: Ledger) -> list[Record]:
+        closed.append(ledger)
+        return []
+
+    with Spool(tmp_path / "spool", limit=1 << 20) as spool:
+        for number in range(5):
+            value = os.urandom(200_000 if number == 2 else 1000)
+            spool.append([(Record(topic, value, b"%d" % number), VISIT)])
+        spool.end(Ledger("sim", VISIT, NOON, offered=5))
+        writer = SpoolingWriter(producer(kafka, linger_ms=500), spool)
+        writer.begin(closing)
+        assert writer.drained(patience=60.0)
+        writer.close()
+    assert {message.key() for message in read_to_end(kafka, [topic])} == {b"0", b"1", b"3", b"4"}
+    (ledger,) = closed
+    assert (ledger.acknowledged, ledger.refused) == (4, {"too-large": 1})
 
 
 PIPELINE = """

@@ -126,15 +126,17 @@ class Spool:
                 )
                 self._remove(ack.seq)
 
-    def refuse(self, seq: int, reason: str) -> None:
-        """Count what Kafka will never take for its visit, and let it go."""
+    def refuse(self, seq: int, reason: str) -> bool:
+        """Count what Kafka will never take for its visit, and let it go; return False where it has none."""
         with self._transaction():
-            self._db.execute(
+            counted = self._db.execute(
                 "insert into refused select visit, ?, 1 from record where seq = ? and visit is not null "
                 "on conflict do update set count = count + 1",
                 (reason, seq),
             )
-            self._remove(seq)
+            if counted.rowcount:
+                self._remove(seq)
+            return bool(counted.rowcount)
 
     def end(self, ledger: Ledger) -> None:
         """Remember that the visit of *ledger* has ended, and what was counted until then."""

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import count
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from nightwire.core.kafka import PASSING, Record, Writer
+from nightwire.core.kafka import PASSING, DeliveryError, Record, Writer
 from nightwire.producer._ledger import Ledger
 from nightwire.producer._spool import Ack, Spool, SpoolError
+from nightwire.producer._underway import Underway
 
 log = logging.getLogger("nightwire.producer")
 
@@ -58,11 +58,7 @@ class SpoolingWriter(Writer):
         self._spool, self._patience = spool, patience
         self._closing: Closing = lambda _ledger: ()
         self._lock = threading.RLock()
-        self._tokens = count()
-        self._direct: dict[int, tuple[Record, int | None]] = {}
-        """Handed to Kafka, not acknowledged, not in the spool; in their order."""
-        self._rows: dict[int, tuple[int, int]] = {}
-        """Handed to Kafka, not acknowledged, in the spool: number there, and size [byte]."""
+        self._underway = Underway()
         self._acks: list[Ack] = []
         self._sent = 0
         self._failed = False
@@ -103,8 +99,9 @@ class SpoolingWriter(Writer):
         Raises:
             DeliveryError: Kafka refused one for what it is.
         """
-        while not self.spooling and self._direct:
+        while not self.spooling and self._underway.direct:
             self.serve(0.1)
+            self._raise_failure()
             self._look()
         if self.spooling:
             with self._lock:
@@ -161,23 +158,24 @@ class SpoolingWriter(Writer):
 
     def _handed_over(self, record: Record, visit: int | None) -> bool:
         """Hand *record* to librdkafka; return False when its queue stayed full, and we went to disk."""
-        token = next(self._tokens)
-        self._direct[token] = record, visit
+        token = self._underway.add(record, visit)
         try:
             super()._queue(self._watched(token, record))
         except _SilentError:
-            del self._direct[token]
+            self._underway.take(token)
             self._to_disk()
             return False
         self.serve(0)
         return True
 
     def _watched(self, token: int, record: Record) -> Record:
+        """Return *record* so that we hear what becomes of it; whose size nobody asked about is an error."""
+        asked = record.on_refused is not None or not self._underway.is_direct(token)
         return replace(
             record,
             on_delivered=partial(self._acknowledged, token),
             on_failed=partial(self._away, token),
-            on_refused=record.on_refused and partial(self._too_large, token),
+            on_refused=partial(self._too_large, token) if asked else None,
         )
 
     def _full(self) -> None:
@@ -197,10 +195,8 @@ class SpoolingWriter(Writer):
     def _to_disk(self) -> None:
         with self._lock:
             log.warning("Kafka does not acknowledge: alerts go to %s", self._spool.path)
-            numbers = self._spool.append(list(self._direct.values()))
-            sizes = [len(record.value or b"") for record, _visit in self._direct.values()]
-            self._rows |= dict(zip(self._direct, zip(numbers, sizes, strict=True), strict=True))
-            self._direct.clear()
+            numbers = self._spool.append(self._underway.direct)
+            self._underway.now_spooled(numbers)
             self._sent = max(numbers, default=0)
             self._start()
 
@@ -211,22 +207,21 @@ class SpoolingWriter(Writer):
 
     def _acknowledged(self, token: int, message: Message) -> None:
         with self._lock:
-            if token in self._rows:
-                seq, _size = self._rows.pop(token)
-                self._acks.append(Ack(seq, message.partition() or 0, message.offset() or 0))
+            taken = self._underway.take(token)
+            if isinstance(taken, int):
+                self._acks.append(Ack(taken, message.partition() or 0, message.offset() or 0))
                 return
-            record, _visit = self._direct.pop(token)
-        if record.on_delivered is not None:
-            record.on_delivered(message)
+        if taken.on_delivered is not None:
+            taken.on_delivered(message)
 
     def _away(self, token: int, error: KafkaError) -> bool:
         """Leave a record whose delivery failed in the spool; return False for one that is at fault itself."""
         if error.code() not in AWAY:
             return False
         with self._lock:
-            if token in self._direct and not self._kept():
+            if self._underway.is_direct(token) and not self._kept():
                 return True
-            del self._rows[token]
+            self._underway.take(token)
             if not self._failed:  # the others behind it must not overtake it
                 self._failed = True
                 self._producer.purge(in_queue=True, in_flight=False, blocking=False)
@@ -243,12 +238,15 @@ class SpoolingWriter(Writer):
 
     def _too_large(self, token: int, error: KafkaError) -> None:
         with self._lock:
-            if token in self._rows:
-                self._spool.refuse(self._rows.pop(token)[0], "too-large")
+            taken = self._underway.take(token)
+            if isinstance(taken, int):
+                if self._spool.refuse(taken, "too-large"):
+                    log.warning("refused: record %d of the spool: %s", taken, error.str())
+                else:
+                    self._fail(f"record {taken} of {self._spool.path}: {error.str()}")
                 return
-            record, _visit = self._direct.pop(token)
-        if record.on_refused is not None:
-            record.on_refused(error)
+        if taken.on_refused is not None:
+            taken.on_refused(error)
 
     def _drain(self) -> None:
         """Send what is in the spool until it is empty; the body of the thread."""
@@ -258,30 +256,30 @@ class SpoolingWriter(Writer):
                     return
                 with self._lock:
                     self._step()
-        except SpoolError as error:
+        except DeliveryError as error:
             self._fail(str(error))
 
     def _step(self) -> None:
         self._producer.poll(0)
+        self._send_again()
         acks, self._acks = self._acks, []
         self._spool.delivered(acks)
         for ledger in self._spool.close_visits(self._closing):
             log.info("visit %d left the spool: %d acknowledged", ledger.visit, ledger.acknowledged)
-        if self._failed and not self._rows:
+        if self._failed and not self._underway.has_spooled:
             self._failed, self._sent = False, 0
         if not self._failed:
             self._send()
-        if self._spool.is_empty and not self._rows:
+        if self._spool.is_empty and not self._underway.has_spooled:
             self._spool.shrink()
             self.spooling = False
             log.info("the spool is empty")
 
     def _send(self) -> None:
-        room = WINDOW - sum(size for _seq, size in self._rows.values())
+        room = WINDOW - self._underway.spooled_bytes
         if room < WINDOW // 2:
             return
         for seq, record in self._spool.after(self._sent, room):
-            token = next(self._tokens)
-            self._rows[token] = seq, len(record.value or b"")
+            token = self._underway.add_spooled(seq, len(record.value or b""))
             super()._queue(self._watched(token, record))
             self._sent = seq
