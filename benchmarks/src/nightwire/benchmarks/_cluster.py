@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -39,11 +39,6 @@ class Cluster:
         """
         return self._context.bootstrap or self._start()
 
-    @property
-    def data(self) -> Path:
-        """Folder of the data of a Kafka that was started here; one that was there is not seen into."""
-        return self._context.folder / "kafka" / "data"
-
     @contextmanager
     def topic(
         self, purpose: str, *, partitions: int = PARTITIONS, config: Mapping[str, str] | None = None
@@ -63,8 +58,11 @@ class Cluster:
         """Return what the records of *topic* take on Kafka's disk [byte]; None where Kafka is not ours."""
         if self._broker is None:
             return None
-        segments = self.data.glob(f"{topic}-*/*.log")
-        return sum(segment.stat().st_size for segment in segments)
+        total = 0
+        for segment in self._data.glob(f"{topic}-*/*.log"):
+            with suppress(FileNotFoundError):  # retention was quicker
+                total += segment.stat().st_size
+        return total
 
     def memory(self) -> int | None:
         """Return Kafka's resident memory [byte], without its files' pages; None where it is not ours."""
@@ -73,6 +71,10 @@ class Cluster:
     def close(self) -> None:
         """End what was started."""
         self._exits.close()
+
+    @property
+    def _data(self) -> Path:
+        return self._context.folder / "kafka" / "data"
 
     def _start(self) -> str:
         self._context.say("starting Kafka")

@@ -8,11 +8,14 @@ from typing import Any
 from confluent_kafka import KafkaError, Message, Producer
 
 from nightwire.benchmarks._pool import Message as Ready
-from nightwire.core.kafka import DeliveryError, producer
+from nightwire.core.kafka import PRODUCER, DeliveryError, producer
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
 
 Then = Callable[[Message], None]
+
+OURS = str(PRODUCER["compression.type"])
+"""The compression of our writers."""
 
 
 class TimedCodec(Codec):

@@ -16,7 +16,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from nightwire.benchmarks._feed import Bare, alert_writer, some
+from nightwire.benchmarks._feed import OURS, Bare, alert_writer, some
 from nightwire.benchmarks._pool import Alert, kept_pool, patched, ready_made, typical, without_stamps
 from nightwire.benchmarks._reader import say
 
@@ -44,7 +44,7 @@ class Load:
     fixed: bool = False
     ready: bool = False
     flush_each: bool = False
-    compression: str = "zstd"
+    compression: str = OURS
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from nightwire.benchmarks._feed import OURS
 from nightwire.benchmarks._sender import Load
 from nightwire.benchmarks.dmtn._move import BYTES, DICTS, LATEST, Move
 
@@ -10,8 +11,6 @@ VOLUMES = (100, 1_000, 10_000, 100_000)
 VISIT = 10_000
 """Alerts in a visit of all other experiments, at most."""
 STAMPS = {"with_stamps": True, "without_stamps": False}
-OURS = "zstd"
-"""The compression of our writers."""
 RAW = "ready-made bytes of the same sizes through raw librdkafka"
 
 

@@ -34,7 +34,7 @@ class Dmtn028Scenario:
     title = "DMTN-028: an alert stream under load"
     measures = (
         "The experiments of DMTN-028, with the part that its authors left “to be completed”. Processes send "
-        "a visit of alerts through our AlertWriter (dictionaries → Avro → Kafka, acks=all, idempotent, zstd, "
+        "a visit of alerts through our AlertWriter (dictionaries → Avro → Kafka, acks=all, idempotent, lz4, "
         f"{PARTITIONS} partitions unless said otherwise), and processes read it, each under a group of its "
         "own: those of the first kind decode every alert to a dictionary, those of the second only ask for "
         f"the latest offset. A visit has {POOL} distinct alerts of real sizes, made before the clock "

@@ -37,7 +37,7 @@ class VisitScenario:
     measures = (
         "Alerts of real sizes (a pool of at most 2,000 distinct simulated ones, made before the clock "
         "starts; ids, times and positions are new in each) go from dictionaries through the encoder into "
-        "Kafka (acks=all, idempotent, zstd, 4 partitions) and are decoded in a second process. The filter "
+        "Kafka (acks=all, idempotent, lz4, 4 partitions) and are decoded in a second process. The filter "
         "engine judges a visit by three filters. Delays are taken in an open loop: from when an alert was "
         "due. All processes share one machine."
     )

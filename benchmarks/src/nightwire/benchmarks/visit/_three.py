@@ -3,8 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 from nightwire.benchmarks._cluster import PARTITIONS
@@ -41,7 +40,7 @@ class Three:
         sample = min(len(self._ready), self._context.size.alerts)
         with self._services.topic("sample") as topic:
             self._send_bare(topic, sample)
-            size = on_disk(self._services.data, topic)
+            size = self._services.stored(topic) or sum(len(one.value) for one in self._ready[:sample])
         self._visit_bytes = int(size / sample * self._context.size.alerts)
 
     def run_once(self, kind: Kind) -> Figures:
@@ -115,7 +114,7 @@ class Three:
 
         def look() -> None:
             while not stop.wait(LOOK):
-                sizes.append(on_disk(self._services.data, topic))
+                sizes.append(self._services.stored(topic) or 0)
 
         thread = threading.Thread(target=look, daemon=True)
         thread.start()
@@ -132,12 +131,3 @@ def bounds(visit: int) -> dict[str, str]:
         "retention.bytes": str(int(visit * KEPT / PARTITIONS)),
         "segment.bytes": str(max(SMALLEST, visit // PARTITIONS // SEGMENT)),
     }
-
-
-def on_disk(data: Path, topic: str) -> int:
-    """Return what the log segments of *topic* take under Kafka's folder *data*. [byte]"""
-    total = 0
-    for path in data.glob(f"{topic}-*/*.log"):
-        with suppress(FileNotFoundError):  # retention was quicker
-            total += path.stat().st_size
-    return total
