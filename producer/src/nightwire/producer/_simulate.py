@@ -19,6 +19,8 @@ log = logging.getLogger("nightwire.producer")
 
 SOON = 0.002
 """What is due within this [s] is only waited for."""
+AT_HAND = 100
+"""Copies made ahead: they cost little, but as much memory as others."""
 GLANCE = 0.2
 """Longest wait without a look at whether to stop. [s]"""
 
@@ -89,6 +91,11 @@ class Plan:
                 f"longer than the interval of {self.interval:g} s"
             )
 
+    @property
+    def ahead(self) -> int:
+        """How many alerts to make ahead, at most."""
+        return self.pool if self.alerts <= self.pool else AT_HAND
+
     def dues(self, first: float) -> Iterable[float]:
         """Return when each alert of a visit is due whose first is due at *first*. [s]"""
         if not self.pace:
@@ -112,7 +119,7 @@ class Ahead(Iterator[Encoded]):
         limit: How many to make ahead, at most.
     """
 
-    def __init__(self, alerts: Iterator[Encoded], limit: int = POOL) -> None:
+    def __init__(self, alerts: Iterator[Encoded], limit: int) -> None:
         self._alerts, self._limit = alerts, limit
         self._made: deque[Encoded] = deque()
 
@@ -175,7 +182,7 @@ class Simulation:
             self._last = played.ledger.visit
             if self._last != number:
                 self._field.renumber(self._last)
-                alerts = Ahead(self._field.alerts())
+                alerts = Ahead(self._field.alerts(), self._plan.ahead)
             self._send(played, opening + plan.ready, alerts, meter, observe)
             yield played
             opening = opening + plan.interval if plan.interval else now()
@@ -185,7 +192,7 @@ class Simulation:
         moment = self._utc(opening)
         number = max(visit_id(moment), self._last + 1)
         self._field.open(moment, number)
-        return number, Ahead(self._field.alerts())
+        return number, Ahead(self._field.alerts(), self._plan.ahead)
 
     def _utc(self, moment: float) -> datetime:
         return self._clocks.utc() + timedelta(seconds=moment - self._clocks.steady())
