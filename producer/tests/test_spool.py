@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,13 @@ def test_a_record_of_no_visit_cannot_be_refused_unseen(spool: Spool) -> None:
     (number,) = spool.append([(record(1), None)])
     assert not spool.refuse(number, "too-large")
     assert len(spool) == 1
+
+
+def test_what_fails_halfway_changes_nothing(spool: Spool) -> None:
+    nowhere: Any = None
+    with pytest.raises(SpoolError, match="spool"):
+        spool.append([(record(1), VISIT), (Record(nowhere, b"x"), VISIT)])
+    assert (len(spool), spool.bytes, spool.is_empty, list(spool.after(0, 1000))) == (0, 0, True, [])
 
 
 def test_what_was_counted_is_there_after_the_process(tmp_path: Path) -> None:
