@@ -6,6 +6,7 @@
 
 mod body;
 mod choose;
+mod columns;
 mod compounds;
 mod cursor;
 mod decode;
@@ -22,6 +23,8 @@ mod skip;
 
 #[pyo3::pymodule]
 mod nightwire_native {
+    #[pymodule_export]
+    use crate::columns::Batcher;
     #[pymodule_export]
     use crate::decode::Decoder;
     #[pymodule_export]

@@ -68,6 +68,9 @@ pub enum Kind {
         fields: Vec<Field>,
         #[serde(default)]
         absent: Vec<Absent>,
+        /// The reader's order, where it is another than fields and then absent.
+        #[serde(default)]
+        order: Vec<String>,
     },
     Refuse {
         why: String,

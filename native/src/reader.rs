@@ -118,12 +118,12 @@ pub fn writers_name(writer_symbols: Option<&[String]>, at: usize) -> String {
 
 impl RecordReader {
     fn new(py: Python<'_>, kind: &Kind, constants: &[Py<PyAny>]) -> PyResult<Self> {
-        let Kind::Record { fields, absent, .. } = kind else {
+        let Kind::Record { fields, absent, order } = kind else {
             return Err(PyValueError::new_err("not a record"));
         };
         let (template, mut fresh) = (PyDict::new(py), Vec::new());
         let key = |name: &String| PyString::intern(py, name).unbind();
-        for name in fields.iter().filter_map(|field| field.name.as_ref()) {
+        for name in order.iter().chain(fields.iter().filter_map(|field| field.name.as_ref())) {
             template.set_item(key(name), py.None())?;
         }
         for field in absent {
