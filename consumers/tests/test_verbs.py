@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from pyarrow import csv, parquet
 
 from nightwire.consumers.commands import subscribe, topics
 from nightwire.schemas import SchemaRegistry, survey
@@ -83,6 +85,49 @@ def test_avro_goes_to_standard_output(run: Callable[..., Result], three: str) ->
     assert [alert["diaSourceId"] for alert in fastavro.reader(io.BytesIO(result.stdout_bytes))] == [1, 2]
 
 
+FIELDS = ("--fields", "diaSourceId, diaSource.band,prvDiaSources.ra,cutoutScience", "--metadata", "offset")
+
+
+def test_chosen_fields_go_to_json_lines_and_csv(run: Callable[..., Result], three: str) -> None:
+    rows = [json.loads(line) for line in run(three, *FIELDS, "--format", "json").stdout.splitlines()]
+    assert rows[2] == {"offset": 2, "diaSourceId": 3, "diaSource.band": "r", "prvDiaSources.ra": None}
+    lines = run(three, *FIELDS[:1], "diaSourceId,diaSource.band", *FIELDS[2:], "--format", "csv").stdout
+    assert lines.splitlines()[:2] == ['"offset","diaSourceId","diaSource.band"', '0,1,"r"']
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet", "csv"])
+def test_chosen_fields_go_to_files(run: Callable[..., Result], three: str, tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"night.{form}"
+    result = run(three, *FIELDS, "--format", form, "--out", str(path))
+    assert result.stderr.startswith(f"3 alerts from {three} in "), result.output
+    read = {
+        "arrow": lambda: pa.ipc.open_stream(path).read_all(),
+        "parquet": lambda: parquet.read_table(path),
+        "csv": lambda: csv.read_csv(path),
+    }
+    table = read[form]()
+    assert table["diaSourceId"].to_pylist() == [1, 2, 3]
+    assert table.column_names == [
+        "offset",
+        "diaSourceId",
+        "diaSource.band",
+        "prvDiaSources.ra",
+        "cutoutScience",
+    ]
+
+
+def test_a_container_is_avro(run: Callable[..., Result], three: str) -> None:
+    result = run(three, "--format", "container", "--limit", "1")
+    assert [alert["diaSourceId"] for alert in fastavro.reader(io.BytesIO(result.stdout_bytes))] == [1]
+
+
+def test_duplicates_are_left_out_and_counted(
+    run: Callable[..., Result], kafka: str, three: str, encode: Encode, write: Write
+) -> None:
+    write(kafka, three, [encode(3)])
+    assert run(three, "--dedup", "alert").stderr.endswith("; 1 duplicates left out\n")
+
+
 def test_a_group_goes_on(run: Callable[..., Result], three: str) -> None:
     assert run(three, "--group", f"{three}.g", "--limit", "2").stderr.startswith("2 alerts from")
     assert run(three, "--group", f"{three}.g").stderr.startswith("1 alert from")
@@ -102,6 +147,12 @@ def test_stamps_are_saved_as_fits_and_png(run: Callable[..., Result], three: str
         (["t", "--since", "10"], 2, "'10' has no unit: write 10s, 10m, 10h or 10d"),
         (["t", "--since", "1h", "--last", "3"], 2, "since and last exclude each other"),
         (["t", "--group", "g", "--last", "3"], 2, "last reads without a group"),
+        (["t", "--member", "m"], 2, "member='m' is a member of a group"),
+        (["t", "--format", "csv"], 2, "--format csv wants --fields"),
+        (["t", "--fields", "a", "--format", "table"], 2, "--format table goes without --fields"),
+        (["t", "--fields", "a", "--format", "parquet"], 2, "--format parquet wants --out"),
+        (["t", "--fields", "a,a", "--format", "csv"], 2, "a is asked for twice"),
+        (["t", "--metadata", "offset"], 2, "--metadata goes with --fields"),
         ([], 2, "Missing argument 'TOPIC...'"),
     ],
 )

@@ -154,6 +154,8 @@ class AlertReader:
     ) -> Stream[Any]:
         """Return tables, a row an alert and a column a field, for ``for`` or ``async for``: the fastest way.
 
+        A message is read as far as its last field that was asked for; damage behind that is not seen.
+
         Args:
             fields: Dotted paths (``diaSource.psfFlux``); through an array of records, a column of lists.
             to: ``"arrow"`` (`pyarrow.Table`), ``"pandas"`` or ``"polars"``.
