@@ -238,9 +238,9 @@ def place(message: Message) -> tuple[str, int, int]:
     )
 
 
-def eventually(holds: Callable[[], bool], what: str, timeout: float = 90.0) -> None:
+def eventually(holds: Callable[[], bool], said: Callable[[], str], timeout: float = 90.0) -> None:
     """Wait until *holds*; fail where that takes longer than any load of the machine explains. [s]"""
     deadline = time.monotonic() + timeout
     while not holds():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, said()
         time.sleep(0.1)  # polling a state, not hoping

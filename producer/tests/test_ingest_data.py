@@ -71,7 +71,7 @@ def test_real_rubin_alerts_and_a_captured_message_keep_every_byte(
     with SchemaRegistry(registry_url, cache_dir=tmp_path / "survey") as schemas:
         for version, schema_id in (("9.0", 900), ("11.0", 1100)):
             (schema,) = schemas_in(folder / "schema" / version)
-            schemas.register("theirs-value", schema, schema_id=schema_id)
+            schemas.register(f"theirs-{version}-value", schema, schema_id=schema_id)
     container = (folder / "rubin_real_v11_0.avro").read_bytes()
     messages = [frame(1100, one.body) for one in read_container(container)]
     messages += [path.read_bytes() for path in sorted(folder.rglob("*.cwf"))]

@@ -19,10 +19,10 @@ from producer.tests._survey_kafka import ID, Ingest, SurveyKafka, eventually, ls
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-VISITS, ALERTS, AT_ONCE = 6, 400, 10
-"""How many visits, alerts in each, and how many of them are written at a time."""
 KILLS = 3
-"""How often ingest is killed while it mirrors the first two visits."""
+VISITS, ALERTS, AT_ONCE = KILLS + 4, 400, 4
+"""How often ingest is killed, each time in a visit of its own; how many visits there are, alerts in each, and
+how many of them are written at a time."""
 
 
 @pytest.fixture
@@ -92,29 +92,31 @@ def test_in_is_out_when_ingest_and_both_kafkas_are_killed_in_turn(
     night = Night(survey, "night")
     night.start()
 
-    night.let(0)
-    night.let(1)
-    for _ in range(KILLS):  # each time with some more of a visit mirrored
-        before = len(lsst.mirrored())
+    def mirrored() -> int:
+        return len(lsst.mirrored())
+
+    for visit in range(KILLS):
         with lsst.running() as one:
-            eventually(lambda before=before: len(lsst.mirrored()) > before, one.said())  # type: ignore[misc]
+            eventually(lambda: "reading" in one.said(), one.said)
+            before = mirrored()
+            night.let(visit)
+            eventually(lambda before=before: mirrored() > before, one.said)  # type: ignore[misc]
             one.kill()
     with lsst.running() as one:
-        eventually(lambda: len(lsst.mirrored()) >= 2 * ALERTS, one.said())
-        night.let(2)
-        eventually(lambda: len(lsst.mirrored()) > 2 * ALERTS, one.said())
+        night.let(KILLS)
+        eventually(lambda: mirrored() > KILLS * ALERTS, one.said)
         fresh_broker.kill()  # ours
-        night.let(3)
+        night.let(KILLS + 1)
         fresh_broker.start()
         if one.process.poll() is not None:  # Kafka may have given its transaction up; it is started again
             assert "taken over, or Kafka gave this one up" in one.said()
     with lsst.running() as one:
-        eventually(lambda: len(lsst.mirrored()) >= 4 * ALERTS, one.said())
+        eventually(lambda: mirrored() >= (KILLS + 2) * ALERTS, one.said)
+        night.let(KILLS + 2)
         source.kill()  # theirs
-        night.let(4)
         source.start()
-        eventually(lambda: len(lsst.mirrored()) >= 5 * ALERTS, one.said())
-        night.let(5)
+        eventually(lambda: mirrored() >= (KILLS + 3) * ALERTS, one.said)
+        night.let(KILLS + 3)
         one.kill()
     night.join()
     status, _counts, log = lsst.to_the_end()
