@@ -11,12 +11,13 @@ from prometheus_client import CollectorRegistry
 from nightwire.core.endpoints import Endpoints
 from nightwire.core.process import MetricsPage, Stop, setup_logging, stopping
 from nightwire.core.progress import Meter, progress
+from nightwire.producer._connect import make_topics
+from nightwire.producer._run import patiently
 from nightwire.producer.ingest._batch import Batcher
 from nightwire.producer.ingest._connect import connect
 from nightwire.producer.ingest._items import Counts, Item
 from nightwire.producer.ingest._metrics import Metrics
 from nightwire.producer.ingest._mirror import Mirror
-from nightwire.producer.ingest._patience import make_topics, patiently
 from nightwire.producer.ingest._plan import Plan
 from nightwire.producer.ingest._registry import source_registry
 from nightwire.producer.ingest._schemas import Patience, Schemas
