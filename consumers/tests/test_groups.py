@@ -40,8 +40,8 @@ def ids(alerts: list[ReceivedAlert]) -> list[int]:
 
 def owned(reader: AlertReader) -> set[int]:
     """Return the partitions that a reader has now."""
-    assert reader._connection is not None
-    return {partition for _, partition in reader._connection.reading.source._next}
+    connection = reader._session._connection
+    return {partition for _, partition in connection.reading.source._next} if connection else set()
 
 
 def fill(bootstrap: str, topic: str, encode: Encode, write: Write) -> set[tuple[int, int]]:
@@ -145,7 +145,7 @@ with AlertReader(topic, group=group, bootstrap=bootstrap) as reader:
     print("here", flush=True)
     for number, batch in enumerate(reader.batches(size=10, wait=0.1)):
         if number == 1:
-            reader._connection.reading.source.commit()
+            reader._session.open().reading.source.commit()
         for one in batch:
             print(number, one.partition, one.offset, flush=True)
         if number == 1:
@@ -168,7 +168,7 @@ def test_when_a_member_dies_only_what_it_had_not_done_comes_again(
         subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as child,
     ):
         assert child.stdout is not None
-        until(lambda: survivor._connection is not None and len(owned(survivor)) == 2, tick=stop)
+        until(lambda: len(owned(survivor)) == 2, tick=stop)
         everything = fill(kafka, topic, encode, write)
         lines = iter(child.stdout.readline, "holding\n")
         handed = [tuple(map(int, line.split())) for line in lines if line != "here\n"]
@@ -188,12 +188,12 @@ def test_who_joins_takes_partitions_from_nobody_who_keeps_them(
     topic, group, stop = fresh_topic(partitions=4), group_name(), Event()
     first, second = (AlertReader(topic, group=group, bootstrap=kafka, stopped=stop.is_set) for _ in range(2))
     with reading(first) as one:
-        until(lambda: first._connection is not None and len(owned(first)) == 4, tick=stop)
-        source = first._connection.reading.source  # type: ignore[union-attr]
+        until(lambda: len(owned(first)) == 4, tick=stop)
+        source = first._session.open().reading.source  # type: ignore[union-attr]
         given: list[object] = []
         source.assign = lambda *how: given.append(how)  # type: ignore[method-assign, assignment]
         with reading(second) as other:
-            until(lambda: second._connection is not None and len(owned(second)) == 2, tick=stop)
+            until(lambda: len(owned(second)) == 2, tick=stop)
             everything = fill(kafka, topic, encode, write)
             until(lambda: len(one) + len(other) >= len(everything), tick=stop)
             stop.set()
@@ -216,8 +216,8 @@ def test_a_member_with_a_name_comes_back_and_nobody_notices(
     stays, leaves, again = member("b", stop), member("a", pause), member("a", stop)
     with caplog.at_level(logging.INFO), reading(stays) as one:
         with reading(leaves):
-            until(lambda: stays._connection is not None and len(owned(stays)) == 2, tick=stop)
-            until(lambda: leaves._connection is not None and len(owned(leaves)) == 2, tick=stop)
+            until(lambda: len(owned(stays)) == 2, tick=stop)
+            until(lambda: len(owned(leaves)) == 2, tick=stop)
             had = owned(leaves)
             pause.set()
         caplog.clear()
@@ -250,10 +250,10 @@ def test_members_of_both_protocols_share_one_group(
         AlertReader(topic, group=group, bootstrap=kafka, stopped=stop.is_set) for _ in range(2)
     )
     with reading(classic) as one:
-        until(lambda: classic._connection is not None and len(owned(classic)) == 4, tick=stop)
+        until(lambda: len(owned(classic)) == 4, tick=stop)
         monkeypatch.setenv("KAFKA_GROUP_PROTOCOL", "consumer")
         with reading(modern) as other:
-            until(lambda: modern._connection is not None and len(owned(modern)) == 2, tick=stop)
+            until(lambda: len(owned(modern)) == 2, tick=stop)
             until(lambda: len(owned(classic)) == 2, tick=stop)
             everything = fill(kafka, topic, encode, write)
             until(lambda: len(one) + len(other) >= len(everything), tick=stop)

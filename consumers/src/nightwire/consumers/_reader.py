@@ -1,25 +1,21 @@
 """Read alerts: iterate, and what is done is kept."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from nightwire.consumers._connect import Connection, Order, connect
-from nightwire.consumers._parcel import Fresh, Make, Parcel, Tools, Unpack
+from nightwire.consumers._connect import Order
+from nightwire.consumers._parcel import Fresh, Tools, Unpack
 from nightwire.consumers._plan import Dedup, Plan, Start
-from nightwire.consumers._reading import BadRecord, Rules, Tally
+from nightwire.consumers._reading import BadRecord, Rules
 from nightwire.consumers._received import ReceivedAlert
 from nightwire.consumers._seen import WINDOW, Seen
+from nightwire.consumers._session import Session
 from nightwire.consumers._stream import Stream
 from nightwire.consumers._tables import Kind, check
 from nightwire.consumers._unpacking import Alerts, Tables
 from nightwire.core.endpoints import find_endpoints
-
-Item = TypeVar("Item")
 
 REGISTRY_PATIENCE = 60.0
 """How long a registry that is away is asked again. [s]"""
@@ -107,32 +103,29 @@ class AlertReader:
         endpoints = find_endpoints(bootstrap, registry)
         patience = REGISTRY_PATIENCE if endpoints.schema_registry else 0.0
         rules = Rules(limit, timeout, patience, stopped, on_bad)
-        self._order = Order(plan, endpoints, rules, survey, as_version, commit_interval)
-        self._fresh = Fresh(dedup, Seen(window))
-        self._tally, self._expired = Tally(), 0
-        self._connection: Connection | None = None
-        self._unpacks: dict[Make[Any], Unpack[Any]] = {}
-        self._alerts: Stream[ReceivedAlert] = Stream(self, _one, size=1, wait=0.0)
+        order = Order(plan, endpoints, rules, survey, as_version, commit_interval)
+        self._session = Session(order, Fresh(dedup, Seen(window)))
+        self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one, size=1, wait=0.0)
 
     @property
     def count(self) -> int:
         """Alerts handed out."""
-        return self._tally.count
+        return self._session.tally.count
 
     @property
     def undecodable(self) -> int:
         """Records that held no alert: logged, given to *on_bad*, and passed over."""
-        return self._tally.undecodable
+        return self._session.tally.undecodable
 
     @property
     def duplicates(self) -> int:
         """Alerts that *dedup* left out."""
-        return self._tally.duplicates
+        return self._session.tally.duplicates
 
     @property
     def expired(self) -> int:
         """Records that Kafka had deleted before they were read."""
-        return self._expired + (self._connection.reading.source.expired if self._connection else 0)
+        return self._session.expired
 
     def batches(self, *, size: int = SIZE, wait: float = 1.0) -> Stream[list[ReceivedAlert]]:
         """Return lists of alerts, none of them empty, for ``for`` or ``async for``.
@@ -141,7 +134,7 @@ class AlertReader:
             size: How many at most.
             wait: Longest wait for so many, once the first is there. [s]
         """
-        return Stream(self, _many, size=size, wait=wait)
+        return Stream(self._session, _many, size=size, wait=wait)
 
     def tables(
         self,
@@ -169,9 +162,8 @@ class AlertReader:
             ModuleNotFoundError: pandas or polars is not installed.
         """
         check(fields, metadata, to)
-        return Stream(
-            self, lambda tools: Tables(tools, list(fields), list(metadata), to), size=size, wait=wait
-        )
+        names, also = list(fields), list(metadata)
+        return Stream(self._session, lambda tools: Tables(tools, names, also, to), size=size, wait=wait)
 
     def open(self) -> Self:
         """Connect, and find where to begin; iteration does so by itself.
@@ -180,32 +172,24 @@ class AlertReader:
             TopicError: A topic or a visit does not exist; the message names those that do.
             KafkaException: Kafka cannot be reached.
         """
-        self._opened()
+        self._session.open()
         return self
 
     def close(self) -> None:
         """Commit what is done, and leave.  What was handed out last is not done."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            self._unpacks.clear()
-            self._expired += connection.reading.source.expired
-            connection.close()
+        self._session.leave(in_peace=False)
 
     def __enter__(self) -> Self:
         return self.open()
 
     def __exit__(self, *failure: Failure) -> None:
-        self._leave(in_peace=failure[0] is None)
+        self._session.leave(in_peace=failure[0] is None)
 
     async def __aenter__(self) -> Self:
-        return await asyncio.get_running_loop().run_in_executor(self.thread, self.open)
+        return await self._session.aside(self.open)
 
     async def __aexit__(self, *failure: Failure) -> None:
-        if self._connection is not None:
-            self._connection.reading.stop()
-        await asyncio.get_running_loop().run_in_executor(self.thread, self._leave, failure[0] is None)
-        self.thread.shutdown()
-        del self.thread
+        await self._session.leave_aside(in_peace=failure[0] is None)
 
     def __iter__(self) -> Self:
         return self
@@ -218,32 +202,6 @@ class AlertReader:
 
     async def __anext__(self) -> ReceivedAlert:
         return await anext(self._alerts)
-
-    @cached_property
-    def thread(self) -> Executor:
-        """The one thread in which an event loop lets this reader wait."""
-        return ThreadPoolExecutor(1, thread_name_prefix="alert-reader")
-
-    def pull(self, make: Make[Item], size: int, wait: float) -> Parcel[Item] | None:
-        """Return the next parcel; None at the end.  Blocks.  For `Stream`."""
-        connection = self._opened()
-        if make not in self._unpacks:
-            self._unpacks[make] = make(connection.tools)
-        return connection.reading.pull(self._unpacks[make], size, wait)
-
-    def hand(self, parcel: Parcel[Item]) -> Item:
-        """Return what is in *parcel*: from now on it is the caller's.  For `Stream`."""
-        return self._opened().reading.hand(parcel)
-
-    def _opened(self) -> Connection:
-        if self._connection is None:
-            self._connection = connect(self._order, self._tally, self._fresh)
-        return self._connection
-
-    def _leave(self, in_peace: bool) -> None:
-        if in_peace and self._connection is not None:
-            self._connection.reading.finish()
-        self.close()
 
 
 def _one(tools: Tools) -> Unpack[ReceivedAlert]:
