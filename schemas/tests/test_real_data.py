@@ -145,3 +145,53 @@ def test_a_prototype_of_ztf_is_read_as_far_as_it_goes(data: Path, tmp_path: Path
     view = survey("ztf").view(alert)
     assert (view.object_id, survey("ztf").key(alert)) == (None, b"-121540793515135009")
     assert all(stamp.startswith(b"\xff\xd8") for stamp in view.stamps.values())
+
+
+def test_elasticcs_alerts_are_read_whole(data: Path) -> None:
+    """Fluxes have the zero point 27.5, so a flux of 149.6 is of magnitude 22.06."""
+    found = survey("elasticc")
+    for path in sorted((data / "alerts/other/elasticc/samples").glob("*.avro")):
+        (one,) = wire.read_container(path.read_bytes())
+        codec = Codec(one.schema)
+        assert codec.encode(one.record) == one.body
+        check_view("elasticc", one.record)
+        view = found.view(codec.decode(one.body, found.fields(one.schema)))
+        assert (view.id, view.flux, view.mjd_tai) == (
+            found.alert_id(one.record),
+            found.view(one.record).flux,
+            found.view(one.record).mjd_tai,
+        )
+        curve = found.view(one.record).light_curve()
+        assert len({len(column) for column in curve.values()}) == 1
+        assert (curve["mjd_tai"][1:] >= curve["mjd_tai"][:-1]).all()
+        if path.name == "alert_mjd59583.0511_obj1131_src2262003.avro":
+            assert view.magnitude == pytest.approx(22.06, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["lsst", "ztf"])
+def test_the_fields_of_canonical_attributes_are_enough_for_a_view(
+    data: Path, tmp_path: Path, name: str
+) -> None:
+    found = survey(name)
+    files = {
+        "lsst": [data / "alerts/lsst/rubin_real_v11_0.avro"],
+        "ztf": list(unpacked(data / "alerts/ztf", tmp_path)),
+    }
+    for path in files[name][:20]:
+        for one in wire.read_container(path.read_bytes()):
+            whole = found.view(one.record)
+            part = found.view(Codec(one.schema).decode(one.body, found.fields(one.schema, stamps=True)))
+            for attribute in (
+                "id",
+                "object_id",
+                "visit",
+                "flux",
+                "flux_error",
+                "mjd_tai",
+                "ra",
+                "dec",
+                "band",
+            ):
+                assert getattr(part, attribute) == getattr(whole, attribute)
+            assert [point.flux for point in part.history] == [point.flux for point in whole.history]
+            assert {key: bytes(stamp) for key, stamp in part.stamps.items()} == whole.stamps

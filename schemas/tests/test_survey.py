@@ -69,8 +69,8 @@ def changed(**source: Any) -> dict[str, Any]:
     return {**RUBIN, "diaSource": {**RUBIN["diaSource"], **source}}
 
 
-def test_there_are_three_surveys() -> None:
-    assert surveys() == ["lsst", "sim", "ztf"]
+def test_there_are_four_surveys() -> None:
+    assert surveys() == ["elasticc", "lsst", "sim", "ztf"]
     with pytest.raises(SchemaError, match="'atlas'; there are: lsst, sim, ztf"):
         survey("atlas")
 

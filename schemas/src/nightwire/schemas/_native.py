@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 try:
     import nightwire_native as native
 except ImportError:
-    native = None
+    native = None  # type: ignore[assignment]
 
 WANTED = "0.1.0"
 """Version of ``nightwire-native`` that understands our layouts and plans."""

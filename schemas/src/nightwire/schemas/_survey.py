@@ -35,7 +35,8 @@ class Ids:
 class Measurement:
     """Where a detection keeps its time, position and flux, as names of its record's fields.
 
-    Flux is a number of nJy (`flux`), of counts (`flux` and `zero_point`, the AB magnitude of one count), or
+    Flux is a number of nJy (`flux`), of counts (`flux` and `zero_point`, the AB magnitude of one
+    count: a field's name, or a number for all), or
     an AB magnitude and a sign (`magnitude`, `sign`).
 
     Attributes:
@@ -56,12 +57,19 @@ class Measurement:
     bands: Mapping[str, str] = field(default_factory=dict)
     flux: str | None = None
     flux_error: str | None = None
-    zero_point: str | None = None
+    zero_point: str | float | None = None
     magnitude: str | None = None
     magnitude_error: str | None = None
     sign: str | None = None
     negative: Sequence[Any] = ()
     absent: Sequence[float] = ()
+
+    @property
+    def paths(self) -> list[str]:
+        """Dotted paths, from the alert, of all fields that are named here."""
+        names = (self.time, self.ra, self.dec, self.band, self.flux, self.flux_error, self.zero_point)
+        more = (self.magnitude, self.magnitude_error, self.sign)
+        return [f"{self.path}.{name}" for name in (*names, *more) if isinstance(name, str)]
 
     def __post_init__(self) -> None:
         if self.time_scale not in ("tai", "utc"):

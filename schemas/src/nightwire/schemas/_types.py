@@ -82,6 +82,15 @@ def field_at(types: Types, steps: Sequence[str], path: str, schema: Any = None) 
     return schema
 
 
+def has_field(types: Types, path: str) -> bool:
+    """Whether there is a field at a dotted path."""
+    try:
+        field_at(types, path.split("."), path)
+    except SchemaError:
+        return False
+    return True
+
+
 def _field(types: Types, schema: Any, step: str, path: str) -> Mapping[str, Any]:
     there: list[str] = []
     for branch in types.branches(schema):

@@ -5,11 +5,16 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas._errors import DecodeError
+from nightwire.schemas._parse import parse
 from nightwire.schemas._survey import Description, Measurement, arrays, description, first, getter
 from nightwire.schemas._time import mjd_tai
+from nightwire.schemas._types import Types, has_field
+
+if TYPE_CHECKING:
+    import numpy as np
 
 AB_ZERO_POINT = 3631e9
 """Flux of AB magnitude 0. [nJy]  (Oke & Gunn 1983: 3631 Jy.)"""
@@ -102,7 +107,8 @@ class Point(Mapping[str, Any]):
         value = self._number(name)
         if value is None or not self._measurement.zero_point:
             return value
-        zero_point = self._number(self._measurement.zero_point)
+        given = self._measurement.zero_point
+        zero_point = self._number(given) if isinstance(given, str) else given
         return None if zero_point is None else value * AB_ZERO_POINT * 10 ** (-0.4 * zero_point)
 
     @property
@@ -160,7 +166,20 @@ class AlertView(Point):
     def history(self) -> list[Point]:
         """Earlier measurements and forced photometry, by time; those without a time come last."""
         points = [Point(record, where) for record, where in arrays(self._record, self._survey.history)]
-        return sorted(points, key=lambda point: math.inf if point.mjd_tai is None else point.mjd_tai)
+        return sorted(points, key=_when)
+
+    def light_curve(self) -> dict[str, "np.ndarray[Any, Any]"]:
+        """Return the history and this measurement itself, by time, as arrays of shape (n,).
+
+        ``mjd_tai`` [d], ``flux`` and ``flux_error`` [nJy], ``ra`` and ``dec`` [deg]: float64, NaN where there
+        is nothing; ``band``: text, empty where there is none.
+        """
+        import numpy as np
+
+        points = sorted([*self.history, self], key=_when)
+        numbers = ("mjd_tai", "flux", "flux_error", "ra", "dec")
+        columns = {name: np.array([getattr(point, name) for point in points], float) for name in numbers}
+        return {**columns, "band": np.array([point.band or "" for point in points], str)}
 
     @cached_property
     def stamps(self) -> dict[str, bytes]:
@@ -170,7 +189,11 @@ class AlertView(Point):
             DecodeError: One is packed with gzip and cannot be unpacked.
         """
         found = ((name, get(self._record)) for name, get in self._survey.stamps.items())
-        return {name: _unpacked(name, stamp) for name, stamp in found if stamp}
+        return {name: _unpacked(name, bytes(stamp)) for name, stamp in found if stamp}
+
+
+def _when(point: Point) -> float:
+    return math.inf if point.mjd_tai is None else point.mjd_tai
 
 
 class Survey:
@@ -217,6 +240,26 @@ class Survey:
         """Return the visit (exposure) that the alert is from."""
         found = self._visit(alert)
         return None if found is None else int(found) // self.description.ids.visit_divisor
+
+    def fields(self, schema: Mapping[str, Any], *, history: bool = True, stamps: bool = False) -> list[str]:
+        """Return the dotted paths of what canonical attributes are made of, those that *schema* has.
+
+        An alert that was decoded with these alone (``Codec.decode(body, fields)``) can be viewed.
+
+        Args:
+            schema: Of the alerts.
+            history: Whether the history is wanted.
+            stamps: Whether the stamps are.
+        """
+        described = self.description
+        ids = described.ids
+        paths = [*ids.alert, *ids.object, *ids.solar_system_object, *ids.visit, *described.source.paths]
+        if history:
+            paths += [path for one in described.history for path in one.paths]
+        if stamps:
+            paths += described.stamps.values()
+        types = Types(parse(schema))
+        return [path for path in dict.fromkeys(paths) if has_field(types, path)]
 
     def view(self, alert: Mapping[str, Any]) -> AlertView:
         """Return the alert with canonical attributes."""
