@@ -4,8 +4,9 @@ SHELL := /bin/sh
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+NATIVE := .venv/.native
 
-.PHONY: help setup demo test test-tools check format test-compose bench bench-compose report compose-up compose-down
+.PHONY: help setup demo test test-tools check format native test-compose bench bench-compose report compose-up compose-down
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +22,18 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m nightwire.core.stack.fetch
 	@touch $@
 
-setup: $(STAMP)  ## virtual environment, pinned dependencies, Kafka's jars; quick when nothing changed
+$(NATIVE): $(STAMP) native/pyproject.toml native/Cargo.toml $(wildcard native/src/*.rs native/src/*/*.rs)
+	@echo "building the native codec (once; a minute or two)"
+	@rm -rf native/target/wheels
+	@cd native && ../$(BIN)/maturin build --release --quiet --out target/wheels --interpreter ../$(BIN)/python
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall native/target/wheels/*.whl
+	@touch $@
+
+setup: $(STAMP)  ## virtual environment, pinned dependencies, jars, the native codec where cargo is; quick when nothing changed
+	@if sh native/toolchain; then $(MAKE) --no-print-directory $(NATIVE); fi
+	@$(BIN)/python -c 'import nightwire_native' 2>/dev/null && echo "codec: native" || echo "codec: Python (make native builds the fast one, with Rust's cargo)"
+
+native: $(NATIVE)  ## build the Rust codec's wheel and install it
 
 demo: setup  ## start the stack, play one visit through everything, show what came out
 	@$(BIN)/nightwire demo

@@ -85,9 +85,9 @@ def test_pyproject_lists_the_roots() -> None:
     roots = sorted(str(root.parent.relative_to(ROOT)) for root in ROOTS)
     assert sorted(hatch["dev-mode-dirs"]) == roots
     assert sorted(hatch["targets"]["wheel"]["packages"]) == [f"{root}/nightwire" for root in roots]
-    assert sorted(PROJECT["tool"]["mypy"]["mypy_path"].split(":")) == roots
+    assert sorted(PROJECT["tool"]["mypy"]["mypy_path"].split(":")) == sorted([*roots, "native"])
     assert sorted(PROJECT["tool"]["pytest"]["ini_options"]["testpaths"]) == sorted(
-        [*PRESCRIBED.values(), "tests"]
+        [*PRESCRIBED.values(), "native", "tests"]
     )
 
 

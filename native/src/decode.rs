@@ -124,6 +124,8 @@ impl<'a, 'py> Reading<'a, 'py> {
                 return self.node(branches[chosen]);
             }
             Reader::Enum(symbols) => self.symbol(symbols)?,
+            Reader::Constant { value, fresh: true } => fresh_copy(value.bind(py))?,
+            Reader::Constant { value, fresh: false } => value.bind(py).clone(),
             Reader::Array(_) | Reader::Map(_) | Reader::Record(_) => {
                 self.cursor.enter()?;
                 let value = self.compound(reader)?;
@@ -236,6 +238,9 @@ impl<'a, 'py> Reading<'a, 'py> {
         let views = self.body.take(); // converters want bytes
         let value = self.read(inner)?;
         self.body = views;
+        if value.is_none() {
+            return Ok(value); // of a scale: nulls stay null
+        }
         converter.bind(self.py).call1((value,)).map_err(|error| {
             self.cursor.at = start;
             Fault::from_python(self.py, error)

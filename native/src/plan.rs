@@ -77,6 +77,10 @@ pub enum Kind {
         of: usize,
     },
     Nan,
+    /// Reads no bytes; gives one of the constants.
+    Constant {
+        constant: usize,
+    },
     Scale {
         of: usize,
         factor: f64,
@@ -124,7 +128,7 @@ impl Plan {
         let nodes = plan.nodes.len();
         let sound = plan.nodes.iter().all(|node| {
             node.kind.children().iter().all(|&child| child < nodes)
-                && node.kind.constants().all(|constant| constant < constants)
+                && node.kind.constants().iter().all(|&constant| constant < constants)
                 && node.logical.is_none_or(|converter| converter < converters)
         });
         if !sound || plan.root >= nodes {
@@ -159,14 +163,17 @@ impl Kind {
         }
     }
 
-    fn constants(&self) -> impl Iterator<Item = usize> {
-        let absent = if let Kind::Record { absent, .. } = self { absent.as_slice() } else { &[] };
-        absent.iter().map(|field| field.constant)
+    fn constants(&self) -> Vec<usize> {
+        match self {
+            Kind::Record { absent, .. } => absent.iter().map(|field| field.constant).collect(),
+            Kind::Constant { constant } => vec![*constant],
+            _ => vec![],
+        }
     }
 
     fn least(&self, known: &[usize]) -> usize {
         match self {
-            Kind::Null | Kind::Nan => 0,
+            Kind::Null | Kind::Nan | Kind::Constant { .. } => 0,
             Kind::Float => 4,
             Kind::Double => 8,
             Kind::Fixed { size } => *size,

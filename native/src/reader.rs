@@ -35,6 +35,11 @@ pub enum Reader {
         factor: f64,
         offset: f64,
     },
+    /// A value that was not written; fresh for each alert where it could be changed.
+    Constant {
+        value: Py<PyAny>,
+        fresh: bool,
+    },
     Converted {
         inner: Box<Reader>,
         converter: Py<PyAny>,
@@ -81,6 +86,10 @@ pub fn readers(
 fn reader(py: Python<'_>, kind: &Kind, constants: &[Py<PyAny>]) -> PyResult<Reader> {
     Ok(match kind {
         Kind::Null => Reader::Null,
+        Kind::Constant { constant } => {
+            let value = constants[*constant].bind(py);
+            Reader::Constant { value: value.clone().unbind(), fresh: is_mutable(value) }
+        }
         Kind::Nan => Reader::Nan,
         Kind::Boolean => Reader::Boolean,
         Kind::Int { r#as } if As::is_real(*r#as) => Reader::RealInt,
@@ -111,6 +120,10 @@ fn reader(py: Python<'_>, kind: &Kind, constants: &[Py<PyAny>]) -> PyResult<Read
     })
 }
 
+fn is_mutable(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>()
+}
+
 /// What the writer calls the symbol number *at*.
 pub fn writers_name(writer_symbols: Option<&[String]>, at: usize) -> String {
     writer_symbols.and_then(|symbols| symbols.get(at)).cloned().unwrap_or_else(|| at.to_string())
@@ -129,7 +142,7 @@ impl RecordReader {
         for field in absent {
             let constant = constants[field.constant].bind(py);
             template.set_item(key(&field.name), constant)?;
-            if constant.is_instance_of::<PyDict>() || constant.is_instance_of::<PyList>() {
+            if is_mutable(constant) {
                 fresh.push((key(&field.name), constant.clone().unbind()));
             }
         }

@@ -7,7 +7,7 @@ use crate::plan::{Kind, Plan};
 /// Step over one value of *node*, looking at no more of it than its end takes to find.
 pub fn skip(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
     match plan.kind(node) {
-        Kind::Null | Kind::Nan => Ok(()),
+        Kind::Null | Kind::Nan | Kind::Constant { .. } => Ok(()),
         Kind::Boolean => cursor.take(1).map(drop),
         Kind::Int { .. } | Kind::Long { .. } | Kind::Enum { .. } => cursor.long().map(drop),
         Kind::Float => cursor.take(4).map(drop),

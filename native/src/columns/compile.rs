@@ -25,11 +25,14 @@ pub enum Op {
     Nan {
         into: Vec<usize>,
     },
+    Constants {
+        into: Vec<(usize, Constant)>,
+    },
     Scale {
         node: usize,
         factor: f64,
         offset: f64,
-        into: Vec<usize>,
+        into: Vec<Target>,
     },
     Union {
         branches: Vec<usize>,
@@ -115,9 +118,10 @@ impl<'a> Compiler<'a, '_> {
             _ if asks.is_empty() => Op::Skip { node },
             Kind::Null => Op::Null { into: builders() },
             Kind::Nan => Op::Nan { into: builders() },
+            Kind::Constant { constant } => Op::Constants { into: self.constants(*constant, asks)? },
             Kind::Refuse { of, why } => Op::Refuse { node: *of, why: why.clone() },
             Kind::Scale { of, factor, offset } => {
-                Op::Scale { node: *of, factor: *factor, offset: *offset, into: builders() }
+                Op::Scale { node: *of, factor: *factor, offset: *offset, into: self.targets(node, asks)? }
             }
             Kind::Union { branches } => {
                 let branches = branches.iter().map(|&branch| self.node(branch, asks));
@@ -167,10 +171,9 @@ impl<'a> Compiler<'a, '_> {
             made.push((name.unwrap_or("?").to_owned(), self.node(field.r#type, &wanted)?));
         }
         for field in absent {
-            for ask in self.in_field(&field.name, asks) {
-                known += 1;
-                constants.push((ask.builder, self.constant(field, ask)?));
-            }
+            let wanted = self.in_field(&field.name, asks);
+            known += wanted.len();
+            constants.extend(self.constants(field.constant, &wanted)?);
         }
         let structs: Vec<_> = asks.iter().filter(|ask| ask.path.is_empty()).map(|ask| ask.builder).collect();
         let wanted = |at: &usize| inner_fields(self.columns.data_type(*at)).len();
@@ -193,9 +196,13 @@ impl<'a> Compiler<'a, '_> {
         asks.iter().filter_map(wanted).collect()
     }
 
-    fn constant(&self, field: &Absent, ask: Ask) -> PyResult<Constant> {
-        let value = at_path(&self.constants[field.constant], ask.path)?;
-        Constant::new(&value, self.columns.data_type(ask.builder))
+    /// What goes into each builder that asks for the constant number *at*.
+    fn constants(&self, at: usize, asks: &[Ask]) -> PyResult<Vec<(usize, Constant)>> {
+        let constant = |ask: &Ask| {
+            let value = at_path(&self.constants[at], ask.path)?;
+            Ok((ask.builder, Constant::new(&value, self.columns.data_type(ask.builder))?))
+        };
+        asks.iter().map(constant).collect()
     }
 
     fn targets(&self, node: usize, asks: &[Ask]) -> PyResult<Vec<Target>> {

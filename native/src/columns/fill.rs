@@ -41,10 +41,13 @@ impl<'a> Filling<'a> {
                 Ok(())
             }
             Op::Nan { into } => self.append_real(into, f64::NAN),
+            Op::Constants { into } => {
+                into.iter().try_for_each(|(builder, constant)| constant.append(self.columns, *builder))
+            }
             Op::Scale { node, factor, offset, into } => match self.real(*node)? {
-                Some(real) => self.append_real(into, real * factor + offset),
+                Some(real) => self.append(Scalar::Real(real * factor + offset), into),
                 None => {
-                    into.iter().for_each(|&builder| self.columns.append_null(builder));
+                    into.iter().for_each(|target| self.columns.append_null(target.builder));
                     Ok(())
                 }
             },
@@ -118,11 +121,14 @@ impl<'a> Filling<'a> {
     fn scalar(&mut self, node: usize, into: &[Target]) -> Checked<()> {
         let start = self.cursor.at;
         let scalar = self.read(node)?;
-        for target in into {
-            let value = self.fitted(scalar, target).inspect_err(|_| self.cursor.at = start)?;
-            self.columns.append(target.builder, value).inspect_err(|_| self.cursor.at = start)?;
-        }
-        Ok(())
+        self.append(scalar, into).inspect_err(|_| self.cursor.at = start)
+    }
+
+    fn append(&mut self, scalar: Scalar, into: &[Target]) -> Checked<()> {
+        into.iter().try_for_each(|target| {
+            let value = self.fitted(scalar, target)?;
+            self.columns.append(target.builder, value)
+        })
     }
 
     /// The value in the units of its column.
@@ -137,6 +143,9 @@ impl<'a> Filling<'a> {
                 let whole = whole
                     .ok_or_else(|| Fault::new(format!("the time {value} has no place in its column")))?;
                 Ok(Scalar::Integer(whole / target.over))
+            }
+            (Scalar::Real(value), DataType::Timestamp(..)) => {
+                self.fitted(Scalar::Integer(value.round_ties_even() as i64), target)
             }
             (Scalar::Integer(value), DataType::Float32 | DataType::Float64) => Ok(Scalar::Real(value as f64)),
             _ => Ok(scalar),

@@ -1,0 +1,38 @@
+"""The fast half of nightwire's codec, in Rust.  See native/README.md."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from typing_extensions import Buffer
+
+__version__: str
+
+class EncodeFault(ValueError):  # noqa: N818 - our own errors are made of it
+    """A value does not fit; the text begins with the path to it."""
+
+class DecodeFault(ValueError):  # noqa: N818
+    """Bytes are cut off or malformed; the text says at which byte, and in which field."""
+
+    message: int
+    """Of a batch: which of its bodies it is, from 0."""
+
+class Encoder:
+    def __new__(
+        cls, layout: str, constants: Sequence[Any], converters: Sequence[Callable[[Any], Any]]
+    ) -> Encoder: ...
+    def encode(self, value: Any) -> bytes: ...
+
+class Decoder:
+    def __new__(
+        cls, plan: str, constants: Sequence[Any], converters: Sequence[Callable[[Any], Any]], views: bool
+    ) -> Decoder: ...
+    def decode(self, body: Buffer) -> Any: ...
+
+class Batch:
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class Batcher:
+    def __new__(
+        cls, plan: str, paths: Sequence[Sequence[str]], constants: Sequence[Any], schema: Any
+    ) -> Batcher: ...
+    def batch(self, bodies: Sequence[Buffer]) -> Batch: ...
