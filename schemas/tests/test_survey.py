@@ -71,7 +71,7 @@ def changed(**source: Any) -> dict[str, Any]:
 
 def test_there_are_four_surveys() -> None:
     assert surveys() == ["elasticc", "lsst", "sim", "ztf"]
-    with pytest.raises(SchemaError, match="'atlas'; there are: lsst, sim, ztf"):
+    with pytest.raises(SchemaError, match="'atlas'; there are: elasticc, lsst, sim, ztf"):
         survey("atlas")
 
 

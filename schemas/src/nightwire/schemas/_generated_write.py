@@ -108,8 +108,8 @@ class _Nodes:
 class Union:
     """Writes a value as the branch that it fits, chosen as fastavro does.
 
-    That is the first, but: of records the one of which the value has most fields; a double rather than a
-    float before it.  A tuple is a branch's name and its value.
+    That is the first that takes it, but: of records the one of which the value has most fields; a double
+    rather than a float before it.  A tuple is a branch's name and its value.
     """
 
     def __init__(self, layout: Program, node: Node, writers: Sequence[Write]) -> None:
@@ -138,17 +138,25 @@ class Union:
 
     def _chosen(self, value: Any) -> bytes:
         best: tuple[int, bytes] | None = None
+        fits = False
         for at, op in enumerate(self._ops):
             held = None if best is None else self._ops[best[0]]
             if (held == "float" and op != "double") or (held == "record" and op == "record"):
                 continue
-            if (body := _tried(self._writers[at], value)) is not None:
+            body = _tried(self._writers[at], value)
+            fits = fits or body is not None
+            if body is None and op == "array" and isinstance(value, bytes):
+                body = _tried(self._writers[at], list(value))  # fastavro takes bytes for numbers
+            if body is not None:
                 best = at, body
-                if op not in ("record", "float"):
+                if op not in ("record", "float") and (fits or self._fits(value)):
                     break
-        if best is None:
+        if best is None or not (fits or self._fits(value)):
             raise UnfitError
         return LONGS[best[0]] + best[1]
+
+    def _fits(self, value: Any) -> bool:
+        return any(_tried(write, value) is not None for write in self._writers)
 
 
 def _tried(write: Write, value: Any) -> bytes | None:
