@@ -53,7 +53,7 @@ class Drawn:
         kind = self.type(depth)
         field = {"name": name, "type": kind}
         first = kind[0] if isinstance(kind, list) else kind
-        if first in DEFAULTS and self.draw(st.booleans()):
+        if isinstance(first, str) and first in DEFAULTS and self.draw(st.booleans()):
             field["default"] = self.draw(DEFAULTS[first])
         return field
 
@@ -61,6 +61,8 @@ class Drawn:
         """Draw a type, a union perhaps."""
         if depth <= 0 or self.draw(st.integers(0, 2)):
             return self.single(depth)
+        if not self.draw(st.integers(0, 4)):
+            return ["null", self.draw(st.sampled_from(self.named))]
         count = self.draw(st.integers(1, 3))
         branches: dict[str, Schema] = {"null": "null"} if self.draw(st.booleans()) else {}
         for _ in range(count):
@@ -77,7 +79,9 @@ class Drawn:
     def single(self, depth: int) -> Schema:
         """Draw a type that is no union."""
         simple = ["primitive", "primitive", "logical", "enum", "fixed"]
-        kind = self.draw(st.sampled_from(simple if depth <= 0 else [*simple, "array", "map", "record", "again"]))
+        kind = self.draw(
+            st.sampled_from(simple if depth <= 0 else [*simple, "array", "map", "record", "again"])
+        )
         match kind:
             case "primitive":
                 return self.draw(st.sampled_from(PRIMITIVES))
@@ -117,26 +121,28 @@ class _Values:
 
     def of(self, schema: Schema, depth: int) -> st.SearchStrategy[Any]:
         if isinstance(schema, list):
-            return st.one_of([self.of(branch, depth) for branch in schema])
+            ends = depth <= 0 and "null" in schema
+            return st.none() if ends else st.one_of([self.of(branch, depth) for branch in schema])
         if isinstance(schema, str):
-            return SCALARS[schema] if schema in SCALARS else self.of(self._named[schema], depth)
+            again = st.deferred(lambda: self.of(self._named[schema], depth - 1))
+            return SCALARS.get(schema, again)
         if schema.get("logicalType") in LOGICAL_VALUES:
             return LOGICAL_VALUES[schema["logicalType"]]
+        return self._compound(schema, depth)
+
+    def _compound(self, schema: Schema, depth: int) -> st.SearchStrategy[Any]:
+        most = 3 if depth > 0 else 0
         match schema["type"]:
             case "enum":
                 return st.sampled_from(schema["symbols"])
             case "fixed":
                 return st.binary(min_size=schema["size"], max_size=schema["size"])
             case "array":
-                most = 3 if depth > 0 else 0
                 return st.lists(st.deferred(lambda: self.of(schema["items"], depth - 1)), max_size=most)
             case "map":
-                most = 3 if depth > 0 else 0
                 inner = st.deferred(lambda: self.of(schema["values"], depth - 1))
                 return st.dictionaries(TEXT, inner, max_size=most)
-            case "record":
-                return self._record(schema, depth)
-        return self.of(schema["type"], depth)
+        return self._record(schema, depth)
 
     def _record(self, schema: Schema, depth: int) -> st.SearchStrategy[Any]:
         fields = {field["name"]: self.of(field["type"], depth) for field in schema["fields"]}
@@ -155,7 +161,7 @@ def pairs(draw: st.DrawFn, depth: int = 2) -> tuple[Schema, Schema]:
 
 
 class _Evolution:
-    """What a reader may change: fields away, fields with a default added, wider numbers, new order, aliases."""
+    """What a reader may change: fields away, fields with a default added, wider numbers, aliases."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -268,7 +274,9 @@ def _collect(schema: Schema, named: dict[str, Schema]) -> None:
     elif isinstance(schema, dict):
         if "name" in schema:
             named[schema["name"]] = schema
-        for part in [schema.get("items"), schema.get("values"), *(f["type"] for f in schema.get("fields", ()))]:
+        for part in [
+            schema.get("items"),
+            schema.get("values"),
+            *(f["type"] for f in schema.get("fields", ())),
+        ]:
             _collect(part, named)
-
-
