@@ -17,7 +17,7 @@ from nightwire.producer.ingest._plan import Plan
 
 log = logging.getLogger("nightwire.ingest")
 
-DISCOVERY = 10.0
+DISCOVERY = 5.0
 """Time between looks for new topics and partitions. [s]"""
 TIMEOUT = 10.0
 """Longest wait for the answer to a question. [s]"""
