@@ -190,7 +190,56 @@ def test_what_is_deleted_is_gone_from_its_subject_and_still_there_by_id(api: Api
     assert api.schema_versions(Request({"id": str(number)})) == []
     assert api.register(post("a-value", schema("a", "x"))) == {"id": number}
     assert api.versions(Request({"subject": "a-value"})) == [2]
-    assert code(api.delete, Request({"subject": "a-value"}, {"permanent": "true"})) == 42205
+
+
+def test_what_is_deleted_for_good_is_still_there_by_id(api: Api) -> None:
+    """Messages with its id may be about.  It must have been deleted before, as Confluent wants it."""
+    number = api.register(post("a-value", schema("a", "x")))["id"]
+    for_good = {"permanent": "true"}
+    assert code(api.delete, Request({"subject": "a-value"}, for_good)) == 40405
+    assert code(api.delete, Request({"subject": "a-value", "version": "1"}, for_good)) == 40407
+    api.delete(Request({"subject": "a-value"}))
+    assert api.delete(Request({"subject": "a-value"}, for_good)) == [1]
+    assert "a-value" not in api.subjects(Request(query={"deleted": "true"}))
+    assert code(api.delete, Request({"subject": "a-value"}, for_good)) == 40401
+    assert api.schema(Request({"id": str(number)}))
+    assert api.register(post("a-value", schema("a", "x"))) == {"id": number}
+    assert api.versions(Request({"subject": "a-value"})) == [2]
+
+
+def test_a_subject_may_be_read_only_and_import_is_accepted(api: Api) -> None:
+    def mode(name: str) -> Request:
+        return Request({"subject": "a-value"}, {}, json.dumps({"mode": name}).encode())
+
+    assert code(api.mode, Request({"subject": "a-value"})) == 40409
+    assert api.set_mode(mode("READONLY")) == {"mode": "READONLY"}
+    assert code(api.register, post("a-value", schema("a"))) == 42205
+    assert api.set_mode(mode("IMPORT")) == {"mode": "IMPORT"}
+    assert api.register(post("a-value", schema("a"), id=1100)) == {"id": 1100}
+    assert api.unset_mode(mode("")) == {"mode": "IMPORT"}
+    assert api.mode(Request({"subject": "a-value"}, {"defaultToGlobal": "true"})) == {"mode": "READWRITE"}
+    assert code(api.set_mode, mode("SOME")) == 42204
+
+
+def test_a_schema_may_refer_to_another_and_is_kept_whole(api: Api) -> None:
+    inner = {"type": "record", "name": "s.inner", "fields": [{"name": "x", "type": "int"}]}
+    outer = {"type": "record", "name": "s.outer", "fields": [{"name": "in", "type": "s.inner"}]}
+    api.register(post("inner", inner))
+    refers = {"references": [{"name": "s.inner", "subject": "inner", "version": 1}]}
+    number = api.register(post("outer", outer, **refers))["id"]
+    whole = api.schema_text(Request({"id": str(number)}))
+    assert whole == {**outer, "fields": [{"name": "in", "type": inner}]}
+    assert api.look_up(post("outer", outer, **refers))["id"] == number
+    refers["references"][0]["version"] = 7
+    assert code(api.register, post("outer", outer, **refers)) == 40402
+
+
+def test_a_level_can_be_taken_back(api: Api) -> None:
+    subject = {"subject": "a-value"}
+    api.set_config(Request(subject, {}, b'{"compatibility": "FULL"}'))
+    assert api.config(Request(subject)) == {"compatibilityLevel": "FULL"}
+    assert api.unset_config(Request(subject)) == {"compatibilityLevel": "FULL"}
+    assert code(api.config, Request(subject)) == 40408
 
 
 def test_one_version_can_be_deleted(api: Api) -> None:

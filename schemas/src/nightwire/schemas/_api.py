@@ -4,17 +4,18 @@ Error codes are Confluent's: 404xx not found, 409 incompatible, 422xx not to be 
 """
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from nightwire.schemas._compatibility import LEVELS, problems
 from nightwire.schemas._errors import SchemaError
+from nightwire.schemas._inline import inlined
 from nightwire.schemas._kafka_log import LogError
 from nightwire.schemas._parse import parse
 from nightwire.schemas._store import AwayError, Log, Store
-from nightwire.schemas._subjects import Refused, Subjects, Version
+from nightwire.schemas._subjects import MODES, Refused, Subjects, Version
 
 
 class ApiError(Exception):
@@ -74,7 +75,7 @@ class Api:
 
     def look_up(self, request: Request) -> Any:
         """POST /subjects/S: which version has this schema."""
-        subject, schema = request.path["subject"], posted_schema(request)
+        subject, schema = request.path["subject"], self._posted(request)
         with self._complete() as known:
             versions_of(known, subject, request)
             found = known.find(subject, schema, deleted=request.flag("deleted"))
@@ -97,9 +98,9 @@ class Api:
 
     def register(self, request: Request) -> Any:
         """POST /subjects/S/versions: register a schema, with the id that the body names or a free one."""
-        subject, schema = request.path["subject"], posted_schema(request)
+        subject, schema = request.path["subject"], self._posted(request)
         wanted = posted_id(request)
-        with self._complete() as known:
+        with self._writable(subject) as known:
             there = known.find(subject, schema)
             if there and wanted in (None, there.id):
                 return {"id": there.id}
@@ -113,16 +114,16 @@ class Api:
         return {"id": outcome.id}
 
     def delete(self, request: Request) -> Any:
-        """DELETE /subjects/S[/versions/N]: softly; schemas stay to be had by id."""
-        if request.flag("permanent"):
-            raise ApiError(42205, "nothing is deleted for good: messages with its id may be about")
-        with self._complete() as known:
-            versions_of(known, request.path["subject"], Request())
-        number = self._version(request).version if "version" in request.path else None
-        change = {"do": "delete", "subject": request.path["subject"], "version": number}
+        """DELETE /subjects/S[/versions/N][?permanent=true]: schemas stay to be had by id all the same."""
+        subject, for_good = request.path["subject"], request.flag("permanent")
+        there = Request(request.path, {"deleted": str(for_good)})
+        with self._writable(subject) as known:
+            versions_of(known, subject, there)
+        number = self._version(there).version if "version" in request.path else None
+        change = {"do": "purge" if for_good else "delete", "subject": subject, "version": number}
         outcome = self._written(lambda: self._store.change(self._log, change))
         if isinstance(outcome, Refused):
-            raise ApiError(40402, outcome.why)
+            raise ApiError((40405 if number is None else 40407) if for_good else 40402, outcome.why)
         return number if number is not None else outcome
 
     def schema(self, request: Request) -> Any:
@@ -145,9 +146,35 @@ class Api:
         """GET /schemas/types"""
         return ["AVRO"]
 
-    def mode(self, _request: Request) -> Any:
-        """GET /mode[/S]: an id of one's own needs no IMPORT mode here."""
-        return {"mode": "READWRITE"}
+    def mode(self, request: Request) -> Any:
+        """GET /mode[/S]"""
+        subject = request.path.get("subject")
+        with self._complete() as known:
+            mode = known.mode(subject, inherit=subject is None or request.flag("defaultToGlobal"))
+        if mode is None:
+            raise ApiError(40409, f"Subject {subject!r} does not have subject-level mode configured")
+        return {"mode": mode}
+
+    def set_mode(self, request: Request) -> Any:
+        """PUT /mode[/S]: READONLY refuses writes; IMPORT is accepted, and needed for nothing."""
+        mode = str(request.json().get("mode", "")).upper()
+        if mode not in MODES:
+            raise ApiError(42204, f"Invalid mode {mode!r}; there are {', '.join(MODES)}")
+        change = {"do": "mode", "subject": request.path.get("subject"), "mode": mode}
+        self._written(lambda: self._store.change(self._log, change))
+        return {"mode": mode}
+
+    def unset_mode(self, request: Request) -> Any:
+        """DELETE /mode/S: the mode of all holds again."""
+        self.mode(request)
+        change = {"do": "mode", "subject": request.path["subject"], "mode": None}
+        return {"mode": self._written(lambda: self._store.change(self._log, change))}
+
+    def unset_config(self, request: Request) -> Any:
+        """DELETE /config[/S]: the level of all holds again."""
+        self.config(request)
+        change = {"do": "config", "subject": request.path.get("subject"), "compatibility": None}
+        return {"compatibilityLevel": self._written(lambda: self._store.change(self._log, change))}
 
     def config(self, request: Request) -> Any:
         """GET /config[/S]"""
@@ -169,7 +196,7 @@ class Api:
 
     def compatible(self, request: Request) -> Any:
         """POST /compatibility/subjects/S/versions[/N]: whether a schema may follow."""
-        subject, schema = request.path["subject"], json.loads(posted_schema(request))
+        subject, schema = request.path["subject"], json.loads(self._posted(request))
         with self._complete() as known:
             level = str(known.compatibility(subject))
             earlier = known.versions(subject)
@@ -181,6 +208,17 @@ class Api:
     def no_associations(self, _request: Request) -> Any:
         """GET /associations/…: Confluent's clients ask, and take 404 for an older registry."""
         raise ApiError(404, "there are no associations here")
+
+    def _posted(self, request: Request) -> str:
+        """Return the schema that a body holds, the schemas to which it refers written out in it."""
+        body, parts = request.json(), {}
+        for one in body.get("references") or ():
+            try:
+                path = {"subject": str(one["subject"]), "version": str(one["version"])}
+                parts[str(one["name"])] = json.loads(self._version(Request(path)).schema)
+            except (KeyError, TypeError) as error:
+                raise ApiError(42201, f"a reference has name, subject and version, not {one!r}") from error
+        return posted_schema(body, parts)
 
     def _version(self, request: Request) -> Version:
         number = request.path["version"]
@@ -209,6 +247,14 @@ class Api:
         with self._complete() as known:
             return known.users(int(request.path["id"]), deleted=request.flag("deleted"))
 
+    @contextmanager
+    def _writable(self, subject: str) -> Iterator[Subjects]:
+        """Lend the subjects for a look before a write, unless the mode forbids it."""
+        with self._complete() as known:
+            if known.mode(subject) == "READONLY":
+                raise ApiError(42205, f"Subject {subject!r} is in read-only mode")
+            yield known
+
     def _complete(self) -> AbstractContextManager[Subjects]:
         """Lend the subjects, once the log has been read to its end: before, much would seem to be missing."""
         if not self._store.ready:
@@ -234,19 +280,20 @@ def versions_of(known: Subjects, subject: str, request: Request) -> list[Version
     return found
 
 
-def posted_schema(request: Request) -> str:
-    """Return the schema that a body holds.
+def posted_schema(body: Mapping[str, Any], parts: dict[str, Any]) -> str:
+    """Return the schema that a body holds; *parts*, which it names, are written out in it.
 
     Raises:
-        ApiError: It is not an Avro schema that stands by itself.
+        ApiError: It is not an Avro schema.
     """
-    body = request.json()
     text = body.get("schema")
-    if body.get("schemaType", "AVRO") not in ("AVRO", None) or body.get("references"):
-        raise ApiError(42201, "only Avro schemas without references are taken")
+    if body.get("schemaType", "AVRO") not in ("AVRO", None):
+        raise ApiError(42201, "only Avro schemas are taken")
     if not isinstance(text, str):
         raise ApiError(42201, "Empty schema: the body has no text named 'schema'")
     try:
+        schema = json.loads(text)
+        text = json.dumps(inlined(schema, parts)) if parts else text
         parse(json.loads(text))
     except (ValueError, SchemaError) as error:
         raise ApiError(42201, f"Invalid schema: {error}") from error

@@ -116,7 +116,8 @@ class Store:
 
     def _propose(self, to: Log, record: dict[str, Any]) -> Outcome:
         proposal = uuid.uuid4().hex
-        key = f"config {record['subject'] or ''}" if record["do"] == "config" else proposal
+        setting = record["do"] in ("config", "mode")
+        key = f"{record['do']} {record['subject'] or ''}" if setting else proposal
         self._awaited[proposal] = None
         try:
             to.append(key, json.dumps({**record, "proposal": proposal}).encode())

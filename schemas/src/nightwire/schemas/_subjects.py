@@ -7,7 +7,9 @@ The records of `_schemas` are JSON, one of (keys in brackets)::
 
     {"do": "register", "proposal": P, "subject": S, "schema": TEXT, "id": N, "explicit": bool}   [P]
     {"do": "delete", "proposal": P, "subject": S, "version": N or null = all}                    [P]
-    {"do": "config", "proposal": P, "subject": S or null, "compatibility": LEVEL}                ["config S"]
+    {"do": "purge", "proposal": P, "subject": S, "version": N or null = all}                     [P]
+    {"do": "config", "proposal": P, "subject": S or null, "compatibility": LEVEL or null}        ["config S"]
+    {"do": "mode", "proposal": P, "subject": S or null, "mode": MODE or null}                    ["mode S"]
 
 A proposal (P, a random text) is the key of its record, so compaction never takes one away: which of two
 proposals of the same id came first stays decided for ever.
@@ -46,6 +48,7 @@ class Version:
     id: int
     schema: str
     deleted: bool = False
+    purged: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class Refused:
     why: str
     again: bool = False
 
+
+MODES = ("READWRITE", "READONLY", "IMPORT")
+"""IMPORT is as READWRITE here: an id of one's own needs no mode."""
 
 Outcome = Version | Refused | list[int] | str
 
@@ -66,6 +72,7 @@ class Subjects:
         self.schemas: dict[int, str] = {}
         self.subjects: dict[str, list[Version]] = {}
         self._config: dict[str | None, str] = {None: "BACKWARD"}
+        self._mode: dict[str | None, str] = {None: "READWRITE"}
         for record in RECORDS:
             self._add(BUILT_IN[record.name], record.schema_id, json.dumps(record.schema))
         self._add("alerts.sim-value", SIM_ALERT_ID, json.dumps(sim_alert_schema()))
@@ -79,9 +86,14 @@ class Subjects:
             return self._config.get(subject)
         return "NONE" if subject and subject.startswith("alerts.") else self._config[None]
 
+    def mode(self, subject: str | None, *, inherit: bool = True) -> str | None:
+        """Return the mode of *subject*, or of all (None)."""
+        return self._mode.get(subject, self._mode[None] if inherit else None)
+
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """Return the versions of *subject*, oldest first."""
-        return [one for one in self.subjects.get(subject, ()) if deleted or not one.deleted]
+        every = self.subjects.get(subject, ())
+        return [one for one in every if not one.purged and (deleted or not one.deleted)]
 
     def names(self, *, deleted: bool = False) -> list[str]:
         """Return the subjects that have versions, sorted."""
@@ -120,9 +132,12 @@ class Subjects:
             )
         if kind == "delete":
             return self._delete(str(subject), record["version"])
-        if kind == "config" and record["compatibility"] in LEVELS:
-            self._config[subject] = record["compatibility"]
-            return str(record["compatibility"])
+        if kind == "purge":
+            return self._purge(str(subject), record["version"])
+        if kind == "config" and record["compatibility"] in (*LEVELS, None):
+            return _set(self._config, subject, record["compatibility"], "BACKWARD")
+        if kind == "mode" and record["mode"] in (*MODES, None):
+            return _set(self._mode, subject, record["mode"], "READWRITE")
         raise ValueError(f"{kind!r}")
 
     def _register(self, subject: str, schema_id: int, schema: str, explicit: bool) -> Outcome:
@@ -143,6 +158,17 @@ class Subjects:
         self.schemas[schema_id] = schema
         return new
 
+    def _purge(self, subject: str, version: int | None) -> Outcome:
+        """Take versions that are deleted out of the subject.  Their schemas stay to be had by id."""
+        gone = [one for one in self.versions(subject, deleted=True) if version in (None, one.version)]
+        if not gone:
+            return Refused(f"{subject} has no such version")
+        if any(not one.deleted for one in gone):
+            return Refused(f"{subject} was not deleted first before being deleted for good")
+        for one in gone:
+            self.subjects[subject][one.version - 1] = replace(one, purged=True)
+        return [one.version for one in gone]
+
     def _delete(self, subject: str, version: int | None) -> Outcome:
         live = [one for one in self.versions(subject) if version in (None, one.version)]
         if not live:
@@ -150,6 +176,16 @@ class Subjects:
         for one in live:
             self.subjects[subject][one.version - 1] = replace(one, deleted=True)
         return [one.version for one in live]
+
+
+def _set(settings: dict[str | None, str], subject: str | None, value: str | None, default: str) -> str:
+    """Set a level or a mode, or with None take it back; return what held before or holds now."""
+    if value is not None:
+        settings[subject] = value
+        return value
+    before = settings.pop(subject, default)
+    settings.setdefault(None, default)
+    return before
 
 
 @lru_cache(maxsize=4096)

@@ -8,9 +8,9 @@ from typing import Any
 
 from nightwire.schemas._changes import Change
 from nightwire.schemas._errors import SchemaError
+from nightwire.schemas._inline import inlined
 from nightwire.schemas._parse import parse
 from nightwire.schemas._plan import Fault, resolve
-from nightwire.schemas._types import kind
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def load_version(path: Path) -> dict[str, Any]:
     if len(roots) != 1:
         raise SchemaError(f"{path}: one schema is wanted that no other names, there are {roots or 'none'}")
     rest = dict(parts)
-    return _inlined(rest.pop(roots[0]), "", rest)  # type: ignore[no-any-return]
+    return inlined(rest.pop(roots[0]), rest)  # type: ignore[no-any-return]
 
 
 def _full_name(schema: Mapping[str, Any], space: str) -> str:
@@ -80,23 +80,6 @@ def _names_in(schema: Any, space: str) -> set[str]:
     inner = [schema[key] for key in ("items", "values") if key in schema]
     inner += [field["type"] for field in schema.get("fields", ())]
     return {name for one in inner for name in _names_in(one, schema.get("namespace", space))}
-
-
-def _inlined(schema: Any, space: str, rest: dict[str, Any]) -> Any:
-    """Return *schema* with each of the *rest* written out where it is named first."""
-    if isinstance(schema, list):
-        return [_inlined(branch, space, rest) for branch in schema]
-    if isinstance(schema, str):
-        name = schema if "." in schema else f"{space}.{schema}".lstrip(".")
-        return _inlined(rest.pop(name), space, rest) if name in rest else schema
-    space = schema.get("namespace", space)
-    made = dict(schema)
-    for key in ("items", "values"):
-        if key in made:
-            made[key] = _inlined(made[key], space, rest)
-    if kind(made) == "record":
-        made["fields"] = [{**field, "type": _inlined(field["type"], space, rest)} for field in made["fields"]]
-    return made
 
 
 def as_markdown(survey: str, found: Sequence[Pair]) -> str:

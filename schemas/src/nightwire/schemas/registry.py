@@ -16,6 +16,7 @@ from nightwire.schemas._cache import SchemaCache
 from nightwire.schemas._codec import Codec
 from nightwire.schemas._decoder import AlertDecoder, Columns, Decoded
 from nightwire.schemas._errors import RegistryAwayError, SchemaError, UnknownSchemaError
+from nightwire.schemas._inline import inlined
 from nightwire.schemas.records import own_schema
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class SchemaRegistry:
         body: dict[str, Any] = {"schema": json.dumps(schema)}
         if schema_id is not None:
             body["id"] = schema_id
-        given = int(self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", body)["id"])
+        given = int(self._ask("POST", f"{_path(subject)}/versions", body)["id"])
         if schema_id not in (None, given):
             raise SchemaError(
                 f"the registry at {self.url} gave {subject} the id {given} where {schema_id} was asked for: "
@@ -136,15 +137,64 @@ class SchemaRegistry:
             UnknownSchemaError: There is no such subject.
             RegistryAwayError: The registry does not answer.
         """
-        answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return int(answer["version"]), int(answer["id"]), _parsed(answer)
+        return self.version(subject)
+
+    def version(self, subject: str, version: int | str = "latest") -> tuple[int, int, dict[str, Any]]:
+        """Return version, id and schema of one version of *subject*.
+
+        Raises:
+            UnknownSchemaError: There is no such subject or version.
+            RegistryAwayError: The registry does not answer.
+        """
+        answer = self._ask("GET", f"{_path(subject)}/versions/{version}")
+        return int(answer["version"]), int(answer["id"]), self._parsed(answer)
+
+    def look_up(self, subject: str, schema: Mapping[str, Any]) -> tuple[int, int]:
+        """Return version and id under which *subject* has *schema*.
+
+        Raises:
+            UnknownSchemaError: It does not have it.
+            RegistryAwayError: The registry does not answer.
+        """
+        answer = self._ask("POST", _path(subject), {"schema": json.dumps(schema)})
+        return int(answer["version"]), int(answer["id"])
+
+    def compatibility(self, subject: str | None = None) -> str:
+        """Return the compatibility level that holds for *subject*, or for all (``BACKWARD``, ``NONE``, …).
+
+        Raises:
+            RegistryAwayError: The registry does not answer.
+        """
+        which = f"/{quote(subject, safe='')}?defaultToGlobal=true" if subject else ""
+        return str(self._ask("GET", f"/config{which}")["compatibilityLevel"])
+
+    def set_compatibility(self, level: str, subject: str | None = None) -> None:
+        """Set the compatibility level of *subject*, or of all.
+
+        Raises:
+            SchemaError: There is no such level; names those there are.
+            RegistryAwayError: The registry does not answer.
+        """
+        which = f"/{quote(subject, safe='')}" if subject else ""
+        self._ask("PUT", f"/config{which}", {"compatibility": level})
+
+    def may_follow(self, subject: str, schema: Mapping[str, Any]) -> list[str]:
+        """Return why *schema* may not be the next version of *subject*; empty where it may.
+
+        Raises:
+            UnknownSchemaError: There is no such subject.
+            RegistryAwayError: The registry does not answer.
+        """
+        path = f"/compatibility{_path(subject)}/versions/latest?verbose=true"
+        answer = self._ask("POST", path, {"schema": json.dumps(schema)})
+        return [] if answer["is_compatible"] else list(answer.get("messages") or ["it is not compatible"])
 
     def _fetch(self, schema_id: int) -> dict[str, Any]:
         since, error = self._missing.get(schema_id, (float("-inf"), SchemaError()))
         if time.monotonic() - since < MISSING_FOR:
             raise error
         try:
-            schema = _parsed(self._ask("GET", f"/schemas/ids/{schema_id}"))
+            schema = self._parsed(self._ask("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchemaError as error:
             if cached := self._cache.load(schema_id):
                 return cached
@@ -152,6 +202,17 @@ class SchemaRegistry:
             raise
         self._keep(schema_id, schema)
         return schema
+
+    def _parsed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schema of an answer, those to which it refers written out in it."""
+        if answer.get("schemaType", "AVRO") != "AVRO":
+            raise SchemaError(f"the schema is {answer['schemaType']}, which nightwire does not read")
+        schema = json.loads(answer["schema"])
+        if not isinstance(schema, dict):
+            raise SchemaError(f"the schema is not that of a record: {schema!r}")
+        references = answer.get("references") or ()
+        parts = {one["name"]: self.version(one["subject"], one["version"])[2] for one in references}
+        return dict(inlined(schema, parts)) if parts else schema
 
     def _keep(self, schema_id: int, schema: dict[str, Any]) -> None:
         self._schemas[schema_id] = schema
@@ -193,13 +254,8 @@ class SchemaRegistry:
         raise RegistryAwayError(f"the registry at {self.url} does not answer {method} {path}: {why}")
 
 
-def _parsed(answer: Mapping[str, Any]) -> dict[str, Any]:
-    if answer.get("references") or answer.get("schemaType", "AVRO") != "AVRO":
-        raise SchemaError("the schema has references or is not Avro, which nightwire does not read")
-    schema = json.loads(answer["schema"])
-    if not isinstance(schema, dict):
-        raise SchemaError(f"the schema is not that of a record: {schema!r}")
-    return schema
+def _path(subject: str) -> str:
+    return f"/subjects/{quote(subject, safe='')}"
 
 
 def _message(response: "httpx.Response") -> str:
