@@ -191,6 +191,8 @@ class _Pair:
 
     def _to_union(self, writer: Any, reader: Any, path: str) -> int:
         matching = [one for one in self._reader.branches(reader) if _mismatch(writer, one) is None]
+        if logical_name(writer) is not None:  # a timestamp is rather a timestamp than the double before it
+            matching.sort(key=lambda one: logical_name(one) != logical_name(writer))
         before = len(self.faults)
         for branch in matching:
             at = self._same_kind(writer, branch, path)
