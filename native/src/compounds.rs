@@ -195,11 +195,12 @@ impl Encoder {
         manner: Manner,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let Ok((name, value)) = value.extract::<(String, Anything)>() else {
+        let Ok((name, value)) = value.extract::<(Anything, Anything)>() else {
             return Err(wrong(value, &self.listed(branches)));
         };
-        let Some(index) = branches.iter().position(|&branch| self.layout.names[branch] == name) else {
-            return Err(Fault::new(format!("there is no {name} in it, only {}", self.listed(branches))));
+        let is_named = |&branch: &usize| name.eq(&self.layout.names[branch]).unwrap_or(false);
+        let Some(index) = branches.iter().position(is_named) else {
+            return Err(wrong(&name, &self.listed(branches)));
         };
         out.put_long(index as i64);
         self.write(branches[index], &value, manner, out)

@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         match self.array::<1>()? {
             [0] => Ok(false),
             [1] => Ok(true),
-            [other] => Err(Fault::new(format!("{other} is no boolean"))),
+            [other] => Err(self.back(self.at - 1, format!("{other} is no boolean"))),
         }
     }
 

@@ -18,6 +18,9 @@ pub struct Plan {
     /// The fewest bytes that each node's values take.
     #[serde(skip)]
     pub least: Vec<usize>,
+    /// How many bytes each node's values take, if that is always the same.
+    #[serde(skip)]
+    pub sizes: Vec<Option<usize>>,
 }
 
 #[derive(Deserialize)]
@@ -135,6 +138,7 @@ impl Plan {
             return Err(PyValueError::new_err("plan: an index leads nowhere"));
         }
         plan.least = least_sizes(&plan.nodes);
+        plan.sizes = plan.nodes.iter().map(|node| node.kind.size()).collect();
         Ok(plan)
     }
 
@@ -171,12 +175,19 @@ impl Kind {
         }
     }
 
+    fn size(&self) -> Option<usize> {
+        match self {
+            Kind::Null | Kind::Nan | Kind::Constant { .. } => Some(0),
+            Kind::Boolean => Some(1),
+            Kind::Float => Some(4),
+            Kind::Double => Some(8),
+            Kind::Fixed { size } => Some(*size),
+            _ => None,
+        }
+    }
+
     fn least(&self, known: &[usize]) -> usize {
         match self {
-            Kind::Null | Kind::Nan | Kind::Constant { .. } => 0,
-            Kind::Float => 4,
-            Kind::Double => 8,
-            Kind::Fixed { size } => *size,
             Kind::Union { branches } => {
                 1 + branches.iter().map(|&branch| known[branch]).min().unwrap_or_default()
             }
@@ -184,7 +195,7 @@ impl Kind {
             Kind::Record { fields, .. } => {
                 fields.iter().fold(0, |sum, field| sum.saturating_add(known[field.r#type]))
             }
-            _ => 1,
+            _ => self.size().unwrap_or(1),
         }
     }
 }

@@ -5,20 +5,23 @@ use crate::fault::{Checked, Located};
 use crate::plan::{Kind, Plan};
 
 /// Step over one value of *node*, looking at no more of it than its end takes to find.
+#[inline]
 pub fn skip(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
+    match plan.sizes[node] {
+        Some(size) => cursor.take(size).map(drop),
+        None => skip_variable(plan, node, cursor),
+    }
+}
+
+fn skip_variable(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
     match plan.kind(node) {
-        Kind::Null | Kind::Nan | Kind::Constant { .. } => Ok(()),
-        Kind::Boolean => cursor.take(1).map(drop),
-        Kind::Int { .. } | Kind::Long { .. } | Kind::Enum { .. } => cursor.long().map(drop),
-        Kind::Float => cursor.take(4).map(drop),
-        Kind::Double => cursor.take(8).map(drop),
-        Kind::Bytes { .. } | Kind::String { .. } => cursor.bytes().map(drop),
-        Kind::Fixed { size } => cursor.take(*size).map(drop),
-        Kind::Refuse { of, .. } | Kind::Scale { of, .. } => skip(plan, *of, cursor),
         Kind::Union { branches } => {
             let chosen = cursor.index(branches.len(), "branch")?;
             skip(plan, branches[chosen], cursor)
         }
+        Kind::Int { .. } | Kind::Long { .. } | Kind::Enum { .. } => cursor.long().map(drop),
+        Kind::Bytes { .. } | Kind::String { .. } => cursor.bytes().map(drop),
+        Kind::Refuse { of, .. } | Kind::Scale { of, .. } => skip(plan, *of, cursor),
         _ => {
             cursor.enter()?;
             skip_compound(plan, node, cursor)?;
