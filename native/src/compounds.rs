@@ -96,30 +96,29 @@ impl Encoder {
         for field in &fields[from..] {
             let value = record.get_item(&field.key)?;
             known += usize::from(value.is_some());
-            self.write_field(field, value, inside, out).in_field(&field.name)?;
+            self.write_field(field, value, record.py(), inside, out).in_field(&field.name)?;
         }
         self.refuse_strangers(name, fields, known, record, manner)
     }
 
+    /// Write the *value* of a field, or where there is none, what stands for it.
     fn write_field(
         &self,
         field: &Field,
         value: Option<Anything<'_>>,
+        py: Python<'_>,
         manner: Manner,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        if let Some(value) = value {
-            return self.write(field.node, &value, manner, out);
-        }
-        Python::attach(|py| match &field.default {
-            Some(default) => {
-                self.write(field.node, default.bind(py), Manner { lenient: true, ..manner }, out)
-            }
-            None if manner.lenient && self.takes_null(field.node) => {
+        let lenient = Manner { lenient: true, ..manner };
+        match (value, &field.default) {
+            (Some(value), _) => self.write(field.node, &value, manner, out),
+            (None, Some(default)) => self.write(field.node, default.bind(py), lenient, out),
+            (None, None) if manner.lenient && self.takes_null(field.node) => {
                 self.write(field.node, py.None().bind(py), manner, out)
             }
-            None => Err(Fault::new("it is missing, and has no default")),
-        })
+            _ => Err(Fault::new("it is missing, and has no default")),
+        }
     }
 
     fn takes_null(&self, node: usize) -> bool {
