@@ -68,7 +68,7 @@ MUTANTS = [
     Mutant(
         "records by their fewest fields", "choose.rs", "if count > most_fields", "if most_fields.is_none()"
     ),
-    Mutant("no default", "compounds.rs", "Some(default) =>", "Some(default) if default.is_none(py) =>"),
+    Mutant("no default", "compounds.rs", "default.bind(py), lenient", "py.None().bind(py), lenient"),
     Mutant("unknown fields let pass", "compounds.rs", "known == record.len() ||", "known <= record.len() ||"),
     Mutant("-type is a field", "compounds.rs", "&& !names_it(&key, &value)", ""),
     Mutant(
