@@ -68,7 +68,7 @@ class Drawn:
         for _ in range(count):
             branch = self.single(depth - 1)
             branches.setdefault(_kind(branch), branch)
-        drawn = list(branches.values())
+        drawn = _at_peace(list(branches.values()))
         return self.draw(st.permutations(drawn)) if self.named_once(drawn) else drawn
 
     @staticmethod
@@ -254,6 +254,22 @@ def _kind(schema: Schema) -> str:
     if isinstance(schema, dict):
         return str(schema["name"] if "name" in schema else schema["type"])
     return str(schema)
+
+
+def _at_peace(branches: list[Schema]) -> list[Schema]:
+    """Return the branches without those logical types that would take another branch's text as theirs."""
+    texts = [branch for branch in branches if branch == "string" or _type(branch) == "enum"]
+    greedy = [
+        branch for branch in branches if isinstance(branch, dict) and branch.get("logicalType") in GREEDY
+    ]
+    return [branch for branch in branches if branch not in greedy] or texts if texts and greedy else branches
+
+
+GREEDY = ("uuid", "date")
+
+
+def _type(schema: Schema) -> Any:
+    return schema["type"] if isinstance(schema, dict) else schema
 
 
 def _defines(schema: Schema) -> bool:
