@@ -50,15 +50,11 @@ class Native:
         return _native.encoder(name, layout.document, layout.constants, layout.converters)
 
     def decoder(self, name: str, plan: Program, *, views: bool = False) -> Decode:
-        if _beyond_native(plan):
-            return _generated.decoder(name, plan, views=views)
         from nightwire.schemas import _native
 
         return _native.decoder(name, plan.document, plan.constants, plan.converters, views=views)
 
     def batcher(self, name: str, plan: Program, paths: Sequence[Sequence[str]], schema: Any) -> Batch:
-        if _beyond_native(plan):
-            return _generated.batcher(name, plan, paths, schema)
         from nightwire.schemas import _native
 
         return _native.batcher(name, plan.document, paths, plan.constants, schema)
@@ -102,13 +98,6 @@ def native_is_here() -> bool:
     from nightwire.schemas import _native
 
     return bool(_native.available())
-
-
-def _beyond_native(plan: Program) -> bool:
-    """Whether a plan holds what the compiled engine does not do."""
-    return any(
-        node["op"] == "constant" or (node["op"] == "scale" and "logical" in node) for node in plan.nodes
-    )
 
 
 ENGINES: Mapping[str, Engine] = {"native": Native(), "python": _generated}
