@@ -84,7 +84,7 @@ def test_a_failed_delivery_stays_in_the_spool_and_others_do_not_overtake_it(
         for number in range(20):
             writer.put(Record("spooled", b"%d" % number, b"k"))
         writer.flush()
-        until(lambda: not writer._underway.has_spooled or writer._failed)  # they time out
+        until(lambda: writer.rewinds > 0)  # they time out, and are sent again
         writer.close(patience=0.0)
         assert len(spool) == 20
     with Spool(path, limit=1 << 20) as spool:

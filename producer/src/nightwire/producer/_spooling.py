@@ -65,6 +65,8 @@ class SpoolingWriter(Writer):
         self._leave = threading.Event()
         self._thread: threading.Thread | None = None
         self.spooling = False
+        self.rewinds = 0
+        """How often the spool was sent from its beginning again, because deliveries failed."""
 
     def begin(self, closing: Closing) -> None:
         """Send what an earlier process left in the spool.
@@ -125,17 +127,20 @@ class SpoolingWriter(Writer):
                 self._spool.end(ledger)
             return self.spooling
 
-    def drained(self, patience: float = 10.0) -> bool:
+    def drained(self, patience: float = 30.0) -> bool:
         """Wait until the spool is empty, for as long as Kafka takes what is in it; return whether it is.
 
         Args:
             patience: How long Kafka may be silent meanwhile. [s]
         """
-        while self.spooling and self.silence < patience and self._failure is None:
+        began = self._clock()
+        while self.spooling and self._failure is None:
+            if min(self.silence, self._clock() - began) > patience:
+                break
             self._leave.wait(STEP)
         return not self.spooling
 
-    def close(self, patience: float = 10.0) -> None:
+    def close(self, patience: float = 30.0) -> None:
         """Send what is in the spool for as long as Kafka takes it, and close the spool.
 
         Args:
@@ -268,6 +273,7 @@ class SpoolingWriter(Writer):
             log.info("visit %d left the spool: %d acknowledged", ledger.visit, ledger.acknowledged)
         if self._failed and not self._underway.has_spooled:
             self._failed, self._sent = False, 0
+            self.rewinds += 1
         if not self._failed:
             self._send()
         if self._spool.is_empty and not self._underway.has_spooled:
