@@ -1,6 +1,9 @@
 """Dead letters: what could not be read goes to a topic of its own, with where, why and when."""
 
 import time
+from typing import cast
+
+from confluent_kafka import Message
 
 from nightwire.core.kafka import Headers, Writer
 from nightwire.schemas.topics import DEAD_LETTERS
@@ -10,6 +13,14 @@ MAX_REASON = 1000
 
 ORIGINAL = "original."
 """Begins the names of headers that the record itself had."""
+
+
+def bury_message(writer: Writer, message: Message, *, stage: str, reason: str) -> None:
+    """Queue the record *message* to `dead-letters`, with its place, key and headers; see `bury`."""
+    place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+    theirs = cast("Headers", message.headers() or ())
+    value, key = message.value() or b"", message.key()
+    bury(writer, value, stage=stage, source=place, reason=reason, key=key, headers=theirs)
 
 
 def bury(

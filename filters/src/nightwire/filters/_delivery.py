@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Message, Producer
 
 from nightwire.core import kafka
 from nightwire.core.accounts import write_account
-from nightwire.core.dead_letters import bury
+from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, ensure_topics
 from nightwire.filters._decision import STAGE, Dead, Decision, Pick, accounts, headers
 from nightwire.filters._fetch import Gone, fetch, reader
@@ -69,8 +69,7 @@ class Delivery:
     def _write(self, writer: Writer, message: Message, one: Pick | Dead) -> None:
         value, key = message.value(), message.key()
         if isinstance(one, Dead):
-            source = f"{one.topic}[{one.partition}]@{one.offset}"
-            bury(writer, value or b"", stage=STAGE, source=source, reason=one.reason, key=key)
+            bury_message(writer, message, stage=STAGE, reason=one.reason)
             return
         for passed in one.passes:
             topic = filter_topic(*passed.key.split("/"))

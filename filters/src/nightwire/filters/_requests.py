@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.core import kafka
-from nightwire.core.dead_letters import bury
+from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
 from nightwire.core.process import Stop
 from nightwire.filters._catalog import Catalog, now_ms
@@ -180,8 +180,7 @@ class Desk:
             request = records.REQUEST.decode(message.value() or b"")
             check_name(owner)
         except (DecodeError, NameError_) as error:
-            source = f"{message.topic()}[{message.partition()}]@{message.offset()}"
-            bury(writer, message.value() or b"", stage="requests", source=source, reason=str(error))
+            bury_message(writer, message, stage="requests", reason=str(error))
         else:
             accepted, version, reasons = self.engineer.reply(request, owner)
             answer = {

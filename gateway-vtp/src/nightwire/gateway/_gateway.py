@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaException, Message
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.dead_letters import bury
+from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, consumer, producer
 from nightwire.core.process import Stop
 from nightwire.gateway._access import AccessList
@@ -229,7 +229,7 @@ class Parts:
         source = f"{topic}[{message.partition()}]@{message.offset()}"
         log.warning("%s cannot be read and is no event: %s", source, reason)
         self._dead_letters = self._dead_letters or Writer(producer(self._settings.bootstrap))
-        bury(self._dead_letters, message.value() or b"", stage="gateway", source=source, reason=reason)
+        bury_message(self._dead_letters, message, stage="gateway", reason=reason)
         self._dead_letters.flush()
         self._metrics.dead_lettered.labels(topic).inc()
 

@@ -16,7 +16,7 @@ class _Group:
 
     codec: Codec
     rows: list[int] = field(default_factory=list)
-    bodies: list[bytes] = field(default_factory=list)
+    bodies: list[bytes | memoryview] = field(default_factory=list)
 
 
 class Batches:
@@ -44,7 +44,7 @@ class Batches:
         """Note that message *at* cannot be read."""
         self._faults[at] = error
 
-    def add(self, at: int, codec: Codec, body: bytes) -> None:
+    def add(self, at: int, codec: Codec, body: bytes | memoryview) -> None:
         """Take in message *at*."""
         group = self._groups.setdefault(id(codec), _Group(codec))
         group.rows.append(at)

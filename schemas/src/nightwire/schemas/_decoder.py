@@ -9,7 +9,7 @@ from nightwire.schemas._container import container_schema, only_body
 from nightwire.schemas._errors import DecodeError, SchemaError, UnknownSchemaError
 from nightwire.schemas._memo import Memo
 from nightwire.schemas._survey import description
-from nightwire.schemas.wire import is_container, unframe
+from nightwire.schemas.wire import Bytes, is_container, unframe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +87,7 @@ class AlertDecoder:
                 what the reader's schema cannot.
             UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again may help.
         """
-        codec, schema_id, body = self._opened(value)
+        codec, schema_id, body = self._opened(value, value)
         return Decoded(codec.decode(body), schema_id, body, codec.schema)
 
     def columns(self, values: Sequence[bytes], fields: Sequence[str]) -> Columns:
@@ -105,19 +105,19 @@ class AlertDecoder:
             batches.expect(Codec(self._reader))
         for at, value in enumerate(values):
             try:
-                codec, _, body = self._opened(value)
+                codec, _, body = self._opened(value, memoryview(value))
             except (DecodeError, UnknownSchemaError) as error:
                 batches.fault(at, error)
             else:
                 batches.add(at, codec, body)
         return Columns(*batches.together())
 
-    def _opened(self, value: bytes) -> tuple[Codec, int | None, bytes]:
-        """Return what reads a message, its schema's id if it names one, and its body."""
+    def _opened(self, value: bytes, whole: Bytes) -> tuple[Codec, int | None, Bytes | bytes]:
+        """Return what reads a message, its schema's id if it names one, and its body: a part of *whole*."""
         if is_container(value):
-            text, body = only_body(value)
-            return _sound(self._contained[text]), None, body
-        schema_id, body = unframe(value)
+            text, contained = only_body(value)
+            return _sound(self._contained[text]), None, contained
+        schema_id, body = unframe(whole)
         known = self._known.get(schema_id)
         if known is None:
             known = self._known[schema_id] = self._reading(self._registry.codec(schema_id))

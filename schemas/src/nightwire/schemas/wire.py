@@ -5,11 +5,14 @@ surveys send a whole Avro object container instead, its schema inside; `read_con
 """
 
 import struct
+from typing import TypeVar
 
 from nightwire.schemas._container import MAGIC, ContainerRecord, read_container
 from nightwire.schemas._errors import DecodeError
 
 __all__ = ["HEADER", "ContainerRecord", "frame", "is_container", "read_container", "unframe"]
+
+Bytes = TypeVar("Bytes", bytes, memoryview)
 
 HEADER = struct.Struct(">BI")
 """Magic byte zero, schema id, as Rubin's captured packets show them (``00 00000384`` is version 9.0)."""
@@ -27,8 +30,8 @@ def frame(schema_id: int, body: bytes) -> bytes:
         raise ValueError(f"schema id {schema_id} does not fit into four bytes") from error
 
 
-def unframe(value: bytes) -> tuple[int, bytes]:
-    """Return the schema id and the Avro body of a message in wire format.
+def unframe(value: Bytes) -> tuple[int, Bytes]:
+    """Return the schema id and the Avro body of a message in wire format; of a view, a view.
 
     Raises:
         DecodeError: It is not in wire format.
@@ -37,7 +40,7 @@ def unframe(value: bytes) -> tuple[int, bytes]:
         raise DecodeError(f"not in wire format: {len(value)} bytes, the header alone has {HEADER.size}")
     magic, schema_id = HEADER.unpack_from(value)
     if magic:
-        raise DecodeError(f"not in wire format: starts with {value[:4]!r}, not with a zero byte")
+        raise DecodeError(f"not in wire format: starts with {bytes(value[:4])!r}, not with a zero byte")
     return schema_id, value[HEADER.size :]
 
 

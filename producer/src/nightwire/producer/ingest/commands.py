@@ -118,7 +118,7 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
     are for its registry.  Those of our own Kafka are KAFKA_*, as everywhere.
 
     \b
-    Rubin: wire format, a schema registry, SCRAM over TLS
+    Example, Rubin: wire format, a schema registry, SCRAM over TLS
       export NIGHTWIRE_SOURCE_KAFKA_SECURITY_PROTOCOL=SASL_SSL
       export NIGHTWIRE_SOURCE_KAFKA_SASL_MECHANISM=SCRAM-SHA-512
       export NIGHTWIRE_SOURCE_KAFKA_SASL_USERNAME=… NIGHTWIRE_SOURCE_KAFKA_SASL_PASSWORD=…
