@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from nightwire.benchmarks._children import Child, ChildError
 from nightwire.benchmarks._feed import some
-from nightwire.benchmarks._openloop import Schedule
 from nightwire.benchmarks._pool import Message, make_pool, patched, ready_made
 from nightwire.benchmarks._reader import TWENTY
 from nightwire.benchmarks.commands import bench
@@ -186,7 +185,3 @@ def test_an_interrupted_run_ends_all_that_it_started(tmp_path: Path, number: sig
     _gone, alive = psutil.wait_procs(started, timeout=20)
     assert alive == []
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_schedule_of_the_standard_rate_lasts_as_long_as_it_says() -> None:
-    assert Schedule(0.0, 250.0, 2000).due(1999) == pytest.approx(7.996)

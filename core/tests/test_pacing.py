@@ -1,5 +1,9 @@
 """The pacing is open loop: what is late is late by its schedule."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from nightwire.core.pacing import Lateness, on_time
 
 
@@ -46,3 +50,20 @@ def test_lateness_is_summed_up() -> None:
     for delay in (3.0, 1.0, 0.5):
         lateness.note(delay)
     assert (lateness.greatest, lateness.median) == (3.0, 1.0)
+
+
+@given(st.floats(0.5, 5000))
+def test_what_keeps_up_is_done_when_it_is_due(rate: float) -> None:
+    time = Time()
+    dues = [time.now + number / rate for number in range(20)]
+    for due, late in on_time(dues, clock=time, idle=time.idle):
+        assert time.now == pytest.approx(due)
+        assert late == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_hopelessly_slow_one_moves_no_schedule() -> None:
+    time, dues, seen = Time(), [100 + number / 100 for number in range(50)], []
+    for due, _late in on_time(dues, clock=time, idle=time.idle):
+        time.now += 1.0
+        seen.append(due)
+    assert seen == dues

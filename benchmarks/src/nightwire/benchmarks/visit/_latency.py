@@ -1,7 +1,7 @@
 """From when an alert is due to when it is read, at a steady rate, open loop."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
@@ -9,12 +9,12 @@ from confluent_kafka import Message as Sent
 from confluent_kafka import Producer
 
 from nightwire.benchmarks._feed import Bare, alert_writer, some
-from nightwire.benchmarks._openloop import Pacer, Schedule
 from nightwire.benchmarks._pool import Alert, Message, patch
 from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
 from nightwire.benchmarks._second import Second, second_process
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.visit._services import ALERTS, Services
+from nightwire.core.pacing import on_time
 
 LONGEST = 20.0
 """Longest time of one run; at that rate more alerts tell little more. [s]"""
@@ -89,23 +89,22 @@ class Latency:
     def _send(self, topic: str, count: int) -> "Dues":
         """Send alerts when they are due, wait for their acknowledgements, and return when that was."""
         writer, _codec, client = alert_writer(self._services.bootstrap, topic)
-        dues, pacer = Dues(), self._pacer(count, client)
-        for turn, due in pacer:
+        dues = Dues()
+        for turn, (due, late) in enumerate(self._on_time(count, client)):
+            dues.behind = max(dues.behind, late)
             number = self._sent + turn
             visit = FIRST_VISIT + int(number / (self._context.size.rate * VISIT))
             alert = patch(self._pool[number % len(self._pool)], number, visit)
             writer.write(alert, visit=visit, on_delivered=dues.of(due))
         writer.flush()
-        dues.behind = pacer.behind
         return dues
 
     def _bare(self, count: int) -> Figures:
         messages = some(self._ready, count, self._sent)
         with self._services.topic("bare") as topic, self._second([topic]) as second:
             bare, dues = Bare(self._services.bootstrap, topic), Dues()
-            pacer = self._pacer(count, bare.client)
-            for number, due in pacer:
-                bare.send(messages[number], dues.of(due))
+            for message, (due, _late) in zip(messages, self._on_time(count, bare.client), strict=True):
+                bare.send(message, dues.of(due))
             bare.flush()
             raw = dues.delays(second.findings()["arrivals"], topic)
         complete(len(raw), count)
@@ -113,14 +112,17 @@ class Latency:
         figures = percentiles("latency", raw) | percentiles("publish_latency", dues.publishing)
         return figures | percentiles("filter_latency", raw)
 
-    def _pacer(self, count: int, client: Producer) -> Pacer:
-        def idle(left: float) -> None:
+    def _on_time(self, count: int, client: Producer) -> Iterator[tuple[float, float]]:
+        def idle(left: float) -> bool:
             if left > 2 * SPIN:
                 client.poll(left - SPIN)  # acknowledgements come in meanwhile
             else:
                 time.sleep(left)
+            return False
 
-        return Pacer(Schedule(time.monotonic() + LEAD, self._context.size.rate, count), time.monotonic, idle)
+        start, rate = time.monotonic() + LEAD, self._context.size.rate
+        dues = (start + number / rate for number in range(count))
+        return on_time(dues, clock=time.monotonic, idle=idle)
 
     def _second(self, topics: list[str]) -> AbstractContextManager[Second]:
         order = {"bootstrap": self._services.bootstrap, "topics": topics, "work": "bytes", "note": True}

@@ -38,6 +38,7 @@ class Item:
         dead: Why it goes to `dead-letters`.
         value: Its bytes, in case it goes there.
         key: Its key, likewise.
+        headers: Its headers, likewise.
     """
 
     spot: Spot
@@ -49,6 +50,7 @@ class Item:
     dead: str | None = None
     value: bytes = b""
     key: bytes | None = None
+    headers: Headers = ()
 
     def buried(self, why: str) -> "Item":
         """Return it as one that goes to `dead-letters`."""

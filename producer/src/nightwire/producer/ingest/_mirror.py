@@ -134,7 +134,13 @@ class Mirror:
 def of(record: Record) -> Item:
     """Return *record* as an item of which nothing is decided."""
     spot, offset = (str(record.topic()), record.partition() or 0), record.offset() or 0
-    return Item(spot, offset, offset, value=record.value() or b"", key=record.key())
+    value, key = record.value() or b"", record.key()
+    return Item(spot, offset, offset, value=value, key=key, headers=own_headers(record))
+
+
+def own_headers(record: Record) -> list[tuple[str, bytes]]:
+    """Return the headers that *record* came with."""
+    return [(name, _bytes(value)) for name, value in record.headers() or () if value is not None]
 
 
 def headers(record: Record, source: str) -> list[tuple[str, bytes]]:
@@ -148,7 +154,7 @@ def headers(record: Record, source: str) -> list[tuple[str, bytes]]:
     }
     if kind >= TIME_KNOWN:
         from_["source-time"] = time
-    own = [(name, _bytes(value)) for name, value in record.headers() or () if value is not None]
+    own = own_headers(record)
     renamed = [(f"survey-{name}" if name in OURS or name in from_ else name, value) for name, value in own]
     return [*((name, str(value).encode()) for name, value in from_.items()), *renamed]
 

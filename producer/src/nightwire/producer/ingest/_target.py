@@ -181,8 +181,8 @@ class Target:
             reason, source = item.dead, f"{self.survey}/{self.source}/{item.where}"
             if len(item.value) > LARGEST_LETTER:
                 reason = f"the first {LARGEST_LETTER} of {len(item.value)} bytes: {reason}"
-            letter = item.value[:LARGEST_LETTER]
-            bury(writer, letter, stage=STAGE, source=source, reason=reason, key=item.key)
+            letter, key, came = item.value[:LARGEST_LETTER], item.key, item.headers
+            bury(writer, letter, stage=STAGE, source=source, reason=reason, key=key, headers=came)
         for one in item.outputs:
             count = None if one.visit is None else counted[one.visit].delivered
             topic = topics.alerts(self.survey)
