@@ -192,10 +192,8 @@ def hunt(mutants: list[Mutant]) -> Iterator[tuple[Mutant | None, bool]]:
     with tempfile.TemporaryDirectory() as folder:
         crate, library = Path(folder, "native"), Path(folder, "library")
         library.mkdir()
-        for part in ("Cargo.toml", "src"):
-            copy = shutil.copytree if part == "src" else shutil.copy
-            crate.mkdir(exist_ok=True)
-            copy(NATIVE / part, crate / part)
+        shutil.copytree(NATIVE / "src", crate / "src", copy_function=shutil.copyfile)  # as new, for cargo
+        shutil.copyfile(NATIVE / "Cargo.toml", crate / "Cargo.toml")
         build(crate, library)
         yield None, survives(library)
         for mutant in mutants:

@@ -70,6 +70,7 @@ TABLE: list[tuple[Any, Any, str]] = [
     ({"type": "map", "values": "int"}, {"k": 1}, "02026b0200"),
     (POINT, {"i": -3, "f": 1.5}, "05020000c03f"),
     (["null", POINT], {"i": -3, "f": None}, "020500"),
+    (["null", POINT], None, "00"),
     ({"type": "array", "items": POINT}, [{"i": 1, "f": None}], "02020000"),
     (MILLIS, NOON, "8aa8cc7b"),
     (MICROS, NOON, "908e99ccc507"),

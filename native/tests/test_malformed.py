@@ -105,6 +105,8 @@ def test_records_lie_inside_each_other_200_deep_and_no_deeper() -> None:
     deep = Codec(again, engine="native")
     alert = deep.decode(body)
     assert deep.encode(alert) == body
+    with pytest.raises(EncodeError, match="nested deeper than 200 levels"):
+        deep.encode({"x": alert})
     with pytest.raises(DecodeError, match="nested deeper than 200 levels"):
         deep.decode(chain(201)[1])
     with pytest.raises(DecodeError, match="nested deeper"):
