@@ -30,7 +30,7 @@ $(NATIVE): $(STAMP) native/pyproject.toml native/Cargo.toml $(wildcard native/sr
 	@touch $@
 
 setup: $(STAMP)  ## virtual environment, pinned dependencies, jars, the native codec where cargo is; quick when nothing changed
-	@if sh native/toolchain; then $(MAKE) --no-print-directory $(NATIVE); fi
+	@if sh native/toolchain; then $(MAKE) --no-print-directory $(NATIVE) || echo "the native codec could not be built: nightwire works without, slower"; fi
 	@$(BIN)/python -c 'import nightwire_native' 2>/dev/null && echo "codec: native" || echo "codec: Python (make native builds the fast one, with Rust's cargo)"
 
 native: $(NATIVE)  ## build the Rust codec's wheel and install it
