@@ -18,9 +18,9 @@ pub struct Plan {
     /// The fewest bytes that each node's values take.
     #[serde(skip)]
     pub least: Vec<usize>,
-    /// How many bytes each node's values take, if that is always the same.
+    /// How each node's values are stepped over.
     #[serde(skip)]
-    pub sizes: Vec<Option<usize>>,
+    pub strides: Vec<Stride>,
 }
 
 #[derive(Deserialize)]
@@ -91,6 +91,18 @@ pub enum Kind {
     },
 }
 
+/// How to step over a value; small, for there are thousands in an alert.
+pub enum Stride {
+    /// So many bytes.
+    Fixed(usize),
+    Varint,
+    Bytes,
+    /// A union of two types of fixed size, as nullable numbers are.
+    Either([usize; 2]),
+    /// As the node itself says.
+    Closer,
+}
+
 /// What the reader calls it.
 #[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
@@ -138,7 +150,7 @@ impl Plan {
             return Err(PyValueError::new_err("plan: an index leads nowhere"));
         }
         plan.least = least_sizes(&plan.nodes);
-        plan.sizes = plan.nodes.iter().map(|node| node.kind.size()).collect();
+        plan.strides = plan.nodes.iter().map(|node| node.kind.stride(&plan.nodes)).collect();
         Ok(plan)
     }
 
@@ -175,6 +187,23 @@ impl Kind {
         }
     }
 
+    fn stride(&self, nodes: &[Node]) -> Stride {
+        let size = |branch: usize| nodes[branch].kind.size();
+        match self {
+            Kind::Int { .. } | Kind::Long { .. } | Kind::Enum { .. } => Stride::Varint,
+            Kind::Bytes { .. } | Kind::String { .. } => Stride::Bytes,
+            Kind::Union { branches } => match *branches.as_slice() {
+                [first, second] => match (size(first), size(second)) {
+                    (Some(first), Some(second)) => Stride::Either([first, second]),
+                    _ => Stride::Closer,
+                },
+                _ => Stride::Closer,
+            },
+            _ => self.size().map_or(Stride::Closer, Stride::Fixed),
+        }
+    }
+
+    /// How many bytes a value takes, if that is always the same.
     fn size(&self) -> Option<usize> {
         match self {
             Kind::Null | Kind::Nan | Kind::Constant { .. } => Some(0),

@@ -2,25 +2,29 @@
 
 use crate::cursor::Cursor;
 use crate::fault::{Checked, Located};
-use crate::plan::{Kind, Plan};
+use crate::plan::{Kind, Plan, Stride};
 
 /// Step over one value of *node*, looking at no more of it than its end takes to find.
 #[inline]
 pub fn skip(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
-    match plan.sizes[node] {
-        Some(size) => cursor.take(size).map(drop),
-        None => skip_variable(plan, node, cursor),
+    match plan.strides[node] {
+        Stride::Fixed(size) => cursor.take(size).map(drop),
+        Stride::Varint => cursor.long().map(drop),
+        Stride::Bytes => cursor.bytes().map(drop),
+        Stride::Either(sizes) => {
+            let size = sizes[cursor.index(2, "branch")?];
+            cursor.take(size).map(drop)
+        }
+        Stride::Closer => skip_closer(plan, node, cursor),
     }
 }
 
-fn skip_variable(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
+fn skip_closer(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
     match plan.kind(node) {
         Kind::Union { branches } => {
             let chosen = cursor.index(branches.len(), "branch")?;
             skip(plan, branches[chosen], cursor)
         }
-        Kind::Int { .. } | Kind::Long { .. } | Kind::Enum { .. } => cursor.long().map(drop),
-        Kind::Bytes { .. } | Kind::String { .. } => cursor.bytes().map(drop),
         Kind::Refuse { of, .. } | Kind::Scale { of, .. } => skip(plan, *of, cursor),
         _ => {
             cursor.enter()?;

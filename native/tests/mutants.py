@@ -36,6 +36,7 @@ MUTANTS = [
     Mutant("double in big-endian order", "output.rs", "&value.to_le_bytes()", "&value.to_be_bytes()"),
     Mutant("float read big-endian", "cursor.rs", "f32::from_le_bytes", "f32::from_be_bytes"),
     Mutant("double read big-endian", "cursor.rs", "f64::from_le_bytes", "f64::from_be_bytes"),
+    Mutant("the other size of a nullable", "skip.rs", "sizes[cursor", "sizes[1 - cursor"),
     Mutant("no zigzag", "output.rs", "((value << 1) ^ (value >> 63)) as u64", "value as u64"),
     Mutant("no zigzag back", "cursor.rs", "(bits >> 1) as i64 ^ -((bits & 1) as i64)", "bits as i64"),
     Mutant("varints of eight bits", "output.rs", "while bits >= 0x80", "while bits > 0x80"),
