@@ -8,6 +8,7 @@ from nightwire.benchmarks._scenario import Scenario
 HOMES: Mapping[str, str] = {
     "codec": "nightwire.benchmarks.codec._scenario:CodecScenario",
     "dmtn028": "nightwire.benchmarks.dmtn._scenario:Dmtn028Scenario",
+    "stretch": "nightwire.benchmarks.stretch._scenario:StretchScenario",
     "visit": "nightwire.benchmarks.visit._scenario:VisitScenario",
 }
 """Where each scenario's class is; it is imported when it is asked for."""

@@ -12,7 +12,6 @@ from nightwire.benchmarks.visit._figures import FIGURES
 from nightwire.benchmarks.visit._filtering import Filtering
 from nightwire.benchmarks.visit._latency import VISIT, Latency
 from nightwire.benchmarks.visit._services import EXAMPLES, Services
-from nightwire.benchmarks.visit._three import Three
 from nightwire.benchmarks.visit._throughput import Throughput
 
 ON_DISK = 130_000
@@ -75,7 +74,6 @@ class VisitScenario:
         return [
             Throughput(context, services, pool, self._ready),
             Dicts(context, services, self._ready),
-            Three(context, services, pool, self._ready),
             *filtering,
             self._latency,
         ]

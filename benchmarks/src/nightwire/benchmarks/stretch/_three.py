@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from nightwire.benchmarks._cluster import PARTITIONS
+from nightwire.benchmarks._cluster import PARTITIONS, Cluster
 from nightwire.benchmarks._feed import Bare, alert_writer, some
 from nightwire.benchmarks._pool import Alert, Message, patched
 from nightwire.benchmarks._reader import memory
 from nightwire.benchmarks._scenario import Context, Figures, Kind
 from nightwire.benchmarks._second import second_process
-from nightwire.benchmarks.visit._services import Services
 
 VISITS = 3
 KEPT = 0.8
@@ -30,23 +29,23 @@ class Three:
 
     name = "three"
 
-    def __init__(self, context: Context, services: Services, pool: list[Alert], ready: list[Message]) -> None:
-        self._context, self._services = context, services
+    def __init__(self, context: Context, cluster: Cluster, pool: list[Alert], ready: list[Message]) -> None:
+        self._context, self._cluster = context, cluster
         self._pool, self._ready = pool, ready
         self._visit_bytes = 0
 
     def prepare(self) -> None:
         """Find out what one visit takes on the disk."""
         sample = min(len(self._ready), self._context.size.alerts)
-        with self._services.topic("sample") as topic:
+        with self._cluster.topic("sample") as topic:
             self._send_bare(topic, sample)
-            size = self._services.stored(topic) or sum(len(one.value) for one in self._ready[:sample])
+            size = self._cluster.stored(topic) or sum(len(one.value) for one in self._ready[:sample])
         self._visit_bytes = int(size / sample * self._context.size.alerts)
 
     def run_once(self, kind: Kind) -> Figures:
         """Move three visits."""
         config = bounds(self._visit_bytes)
-        with self._services.topic("three", config=config) as topic, self._disk(topic) as most:
+        with self._cluster.topic("three", config=config) as topic, self._disk(topic) as most:
             return self._figures(*self._move(kind, topic), max(most))
 
     def tear_down(self) -> None:
@@ -56,7 +55,7 @@ class Three:
         """Return when each visit began, with our memory when it was acknowledged, and what was found."""
         count = self._context.size.alerts
         order = {
-            "bootstrap": self._services.bootstrap,
+            "bootstrap": self._cluster.bootstrap,
             "topics": [topic],
             "work": "columns" if kind is Kind.SUBJECT else "bytes",
             "expect": VISITS * count,
@@ -73,9 +72,9 @@ class Three:
 
     def _sender(self, kind: Kind, topic: str) -> Any:
         if kind is Kind.BASELINE:
-            bare = Bare(self._services.bootstrap, topic)
+            bare = Bare(self._cluster.bootstrap, topic)
             return lambda visit: self._bare_visit(bare, visit)
-        writer, _codec, _client = alert_writer(self._services.bootstrap, topic)
+        writer, _codec, _client = alert_writer(self._cluster.bootstrap, topic)
         return lambda visit: self._our_visit(writer, visit)
 
     def _our_visit(self, writer: Any, visit: int) -> None:
@@ -91,7 +90,7 @@ class Three:
         bare.flush()
 
     def _send_bare(self, topic: str, count: int) -> None:
-        bare = Bare(self._services.bootstrap, topic)
+        bare = Bare(self._cluster.bootstrap, topic)
         for message in some(self._ready, count):
             bare.send(message)
         bare.flush()
@@ -114,7 +113,7 @@ class Three:
 
         def look() -> None:
             while not stop.wait(LOOK):
-                sizes.append(self._services.stored(topic) or 0)
+                sizes.append(self._cluster.stored(topic) or 0)
 
         thread = threading.Thread(target=look, daemon=True)
         thread.start()
