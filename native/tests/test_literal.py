@@ -100,6 +100,16 @@ def test_a_value_and_its_column(kind: Any, value: Any, body: str) -> None:
     assert batch.column(0).to_pylist() == [in_arrow(value)] * 2
 
 
+@pytest.mark.parametrize(("kind", "value", "body"), TABLE)
+def test_a_value_that_nobody_asks_for_is_stepped_over(kind: Any, value: Any, body: str) -> None:
+    fields = [{"name": "x", "type": kind}, {"name": "last", "type": "int"}]
+    two = Codec({"type": "record", "name": "two", "fields": fields}, engine="native")
+    raw = bytes.fromhex(body + "08")
+    assert two.decode(raw) == {"x": value, "last": 4}
+    assert two.decode(raw, ["last"]) == {"last": 4}
+    assert two.columns([raw], ["last"]).to_pylist() == [{"last": 4}]
+
+
 def in_arrow(value: Any) -> Any:
     """Return what Arrow gives for a decoded value: maps as pairs, uuids as text."""
     if isinstance(value, dict) and value.keys() == {"i", "f"}:
