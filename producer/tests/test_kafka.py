@@ -5,10 +5,13 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
 from nightwire.core.accounts import discrepancies, read_accounts
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
@@ -22,6 +25,8 @@ from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import frame, read_container, unframe
 
 pytestmark = pytest.mark.kafka
+
+ServeRegistry = Callable[[str], AbstractContextManager[str]]
 
 DEAD = Who(socket.gethostname(), 1 << 22, 5)
 """A process that is no more: there are no such numbers."""
@@ -41,6 +46,11 @@ def in_topic(kafka: str, topic: str, visit: int) -> int:
     """Return how many records of *topic* are of *visit*."""
     header = ("visit", str(visit).encode())
     return sum(header in (message.headers() or []) for message in read_to_end(kafka, [topic]))
+
+
+def place(message: Message) -> tuple[int | None, int | None]:
+    """Return where *message* lies in its topic."""
+    return message.partition(), message.offset()
 
 
 def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -> None:
@@ -93,12 +103,14 @@ def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(fr
 def test_replayed_bodies_arrive_unchanged_and_decode(
     name: str, files: str, kafka: str, registry_url: str, data: Path
 ) -> None:
+    before = {place(message) for message in read_to_end(kafka, [f"alerts.{name}"])}
     status, counts, _log = nightwire(kafka, registry_url, "replay", str(data / files), "--survey", name)
     path = data / files
     paths = [path] if path.is_file() else sorted(path.rglob("*.avro"))
     records = [one for path in paths for one in read_container(path.read_bytes())]
     assert (status, counts["acknowledged"]) == (0, len(records))
-    messages = list(read_to_end(kafka, [f"alerts.{name}"]))
+    found = read_to_end(kafka, [f"alerts.{name}"])
+    messages = [message for message in found if place(message) not in before]
     arrived = {(message.key(), unframe(message.value() or b"")[1]) for message in messages}
     assert {(survey(name).key(one.record), one.body) for one in records} <= arrived
     with SchemaRegistry(registry_url) as schemas:
@@ -122,7 +134,15 @@ def test_bad_files_are_refused_by_name_and_the_rest_goes_on(
 
 
 @pytest.mark.data
-def test_a_wire_file_needs_its_schema_and_keeps_its_id(kafka: str, registry_url: str, data: Path) -> None:
+def test_a_wire_file_needs_its_schema_and_keeps_its_id(
+    fresh_broker: Broker, serve_registry: ServeRegistry, data: Path
+) -> None:
+    with serve_registry(fresh_broker.bootstrap) as url:
+        wire_file_with_and_without_schema(fresh_broker.bootstrap, url, data)
+
+
+def wire_file_with_and_without_schema(kafka: str, registry_url: str, data: Path) -> None:
+    """Replay a wire file to a registry that knows nothing, then with its schema."""
     lsst = data / "alerts" / "lsst"
     captured = lsst / "wire" / "boom_v9_0_7912941781254298.cwf"
     words = ("replay", str(captured), "--survey", "lsst")

@@ -8,7 +8,7 @@ goes is not this member's to commit.
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -59,6 +59,9 @@ def membership(member: str | None, asked: Mapping[str, str]) -> dict[str, Any]:
     )
 
 
+Rebalance = Callable[[Consumer, list[TopicPartition]], None]
+
+
 class GroupSource(Source):
     """Records of a group: its members share the partitions, and commit what is done.
 
@@ -75,6 +78,7 @@ class GroupSource(Source):
         self._done: dict[Spot, int] = {}
         self._news = False  # whether more is done than was committed
         self._joined = False
+        self._failure: KafkaException | None = None  # of a rebalance; the next call raises it
         self._committed_at = time.monotonic()
 
     def open(self) -> None:
@@ -86,7 +90,10 @@ class GroupSource(Source):
         """
         partitions(self._consumer, self._plan.topics)
         self._consumer.subscribe(
-            list(self._plan.topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._robbed
+            list(self._plan.topics),
+            on_assign=self._kept_back(self._assigned),
+            on_revoke=self._revoked,
+            on_lost=self._robbed,
         )
 
     def take(self, most: int, timeout: float) -> list[Message]:
@@ -102,7 +109,7 @@ class GroupSource(Source):
             self._committed_at, self._news = time.monotonic(), False
             self._consumer.commit(offsets=self._positions(), asynchronous=True)
         try:
-            return super().take(most, timeout)
+            return self._sound(super().take(most, timeout))
         except KafkaException as error:
             if advice := ADVICE.get(error.args[0].code()):
                 plan, why = self._plan, error.args[0].str()
@@ -125,13 +132,7 @@ class GroupSource(Source):
 
     def commit(self) -> None:
         """Keep the position of what is done, and wait until Kafka has it."""
-        if not self._done:
-            return
-        try:
-            self._consumer.commit(offsets=self._positions(), asynchronous=False)
-        except KafkaException as error:
-            log.warning("position not kept, some alerts will come again: %s", error.args[0].str())
-        else:
+        if self._done and self._keep(self._positions()):
             self._news = False
 
     def close(self) -> None:
@@ -139,6 +140,33 @@ class GroupSource(Source):
         self.commit()
         self._done.clear()
         self._consumer.close()
+
+    def _keep(self, positions: list[TopicPartition]) -> bool:
+        try:
+            self._consumer.commit(offsets=positions, asynchronous=False)
+        except KafkaException as error:
+            log.warning("position not kept, some alerts will come again: %s", error.args[0].str())
+            return False
+        return True
+
+    def _sound(self, taken: list[Message]) -> list[Message]:
+        if self._failure is not None:
+            raise self._failure
+        return taken
+
+    def _kept_back(self, react: Rebalance) -> Rebalance:
+        """Return *react* with its errors kept for the next call.
+
+        confluent-kafka raises what escapes from a callback as something that is no exception.
+        """
+
+        def reacting(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            try:
+                react(consumer, partitions)
+            except KafkaException as error:
+                self._failure = error
+
+        return reacting
 
     def _positions(self) -> list[TopicPartition]:
         return [TopicPartition(*spot, offset) for spot, offset in self._done.items()]
@@ -158,7 +186,7 @@ class GroupSource(Source):
             "given %s", ", ".join(f"{topic}[{partition}]" for topic, partition in spots) or "no partition"
         )
         if new := [TopicPartition(*spot, starts[spot].offset) for spot in spots if kept[spot] < 0]:
-            consumer.commit(offsets=new, asynchronous=False)  # where "live" was, should this process die now
+            self._keep(new)  # where "live" was, should this process die now
 
     def _kept(self, consumer: Consumer, given: list[TopicPartition]) -> list[TopicPartition]:
         return list(consumer.committed(given, timeout=PATIENCE)) if given else []

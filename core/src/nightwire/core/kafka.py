@@ -5,6 +5,7 @@ partitioner is Java's, so that Python and Java put one key in one partition; a r
 gone is told so instead of being moved to the end.
 """
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +28,24 @@ from nightwire.core._writer import Record as Record
 from nightwire.core._writer import Writer as Writer
 from nightwire.schemas.topics import TopicSettings
 
+log = logging.getLogger("nightwire.kafka")
+
 MAX_MESSAGE = 4 << 20
 """Largest record on alert and event topics. [byte]  Real Rubin alerts reach 300 kB."""
 
+
+def _heard(error: KafkaError) -> None:
+    """Say that a client is lost.
+
+    Without somebody who hears of it, confluent-kafka raises a fatal `KafkaError` out of any call: it is no
+    exception, and so nothing catches it.  The call that fails for it raises `KafkaException`.
+    """
+    if error.fatal():
+        log.error("Kafka client lost: %s", error.str())
+
+
 COMMON: dict[str, Any] = {
+    "error_cb": _heard,
     "reconnect.backoff.max.ms": 500,  # a broker that returns is found again at once
     "socket.keepalive.enable": True,
     "message.max.bytes": MAX_MESSAGE,

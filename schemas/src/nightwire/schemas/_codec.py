@@ -124,8 +124,8 @@ class Codec:
         from nightwire.schemas._columns import column_schema  # pyarrow takes 0.1 s to import
 
         schema = column_schema(self._parsed_reader, fields)
-        paths = [field.split(".") for field in fields]
-        return self._engine.batcher(self._name, self._plan, paths, schema)
+        paths = [tuple(field.split(".")) for field in fields]
+        return self._engine.batcher(self._name, select(self._plan, paths), paths, schema)
 
 
 _engine = engine  # `engine` is an argument, too
