@@ -47,10 +47,11 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "apicurio": (_apicurio, "make test-tools"),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
     "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),
+    "proof": (lambda: os.environ.get("NIGHTWIRE_PROOFS") == "1", "NIGHTWIRE_PROOFS=1 make test"),
 }
 """Marker: whether its tool is here, and what brings it."""
 
-ELSEWHERE = {"docker", "data"}
+ELSEWHERE = {"docker", "data", "proof"}
 """Markers whose absence is no failure: they have a command of their own, or want data that is not ours."""
 if shutil.which("cargo") is None:
     ELSEWHERE.add("native")  # without Rust there is nothing to build it with

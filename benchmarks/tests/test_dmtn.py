@@ -266,6 +266,7 @@ def test_a_small_move_arrives_whole(player: Player, move: Move) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.proof
 def test_the_verb_runs_a_question_and_the_report_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

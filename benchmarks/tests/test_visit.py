@@ -136,6 +136,7 @@ def test_a_small_visit_runs_from_end_to_end(kafka: str, tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.proof
 def test_a_small_visit_runs_through_the_filter_engine(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     words = ["run", "visit", "--alerts", "50", "--pairs", "1", "--rate", "25", "--out", str(out)]
@@ -157,12 +158,12 @@ def left_behind() -> list[str]:
 def _started_by_benchmarks() -> list[str]:
     children = psutil.Process(os.getpid()).children(recursive=True)
     lines = [" ".join(child.as_dict(["cmdline"])["cmdline"] or ()) for child in children]
-    return [line for line in lines if "benchmarks.visit" in line or "nightwire-bench-" in line]
+    return [line for line in lines if "nightwire.benchmarks._" in line or "nightwire-bench-" in line]
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.proof), signal.SIGTERM])
 def test_an_interrupted_run_ends_all_that_it_started(tmp_path: Path, number: signal.Signals) -> None:
     words = ["bench", "run", "visit", "--alerts", "50", "--pairs", "9", "--engine", "none"]
     environment = {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP_SERVERS"}

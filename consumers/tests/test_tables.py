@@ -125,7 +125,7 @@ def test_a_table_with_bad_records_has_the_good_ones_and_the_others_are_reported(
     read: Callable[..., AlertReader], topic: str, bootstrap: str, encode: Encode, write: Write
 ) -> None:
     bad: list[BadRecord] = []
-    write(bootstrap, topic, [b"garbage", encode(11), encode(12)[:6], b""], partition=0)
+    write(bootstrap, topic, [b"garbage", encode(11), encode(12)[:5], b""], partition=0)
     with read(on_bad=bad.append) as reader:
         (table,) = reader.tables(["diaSourceId"], metadata=["offset"])
     assert table["diaSourceId"].to_pylist() == [*range(10), 11]
