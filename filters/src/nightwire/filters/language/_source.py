@@ -1,10 +1,7 @@
-"""The filter language: a Python function of one alert, as source text.
+"""What a filter may be: a Python function of one alert, as source text.
 
-Everything here is pure: source in, objections or a callable out.  It may be imported wherever a filter
-is judged, inside the engine or not.
-
-This is no sandbox.  `objections` refuses what a filter has no business with and says so in plain words,
-but whoever wants to get around it can: filters run with the rights of the engine.
+Pure: source in, objections or a callable out.  This is no sandbox.  `objections` refuses what a filter has no
+business with and says so in plain words, but whoever wants to get around it can.
 """
 
 import ast
