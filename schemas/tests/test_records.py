@@ -8,7 +8,8 @@ import pytest
 
 from nightwire.schemas import SIM_ALERT_ID, Codec, DecodeError, records, sim_alert_schema
 from nightwire.schemas._fields import fields
-from nightwire.schemas.records import RECORDS, Record, own_schema
+from nightwire.schemas.records import FILTER, RECORDS, Record, load_schema, own_schema
+from nightwire.schemas.wire import frame
 
 NOW = datetime(2026, 11, 21, 1, 2, 3, 4000, tzinfo=UTC)
 COUNTS = {"evaluated": 9, "passed": 1, "rejected": 7, "capped": 1, "faulted": 0}
@@ -65,6 +66,13 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "source": "def f(alert): ...",
         "entry": "f",
         "fields": ["diaSource.psfFlux"],
+        "cap": 20,
+        "choice": "best",
+        "sources": ["filter.ada.faint"],
+        "output": "broker.anna.lite",
+        "program": "{}",
+        "remarks": ["line 3: a class"],
+        "suspended": "too slow",
         "submitted": NOW,
     },
     "request": {
@@ -76,6 +84,12 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "language": "python",
         "source": "def f(alert): ...",
         "entry": "f",
+        "version": 0,
+        "cap": 0,
+        "choice": "first",
+        "sources": [],
+        "trial": True,
+        "backfill": 0,
         "time": NOW,
     },
     "answer": {
@@ -87,6 +101,19 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "reasons": ["line 1: …"],
         "time": NOW,
     },
+}
+SAMPLES["overflow"] = {
+    "owner": "ada",
+    "name": "bright",
+    "version": 1,
+    "survey": "sim",
+    "visit": 7,
+    "topic": "alerts.sim",
+    "partition": 0,
+    "offset": 12,
+    "alert": "9001",
+    "rank": 2.5,
+    "time": NOW,
 }
 each = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 
@@ -116,12 +143,35 @@ def test_ids_are_these_for_ever() -> None:
         "account": 100_001,
         "visit": 100_002,
         "voevent": 100_003,
-        "filter": 100_004,
-        "request": 100_005,
+        "filter": 100_007,
+        "request": 100_008,
         "answer": 100_006,
+        "overflow": 100_009,
+    }
+    assert {record.name: record.older for record in RECORDS if record.older} == {
+        "filter": (100_004,),
+        "request": (100_005,),
     }
     assert SIM_ALERT_ID == 100_100
     assert own_schema(1100) is None
+
+
+def test_an_older_record_is_read_as_the_newest() -> None:
+    older = Codec(load_schema("filter.100004.avsc"))
+    known = {field["name"] for field in older.schema["fields"]}
+    sample = SAMPLES["filter"]
+    value = frame(100_004, older.encode({name: sample[name] for name in known}))
+    found = FILTER.decode(value)
+    assert {name: found[name] for name in known} == {name: sample[name] for name in known}
+    assert {name: found[name] for name in found.keys() - known} == {
+        "cap": 20,
+        "choice": "first",
+        "sources": [],
+        "output": "",
+        "program": "",
+        "remarks": [],
+        "suspended": "",
+    }
 
 
 @each

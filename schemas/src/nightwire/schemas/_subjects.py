@@ -35,6 +35,7 @@ BUILT_IN = {
     "filter": "filters-value",
     "request": "nightwire.Request",
     "answer": "nightwire.Answer",
+    "overflow": "nightwire.Overflow",
 }
 """Subjects of the control records; topics of requests and answers are many, so those go by their record."""
 
@@ -74,7 +75,8 @@ class Subjects:
         self._config: dict[str | None, str] = {None: "BACKWARD"}
         self._mode: dict[str | None, str] = {None: "READWRITE"}
         for record in RECORDS:
-            self._add(BUILT_IN[record.name], record.schema_id, json.dumps(record.schema))
+            for one in sorted(record.ids):
+                self._add(BUILT_IN[record.name], one, json.dumps(record.schema_of(one)))
         self._add("alerts.sim-value", SIM_ALERT_ID, json.dumps(sim_alert_schema()))
 
     def compatibility(self, subject: str | None, *, inherit: bool = True) -> str | None:

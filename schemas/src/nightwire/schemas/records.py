@@ -33,11 +33,13 @@ class Record:
     Args:
         name: Name of its file in ``avsc/``, without ``.avsc``.
         schema_id: Its id on the wire.
+        older: Ids of its earlier schemas, which lie in ``avsc/<name>.<id>.avsc``; they are read as the newest.
     """
 
-    def __init__(self, name: str, schema_id: int) -> None:
+    def __init__(self, name: str, schema_id: int, *older: int) -> None:
         self.name = name
         self.schema_id = schema_id
+        self.older = older
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -48,6 +50,11 @@ class Record:
     def codec(self) -> Codec:
         """The codec of its schema."""
         return Codec(self.schema)
+
+    def schema_of(self, schema_id: int) -> dict[str, Any]:
+        """Return its schema of that id, the present one or an earlier one."""
+        newest = schema_id == self.schema_id
+        return self.schema if newest else load_schema(f"{self.name}.{schema_id}.avsc")
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
         """Return *value* in wire format.
@@ -64,19 +71,30 @@ class Record:
             DecodeError: It is not in wire format, of another schema, or malformed.
         """
         schema_id, body = unframe(value)
-        if schema_id != self.schema_id:
+        if schema_id not in self.ids:
             raise DecodeError(f"schema id {schema_id} where a {self.name} record has {self.schema_id}")
-        return self.codec.decode(body)
+        return self._readers[schema_id].decode(body)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """All ids that it has had, the present one first."""
+        return (self.schema_id, *self.older)
+
+    @cached_property
+    def _readers(self) -> dict[int, Codec]:
+        older = {one: Codec(self.schema_of(one), reader=self.schema) for one in self.older}
+        return {self.schema_id: self.codec, **older}
 
 
 ACCOUNT = Record("account", 100_001)
 VISIT = Record("visit", 100_002)
 VOEVENT = Record("voevent", 100_003)
-FILTER = Record("filter", 100_004)
-REQUEST = Record("request", 100_005)
+FILTER = Record("filter", 100_007, 100_004)
+REQUEST = Record("request", 100_008, 100_005)
 ANSWER = Record("answer", 100_006)
+OVERFLOW = Record("overflow", 100_009)
 
-RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER)
+RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW)
 
 SIM_ALERT_ID = 100_100
 """Id of the schema of simulated alerts."""
@@ -91,4 +109,4 @@ def own_schema(schema_id: int) -> dict[str, Any] | None:
     """Return the schema that this package gives to *schema_id*, or None."""
     if schema_id == SIM_ALERT_ID:
         return sim_alert_schema()
-    return next((record.schema for record in RECORDS if record.schema_id == schema_id), None)
+    return next((record.schema_of(schema_id) for record in RECORDS if schema_id in record.ids), None)
