@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from confluent_kafka import Message
 
 from nightwire.consumers._received import ReceivedAlert, origin
+from nightwire.core.kafka import headers_of
 from nightwire.schemas import Decoded, DecodeError, SchemaError, Survey, survey
 
 ALERTS = "alerts."
@@ -60,12 +61,6 @@ class Decoding:
             schema=decoded.schema,
             _survey=known_survey(name),
         )
-
-
-def headers_of(message: Message) -> dict[str, bytes]:
-    """Return a record's headers, of equal names the last."""
-    pairs: Any = message.headers() or ()
-    return {name: value.encode() if isinstance(value, str) else value or b"" for name, value in pairs}
 
 
 def origin_of(message: Message) -> tuple[str, int, int]:

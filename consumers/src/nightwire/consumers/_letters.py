@@ -8,10 +8,9 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from nightwire.consumers._decoding import headers_of
 from nightwire.core.accounts import Account
 from nightwire.core.dead_letters import ORIGINAL
-from nightwire.core.kafka import Headers
+from nightwire.core.kafka import Headers, headers_of
 from nightwire.schemas.topics import DEAD_LETTERS
 
 STAGE = "dead-letters"

@@ -6,7 +6,8 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from confluent_kafka import Message
 
-from nightwire.consumers._decoding import headers_of, survey_of
+from nightwire.consumers._decoding import survey_of
+from nightwire.core.kafka import headers_of
 
 Kind = Literal["arrow", "pandas", "polars"]
 

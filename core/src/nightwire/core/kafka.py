@@ -26,6 +26,9 @@ from nightwire.core._writer import DeliveryError as DeliveryError
 from nightwire.core._writer import Headers as Headers
 from nightwire.core._writer import Record as Record
 from nightwire.core._writer import Writer as Writer
+from nightwire.core.keys import stack_keys
+from nightwire.schemas._environment import environment as environment
+from nightwire.schemas._environment import properties as properties
 from nightwire.schemas.topics import TopicSettings
 
 log = logging.getLogger("nightwire.kafka")
@@ -92,18 +95,20 @@ STARTING = PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
 """The same, where a topic was just made."""
 
 
-def properties(env: Mapping[str, str] = os.environ, prefix: str = "KAFKA_") -> dict[str, str]:
-    """Return librdkafka properties from ``KAFKA_*``: ``KAFKA_SASL_USERNAME`` is ``sasl.username``.
+def identity(bootstrap: str) -> dict[str, str]:
+    """Return ``KAFKA_*`` as properties; where they do not say who we are, the embedded stack's keys do.
 
     Args:
-        env: The environment.
-        prefix: What the names of other clusters' settings begin with.
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``; the keys are used for their own Kafka alone.
     """
-    return {
-        name.removeprefix(prefix).lower().replace("_", "."): value
-        for name, value in env.items()
-        if name.startswith(prefix) and name != f"{prefix}BOOTSTRAP_SERVERS"
-    }
+    known = properties()
+    named = any(name.startswith(("sasl.", "security.")) for name in known)
+    return known if named else stack_keys(bootstrap) | known
+
+
+def principal(bootstrap: str) -> str:
+    """Return the user name that Kafka at *bootstrap* will know us by; empty where none is set."""
+    return identity(bootstrap).get("sasl.username", "")
 
 
 def producer(bootstrap: str, **overrides: Any) -> Producer:
@@ -113,7 +118,7 @@ def producer(bootstrap: str, **overrides: Any) -> Producer:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         overrides: librdkafka properties with ``_`` for ``.``, such as ``linger_ms=0``.
     """
-    return Producer(PRODUCER | properties() | {"bootstrap.servers": bootstrap} | _dotted(overrides))
+    return Producer(PRODUCER | identity(bootstrap) | {"bootstrap.servers": bootstrap} | _dotted(overrides))
 
 
 def consumer(bootstrap: str, *, group: str | None = None, **overrides: Any) -> Consumer:
@@ -121,20 +126,26 @@ def consumer(bootstrap: str, *, group: str | None = None, **overrides: Any) -> C
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
-        group: Consumer group; without one, read by assignment.
+        group: Consumer group; without one, read by assignment, under a name that our rights cover.
         overrides: librdkafka properties with ``_`` for ``.``.
     """
     return Consumer(
         CONSUMER
-        | properties()
-        | {"bootstrap.servers": bootstrap, "group.id": group or f"nightwire-{os.getpid()}"}
+        | identity(bootstrap)
+        | {"bootstrap.servers": bootstrap, "group.id": group or _no_group(bootstrap)}
         | _dotted(overrides)
     )
 
 
+def _no_group(bootstrap: str) -> str:
+    """Return the name that librdkafka wants of a reader without a group: it asks who coordinates it."""
+    who = principal(bootstrap)
+    return f"{who}.reader-{os.getpid()}" if who else f"nightwire-{os.getpid()}"
+
+
 def admin(bootstrap: str) -> AdminClient:
     """Return an admin client for *bootstrap*."""
-    return AdminClient(COMMON | properties() | {"bootstrap.servers": bootstrap})
+    return AdminClient(COMMON | identity(bootstrap) | {"bootstrap.servers": bootstrap})
 
 
 def _dotted(overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,6 +185,12 @@ def _all_ends(bootstrap: str, topics: Sequence[str]) -> dict[tuple[str, int], in
         return end_offsets(reader, topics)
     finally:
         reader.close()
+
+
+def headers_of(message: Message) -> dict[str, bytes]:
+    """Return a record's headers, of equal names the last; one without a value is empty."""
+    pairs: Any = message.headers() or ()
+    return {name: value.encode() if isinstance(value, str) else value or b"" for name, value in pairs}
 
 
 def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[tuple[str, int], int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Message, TopicPartition
 
-from nightwire.core.kafka import consumer, drain, end_offsets, read_to_end
+from nightwire.core.kafka import consumer, drain, end_offsets, headers_of, read_to_end
 from nightwire.producer import _who
 from nightwire.producer._ledger import Ledger
 from nightwire.producer._visits import HEADER, HEADER_REPLAY, PATIENCE, VisitDesk, utc_now
@@ -124,12 +124,6 @@ def tidy(bootstrap: str, desk: VisitDesk, survey: str) -> int:
     for ledger in close_abandoned(bootstrap, desk, abandoned(known, utc_now())):
         log.warning("visit %d had been left open: closed with %d alerts", ledger.visit, ledger.acknowledged)
     return max((one.number for one in known.values() if one.has_account and one.replay is None), default=0)
-
-
-def headers_of(message: Message) -> dict[str, bytes]:
-    """Return the headers of *message* that have a value, by name."""
-    headers: Any = message.headers() or ()
-    return {name: value for name, value in headers if value is not None}
 
 
 def _number(headers: Mapping[str, bytes], name: str) -> int | None:

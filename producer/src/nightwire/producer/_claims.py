@@ -12,9 +12,8 @@ from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
-from nightwire.core.kafka import PASSING, Writer, consumer
+from nightwire.core.kafka import PASSING, Writer, consumer, headers_of
 from nightwire.producer import _who
-from nightwire.producer._abandoned import headers_of
 from nightwire.producer._ledger import Ledger
 from nightwire.producer._visits import HEADER_REPLAY, PATIENCE, VisitDesk
 from nightwire.producer._who import Who
