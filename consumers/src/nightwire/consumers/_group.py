@@ -183,7 +183,8 @@ class GroupSource(Source):
         self.assign(starts, spans)
         self._joined = True
         log.info(
-            "given %s", ", ".join(f"{topic}[{partition}]" for topic, partition in spots) or "no partition"
+            "given %s",
+            ", ".join(f"{topic}[{partition}]" for topic, partition in sorted(spots)) or "no partition",
         )
         if new := [TopicPartition(*spot, starts[spot].offset) for spot in spots if kept[spot] < 0]:
             self._keep(new)  # where "live" was, should this process die now
