@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounts import discrepancies
 from nightwire.producer.ingest._batch import Batcher
@@ -20,6 +21,7 @@ from nightwire.producer.ingest._chosen import has, wanted_fields
 from nightwire.producer.ingest._connect import SourceError, connect
 from nightwire.producer.ingest._items import Counts, Item, Output, beginning, expired
 from nightwire.producer.ingest._marks import RANGE, Marks
+from nightwire.producer.ingest._metrics import Metrics
 from nightwire.producer.ingest._mirror import Mirror
 from nightwire.producer.ingest._plan import Topics, night
 from nightwire.producer.ingest._schemas import Patience
@@ -417,3 +419,12 @@ def test_wrong_use_is_said_at_once(words: list[str], why: str) -> None:
 
 def test_the_body_helper_is_what_the_wire_helper_frames() -> None:
     assert wire(1, 2)[5:] == body(1, 2)
+
+
+def test_a_loop_that_hangs_is_not_healthy() -> None:
+    times = iter((0.0, 59.0, 60.0, 100.0, 100.0))
+    metrics = Metrics(CollectorRegistry(), "lsst", clock=lambda: next(times))
+    assert metrics.healthy()
+    assert not metrics.healthy()
+    metrics.turned()
+    assert metrics.healthy()

@@ -1,10 +1,14 @@
 """The metrics of `nightwire ingest`: rates and lag, nothing more; the proof is in the accounts."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from nightwire.producer.ingest._items import Item, Spot
+
+STUCK = 60.0
+"""How long one round of the loop may take before we are not healthy: our Kafka is away, or refuses us. [s]"""
 
 
 class Metrics:
@@ -13,10 +17,14 @@ class Metrics:
     Args:
         registry: Where the metrics live.
         survey: Name of the survey.
+        clock: Gives the time. [s]
     """
 
-    def __init__(self, registry: CollectorRegistry, survey: str) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, survey: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._survey = survey
+        self._clock, self._turned = clock, clock()
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"nightwire_ingest_{name}", text, ["survey", *labels], registry=registry)
@@ -45,6 +53,14 @@ class Metrics:
             registry=registry,
         )
         self._waiting.labels(survey).set(0)
+
+    def turned(self) -> None:
+        """Note that the loop has gone round once more."""
+        self._turned = self._clock()
+
+    def healthy(self) -> bool:
+        """Return whether the loop goes round."""
+        return self._clock() - self._turned < STUCK
 
     def delivered(self, items: Sequence[Item]) -> None:
         """Count *items*, which Kafka has."""

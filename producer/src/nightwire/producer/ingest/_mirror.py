@@ -95,7 +95,7 @@ class Mirror:
         if value is None:
             return found.buried("the record has no value: it deletes its key")
         try:
-            outputs = self._outputs(value, headers(record, self._source))
+            outputs = self._outputs(value, headers(record, self._source, found.headers))
         except DecodeError as error:
             return found.buried(str(error))
         return replace(found, outputs=outputs, rejected=None if outputs else EMPTY)
@@ -143,8 +143,8 @@ def own_headers(record: Record) -> list[tuple[str, bytes]]:
     return [(name, _bytes(value)) for name, value in record.headers() or () if value is not None]
 
 
-def headers(record: Record, source: str) -> list[tuple[str, bytes]]:
-    """Return where *record* came from, then its own headers."""
+def headers(record: Record, source: str, own: Headers) -> list[tuple[str, bytes]]:
+    """Return where *record* came from, then its *own* headers."""
     kind, time = record.timestamp()
     from_ = {
         "source-cluster": source,
@@ -154,7 +154,6 @@ def headers(record: Record, source: str) -> list[tuple[str, bytes]]:
     }
     if kind >= TIME_KNOWN:
         from_["source-time"] = time
-    own = own_headers(record)
     renamed = [(f"survey-{name}" if name in OURS or name in from_ else name, value) for name, value in own]
     return [*((name, str(value).encode()) for name, value in from_.items()), *renamed]
 

@@ -95,6 +95,7 @@ class Ingest:
                 log.warning("%s went to dead-letters: %s", item.where, item.dead)
 
     def _show(self) -> None:
+        self.metrics.turned()
         waits_for = self.batcher.waits_for
         if waits_for != self._said:
             self._said = waits_for
@@ -163,8 +164,9 @@ def _source(plan: Plan, where: Where, target: Target) -> Iterator[Source]:
 @contextmanager
 def _page(port: int, survey: str) -> Iterator[Metrics]:
     registry = CollectorRegistry()
-    page = MetricsPage(registry, port=port)
+    metrics = Metrics(registry, survey)
+    page = MetricsPage(registry, port=port, healthy=metrics.healthy)
     if port:
         page.start()
-    yield Metrics(registry, survey)
+    yield metrics
     page.stop()
