@@ -4,7 +4,6 @@
 """
 
 import hashlib
-import socket
 import subprocess
 import sys
 import tarfile
@@ -16,6 +15,8 @@ from pathlib import Path
 
 import httpx
 from platformdirs import user_cache_path
+
+from nightwire.core.stack import free_port
 
 VERSION = "3.0.9"
 SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
@@ -62,7 +63,7 @@ def running(java: str, log: Path) -> Iterator[str]:
         RuntimeError: It ended, or did not answer in time.
     """
     (runner,) = fetch().glob("*-runner.jar")
-    port = _free_port()
+    port = free_port()
     command = [java, "-Xmx256m", f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"]
     with log.open("wb") as out:
         child = subprocess.Popen([*command, "-jar", str(runner)], cwd=home(), stdout=out, stderr=out)
@@ -86,12 +87,6 @@ def _await(url: str, child: subprocess.Popen[bytes], log: Path) -> None:
         if child.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"Apicurio does not answer: {log.read_text()[-2000:]}")
         time.sleep(0.1)  # polling a port, not hoping
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,15 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from nightwire.core.stack import free_port
 from nightwire.schemas import SIM_ALERT_ID
 
 pytestmark = pytest.mark.kafka
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def eventually(answer: Callable[[], Any], wanted: Any, timeout: float = 120.0) -> None:

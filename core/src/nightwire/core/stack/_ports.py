@@ -1,6 +1,7 @@
 """Ports on this machine."""
 
 import socket
+from random import SystemRandom
 from collections.abc import Mapping
 
 USUAL = {
@@ -12,6 +13,9 @@ USUAL = {
     "prometheus": 9090,
 }
 """Where people look for each of them."""
+
+QUIET = range(15_000, 32_000)
+"""Below the ports that Linux gives to outgoing connections, which might take one before we listen on it."""
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
@@ -27,9 +31,10 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 def free_port(host: str = "127.0.0.1") -> int:
     """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    port = SystemRandom().choice(QUIET)
+    while not is_free(port, host):
+        port = SystemRandom().choice(QUIET)
+    return port
 
 
 def choose(names: list[str], before: Mapping[str, int], *, usual: bool) -> dict[str, int]:
