@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -78,6 +79,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"left out: {count} tests marked {marker}; `{TOOLS[marker][1]}` brings them"
         )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that prints the summary, where several run the tests."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = left_out
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take in what a worker left out; each of them looked at all tests."""
+    left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 @pytest.fixture(scope="session")
