@@ -1,4 +1,11 @@
-"""What the processes of nightwire must agree on: schemas, wire format, topic names, surveys."""
+"""What the processes of nightwire must agree on: schemas, wire format, topic names, surveys.
+
+What needs NumPy and Arrow is imported when it is asked for, so that
+`nightwire --help` need not wait for them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas import records, topics, wire
 from nightwire.schemas._changes import Change
@@ -16,12 +23,18 @@ from nightwire.schemas._view import AlertView, Point, Survey, survey
 from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
 from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
 
+if TYPE_CHECKING:
+    from nightwire.schemas._column import Column
+    from nightwire.schemas._table import AlertTable
+
 __all__ = [
     "SIM_ALERT_ID",
     "AlertDecoder",
+    "AlertTable",
     "AlertView",
     "Change",
     "Codec",
+    "Column",
     "Columns",
     "DecodeError",
     "Decoded",
@@ -40,3 +53,11 @@ __all__ = [
     "topics",
     "wire",
 ]
+
+_HOMES = {"AlertTable": "_table", "Column": "_column"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

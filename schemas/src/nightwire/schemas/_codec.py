@@ -13,13 +13,15 @@ from nightwire.schemas._engines import Batch, Decode, Encode, engine
 from nightwire.schemas._memo import Memo
 from nightwire.schemas._parse import parse_message
 from nightwire.schemas._plan import Program, layout, own_plan, readable, resolve, select
-from nightwire.schemas._types import Types, field_at
+from nightwire.schemas._types import Types, field_at, has_field
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SELECTIONS = 64
 """Choices of fields that a codec keeps its decoders of."""
+KNOWN_FIELDS = 4096
+"""Fields that a codec remembers to have or not."""
 
 
 class Codec:
@@ -98,6 +100,15 @@ class Codec:
             SchemaError: The schema has no such field; names the fields there are.
         """
         return self._batchers[tuple(fields)](messages)
+
+    def has(self, field: str) -> bool:
+        """Return whether the reader's schema has a field at a dotted path."""
+        return self._has[field]
+
+    @cached_property
+    def _has(self) -> Memo[str, bool]:
+        types = Types(self._parsed_reader)
+        return Memo(lambda field: has_field(types, field), KNOWN_FIELDS)
 
     @cached_property
     def _encode(self) -> Encode:

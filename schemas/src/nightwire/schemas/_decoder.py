@@ -90,17 +90,23 @@ class AlertDecoder:
         codec, schema_id, body = self._opened(value, value)
         return Decoded(codec.decode(body), schema_id, body, codec.schema)
 
-    def columns(self, values: Sequence[bytes], fields: Sequence[str]) -> Columns:
+    def columns(self, values: Sequence[bytes], fields: Sequence[str], *, missing_ok: bool = False) -> Columns:
         """Return the chosen *fields* of all *values* that can be read, as `Codec.columns` does.
 
-        A field that some of the schemas have, and others have not, makes faults of the others' messages.
+        A field that some of the schemas have, and others have not, is null in the others' rows.
+
+        Args:
+            values: Messages.
+            fields: Dotted paths.
+            missing_ok: Whether a field that none of the schemas has is a column of Arrow's type null, and no
+                error.
 
         Raises:
             SchemaError: None of the schemas, or not the reader's, has such a field.
         """
         from nightwire.schemas._batches import Batches  # pyarrow takes 0.1 s to import
 
-        batches = Batches(fields)
+        batches = Batches(fields, missing_ok=missing_ok)
         if self._reader is not None:
             batches.expect(Codec(self._reader))
         for at, value in enumerate(values):

@@ -2,6 +2,10 @@
 
 from bisect import bisect_right
 from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SECONDS_PER_DAY = 86_400.0
 
@@ -22,6 +26,20 @@ def mjd_tai(mjd: float, scale: str) -> float:
         stretch = offsets[at + 1] - offsets[at]
         return mjd + (offsets[at] + (mjd - day) * stretch) / SECONDS_PER_DAY
     return mjd + offsets[at] / SECONDS_PER_DAY
+
+
+def mjds_tai(mjd: "np.ndarray[Any, Any]", scale: str) -> "np.ndarray[Any, Any]":
+    """Return what `mjd_tai` does, for an array of shape (n,); NaN before 1972. [d]"""
+    if scale == "tai":
+        return mjd
+    import numpy as np
+
+    starts, offsets = (np.array(one, float) for one in _leap_seconds())
+    at = np.searchsorted(starts, mjd, side="right") - 1
+    day, after = np.floor(mjd), np.minimum(at + 1, len(starts) - 1)
+    stretch = np.where((after > at) & (day == starts[after] - 1), offsets[after] - offsets[at], 0.0)
+    tai = mjd + (offsets[at] + (mjd - day) * stretch) / SECONDS_PER_DAY
+    return np.where(at < 0, np.nan, tai)
 
 
 @cache

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas._errors import DecodeError
 from nightwire.schemas._parse import parse
+from nightwire.schemas._photometry import error_of, flux_of, magnitude_of
+from nightwire.schemas._sky import ORDER, galactic, healpix
 from nightwire.schemas._survey import Description, Measurement, arrays, description, first, getter
 from nightwire.schemas._time import mjd_tai
 from nightwire.schemas._types import Types, has_field
@@ -16,8 +18,8 @@ from nightwire.schemas._types import Types, has_field
 if TYPE_CHECKING:
     import numpy as np
 
-AB_ZERO_POINT = 3631e9
-"""Flux of AB magnitude 0. [nJy]  (Oke & Gunn 1983: 3631 Jy.)"""
+CURVE = ("mjd_tai", "flux", "flux_error", "ra", "dec")
+"""Numbers of a light curve."""
 
 GZIP = b"\x1f\x8b"
 
@@ -72,7 +74,10 @@ class Point(Mapping[str, Any]):
         time = self._number(self._measurement.time)
         if time is None:
             return None
-        return mjd_tai(time - self._measurement.time_zero, self._measurement.time_scale)
+        try:
+            return mjd_tai(time - self._measurement.time_zero, self._measurement.time_scale)
+        except ValueError:  # in UTC, before 1972
+            return None
 
     @property
     def band(self) -> str | None:
@@ -90,7 +95,7 @@ class Point(Mapping[str, Any]):
         if magnitude is None:
             return None
         sign = -1.0 if where.sign and self._source.get(where.sign) in where.negative else 1.0
-        return sign * AB_ZERO_POINT * 10 ** (-0.4 * magnitude)
+        return _finite(sign * flux_of(magnitude))
 
     @cached_property
     def flux_error(self) -> float | None:
@@ -101,7 +106,7 @@ class Point(Mapping[str, Any]):
         error = self._number(where.magnitude_error)
         if error is None or self.flux is None:
             return None
-        return abs(self.flux) * error * math.log(10) / 2.5
+        return _finite(error_of(self.flux, error))
 
     def _scaled(self, name: str | None) -> float | None:
         value = self._number(name)
@@ -109,7 +114,7 @@ class Point(Mapping[str, Any]):
             return value
         given = self._measurement.zero_point
         zero_point = self._number(given) if isinstance(given, str) else given
-        return None if zero_point is None else value * AB_ZERO_POINT * 10 ** (-0.4 * zero_point)
+        return None if zero_point is None else _finite(value * flux_of(zero_point))
 
     @property
     def snr(self) -> float | None:
@@ -121,7 +126,7 @@ class Point(Mapping[str, Any]):
     @property
     def magnitude(self) -> float | None:
         """AB magnitude of the size of `flux`; None at zero.  [AB mag]  Its sign is that of `flux`."""
-        return None if not self.flux else -2.5 * math.log10(abs(self.flux) / AB_ZERO_POINT)
+        return magnitude_of(self.flux) if self.flux else None
 
 
 class AlertView(Point):
@@ -177,9 +182,55 @@ class AlertView(Point):
         import numpy as np
 
         points = sorted([*self.history, self], key=_when)
-        numbers = ("mjd_tai", "flux", "flux_error", "ra", "dec")
-        columns = {name: np.array([getattr(point, name) for point in points], float) for name in numbers}
+        columns = {name: np.array([getattr(point, name) for point in points], float) for name in CURVE}
         return {**columns, "band": np.array([point.band or "" for point in points], str)}
+
+    @property
+    def galactic_longitude(self) -> float | None:
+        """Galactic longitude, 0 to 360. [deg]"""
+        return None if self._galactic is None else self._galactic[0]
+
+    @property
+    def galactic_latitude(self) -> float | None:
+        """Galactic latitude. [deg]"""
+        return None if self._galactic is None else self._galactic[1]
+
+    @property
+    def healpix(self) -> int | None:
+        """Number of the HEALPix pixel of order 12 (51.5 arcsec wide) that it lies in, nested scheme."""
+        return self.healpix_at(ORDER)
+
+    def healpix_at(self, order: int) -> int | None:
+        """Return the number of the HEALPix pixel that it lies in, nested scheme.
+
+        Args:
+            order: 0 to 29; the sphere has 12 * 4**order pixels.
+
+        Raises:
+            ValueError: There is no such order.
+        """
+        ra, dec = self.ra, self.dec
+        return None if ra is None or dec is None else healpix(ra, dec, order)
+
+    def magnitudes(self, band: str) -> "np.ndarray[Any, Any]":
+        """Return the AB magnitudes in one band, by time, shape (k,): of the history and of this measurement.
+
+        Measurements without a time or a magnitude are left out.  Magnitudes are of the size of the difference
+        flux, forced photometry at the edge of the noise among them.
+        """
+        import numpy as np
+
+        points = sorted([*self.history, self], key=_when)
+        there = [one for one in points if one.band == band and one.mjd_tai is not None]
+        return np.array([one.magnitude for one in there if one.magnitude is not None], float)
+
+    def colour(self, blue: str, red: str) -> float | None:
+        """Return the magnitude in one band minus that in another, of the newest measurement in each. [mag]
+
+        This measurement counts; None where one of the bands has none.
+        """
+        one, other = self.magnitudes(blue), self.magnitudes(red)
+        return float(one[-1] - other[-1]) if len(one) and len(other) else None
 
     @cached_property
     def stamps(self) -> dict[str, bytes]:
@@ -188,8 +239,19 @@ class AlertView(Point):
         Raises:
             DecodeError: One is packed with gzip and cannot be unpacked.
         """
+        return self._unpacked_stamps()
+
+    @cached_property
+    def _galactic(self) -> tuple[float, float] | None:
+        return None if self.ra is None or self.dec is None else galactic(self.ra, self.dec)
+
+    def _unpacked_stamps(self) -> dict[str, bytes]:
         found = ((name, get(self._record)) for name, get in self._survey.stamps.items())
         return {name: _unpacked(name, bytes(stamp)) for name, stamp in found if stamp}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _when(point: Point) -> float:

@@ -1,0 +1,74 @@
+"""From columns back to records: what reads a field of an alert out of the columns of its parts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nightwire.schemas._column import Column
+
+Reader = Callable[[int], Any]
+"""Returns the value in a row; inside an array of records, of an item."""
+
+
+class Leaf(NamedTuple):
+    """A column on the way: the steps that are left to it.
+
+    Attributes:
+        steps: Names of fields, from the record that is looked at.
+        depth: Lists around its values; None where its schema has no such field.
+        column: Makes the column.
+    """
+
+    steps: tuple[str, ...]
+    depth: int | None
+    column: Callable[[], Column]
+
+
+def readers(leaves: Sequence[Leaf], *, inside: bool = False) -> Mapping[str, Reader]:
+    """Return what reads each field of a record.
+
+    A record whose fields are all null is None; one whose fields are all lists is taken for a list of records.
+
+    Args:
+        leaves: The columns below the record.
+        inside: Whether the record is an item of an array.
+    """
+    groups: dict[str, list[Leaf]] = {}
+    for leaf in leaves:
+        groups.setdefault(leaf.steps[0], []).append(leaf._replace(steps=leaf.steps[1:]))
+    return {name: _reader(group, inside) for name, group in groups.items()}
+
+
+def _reader(leaves: Sequence[Leaf], inside: bool) -> Reader:
+    here = [leaf for leaf in leaves if not leaf.steps]
+    if here:
+        return _value(here[0], inside)
+    depths = [leaf.depth for leaf in leaves if leaf.depth is not None]
+    if depths and not inside and min(depths) > 0:
+        return _array(leaves, next(leaf.column for leaf in leaves if leaf.depth))
+    return _record(readers(leaves, inside=inside))
+
+
+def _value(leaf: Leaf, inside: bool) -> Reader:
+    if leaf.depth is None:
+        return lambda at: None
+    if inside or leaf.depth == 0:
+        return lambda at: leaf.column().items[at]
+    return lambda at: leaf.column().row(at)
+
+
+def _record(fields: Mapping[str, Reader]) -> Reader:
+    def read(at: int) -> dict[str, Any] | None:
+        found = {name: reader(at) for name, reader in fields.items()}
+        return None if all(value is None for value in found.values()) else found
+
+    return read
+
+
+def _array(leaves: Sequence[Leaf], column: Callable[[], Column]) -> Reader:
+    fields = readers(leaves, inside=True)
+
+    def read(row: int) -> list[dict[str, Any]] | None:
+        span = column().span(row)
+        return None if span is None else [{name: get(at) for name, get in fields.items()} for at in span]
+
+    return read
