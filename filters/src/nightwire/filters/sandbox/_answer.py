@@ -1,0 +1,149 @@
+"""A child's answer: a fixed layout of which nothing is taken on trust.  Pure: bytes to values and back.
+
+    header   16 bytes: the request's nonce; u32 judged, passed, faulted, bytes of texts, flags
+    states   judged × u8: 0 rejected, 1 passed, 2 faulted, for rows 0, 1, …
+    ranks    passed × f64, NaN where none
+    which    faulted × u8: number of the text
+    texts    u16 length, UTF-8; at most 255 of them
+
+Little-endian throughout.
+"""
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+HEADER = struct.Struct("<16sIIIII")
+NONCE = 16
+"""Length of a nonce. [byte]"""
+REJECTED, PASSED, FAULTED = 0, 1, 2
+LATE = 1
+"""Flag: the child was told to stop, and did."""
+MAX_TEXT = 600
+"""Longest text. [byte]"""
+MAX_TEXTS = 64
+"""Distinct texts in one answer; further faults take the last."""
+MAX_TEXT_BYTES = MAX_TEXTS * (MAX_TEXT + 2)
+
+
+class ForgedError(Exception):
+    """These bytes are no answer to this request."""
+
+
+@dataclass
+class Verdicts:
+    """What a filter said of rows 0, 1, …, one state each."""
+
+    states: bytearray = field(default_factory=bytearray)
+    ranks: list[float] = field(default_factory=list)
+    which: bytearray = field(default_factory=bytearray)
+    texts: list[str] = field(default_factory=list)
+    late: bool = False
+
+    def fault(self, text: str) -> None:
+        """Note a fault of the next row."""
+        if text not in self.texts and len(self.texts) < MAX_TEXTS:
+            self.texts.append(text)
+        self.which.append(self.texts.index(text) if text in self.texts else MAX_TEXTS - 1)
+        self.states.append(FAULTED)
+
+    def stop(self, rows: int, text: str) -> None:
+        """Note that the filter was stopped, with a fault of the row that it was at, if it was at one."""
+        self.late = True
+        del self.ranks[self.states.count(PASSED) :]  # it may have been stopped between the two
+        del self.which[self.states.count(FAULTED) :]
+        if len(self.states) < rows:
+            self.fault(text)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A sound answer: passing rows, their ranks, faults by row."""
+
+    judged: int
+    passed: "np.ndarray[Any, Any]"
+    rank: "np.ndarray[Any, Any]"
+    faults: dict[int, str]
+    late: bool
+
+
+def encode(nonce: bytes, verdicts: Verdicts) -> bytes:
+    """Return the answer that carries *verdicts*."""
+    texts = b"".join(_packed(text) for text in verdicts.texts)
+    header = HEADER.pack(
+        nonce, len(verdicts.states), len(verdicts.ranks), len(verdicts.which), len(texts), verdicts.late
+    )
+    ranks = struct.pack(f"<{len(verdicts.ranks)}d", *verdicts.ranks)
+    return b"".join((header, verdicts.states, ranks, verdicts.which, texts))
+
+
+def length(head: bytes | bytearray, nonce: bytes, rows: int) -> int:
+    """Return how long the answer that begins with *head* has to be. [byte]
+
+    Raises:
+        ForgedError: It is not the answer to this request, or says more than *rows* rows can.
+    """
+    given, judged, passed, faulted, texts, flags = HEADER.unpack_from(head)
+    if given != nonce:
+        raise ForgedError("it answered something that it was not asked")
+    if judged > rows or passed + faulted > judged or texts > MAX_TEXT_BYTES or flags not in (0, LATE):
+        raise ForgedError(f"its answer says {passed} + {faulted} of {judged} of {rows} rows, flags {flags}")
+    return int(HEADER.size + judged + 8 * passed + faulted + texts)
+
+
+def decode(body: bytes | bytearray, nonce: bytes, rows: int) -> Answer:
+    """Return the answer in *body*.
+
+    Raises:
+        ForgedError: It contradicts itself or the request.
+    """
+    if len(body) < HEADER.size or len(body) != length(body, nonce, rows):
+        raise ForgedError(f"its answer has {len(body)} bytes, which is not what it announced")
+    _, judged, passed, faulted, _, flags = HEADER.unpack_from(body)
+    ends = np.cumsum([HEADER.size, judged, 8 * passed, faulted])
+    states = np.frombuffer(body, np.uint8, judged, ends[0])
+    rank = np.frombuffer(body, "<f8", passed, ends[1]).astype(np.float64)
+    which = np.frombuffer(body, np.uint8, faulted, ends[2])
+    hits, faults = np.flatnonzero(states == PASSED), np.flatnonzero(states == FAULTED)
+    if len(hits) != passed or len(faults) != faulted or (judged and states.max() > FAULTED):
+        raise ForgedError("its answer's counts are not those of its rows")
+    texts = _texts(bytes(body[ends[3] :]))
+    if faulted and which.max() >= len(texts):
+        raise ForgedError("its answer names a text that is not in it")
+    said = {int(row): texts[number] for row, number in zip(faults, which, strict=True)}
+    return Answer(judged, hits.astype(np.int64), rank, said, flags == LATE)
+
+
+def readable(text: str) -> str:
+    """Return *text* in one line, without what a terminal or a log would take for a command."""
+    return "".join(char if char.isprintable() else " " for char in text).strip()
+
+
+def rank_of(result: Any) -> float:
+    """Return the number that a filter's *result* ranks by; NaN where it is none."""
+    if isinstance(result, bool) or type(result).__name__.startswith("bool"):
+        return math.nan
+    try:
+        return float(result)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _packed(text: str) -> bytes:
+    said = text.encode("utf-8", "replace")[:MAX_TEXT]
+    return struct.pack("<H", len(said)) + said
+
+
+def _texts(packed: bytes) -> Sequence[str]:
+    texts, at = [], 0
+    while at + 2 <= len(packed):
+        (size,) = struct.unpack_from("<H", packed, at)
+        texts.append(readable(packed[at + 2 : at + 2 + size].decode("utf-8", "replace"))[:MAX_TEXT])
+        at += 2 + size
+    if at != len(packed):
+        raise ForgedError("its answer's texts are cut off")
+    return texts

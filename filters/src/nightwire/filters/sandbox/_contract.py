@@ -1,0 +1,108 @@
+"""What is asked of the sandbox, and what comes back: values, nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+Strength = Literal["strong", "weak"]
+
+
+class SandboxError(Exception):
+    """The sandbox cannot be had as it was asked for, or its warmed parent does not answer."""
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """A filter that is judged row by row.
+
+    Attributes:
+        owner: Whose it is: filters of one owner share a process, of two owners never.
+        name: Its name.
+        version: Its version.
+        source: Python source, as it travelled.
+        entry: Name of its function of one alert.
+        fields: What it reads of an alert, canonical names or dotted paths; None: it wants the whole alert.
+    """
+
+    owner: str
+    name: str
+    version: int
+    source: str
+    entry: str
+    fields: tuple[str, ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """``owner/name``."""
+        return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one filter may use for one batch.
+
+    Attributes:
+        cpu_s: CPU time. [s]
+        wall_s: Time by the clock, less what it waited for a core; five times that in any case. [s]
+        memory_mb: Memory that its owner's process may take beyond what it was born with. [MiB]
+        nice: By how much its owner's process gives way to others.
+    """
+
+    cpu_s: float = 2.0
+    wall_s: float = 5.0
+    memory_mb: int = 1024
+    nice: int = 5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one filter said of one batch; ``rejected = evaluated - len(passed) - len(faults)``.
+
+    Attributes:
+        evaluated: Rows that have a verdict or a fault; less than the batch has where the filter was stopped.
+        passed: Rows that passed, ascending; int64, shape (p,).
+        rank: The number that it returned for each of them, NaN where it returned none; float64, shape (p,).
+        faults: What went wrong, by row, with the line where that is known.
+        late: It took longer than its limits allow.
+        killed: Why its process had to be ended, or ended; None where it lives.
+        cpu_s: CPU time it took. [s]
+        memory_mb: By how much its process had grown at its largest. [MiB]
+    """
+
+    evaluated: int
+    passed: "np.ndarray[Any, Any]" = field(default_factory=lambda: np.empty(0, np.int64))
+    rank: "np.ndarray[Any, Any]" = field(default_factory=lambda: np.empty(0, np.float64))
+    faults: Mapping[int, str] = field(default_factory=dict)
+    late: bool = False
+    killed: str | None = None
+    cpu_s: float = 0.0
+    memory_mb: float = 0.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """One batch for all filters: columns, or whole messages with the schemas they need, or both.
+
+    Attributes:
+        survey: Name of the survey.
+        rows: How many alerts.
+        columns: A ``pyarrow.RecordBatch`` of dotted paths.
+        values: Messages as they lay in Kafka.
+        schemas: Schemas by id, of all ids that *values* name.
+    """
+
+    survey: str
+    rows: int
+    columns: Any = None
+    values: Sequence[bytes] | None = None
+    schemas: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def lacks(self, one: RowFilter) -> str | None:
+        """Return what *one* needs and is not here, or None."""
+        if one.fields is None and self.values is None:
+            return "it wants whole alerts, and the batch brings columns only"
+        if one.fields is not None and self.columns is None:
+            return "it wants columns, and the batch brings whole alerts only"
+        return None
