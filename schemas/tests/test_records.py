@@ -88,6 +88,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "cap": 0,
         "choice": "first",
         "sources": [],
+        "output": "",
         "trial": True,
         "backfill": 0,
         "time": NOW,
