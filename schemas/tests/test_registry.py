@@ -200,3 +200,28 @@ def test_a_codec_of_ones_own_will_do() -> None:
             return Codec(SCHEMA)
 
     assert AlertDecoder(One()).decode(wire.frame(1, b"\x06")).alert == {"x": 3}
+
+
+def test_what_a_schema_refers_to_is_written_out_in_it(tmp_path: Path) -> None:
+    """The alert names the band itself, and a source that names it too: it is written out once."""
+    band = {"type": "enum", "name": "s.band", "symbols": ["g", "r"]}
+    source = {"type": "record", "name": "s.source", "fields": [{"name": "band", "type": "band"}]}
+    fields = [
+        {"name": "source", "type": ["null", "source"]},
+        {"name": "history", "type": {"type": "array", "items": "s.source"}},
+        {"name": "band", "type": "s.band"},
+    ]
+    alert = {"type": "record", "name": "s.alert", "fields": fields}
+    refers = {
+        name: {"name": f"s.{name}", "subject": f"{name}-value", "version": 3} for name in ("source", "band")
+    }
+    registry = {
+        "/schemas/ids/7": {"schema": json.dumps(alert), "references": [refers["source"], refers["band"]]},
+        "/subjects/source-value/versions/3": {"schema": json.dumps(source), "references": [refers["band"]]},
+        "/subjects/band-value/versions/3": {"schema": json.dumps(band)},
+    }
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=registry[request.url.path]))
+    codec = SchemaRegistry(URL, cache_dir=tmp_path, transport=transport).codec(7)
+    value = {"source": {"band": "r"}, "history": [{"band": "g"}], "band": "r"}
+    assert codec.encode(value) == bytes.fromhex("02 02 02 00 00 02")
+    assert codec.decode(codec.encode(value)) == value

@@ -16,7 +16,7 @@ def _inlined(schema: Any, space: str, rest: dict[str, Any]) -> Any:
         name = schema if "." in schema else f"{space}.{schema}".lstrip(".")
         name = name if name in rest else schema
         return _inlined(rest.pop(name), space, rest) if name in rest else schema
-    space = schema.get("namespace", space)
+    space = schema.get("name", "").rpartition(".")[0] or schema.get("namespace", space)
     made = dict(schema)
     for key in ("items", "values"):
         if key in made:

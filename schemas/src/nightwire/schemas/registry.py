@@ -205,14 +205,15 @@ class SchemaRegistry:
 
     def _parsed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the schema of an answer, those to which it refers written out in it."""
-        if answer.get("schemaType", "AVRO") != "AVRO":
-            raise SchemaError(f"the schema is {answer['schemaType']}, which nightwire does not read")
-        schema = json.loads(answer["schema"])
-        if not isinstance(schema, dict):
-            raise SchemaError(f"the schema is not that of a record: {schema!r}")
-        references = answer.get("references") or ()
-        parts = {one["name"]: self.version(one["subject"], one["version"])[2] for one in references}
-        return dict(inlined(schema, parts)) if parts else schema
+        return dict(inlined(_written(answer), self._parts(answer)))
+
+    def _parts(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schemas to which that of an answer refers, directly or through others, by name."""
+        parts: dict[str, Any] = {}
+        for one in answer.get("references") or ():
+            part = self._ask("GET", f"{_path(one['subject'])}/versions/{one['version']}")
+            parts |= self._parts(part) | {one["name"]: _written(part)}
+        return parts
 
     def _keep(self, schema_id: int, schema: dict[str, Any]) -> None:
         self._schemas[schema_id] = schema
@@ -252,6 +253,16 @@ class SchemaRegistry:
             if pause is not None:
                 time.sleep(pause)
         raise RegistryAwayError(f"the registry at {self.url} does not answer {method} {path}: {why}")
+
+
+def _written(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer, as it was registered."""
+    if answer.get("schemaType", "AVRO") != "AVRO":
+        raise SchemaError(f"the schema is {answer['schemaType']}, which nightwire does not read")
+    schema = json.loads(answer["schema"])
+    if not isinstance(schema, dict):
+        raise SchemaError(f"the schema is not that of a record: {schema!r}")
+    return schema
 
 
 def _path(subject: str) -> str:
