@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from nightwire.filters._extract import code_of, extract
+from nightwire.filters._cells import code_of
+from nightwire.filters._extract import extract
 from nightwire.filters.language import FilterError, compile_filter
 
 SCRIPT = '''

@@ -8,13 +8,16 @@ from typing import Any
 
 from nightwire.core import kafka
 from nightwire.core.kafka import Writer
+from nightwire.filters._compilation import Compilation
 from nightwire.filters._filterset import FilterSet, milliseconds
 from nightwire.filters._planner import FilterWatch
-from nightwire.filters.language import fields_read
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS
 
 log = logging.getLogger("nightwire.filters")
+
+SUBMITTED = ("survey", "language", "source", "entry", "cap", "choice", "sources")
+"""What of a request makes the filter what it is."""
 
 
 class Catalog:
@@ -29,7 +32,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._watch = FilterWatch(bootstrap)
 
-    def accept(self, request: Mapping[str, Any]) -> int:
+    def accept(self, request: Mapping[str, Any], compiled: Compilation) -> int:
         """Make the filter of a request live and return its version; asked twice, it is the same version.
 
         Raises:
@@ -40,7 +43,7 @@ class Catalog:
             known = self._refreshed()
             owner, name = request["owner"], request["name"]
             version = _same(known, request) or known.newest(owner, name) + 1
-            record = _record(request, version)
+            record = _record(request, compiled, version)
             if known.live_version(owner, name) != version:
                 self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
             return version
@@ -56,16 +59,54 @@ class Catalog:
             owner, name = request["owner"], request["name"]
             version = known.live_version(owner, name)
             live = known.versions.get((owner, name, version), {})
-            same = all(live.get(part) == request[part] for part in ("survey", "language", "source", "entry"))
-            return version if same else 0
+            return version if all(live.get(part) == request[part] for part in SUBMITTED) else 0
 
-    def stop(self, owner: str, name: str, version: int | None = None) -> int:
+    def enable(self, owner: str, name: str, version: int = 0) -> int:
+        """Make a version live that was accepted before; return it, 0 when there is none such.
+
+        Args:
+            owner: Whose.
+            name: Which.
+            version: Which version; 0 for the one that was live last, else the newest.
+
+        Raises:
+            DeliveryError: Kafka did not take it.
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            known = self._refreshed()
+            wanted = version or _pointed(known, owner, name) or known.newest(owner, name)
+            return self._point(known, owner, name, wanted)
+
+    def roll_back(self, owner: str, name: str, version: int = 0) -> int:
+        """Make an earlier version live; return it, 0 when there is none such.
+
+        Args:
+            owner: Whose.
+            name: Which.
+            version: Which version; 0 for the newest that is older than the one that is live.
+
+        Raises:
+            DeliveryError: Kafka did not take it.
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            known = self._refreshed()
+            now = _pointed(known, owner, name) or known.newest(owner, name) + 1
+            earlier = (one for who, what, one in known.versions if (who, what) == (owner, name) and one < now)
+            return self._point(known, owner, name, version or max(earlier, default=0))
+
+    def stop(
+        self, owner: str, name: str, version: int | None = None, *, suspended: str = "", keep: bool = False
+    ) -> int:
         """Take a filter out of the live set; return the version that was live, 0 when none was.
 
         Args:
             owner: Whose.
             name: Which.
             version: Only if this is the live one.
+            suspended: Why the engine does so; its owner may enable it again.
+            keep: Whether its owner may enable it again without naming the version.
 
         Raises:
             DeliveryError: Kafka did not take it.
@@ -75,9 +116,19 @@ class Catalog:
             known = self._refreshed()
             live = known.live_version(owner, name)
             if live and version in (None, live):
-                record = {**known.versions[owner, name, live], "version": 0, "live": False}
-                self._write({f"{owner}/{name}": record})
+                kept = live if keep or suspended else 0
+                changes = {"version": kept, "live": False, "suspended": suspended}
+                self._write({f"{owner}/{name}": {**known.versions[owner, name, live], **changes}})
             return live
+
+    def _point(self, known: FilterSet, owner: str, name: str, version: int) -> int:
+        """Make *version* the live one, if there is such a version; return it, else 0."""
+        record = known.versions.get((owner, name, version))
+        if record is None:
+            return 0
+        if known.live_version(owner, name) != version:
+            self._write({f"{owner}/{name}": {**record, "live": True, "suspended": ""}})
+        return version
 
     def _refreshed(self) -> FilterSet:
         self._watch.refresh()
@@ -109,11 +160,17 @@ class Strikes:
         if strikes < self._most:
             return False
         owner, name = key.split("/")
-        self._catalog.stop(owner, name, version)
+        self._catalog.stop(owner, name, version, suspended=f"too slow in {strikes} batches: {fault}")
         log.warning(
             "filter %s version %d is suspended, too slow in %d batches: %s", key, version, strikes, fault
         )
         return True
+
+
+def _pointed(known: FilterSet, owner: str, name: str) -> int:
+    """Return the version that is live, or was until it was stopped; 0 when there is none."""
+    pointer = known.pointers.get((owner, name))
+    return int(pointer["version"]) if pointer else 0
 
 
 def _same(known: FilterSet, request: Mapping[str, Any]) -> int:
@@ -123,15 +180,16 @@ def _same(known: FilterSet, request: Mapping[str, Any]) -> int:
     made = known.versions.get((owner, name, version))
     if made is None or milliseconds(made["submitted"]) != milliseconds(request["time"]):
         return 0
-    return version if made["source"] == request["source"] else 0
+    return version if all(made[part] == request[part] for part in SUBMITTED) else 0
 
 
-def _record(request: Mapping[str, Any], version: int) -> dict[str, Any]:
-    kept = ("owner", "name", "survey", "language", "source", "entry")
-    return {name: request[name] for name in kept} | {
+def _record(request: Mapping[str, Any], compiled: Compilation, version: int) -> dict[str, Any]:
+    return {name: request[name] for name in ("owner", "name", *SUBMITTED)} | {
         "version": version,
         "live": True,
-        "fields": fields_read(request["source"], request["entry"]),
+        "fields": list(compiled.fields),
+        "program": compiled.program,
+        "remarks": list(compiled.remarks),
         "submitted": milliseconds(request["time"]),
     }
 

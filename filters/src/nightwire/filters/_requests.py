@@ -7,10 +7,8 @@ answers it again, and `Catalog.accept` gives it the same version again.
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
@@ -18,13 +16,11 @@ from nightwire.core import kafka
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
 from nightwire.core.process import Stop
-from nightwire.filters._catalog import Catalog, now_ms
-from nightwire.filters._judge import LiveFilter
+from nightwire.filters._catalog import now_ms
+from nightwire.filters._engineer import Engineer as Engineer
 from nightwire.filters._offsets import Spot
-from nightwire.filters._trial import recent, try_out
-from nightwire.filters.language import objections
-from nightwire.schemas import DecodeError, records, surveys
-from nightwire.schemas.topics import NameError_, answers, check_name, filter_topic, settings
+from nightwire.schemas import DecodeError, records
+from nightwire.schemas.topics import NameError_, answers, check_name, settings
 
 log = logging.getLogger("nightwire.filters.requests")
 
@@ -35,73 +31,6 @@ LOOK = 0.5
 
 RETRY = 1.0
 """Pause when Kafka is away. [s]"""
-
-Request = Mapping[str, Any]
-Reply = tuple[bool, int, list[str]]
-"""Accepted, version, reasons or remarks."""
-
-
-@dataclass
-class Engineer:
-    """Decides about requests: checks a filter, tries it, makes its topic, makes it live."""
-
-    bootstrap: str
-    registry: str
-    schemas: Path
-    catalog: Catalog
-
-    def reply(self, request: Request, owner: str) -> Reply:
-        """Do what *request*, found in the topic of *owner*, asks for.
-
-        Raises:
-            KafkaException: Kafka does not answer; ask again later.
-            DeliveryError: Likewise.
-        """
-        if request["owner"] != owner:
-            return False, 0, [f"{owner} may not ask for {request['owner']}"]
-        try:
-            topic = filter_topic(owner, request["name"])
-        except NameError_ as error:
-            return False, 0, [str(error)]
-        actions: dict[str, Callable[[Request, str], Reply]] = {"submit": self._submit, "remove": self._remove}
-        if (action := actions.get(request["action"])) is None:
-            return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
-        return action(request, topic)
-
-    def _submit(self, request: Request, topic: str) -> Reply:
-        if reasons := check(request):
-            return False, 0, reasons
-        if version := self.catalog.unchanged(request):
-            return True, version, ["unchanged: it was live already"]
-        live = LiveFilter(
-            request["owner"], request["name"], 0, *(request[n] for n in ("survey", "source", "entry"))
-        )
-        wanted = surveys() if live.survey == "*" else [live.survey]
-        topics = kafka.admin(self.bootstrap).list_topics(timeout=10).topics
-        known = {name: len(topic.partitions) for name, topic in topics.items()}
-        trial = try_out(live, recent(self.bootstrap, wanted, known), self.registry, self.schemas)
-        if refusal := trial.refusal():
-            return False, 0, [refusal]
-        ensure_topics(self.bootstrap, [settings(topic)])
-        version = self.catalog.accept(request)
-        log.info("filter %s is live in version %d", live.key, version)
-        return True, version, [trial.remark()]
-
-    def _remove(self, request: Request, topic: str) -> Reply:
-        version = self.catalog.stop(request["owner"], request["name"])
-        if not version:
-            return False, 0, [f"{request['owner']} has no live filter {request['name']}"]
-        log.info("filter %s/%s is removed", request["owner"], request["name"])
-        return True, version, [f"what had passed stays in {topic}"]
-
-
-def check(request: Request) -> list[str]:
-    """Say what is wrong with a submission, without running anything of it.  Pure."""
-    if request["language"] != "python":
-        return [f"filters are written in Python; {request['language']} is not understood yet"]
-    if request["survey"] not in ("*", *surveys()):
-        return [f"no survey {request['survey']}; there are: {', '.join(surveys())}"]
-    return objections(request["source"], request["entry"])
 
 
 @dataclass

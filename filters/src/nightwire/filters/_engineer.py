@@ -1,0 +1,141 @@
+"""Deciding about owners' requests: check a filter, compile it, try it, make its topics, make it live."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nightwire.core.kafka import ensure_topics
+from nightwire.filters._catalog import Catalog
+from nightwire.filters._compilation import Compilation, compiled
+from nightwire.filters._filterset import to_filter
+from nightwire.filters._recent import recent
+from nightwire.filters._trial import Rules, Trial, try_out
+from nightwire.filters.language import FilterError, objections
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import NameError_, filter_topic, overflow, settings
+
+log = logging.getLogger("nightwire.filters.requests")
+
+Request = Mapping[str, Any]
+Reply = tuple[bool, int, list[str]]
+"""Accepted, version, reasons or remarks."""
+
+CHOICES = ("first", "best")
+
+
+@dataclass
+class Engineer:
+    """Decides about requests.
+
+    Args:
+        bootstrap: Kafka's address.
+        registry: URL of the schema registry.
+        schemas: Folder in which schemas are kept.
+        catalog: All filters.
+        rules: What a filter must satisfy.
+    """
+
+    bootstrap: str
+    registry: str
+    schemas: Path
+    catalog: Catalog
+    rules: Rules = field(default_factory=Rules)
+
+    def reply(self, request: Request, owner: str) -> Reply:
+        """Do what *request*, found in the topic of *owner*, asks for.
+
+        Raises:
+            KafkaException: Kafka does not answer; ask again later.
+            DeliveryError: Likewise.
+        """
+        if request["owner"] != owner:
+            return False, 0, [f"{owner} may not ask for {request['owner']}"]
+        try:
+            filter_topic(owner, request["name"])
+        except NameError_ as error:
+            return False, 0, [str(error)]
+        actions: dict[str, Callable[[Request], Reply]] = {
+            "submit": self._submit, "remove": self._remove, "enable": self._enable,
+            "disable": self._disable, "rollback": self._roll_back,
+        }  # fmt: skip
+        if (action := actions.get(request["action"])) is None:
+            return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
+        accepted, version, said = action(request)
+        if accepted:
+            log.info("filter %s/%s: %s, version %d", owner, request["name"], request["action"], version)
+        return accepted, version, said
+
+    def _submit(self, request: Request) -> Reply:
+        if reasons := check(request, self.rules):
+            return False, 0, reasons
+        if version := self.catalog.unchanged(request):
+            return True, version, ["unchanged: it was live already"]
+        try:
+            made = compiled(request)
+        except FilterError as error:
+            return False, 0, error.reasons
+        remarks = [*made.said]
+        if request["trial"]:
+            trial = self._tried(request, made)
+            if refusals := trial.refusals(
+                self.rules, best=request["choice"] == "best" and request["cap"] > 0
+            ):
+                return False, 0, refusals
+            remarks.insert(0, trial.remark())
+        self._make_topics(request)
+        return True, self.catalog.accept(request, made), remarks or ["not tried, as was asked"]
+
+    def _tried(self, request: Request, made: Compilation) -> Trial:
+        record = {**request, "version": 0, "program": made.program, "fields": list(made.fields), "output": ""}
+        wanted = surveys() if request["survey"] == "*" else [request["survey"]]
+        samples = recent(self.bootstrap, wanted, self.rules.alerts)
+        return try_out(
+            to_filter(record), samples, self.registry, self.schemas, memory_mb=self.rules.memory_mb
+        )
+
+    def _make_topics(self, request: Request) -> None:
+        owner, name = request["owner"], request["name"]
+        capped = [overflow(owner, name)] if request["cap"] else []
+        ensure_topics(self.bootstrap, [settings(topic) for topic in (filter_topic(owner, name), *capped)])
+
+    def _remove(self, request: Request) -> Reply:
+        owner, name = request["owner"], request["name"]
+        kept = f"what had passed stays in {filter_topic(owner, name)}"
+        return _done(self.catalog.stop(owner, name), f"{owner} has no live filter {name}", kept)
+
+    def _disable(self, request: Request) -> Reply:
+        owner, name = request["owner"], request["name"]
+        back = f"`nightwire filter enable {name}` makes it live again"
+        return _done(self.catalog.stop(owner, name, keep=True), f"{owner} has no live filter {name}", back)
+
+    def _enable(self, request: Request) -> Reply:
+        owner, name, version = request["owner"], request["name"], request["version"]
+        absent = f"{owner} has no filter {name}{f' version {version}' if version else ''}"
+        return _done(self.catalog.enable(owner, name, version), absent, "live as it was")
+
+    def _roll_back(self, request: Request) -> Reply:
+        owner, name, version = request["owner"], request["name"], request["version"]
+        absent = f"{owner} has no {f'version {version}' if version else 'earlier version'} of filter {name}"
+        return _done(self.catalog.roll_back(owner, name, version), absent, "live as it was")
+
+
+def check(request: Request, rules: Rules | None = None) -> list[str]:
+    """Say what is wrong with a submission, without running anything of it.  Pure."""
+    rules = rules or Rules()
+    if request["language"] not in ("python", "sql"):
+        return [f"filters are written in python or sql, not in {request['language']}"]
+    if request["survey"] not in ("*", *surveys()):
+        return [f"no survey {request['survey']}; there are: {', '.join(surveys())}"]
+    if request["choice"] not in CHOICES:
+        return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
+    if request["cap"] < 0:
+        return [f"a cap of {request['cap']} alerts a visit is none; 0 sends all"]
+    if not request["trial"] and not rules.untried:
+        return ["this engine tries every filter: submit it without --no-trial"]
+    return objections(request["source"], request["entry"]) if request["language"] == "python" else []
+
+
+def _done(version: int, refusal: str, remark: str) -> Reply:
+    return (True, version, [remark]) if version else (False, 0, [refusal])

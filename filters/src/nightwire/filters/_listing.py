@@ -1,0 +1,111 @@
+"""What filters there are, and what became of the alerts that they judged; as any owner may read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nightwire.core.accounts import StageTotal, read_accounts, totals
+from nightwire.core.kafka import read_to_end
+from nightwire.filters._filterset import FilterSet
+from nightwire.filters.language import fields_read
+from nightwire.schemas import records
+from nightwire.schemas.topics import FILTERS, filter_topic
+
+
+@dataclass(frozen=True)
+class Line:
+    """One filter in the list; the counts are over all its versions and all time.
+
+    ``evaluated = passed + rejected + faulted``, ``passed = sent + capped``.
+    """
+
+    owner: str
+    name: str
+    version: int
+    live: bool
+    survey: str
+    topic: str
+    state: str = "live"
+    cap: int = 0
+    choice: str = "first"
+    compiled: bool = False
+    evaluated: int = 0
+    passed: int = 0
+    sent: int = 0
+    capped: int = 0
+    rejected: int = 0
+    faulted: int = 0
+
+
+def filters(bootstrap: str) -> FilterSet:
+    """Return all filters that there are.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    found = FilterSet()
+    for message in read_to_end(bootstrap, [FILTERS]):
+        value = message.value()
+        record = None if value is None else records.FILTER.decode(value)
+        found.apply((message.key() or b"").decode(), record)
+    return found
+
+
+def lines(bootstrap: str) -> list[Line]:
+    """Return the list of filters, with what became of the alerts that they judged.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    known = filters(bootstrap)
+    counts = {total.stage: total for total in totals(read_accounts(bootstrap))}
+    return [_line(known, owner, name, counts.get(filter_topic(owner, name))) for owner, name in known.names()]
+
+
+def state(known: FilterSet, owner: str, name: str) -> str:
+    """Return ``live``, ``disabled``, ``suspended: …`` or ``removed``.  Pure."""
+    pointer = known.pointers.get((owner, name))
+    if pointer is None or not (pointer["version"] or pointer["suspended"]):
+        return "removed"
+    if pointer["live"]:
+        return "live"
+    return f"suspended: {pointer['suspended']}" if pointer["suspended"] else "disabled"
+
+
+def shown_version(known: FilterSet, owner: str, name: str) -> int:
+    """Return the version that a list shows: the live one, else the last that was, else the newest.  Pure."""
+    pointer = known.pointers.get((owner, name))
+    pointed = int(pointer["version"]) if pointer else 0
+    return pointed or known.newest(owner, name)
+
+
+def described(known: FilterSet, record: Mapping[str, Any]) -> list[str]:
+    """Return what to know of one version of a filter, a line each.  Pure."""
+    owner, name, version = (record[part] for part in ("owner", "name", "version"))
+    now = state(known, owner, name) if shown_version(known, owner, name) == version else "not live"
+    cap = f"at most {record['cap']} alerts a visit, {record['choice']}" if record["cap"] else "no cap"
+    reads = record["fields"] or (fields_read(record["source"], record["entry"]) if record["entry"] else [])
+    judged = ["judged over columns"] if record["program"] else [
+        "judged row by row", *(f"  because {remark}" for remark in record["remarks"])
+    ]  # fmt: skip
+    return [
+        f"{owner}/{name} version {version}, {now}, survey {record['survey']}, {record['submitted']}",
+        f"reads {', '.join(reads) or 'nothing that can be seen'}; {cap}",
+        *judged,
+    ]
+
+
+def _line(known: FilterSet, owner: str, name: str, total: StageTotal | None) -> Line:
+    version = shown_version(known, owner, name)
+    record = known.versions[owner, name, version]
+    line = Line(
+        owner, name, version, bool(known.live_version(owner, name)), record["survey"],
+        filter_topic(owner, name), state(known, owner, name), record["cap"], record["choice"],
+        bool(record["program"]),
+    )  # fmt: skip
+    if total is None:
+        return line
+    return replace(
+        line, evaluated=total.read, passed=total.delivered + total.capped, sent=total.delivered,
+        capped=total.capped, rejected=total.rejected, faulted=total.faulted,
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""The verbs with which an owner asks the engine for a change: submit, enable, disable, rollback, remove."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightwire.core.options import bootstrap_option
+
+owner_option = click.option(
+    "--owner", metavar="O", help="Whose filter.  [default: KAFKA_SASL_USERNAME, else me]"
+)
+timeout_option = click.option(
+    "--timeout", default=60.0, show_default=True, help="Longest wait for the engine's answer. [s]"
+)
+file_type = click.Path(exists=True, dir_okay=False, path_type=Path)
+function_option = click.option(
+    "--function", "entry", default="keep", show_default=True, metavar="F", help="The function of one alert."
+)
+sql_option = click.option("--sql", metavar="WHERE", help="An SQL condition, in place of FILE.")
+
+
+def whose(owner: str | None) -> str:
+    """Return the owner that is meant."""
+    from nightwire.filters._submit import whoami
+
+    return owner or whoami()
+
+
+@click.command()
+@click.argument("file", type=file_type, required=False)
+@click.option("--name", required=True, metavar="NAME", help="The filter's name: small letters, digits, '-'.")
+@owner_option
+@click.option(
+    "--survey", default="*", show_default=True, metavar="S", help="Whose alerts it judges; * for all."
+)
+@function_option
+@sql_option
+@click.option(
+    "--cap", default=20, show_default=True, type=click.IntRange(0), metavar="N",
+    help="Most alerts a visit; 0 for all.",
+)  # fmt: skip
+@click.option(
+    "--choice", default="first", show_default=True, type=click.Choice(["first", "best"]),
+    help="Which ones: those that come first, at once, or those ranked highest, when the visit ends.",
+)  # fmt: skip
+@click.option(
+    "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
+)
+@timeout_option
+@bootstrap_option
+def submit(
+    file: Path | None, name: str, owner: str | None, survey: str, entry: str, sql: str | None, cap: int,
+    choice: str, no_trial: bool, timeout: float, bootstrap: str | None,
+) -> None:  # fmt: skip
+    """Make the function in FILE (.ipynb or .py) a live filter, or the condition in FILE (.sql) or --sql.
+
+    What travels is the function with the helper functions, imports and constants it uses.  A constant that
+    only running the file tells is found by running what makes it, here.  The engine tries the filter on
+    recent alerts and answers; exits 0 when it is live, 1 when it is refused.
+
+    \b
+    Example:
+      nightwire filter submit bright.ipynb --name bright --survey lsst
+      nightwire filter submit rising.py --name rising --cap 50 --choice best
+      nightwire filter submit --sql "WHERE magnitude < 19 AND snr > 10" --name bright
+    """
+    from nightwire.filters._submit import submission
+    from nightwire.filters.language import FilterError
+    from nightwire.schemas.topics import NameError_, filter_topic
+
+    owner = whose(owner)
+    try:
+        topic = filter_topic(owner, name)
+        text = submission(file, sql, entry)
+    except (FilterError, NameError_) as error:
+        refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
+    about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": not no_trial}
+    answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
+    if not answer["accepted"]:
+        refused(f"{owner}/{name} is refused:", answer["reasons"])
+    click.echo(f"{owner}/{name} is live in version {answer['version']} ({'; '.join(answer['reasons'])})")
+    click.echo(f"read it:  nightwire subscribe {topic}")
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--version", default=0, metavar="N", help="Which version.  [default: the one that was live last]"
+)
+@owner_option
+@timeout_option
+@bootstrap_option
+def enable(name: str, version: int, owner: str | None, timeout: float, bootstrap: str | None) -> None:
+    """Make filter NAME live again, after it was disabled, removed or suspended.
+
+    \b
+    Example:
+      nightwire filter enable bright
+    """
+    _change("enable", name, owner, timeout, bootstrap, "is live in version {}", version=version)
+
+
+@click.command()
+@click.argument("name")
+@owner_option
+@timeout_option
+@bootstrap_option
+def disable(name: str, owner: str | None, timeout: float, bootstrap: str | None) -> None:
+    """Stop filter NAME for a while; `enable` brings it back.
+
+    \b
+    Example:
+      nightwire filter disable bright
+    """
+    _change("disable", name, owner, timeout, bootstrap, "is disabled; version {} was live")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--to", "version", default=0, metavar="N", help="Which version.  [default: the one before]")
+@owner_option
+@timeout_option
+@bootstrap_option
+def rollback(name: str, version: int, owner: str | None, timeout: float, bootstrap: str | None) -> None:
+    """Make an earlier version of filter NAME live.
+
+    \b
+    Example:
+      nightwire filter rollback bright
+      nightwire filter rollback bright --to 3
+    """
+    _change("rollback", name, owner, timeout, bootstrap, "is live in version {}", version=version)
+
+
+@click.command()
+@click.argument("name")
+@owner_option
+@timeout_option
+@bootstrap_option
+def remove(name: str, owner: str | None, timeout: float, bootstrap: str | None) -> None:
+    """Stop filter NAME for good.  What had passed stays in its topic, its versions in the log.
+
+    \b
+    Example:
+      nightwire filter remove bright
+    """
+    _change("remove", name, owner, timeout, bootstrap, "is removed; version {} was live")
+
+
+def _change(
+    action: str, name: str, owner: str | None, timeout: float, bootstrap: str | None, done: str, **about: Any
+) -> None:
+    answer = _ask(bootstrap, action, whose(owner), name, timeout, **about)
+    if not answer["accepted"]:
+        refused(f"{whose(owner)}/{name}: cannot {action} it:", answer["reasons"])
+    said = "; ".join(answer["reasons"])
+    click.echo(f"{whose(owner)}/{name} {done.format(answer['version'])} ({said})")
+
+
+def _ask(
+    bootstrap: str | None, action: str, owner: str, name: str, timeout: float, **about: Any
+) -> dict[str, Any]:
+    from rich.console import Console
+
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters._submit import NoAnswerError, ask
+
+    where = find_endpoints(bootstrap).kafka
+    try:
+        with Console(stderr=True).status(f"waiting for the engine to {action} {owner}/{name}"):
+            return dict(ask(where, action, owner, name, timeout=timeout, **about))
+    except NoAnswerError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def refused(what: str, reasons: list[str]) -> None:
+    """Say why something is refused, and leave with status 1."""
+    click.echo(what, err=True)
+    for reason in reasons:
+        click.echo(f"  {reason}", err=True)
+    raise SystemExit(1)

@@ -1,0 +1,52 @@
+"""The newest alerts of a survey, as they lie in Kafka."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from confluent_kafka import Consumer
+
+from nightwire.core import kafka
+from nightwire.core.kafka import marks
+from nightwire.filters._fetch import fetch
+from nightwire.filters._offsets import Range, Spot
+from nightwire.schemas.topics import alerts
+
+Sample = tuple[str, bytes]
+"""Survey and record."""
+
+
+def recent(bootstrap: str, surveys: Sequence[str], most: int) -> list[Sample]:
+    """Return the newest alerts of each of *surveys*, at most so many of each.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    consumer = kafka.consumer(bootstrap, enable_partition_eof=True)
+    try:
+        known = consumer.list_topics(timeout=10).topics
+        return [
+            (name, value)
+            for name in surveys
+            if alerts(name) in known
+            for value in _newest(consumer, alerts(name), len(known[alerts(name)].partitions), most)
+        ]
+    finally:
+        consumer.close()
+
+
+def shares(there: Mapping[Spot, int], wanted: int) -> dict[Spot, int]:
+    """Return how many records to take of each partition, as evenly as what is *there* allows.  Pure."""
+    taken = dict.fromkeys(there, 0)
+    left = wanted
+    for at, spot in enumerate(sorted(there, key=lambda spot: there[spot])):
+        taken[spot] = min(there[spot], -(-left // (len(there) - at)))
+        left -= taken[spot]
+    return taken
+
+
+def _newest(consumer: Consumer, topic: str, partitions: int, most: int) -> Iterator[bytes]:
+    bounds = {(topic, part): marks(consumer, topic, part) for part in range(partitions)}
+    taken = shares({spot: end - first for spot, (first, end) in bounds.items()}, most)
+    for spot, count in taken.items():
+        end = bounds[spot][1]
+        for messages in fetch(consumer, Range(*spot, end - count, end), patience=10.0) if count else ():
+            yield from (message.value() or b"" for message in messages)
