@@ -1,9 +1,14 @@
 """The filter language: what a filter may be, and its closed part, which is data and runs over columns.
 
 Everything here is pure: no Kafka, no Spark.  It may be imported wherever a filter is judged, inside the
-engine or not.
+engine or not.  What needs NumPy is imported when it is asked for.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from nightwire.filters.language._program import NotCompilable, Program
+from nightwire.filters.language._python import compile_python
 from nightwire.filters.language._source import (
     DUNDERS,
     FILENAME,
@@ -17,6 +22,10 @@ from nightwire.filters.language._source import (
     fields_read,
     objections,
 )
+from nightwire.filters.language._sql import compile_sql
+
+if TYPE_CHECKING:
+    from nightwire.filters.language._evaluate import Verdicts, evaluate, evaluate_all
 
 __all__ = [
     "DUNDERS",
@@ -25,9 +34,22 @@ __all__ = [
     "MAX_SOURCE",
     "MODULES",
     "FilterError",
+    "NotCompilable",
     "Predicate",
+    "Program",
+    "Verdicts",
     "compile_filter",
+    "compile_python",
+    "compile_sql",
+    "evaluate",
+    "evaluate_all",
     "fault_text",
     "fields_read",
     "objections",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Verdicts", "evaluate", "evaluate_all"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}._evaluate"), name)

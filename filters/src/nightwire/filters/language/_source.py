@@ -72,15 +72,27 @@ class FilterError(Exception):
 
 def objections(source: str, entry: str) -> list[str]:
     """Say what is wrong with *source* as a filter whose function is *entry*; empty when nothing is."""
-    if len(source) > MAX_SOURCE:
-        return [f"the source has {len(source):,} characters, limit is {MAX_SOURCE:,}"]
     try:
-        tree = ast.parse(source, FILENAME)
-    except SyntaxError as error:
-        return [f"line {error.lineno}: {error.msg}"]
-    except ValueError as error:  # null bytes
-        return [str(error)]
+        tree = parsed(source)
+    except FilterError as error:
+        return error.reasons
     return [*_entry_objections(tree, entry), *(line for node in ast.walk(tree) for line in _refusals(node))]
+
+
+def parsed(source: str) -> ast.Module:
+    """Return the syntax tree of *source*.
+
+    Raises:
+        FilterError: It is too long, or no Python.
+    """
+    if len(source) > MAX_SOURCE:
+        raise FilterError(f"the source has {len(source):,} characters, limit is {MAX_SOURCE:,}")
+    try:
+        return ast.parse(source, FILENAME)
+    except SyntaxError as error:
+        raise FilterError(f"line {error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes, nested too deeply
+        raise FilterError(f"the source cannot be parsed: {error}") from error
 
 
 def compile_filter(source: str, entry: str) -> Predicate:

@@ -1,0 +1,200 @@
+"""Operations on values row by row: over whole columns where that is exact, else by Python's own function."""
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from nightwire.filters.language._operations import OPERATIONS
+from nightwire.filters.language._quick import QUICK
+from nightwire.filters.language._values import UNSURE, Array, Faults, Lane, Rows, Value, python
+
+Function = Callable[..., Any]
+
+MOST_EXPONENT = 64
+GROWING = frozenset({"+", "*", "%", "&", "|", "^"})
+"""Operations that could make a text, or a number, of any length."""
+
+
+@cache
+def function_of(operation: str) -> Function:
+    """Return what Python would call for *operation*."""
+    if operation == "array **":
+        return operator.pow
+    name, _, kind = operation.partition(".")
+    if name == "np":
+        found: Function = getattr(np, kind.partition("/")[0])
+        return found
+    function = OPERATIONS[operation].function
+    if function is None:
+        raise LookupError(operation)
+    return function
+
+
+@cache
+def pattern(like: str) -> re.Pattern[str]:
+    """Return what SQL's pattern *like* means: % any text, _ any letter; capitals are as good as others."""
+    parts = {"%": ".*", "_": "."}
+    return re.compile("".join(parts.get(one, re.escape(one)) for one in like), re.IGNORECASE | re.DOTALL)
+
+
+class Apply:
+    """Applies operations to values of *size* rows.
+
+    Args:
+        faults: Numbers what faults say.
+        sql: Whether a number that cannot be is nothing (SQL), no fault.
+    """
+
+    def __init__(self, faults: Faults, *, sql: bool = False) -> None:
+        self._faults = faults
+        self._sql = sql
+
+    def __call__(self, operation: str, operands: Sequence[Value], size: int) -> Value:
+        """Return what *operation* makes of *operands*."""
+        rows = Rows(size)
+        for lanes in product(*[value.lanes for value in operands]):
+            where = _overlap(lanes)
+            if where is None or where.any():
+                self._lanes(operation, lanes, where, rows)
+        return rows.value(first_fault(operands))
+
+    def _lanes(self, operation: str, lanes: Sequence[Lane], where: Array | None, rows: Rows) -> None:
+        kinds = tuple([lane.kind for lane in lanes])
+        quick = QUICK.get(operation)
+        answer = quick(kinds, [lane.values for lane in lanes]) if quick else None
+        if answer is None:
+            self._slowly(operation, lanes, where, rows)
+            return
+        kind, values, left = answer
+        if left is not None:
+            left = np.broadcast_to(left, rows.size) if where is None else left & where
+            if left.any():
+                self._slowly(operation, lanes, left, rows)
+                where = ~left if where is None else where & ~left
+        rows.lane(kind, values, where)
+
+    def _slowly(self, operation: str, lanes: Sequence[Lane], where: Array | None, rows: Rows) -> None:
+        """Let Python do it, row by row."""
+        chosen = np.arange(rows.size) if where is None else np.flatnonzero(where)
+        if not len(chosen):
+            return
+        if _unbounded(operation, lanes):
+            code = self._faults.number("TypeError: texts cannot be computed with") if self._sql else UNSURE
+            rows.fault(code, _mask(chosen, rows.size))
+            return
+        function = function_of(f"sql.{operation}" if self._sql else operation)
+        if any(lane.kind in ("none", "str") for lane in lanes) and self._hopeless(
+            function, lanes, chosen, rows
+        ):
+            return
+        columns = [python(lane, chosen) for lane in lanes]
+        if operation == "**":
+            chosen, columns = self._small(chosen, columns, rows)
+        self._each(function, chosen, columns, rows)
+
+    def _small(self, chosen: Array, columns: list[list[Any]], rows: Rows) -> tuple[Array, list[list[Any]]]:
+        """Leave out powers of whole numbers that would grow too long."""
+        large = [type(power) is int and abs(power) > MOST_EXPONENT for power in columns[1]]
+        if not any(large):
+            return chosen, columns
+        rows.fault(UNSURE, _mask(chosen[large], rows.size))
+        kept = [not one for one in large]
+        return chosen[kept], [
+            [one for one, keep in zip(column, kept, strict=True) if keep] for column in columns
+        ]
+
+    def _hopeless(self, function: Function, lanes: Sequence[Lane], chosen: Array, rows: Rows) -> bool:
+        """Return whether values of these types cannot be put together at all; note the fault."""
+        try:
+            function(*[python(lane, chosen[:1])[0] for lane in lanes])
+        except (TypeError, AttributeError) as error:
+            rows.fault(self._faults.of(error), _mask(chosen, rows.size))
+            return True
+        except Exception:  # noqa: BLE001 - a matter of the value, not of its type: seen again row by row
+            return False
+        return False
+
+    def _each(self, function: Function, chosen: Array, columns: Sequence[Iterable[Any]], rows: Rows) -> None:
+        try:
+            rows.scatter(
+                chosen, map(self._sized, map(function, *columns)) if self._sql else map(function, *columns)
+            )
+        except Exception:  # noqa: BLE001 - some row has a fault: now one by one
+            self._one_by_one(function, chosen, columns, rows)
+
+    def _one_by_one(
+        self, function: Function, chosen: Array, columns: Sequence[Iterable[Any]], rows: Rows
+    ) -> None:
+        good, values = [], []
+        codes = np.zeros(rows.size, np.int32)
+        for at, arguments in zip(chosen.tolist(), zip(*columns, strict=True), strict=True):
+            try:
+                value = function(*arguments)
+            except (ArithmeticError, ValueError) as error:
+                value = None
+                codes[at] = 0 if self._sql else self._faults.of(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this row's fault
+                codes[at] = self._faults.of(error)
+            if not codes[at]:
+                good.append(at)
+                values.append(self._sized(value) if self._sql else value)
+        rows.fault(codes)
+        rows.scatter(np.array(good, np.int64), values)
+
+    @staticmethod
+    def _sized(value: Any) -> Any:
+        """Return what SQL makes of a number: nothing of NaN, a float of what is beyond 64 bits."""
+        if type(value) is int and abs(value) >> 63:
+            return float(value)
+        return None if type(value) is complex or value != value else value  # noqa: PLR0124 - NaN
+
+
+def first_fault(operands: Iterable[Value]) -> Array | None:
+    """Return each row's fault of the first operand that has one."""
+    found: Array | None = None
+    for value in operands:
+        if value.fault is not None:
+            found = value.fault if found is None else np.where(found, found, value.fault)
+    return found
+
+
+def like(value: Value, text: str, size: int, faults: Faults) -> Value:
+    """Return which texts are *like* a pattern of SQL's."""
+    rows = Rows(size)
+    matches = pattern(text).fullmatch
+    for lane in value.lanes:
+        where = np.ones(size, bool) if lane.where is None else lane.where
+        if lane.kind == "none":
+            rows.none(where)
+        elif lane.kind == "str":
+            chosen = np.flatnonzero(where)
+            rows.scatter(chosen, (matches(one) is not None for one in python(lane, chosen)))
+        else:
+            rows.fault(faults.number("TypeError: LIKE compares texts, not numbers"), where)
+    return rows.value(value.fault)
+
+
+def _unbounded(operation: str, lanes: Sequence[Lane]) -> bool:
+    kinds = {lane.kind for lane in lanes}
+    return "other" in kinds or (
+        operation in GROWING and "str" in kinds and len(kinds - {"none"}) == len(kinds)
+    )
+
+
+def _overlap(lanes: Sequence[Lane]) -> Array | None:
+    where: Array | None = None
+    for lane in lanes:
+        if lane.where is not None:
+            where = lane.where if where is None else where & lane.where
+    return where
+
+
+def _mask(chosen: Array, size: int) -> Array:
+    where = np.zeros(size, bool)
+    where[chosen] = True
+    return where

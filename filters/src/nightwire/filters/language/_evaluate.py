@@ -1,0 +1,189 @@
+"""Judging whole tables of alerts by programs: verdicts, ranks and faults, as Python would give them one by one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nightwire.filters.language._points import Extent
+from nightwire.filters.language._program import ANY, ROW, Node, Program, letters, operands
+from nightwire.filters.language._run import Result, Run
+from nightwire.filters.language._values import UNSURE, Array, Value, python, truth
+from nightwire.schemas import AlertTable
+
+REMEMBERED = 16
+"""Sets of programs whose common parts are remembered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What a filter says of n alerts.
+
+    Attributes:
+        passed: bool, shape (n,).
+        rank: float64, shape (n,): the number that the filter returned; NaN where it is none, or nothing passed.
+        faults: By row, what Python would have raised, and in which line.
+        unsure: Rows that must be judged by Python itself, alert by alert: whole numbers beyond 64 bits, and such.
+    """
+
+    passed: Array
+    rank: Array
+    faults: Mapping[int, str] = field(default_factory=dict)
+    unsure: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+def evaluate(program: Program, table: AlertTable) -> Verdicts:
+    """Return what *program* says of each alert of *table*, which has the columns ``program.names``."""
+    return evaluate_all([program], table)[0]
+
+
+def evaluate_all(programs: Sequence[Program], table: AlertTable) -> list[Verdicts]:
+    """Return what each of *programs* says of each alert; what they have in common is computed once."""
+    together = _together(tuple(programs))
+    run = Run(table, together.names)
+    results: dict[int, Any] = {}
+    verdicts = []
+    with np.errstate(all="ignore"):
+        for program, places, done in zip(programs, together.places, together.done, strict=True):
+            for node, place, extent in zip(program.nodes, places, program.extents, strict=True):
+                if place not in results:
+                    results[place] = _computed(
+                        run, node, [results[places[at]] for at in operands(node)], results, places, extent
+                    )
+            found = [results[place] for place in places]
+            verdicts.append(_verdicts(program, found, run))
+            for place in done:
+                del results[place]
+    return verdicts
+
+
+def _computed(
+    run: Run, node: Node, given: Sequence[Any], results: Mapping[int, Any], places: Sequence[int], extent: int
+) -> Result:
+    size = run.size if extent in (ROW, ANY) else len(results[places[extent]])
+    return run.node(node, given, size)
+
+
+@dataclass(frozen=True)
+class _Together:
+    """What programs have in common.
+
+    Attributes:
+        names: All that they read.
+        places: For each program, for each node, its number among all different nodes.
+        done: For each program, the nodes that no later one needs.
+    """
+
+    names: Sequence[str]
+    places: Sequence[Sequence[int]]
+    done: Sequence[Sequence[int]]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _together(programs: tuple[Program, ...]) -> _Together:
+    numbers: dict[Any, int] = {}
+    places = [_placed(program, numbers) for program in programs]
+    last = {place: at for at, some in enumerate(places) for place in some}
+    done: list[list[int]] = [[] for _ in programs]
+    for place, at in last.items():
+        done[at].append(place)
+    names = dict.fromkeys(name for program in programs for name in program.names)
+    return _Together(tuple(names), places, done)
+
+
+def _placed(program: Program, numbers: dict[Any, int]) -> list[int]:
+    places: list[int] = []
+    for node in program.nodes:
+        key: Any = (node[0], *_arguments(node, places))
+        if node[0] == "const":
+            key = ("const", node[1].__class__, repr(node[1]))
+        places.append(numbers.setdefault(key, len(numbers)))
+    return places
+
+
+def _arguments(node: Node, places: Sequence[int]) -> Iterator[Any]:
+    for letter, argument in zip(letters(node), node[1:], strict=True):
+        yield places[argument] if letter in "npi" else argument
+
+
+def _verdicts(program: Program, found: Sequence[Any], run: Run) -> Verdicts:
+    value: Value = found[-1]
+    true, fault = truth(value, run.size)
+    passed = np.array(true)
+    rank = _ranks(value, passed)
+    if fault is None:
+        return Verdicts(passed, rank)
+    unsure = np.flatnonzero(fault == UNSURE)
+    return Verdicts(passed, rank, _said(program, found, run), unsure)
+
+
+def _ranks(value: Value, passed: Array) -> Array:
+    rank = np.full(len(passed), np.nan)
+    for lane in value.lanes:
+        where = passed if lane.where is None else passed & lane.where
+        if lane.kind in ("int", "npint", "float", "npfloat"):
+            rank[where] = lane.values[where] if isinstance(lane.values, np.ndarray) else lane.values
+        elif lane.kind == "str":
+            rows = np.flatnonzero(where)
+            rank[rows] = [_number(one) for one in python(lane, rows)]
+    return rank
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
+
+
+def _said(program: Program, found: Sequence[Any], run: Run) -> dict[int, str]:
+    """Return what the faults of each row say, with their lines."""
+    said: dict[int, str] = {}
+    for at, rows in _blamed(program, found, run.size):
+        codes = found[-1].fault[rows]
+        for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+            if code != UNSURE:
+                said[row] = f"{run.faults.said[code]}{_where(program, at)}"
+    return said
+
+
+def _where(program: Program, at: int) -> str:
+    line = program.lines[at]
+    return f" (line {line}: {program.texts.get(line, '')})" if line else ""
+
+
+def _blamed(program: Program, found: Sequence[Any], size: int) -> Iterator[tuple[int, Array]]:
+    """Yield nodes, each with the rows whose fault began there."""
+    waiting: dict[int, Array] = {len(program.nodes) - 1: np.flatnonzero(found[-1].fault)}
+    for at in range(len(program.nodes) - 1, -1, -1):
+        rows = waiting.pop(at, None)
+        if rows is None:
+            continue
+        for operand in _evaluated(program, at):
+            value = found[operand]
+            if isinstance(value, Extent) or value.fault is None:
+                continue
+            here = value.fault[rows] == found[-1].fault[rows]
+            here &= _reached(program.nodes[at], operand, found, rows, size)
+            if here.any():
+                waiting[operand] = np.union1d(waiting.get(operand, rows[:0]), rows[here])
+                rows = rows[~here]
+        if len(rows):
+            yield at, rows
+
+
+def _evaluated(program: Program, at: int) -> Iterator[int]:
+    """Yield the operands of a node that are values of the alert itself, in the order of evaluation."""
+    return (one for one in operands(program.nodes[at]) if program.extents[one] == ROW)
+
+
+def _reached(node: Node, operand: int, found: Sequence[Any], rows: Array, size: int) -> Array:
+    """Return in which *rows* Python would have come to *operand*."""
+    reached = np.ones(len(rows), bool)
+    if node[0] not in ("if", "and", "or") or operand == node[1]:
+        return reached
+    true = truth(found[node[1]], size)[0][rows]
+    wanted = node[0] == "and" or (node[0] == "if" and operand == node[2])
+    return true if wanted else ~true

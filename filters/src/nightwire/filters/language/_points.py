@@ -1,0 +1,123 @@
+"""Lists of points of many alerts: which points belong to which alert."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nightwire.filters.language._apply import first_fault
+from nightwire.filters.language._values import Array, Faults, Rows, Value, take, truth
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """Lists of points, of n alerts.
+
+    Attributes:
+        offsets: Shape (n + 1,): alert i has the points from ``offsets[i]`` to ``offsets[i + 1]``.
+        kept: For each point, its place in the list that this was chosen from; None where it was not.
+        broken: For each point, the fault of the condition by which it was chosen; None where there is none.
+        absent: For each alert, whether it has no list at all; None where all have.
+        name: What the table calls it; empty for points that were chosen.
+    """
+
+    offsets: Array
+    kept: Array | None = None
+    broken: Array | None = None
+    absent: Array | None = None
+    name: str = ""
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def lengths(self) -> Array:
+        """For each alert, how many points it has."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def owners(self) -> Array:
+        """For each point, its alert."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    @cached_property
+    def groups(self) -> list[tuple[Array, Array]]:
+        """Alerts with equally many points, but for those with none: the alerts, and their points, (alerts, points)."""
+        order = np.argsort(self.lengths, kind="stable")
+        lengths = self.lengths[order]
+        starts = np.flatnonzero(np.diff(lengths, prepend=0))
+        found = []
+        for begin, end in zip(starts, [*starts[1:], len(lengths)], strict=True):
+            alerts = order[begin:end]
+            found.append((alerts, self.offsets[alerts][:, None] + np.arange(lengths[begin])))
+        return found
+
+    def faulty(self, item: Value) -> Array | None:
+        """Return the faults of a value per point, that of the point itself first."""
+        return first_fault([Value((), self.broken), item])
+
+
+def where(extent: Extent, condition: Value) -> Extent:
+    """Return the points where *condition* is true, and those where it has a fault."""
+    chosen, fault = truth(condition, len(extent))
+    fault = first_fault([Value((), extent.broken), Value((), fault)])
+    kept = np.flatnonzero(chosen if fault is None else chosen | (fault != 0))
+    counts = np.bincount(extent.owners[kept], minlength=len(extent.lengths))
+    broken = None if fault is None else fault[kept]
+    return Extent(_offsets(counts), kept, broken if broken is not None and broken.any() else None)
+
+
+def cut(extent: Extent, start: int | None, stop: int | None) -> Extent:
+    """Return each list's points from *start* to *stop*, as Python slices."""
+    lengths = extent.lengths
+    begin = np.zeros_like(lengths) if start is None else _end(start, lengths)
+    end = lengths if stop is None else _end(stop, lengths)
+    counts = np.maximum(end - begin, 0)
+    offsets = _offsets(counts)
+    first = np.repeat(extent.offsets[:-1] + begin - offsets[:-1], counts)
+    kept = first + np.arange(offsets[-1])
+    return Extent(offsets, kept, None if extent.broken is None else extent.broken[kept])
+
+
+def lift(extent: Extent, value: Value) -> Value:
+    """Return an alert's value for each of its points."""
+    return take(value, extent.owners)
+
+
+def sift(extent: Extent, value: Value) -> Value:
+    """Return the values at the points that were kept."""
+    return value if extent.kept is None else take(value, extent.kept)
+
+
+def at(extent: Extent, item: Value, index: int, faults: Faults) -> Value:
+    """Return the value at the point number *index* of each list; IndexError where there is none."""
+    lengths = extent.lengths
+    there = lengths > index if index >= 0 else lengths >= -index
+    place = (extent.offsets[:-1] if index >= 0 else extent.offsets[1:]) + index
+    missing = np.where(there, 0, faults.number("IndexError: list index out of range")).astype(np.int32)
+    if not there.any():
+        return Value((), missing)
+    found = take(item, np.where(there, place, place[there][0]))
+    if there.all():
+        return found
+    rows = Rows(len(lengths))
+    for lane in found.lanes:
+        rows.lane(lane.kind, lane.values, there if lane.where is None else there & lane.where)
+    if found.fault is not None:
+        rows.fault(found.fault, there)
+    return rows.value(missing)
+
+
+def first_of_each(extent: Extent, chosen: Array) -> tuple[Array, Array]:
+    """Return the alerts that have a *chosen* point, and the first such of each."""
+    points = np.flatnonzero(chosen)
+    alerts, first = np.unique(extent.owners[points], return_index=True)
+    return alerts, points[first]
+
+
+def _end(end: int, lengths: Array) -> Array:
+    return np.minimum(lengths, end) if end >= 0 else np.maximum(lengths + end, 0)
+
+
+def _offsets(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

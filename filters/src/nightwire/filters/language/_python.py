@@ -1,0 +1,133 @@
+"""From Python source to a program of the closed language."""
+
+import ast
+from collections.abc import Mapping
+
+# The modules of expressions put themselves into the table of handlers.
+from nightwire.filters.language import _calls, _expressions, _lists  # noqa: F401
+from nightwire.filters.language._builder import Builder
+from nightwire.filters.language._program import NotCompilable, Program
+from nightwire.filters.language._scope import Scope
+from nightwire.filters.language._source import MODULES, FilterError, parsed
+from nightwire.filters.language._statements import body
+from nightwire.filters.language._statics import Alert, Function, Helper, Known, Module, Static
+
+BUILT_IN = frozenset(
+    {"abs", "min", "max", "sum", "len", "any", "all", "round", "float", "int", "bool", "list", "tuple"}
+)
+"""Python's own functions that compile."""
+
+KNOWN_MODULES = {"math": "math", "numpy": "np"}
+
+
+def compile_python(source: str, entry: str = "keep") -> Program:
+    """Return the function *entry* of *source* in the closed language.
+
+    Nothing is executed.  What the program says of an alert is what Python would say, faults included.
+
+    Raises:
+        NotCompilable: The closed language cannot say it; the reasons name the line.
+        FilterError: It is no filter: it does not parse, or there is no such function of one argument.
+    """
+    tree = parsed(source)
+    build = Builder()
+    top = _Top(tree, build)
+    code = top.found.get(entry)
+    if not isinstance(code, ast.FunctionDef) or len(code.args.args) - len(code.args.defaults) != 1:
+        raise FilterError(f"there is no function {entry}(alert) of one argument")
+    first, *others = [argument.arg for argument in code.args.args]
+    try:
+        build.line = code.lineno
+        if code.decorator_list:
+            raise build.refuse("a decorated function cannot be compiled")
+        scope = Scope(build, top, {first: Alert()})
+        for name, default in zip(others, code.args.defaults, strict=True):
+            scope.names[name] = scope.value(default)
+        return build.program(body(scope, code.body), source.splitlines())
+    except RecursionError:
+        raise NotCompilable(f"line {build.line}: the expression is nested too deeply") from None
+
+
+class _Top:
+    """What the source's top level calls by which name, compiled when it is asked for."""
+
+    def __init__(self, tree: ast.Module, build: Builder) -> None:
+        self.found: dict[str, ast.AST] = {}
+        self._build = build
+        self._ready: dict[str, Static] = {}
+        for node in tree.body:
+            self._note(node)
+
+    def __call__(self, name: str) -> Static | None:
+        if name not in self._ready:
+            found = self._made(name)
+            if found is None:
+                return None
+            self._ready[name] = found
+        return self._ready[name]
+
+    def _note(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            self.found[node.name] = node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                self.found[alias.asname or alias.name.split(".")[0]] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    self.found[target.id] = node
+        elif not isinstance(node, ast.Expr):  # a docstring, a print
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                    self.found[inner.id] = node
+
+    def _made(self, name: str) -> Static | None:
+        node = self.found.get(name)
+        if node is None:
+            return Function("built-in", name) if name in BUILT_IN else None
+        if isinstance(node, ast.FunctionDef):
+            return Helper(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return self._imported(node, name)
+        value = getattr(node, "value", None)
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or value is None:
+            self._build.line = getattr(node, "lineno", 0)
+            raise self._build.refuse(f"{name} is no constant, function or import")
+        return self._constant(value)
+
+    def _constant(self, value: ast.expr) -> Static:
+        scope = Scope(self._build, self, {})
+        if isinstance(value, ast.Dict):
+            return Known(self._table(scope, value))
+        if isinstance(value, ast.Call) and ast.unparse(value.func) in ("set", "frozenset", "tuple", "list"):
+            inner = scope.value(value.args[0]) if len(value.args) == 1 else Known(())
+            if isinstance(inner, Known):
+                return Known(
+                    frozenset(inner.value) if "set" in ast.unparse(value.func) else tuple(inner.value)
+                )
+        return scope.value(value)
+
+    def _table(self, scope: Scope, value: ast.Dict) -> Mapping[object, object]:
+        table = {}
+        for key, one in zip(value.keys, value.values, strict=True):
+            ends = [None if end is None else scope.value(end) for end in (key, one)]
+            nodes = [self._build.nodes[end] if isinstance(end, int) else ("",) for end in ends]
+            if any(node[0] != "const" for node in nodes):
+                raise self._build.refuse("a dict must hold constants alone")
+            table[nodes[0][1]] = nodes[1][1]
+        return table
+
+    def _imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Static:
+        alias = next(one for one in node.names if name in (one.asname, one.name.split(".")[0]))
+        self._build.line = node.lineno
+        module = alias.name if isinstance(node, ast.Import) else node.module or ""
+        if module not in KNOWN_MODULES:
+            known = module.split(".")[0] in MODULES
+            raise self._build.refuse(
+                f"{module} cannot be compiled" if known else f"a filter may not import {module}"
+            )
+        if isinstance(node, ast.Import):
+            return Module(KNOWN_MODULES[module])
+        if alias.name in _expressions.CONSTANTS:
+            return self._build.constant(_expressions.CONSTANTS[alias.name])
+        return Function(KNOWN_MODULES[module], alias.name)

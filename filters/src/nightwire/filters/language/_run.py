@@ -1,0 +1,373 @@
+"""Evaluating the nodes of programs over the columns of a table."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nightwire.filters.language import _points as points
+from nightwire.filters.language import _reduce as reduce
+from nightwire.filters.language._apply import Apply, like
+from nightwire.filters.language._operations import REDUCTIONS, SCALAR, SQL
+from nightwire.filters.language._points import Extent
+from nightwire.filters.language._program import Node
+from nightwire.filters.language._values import (
+    NONE,
+    Array,
+    Faults,
+    Lane,
+    Rows,
+    Value,
+    choose,
+    constant,
+    of_array,
+    of_column,
+    truth,
+)
+from nightwire.schemas import AlertTable, Column
+
+Result = Value | Extent
+
+
+class Run:
+    """Evaluates nodes, one after the other, over one table.
+
+    Args:
+        table: The alerts.
+        names: All that is read of it, by any program.
+    """
+
+    def __init__(self, table: AlertTable, names: Sequence[str]) -> None:
+        self.table = table
+        self.size = len(table)
+        self.faults = Faults()
+        self.apply = Apply(self.faults)
+        self.apply_sql = Apply(self.faults, sql=True)
+        self._names = names
+
+    def node(self, node: Node, operands: Sequence[Any], extent: int) -> Result:
+        """Return what a node gives.
+
+        Args:
+            node: Its operation and literals.
+            operands: What the nodes gave that it refers to.
+            extent: How many values it has.
+        """
+        name = node[0]
+        if name in SCALAR and name != "like":
+            return self.apply(name, operands, extent)
+        if name in SQL:
+            return self._sql(node, operands, extent)
+        if name in LEAVES:
+            return LEAVES[name](self, node[1])
+        if name in CONTROL:
+            return CONTROL[name](operands, extent)
+        return self._points(node, operands)
+
+    def _points(self, node: Node, operands: Sequence[Any]) -> Result:
+        name, first = node[0], operands[0]
+        if name in OF_POINTS:
+            return OF_POINTS[name](self, node, operands)
+        if name in ("any", "all"):
+            return reduce.any_or_all(name, first, operands[1])
+        if name not in REDUCTIONS:
+            raise LookupError(name)
+        return reduce.reduced(name, first, operands[1], self.faults, *node[3:])
+
+    def _sql(self, node: Node, operands: Sequence[Value], size: int) -> Value:
+        name = node[0].partition(".")[2]
+        operands = [of_sql(one, size) for one in operands]
+        nothing = [lane for one in operands for lane in one.lanes if lane.kind == "none"]
+        if name == "like":
+            return like(operands[0], node[2], size, self.faults)
+        if not nothing:
+            return of_sql(self.apply_sql(name, operands, size), size)
+        null = np.zeros(size, bool)
+        for lane in nothing:
+            null |= True if lane.where is None else lane.where
+        rest = [_without_none(one, ~null) for one in operands]
+        found = of_sql(self.apply_sql(name, rest, size), size) if not null.all() else Value(())
+        fault = found.fault
+        for one in operands:
+            if one.fault is not None:
+                fault = one.fault if fault is None else np.where(one.fault, one.fault, fault)
+        return _joined(found, null, fault, size)
+
+    def column(self, name: str) -> Column | None:
+        """Return a column of the table; None where it has none of that name."""
+        try:
+            return self.table[name]
+        except KeyError:
+            return None
+
+    def presence(self, path: str) -> Array | None:
+        """Return where the record at *path* is there; None where the schema has none."""
+        column = self.column(f"{path}?")
+        if column is not None:
+            return np.asarray(column.values, bool) & ~column.null
+        own = self.column(path)
+        if own is not None:
+            return ~own.null if own.absent is None else ~own.absent
+        below = [self.column(name) for name in self._names if name.startswith(f"{path}.")]
+        there = [~one.null if one.absent is None else ~one.absent for one in below if one is not None]
+        return np.logical_or.reduce(there) if there else None
+
+
+def of_sql(value: Value, size: int) -> Value:
+    """Return *value* as SQL has it: NaN is nothing."""
+    if not any(lane.kind in ("float", "npfloat") for lane in value.lanes):
+        return value
+    rows = Rows(size)
+    for lane in value.lanes:
+        if lane.kind not in ("float", "npfloat"):
+            rows.lane(lane.kind, lane.values, np.ones(size, bool) if lane.where is None else lane.where)
+            continue
+        nan = np.isnan(lane.values)
+        if lane.where is None and not nan.any():
+            return value
+        nan = np.broadcast_to(nan, size)
+        where = np.ones(size, bool) if lane.where is None else lane.where
+        rows.lane("float", lane.values, where & ~nan)
+        rows.none(where & nan)
+    return rows.value(value.fault)
+
+
+def _without_none(value: Value, there: Array) -> Value:
+    lanes = [
+        Lane(lane.kind, lane.values, there if lane.where is None else there & lane.where)
+        for lane in value.lanes
+        if lane.kind != "none"
+    ]
+    return Value(tuple(lanes), value.fault)
+
+
+def _joined(found: Value, null: Array, fault: Array | None, size: int) -> Value:
+    rows = Rows(size)
+    for lane in found.lanes:
+        rows.lane(lane.kind, lane.values, ~null if lane.where is None else lane.where)
+    rows.none(null if fault is None else null & (fault == 0))
+    return rows.value(fault)
+
+
+def _field(run: Run, path: str, *, strict: bool) -> Value:
+    column = run.column(path)
+    name = path.rpartition(".")[2]
+    if column is not None and column.offsets is None:
+        value = of_column(column)
+        return _with_parents(run, path, value, column.null) if strict and column.null.any() else value
+    there = run.presence(path)
+    if there is not None:
+        code = run.faults.number("unsure")
+        return Value((Lane("none", None, ~there),), np.where(there, 1, 0).astype(np.int32)) if code else NONE
+    if not strict:
+        return NONE
+    code = run.faults.number(f"KeyError: {name!r}")
+    return Value((), np.full(run.size, code, np.int32))
+
+
+def _with_parents(run: Run, path: str, value: Value, null: Array) -> Value:
+    """Return *value* with a fault where the record that it lies in is None."""
+    steps = path.split(".")
+    for end in range(1, len(steps)):
+        there = run.presence(".".join(steps[:end]))
+        if there is not None and not there.all():
+            code = run.faults.number("TypeError: 'NoneType' object is not subscriptable")
+            gone = np.where(there, 0, code).astype(np.int32)
+            rows = Rows(run.size)
+            for lane in value.lanes:
+                rows.lane(lane.kind, lane.values, there if lane.where is None else there & lane.where)
+            return rows.value(gone)
+    return value
+
+
+def _sql_field(run: Run, path: str) -> Value:
+    column = run.column(path)
+    if column is None or column.offsets is not None:
+        why = (
+            "KeyError: the alerts have no such field"
+            if column is None
+            else "TypeError: a list of values is no value"
+        )
+        return _fault(run, f"{why}: {path}")
+    value = of_column(column)
+    if value.fault is None:
+        return value
+    code = run.faults.number(f"TypeError: {path} is neither number nor text")
+    return Value(value.lanes, np.where(value.fault, code, 0).astype(np.int32))
+
+
+def _has(run: Run, path: str) -> Value:
+    there = run.presence(path)
+    return constant(False) if there is None else Value((Lane("bool", there, None),))
+
+
+def _known(run: Run, path: str) -> Value:
+    return constant(run.presence(path) is not None)
+
+
+def _fault(run: Run, said: str) -> Value:
+    return Value((), np.full(run.size, run.faults.number(said), np.int32))
+
+
+def _list(run: Run, name: str) -> Extent:
+    known = {"history": "history.mjd_tai", "light_curve": "light_curve.mjd_tai"}
+    column = run.column(known.get(name, f"{name}?"))
+    if column is None or column.offsets is None:
+        below = [run.column(one) for one in run._names if one.startswith(f"{name}.")]
+        column = next((one for one in below if one is not None and one.offsets is not None), None)
+    if column is None or column.offsets is None:
+        return Extent(np.zeros(run.size + 1, np.int64), absent=np.ones(run.size, bool), name=name)
+    absent = None if name in known or column.absent is None or not column.absent.any() else column.absent
+    return Extent(column.offsets, absent=absent, name=name)
+
+
+LEAVES: Mapping[str, Callable[[Run, Any], Result]] = {
+    "const": lambda run, value: constant(value),
+    "field": lambda run, path: _field(run, path, strict=True),
+    "lenient": lambda run, path: _field(run, path, strict=False),
+    "sql.field": _sql_field,
+    "has": _has,
+    "known": _known,
+    "fault": _fault,
+    "points": _list,
+}
+
+
+def _seq(operands: Sequence[Value], size: int) -> Value:
+    first, second = operands
+    if first.fault is None:
+        return second
+    return choose(first.fault == 0, first.fault, second, NONE)
+
+
+def _if(operands: Sequence[Value], size: int) -> Value:
+    taken, fault = truth(operands[0], size)
+    return choose(taken, fault, operands[1], operands[2])
+
+
+def _and(operands: Sequence[Value], size: int) -> Value:
+    taken, fault = truth(operands[0], size)
+    return choose(taken, fault, operands[1], operands[0])
+
+
+def _or(operands: Sequence[Value], size: int) -> Value:
+    taken, fault = truth(operands[0], size)
+    return choose(taken, fault, operands[0], operands[1])
+
+
+def _not(operands: Sequence[Value], size: int) -> Value:
+    true, fault = truth(operands[0], size)
+    where = None if fault is None else fault == 0
+    return Value((Lane("bool", ~true, where),), fault)
+
+
+def _is_none(operands: Sequence[Value], size: int) -> Value:
+    (value,) = operands
+    none = np.zeros(size, bool)
+    for lane in value.lanes:
+        if lane.kind == "none":
+            none |= True if lane.where is None else lane.where
+    where = None if value.fault is None else value.fault == 0
+    return Value((Lane("bool", none, where),), value.fault)
+
+
+def _logic(absorbing: bool) -> Callable[[Sequence[Value], int], Value]:
+    """Return SQL's OR (*absorbing* True) or AND (False): unknown unless one side decides."""
+
+    def apply(operands: Sequence[Value], size: int) -> Value:
+        rows = Rows(size)
+        sides = [_sides(of_sql(one, size), size) for one in operands]
+        decided = [(true if absorbing else false) for true, false, _ in sides]
+        fault = sides[0][2]
+        second = sides[1][2]
+        if second is not None:
+            second = np.where(decided[0], 0, second).astype(np.int32)
+            fault = second if fault is None else np.where(fault, fault, second)
+        sound = np.ones(size, bool) if fault is None else fault == 0
+        known = (
+            decided[0] | decided[1] | ((sides[0][0] | sides[0][1]) & (sides[1][0] | sides[1][1]))
+        ) & sound
+        answer = (decided[0] | decided[1]) if absorbing else ~(decided[0] | decided[1])
+        rows.lane("bool", answer, known)
+        rows.none(~known & sound)
+        return rows.value(fault)
+
+    return apply
+
+
+def _sides(value: Value, size: int) -> tuple[Array, Array, Array | None]:
+    """Return where *value* is true, where false, and its faults; elsewhere it is unknown."""
+    true, fault = truth(value, size)
+    none = _is_none([value], size).lanes[0].values
+    false = ~true & ~none if fault is None else ~true & ~none & (fault == 0)
+    return true, false, fault
+
+
+def _sql_not(operands: Sequence[Value], size: int) -> Value:
+    true, false, fault = _sides(of_sql(operands[0], size), size)
+    rows = Rows(size)
+    rows.lane("bool", false, true | false)
+    rows.none(~(true | false) if fault is None else ~(true | false) & (fault == 0))
+    return rows.value(fault)
+
+
+def _sql_null(operands: Sequence[Value], size: int) -> Value:
+    return _is_none([of_sql(operands[0], size)], size)
+
+
+def _coalesce(operands: Sequence[Value], size: int) -> Value:
+    first = of_sql(operands[0], size)
+    null, fault = truth(_is_none([first], size), size)
+    return choose(null, fault, operands[1], first)
+
+
+CONTROL: Mapping[str, Callable[[Sequence[Value], int], Value]] = {
+    "seq": _seq,
+    "if": _if,
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "is_none": _is_none,
+    "sql.and": _logic(absorbing=False),
+    "sql.or": _logic(absorbing=True),
+    "sql.not": _sql_not,
+    "sql.null": _sql_null,
+    "sql.coalesce": _coalesce,
+}
+
+
+def _item(run: Run, name: str, extent: Extent) -> Value:
+    column = run.column(f"{extent.name}.{name}")
+    if column is None or column.offsets is None:
+        code = run.faults.number(f"KeyError: {name!r}")
+        return Value((), np.full(len(extent), code, np.int32))
+    if extent.name == "light_curve":
+        return of_array(column.values, np.zeros(len(column.values), bool), numpy=True)
+    return of_column(column)
+
+
+def _each(run: Run, extent: Extent) -> Value:
+    if extent.absent is None:
+        return NONE
+    code = run.faults.number("TypeError: 'NoneType' object is not iterable")
+    return Value((Lane("none", None, ~extent.absent),), np.where(extent.absent, code, 0).astype(np.int32))
+
+
+def _absent(extent: Extent) -> Value:
+    return constant(False) if extent.absent is None else Value((Lane("bool", extent.absent, None),))
+
+
+OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
+    "item": lambda run, node, given: _item(run, node[2], given[0]),
+    "lift": lambda run, node, given: points.lift(*given),
+    "where": lambda run, node, given: points.where(*given),
+    "slice": lambda run, node, given: points.cut(given[0], *node[2:]),
+    "sift": lambda run, node, given: points.sift(*given),
+    "array": lambda run, node, given: reduce.array(*given),
+    "sound": lambda run, node, given: reduce.sound(*given),
+    "count": lambda run, node, given: Value((Lane("int", given[0].lengths, None),)),
+    "each": lambda run, node, given: _each(run, given[0]),
+    "absent": lambda run, node, given: _absent(given[0]),
+    "at": lambda run, node, given: points.at(*given, node[3], run.faults),
+    "fold": lambda run, node, given: reduce.folded(*given, run.faults),
+}

@@ -1,0 +1,153 @@
+"""Where an expression is compiled: names in sight, the nodes so far, and how to ask for a value."""
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nightwire.filters.language._builder import Builder
+from nightwire.filters.language._statics import (
+    Alert,
+    Curve,
+    Field,
+    Function,
+    Helper,
+    Known,
+    Method,
+    Module,
+    Point,
+    PointAt,
+    Points,
+    Static,
+    Values,
+)
+
+MAX_INLINED = 20
+"""How deep helper functions may call one another."""
+
+Handler = Callable[["Scope", Any], Static]
+
+HANDLERS: dict[type[ast.expr], Handler] = {}
+"""For each kind of expression, what compiles it; the modules of expressions put themselves in."""
+
+WORDS: Mapping[type, str] = {
+    Alert: "the alert itself",
+    Curve: "a light curve as a whole",
+    Points: "a list of points of the history",
+    Point: "a point of the history as a whole",
+    PointAt: "a point of the history as a whole",
+    Values: "a list or array with a value per point",
+    Known: "a tuple, list, set or dict",
+    Module: "a module",
+    Helper: "a function that is not called",
+    Function: "a function that is not called",
+    Method: "a method that is not called",
+}
+
+
+class Scope:
+    """Names in sight of a function's body.
+
+    Args:
+        build: Takes the nodes.
+        top: Finds what the source's top level, or Python, calls by a name; None where nothing does.
+        names: The function's own names.
+        depth: How many helper functions it is in.
+    """
+
+    def __init__(
+        self, build: Builder, top: Callable[[str], Static | None], names: dict[str, Static], depth: int = 0
+    ) -> None:
+        self.build = build
+        self.top = top
+        self.names = names
+        self.depth = depth
+
+    def branch(self) -> "Scope":
+        """Return a scope that begins with the same names and keeps its own from then on."""
+        return Scope(self.build, self.top, dict(self.names), self.depth)
+
+    def value(self, node: ast.expr) -> Static:
+        """Return what *node* is.
+
+        Raises:
+            NotCompilable: The closed language has nothing like it.
+        """
+        handler = HANDLERS.get(type(node))
+        self.build.line = node.lineno
+        if handler is None:
+            raise self.build.refuse(f"{_kind(node)} cannot be compiled")
+        return handler(self, node)
+
+    def scalar(self, node: ast.expr) -> int:
+        """Return the node of a plain value.
+
+        Raises:
+            NotCompilable: It is none, or cannot be compiled.
+        """
+        return self.plain(self.value(node))
+
+    def plain(self, value: Static) -> int:
+        """Return *value* as the node of a plain value.
+
+        Raises:
+            NotCompilable: It is none.
+        """
+        if isinstance(value, int):
+            return value
+        if isinstance(value, Field):
+            return self.read(value)
+        if isinstance(value, Known) and isinstance(value.value, tuple | frozenset):
+            return self.build.constant(value.value)
+        raise self.build.refuse(f"{WORDS[type(value)]} stands where one number or text is needed")
+
+    def read(self, field: Field) -> int:
+        """Return the node of what lies at *field*."""
+        build = self.build
+        strict = all(how == "[]" for _, how in field.steps)
+        if strict:
+            return build.then(field.guard, build.leaf("field", field.path))
+        return build.then(self.way(field), build.leaf("lenient", field.path))
+
+    def way(self, field: Field) -> int | None:
+        """Return what faults where *field* cannot be asked for."""
+        if field.guard is None and field.steps[-1][1] == "[]":
+            known = self.build.leaf("known", field.path)
+            return self._unless(known, f"KeyError: {field.steps[-1][0]!r}")
+        if field.steps[-1][1] != "[]":
+            return field.guard
+        known = self.build.leaf("known", field.path)
+        return self.build.then(field.guard, self._unless(known, f"KeyError: {field.steps[-1][0]!r}"))
+
+    def step(self, field: Field, name: str, how: str) -> Field:
+        """Return the field *name* of the record at *field*, reached as *how* says."""
+        guard = field.guard
+        if not field.empty and not all(one == "[]" for _, one in (*field.steps, (name, how))):
+            there = self.build.leaf("has", field.path)
+            said = "'NoneType' object is not subscriptable"
+            fault = (
+                f"TypeError: {said}"
+                if how == "[]"
+                else "AttributeError: 'NoneType' object has no attribute 'get'"
+            )
+            missing = self._unless(there, fault)
+            if field.steps[-1][1] == "get {}":
+                none = self.build.constant(None)
+                missing = self.build.of("if", self.build.leaf("known", field.path), missing, none)
+            guard = self.build.both(self.way(field), missing)
+        return Field((*field.steps, (name, how)), guard=guard)
+
+    def _unless(self, condition: int, fault: str) -> int:
+        return self.build.of("if", condition, self.build.constant(None), self.build.leaf("fault", fault))
+
+
+def _kind(node: ast.expr) -> str:
+    """Return what an astronomer calls *node*."""
+    return {
+        ast.JoinedStr: "an f-string",
+        ast.Lambda: "a lambda",
+        ast.Dict: "a dict that is made for each alert",
+        ast.DictComp: "a dict comprehension",
+        ast.SetComp: "a set comprehension",
+        ast.NamedExpr: "an assignment inside an expression (:=)",
+        ast.Starred: "an argument list with *",
+    }.get(type(node), f"{type(node).__name__}: `{ast.unparse(node)[:60]}`")
