@@ -1,13 +1,18 @@
 """What nightwire knows of a survey, read from its description in ``surveys/<name>.toml``.
 
+The folder that ``NIGHTWIRE_SURVEYS`` names holds descriptions of one's own; there they also displace ours.
+
 Nothing else in nightwire knows one survey from another.
 """
 
+import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 from nightwire.schemas._changes import Change, parse_changes
@@ -92,9 +97,21 @@ class Description:
 
 def surveys() -> list[str]:
     """Return the names of the surveys that are described, sorted."""
-    return sorted(
-        entry.name.removesuffix(".toml") for entry in FOLDER.iterdir() if entry.name.endswith(".toml")
-    )
+    return sorted(_files())
+
+
+def _files() -> dict[str, Traversable]:
+    """Return the file of each survey that is described.
+
+    Raises:
+        SchemaError: The folder of one's own is not there.
+    """
+    own = os.environ.get("NIGHTWIRE_SURVEYS")
+    if own and not Path(own).is_dir():
+        raise SchemaError(f"NIGHTWIRE_SURVEYS={own}: there is no such folder")
+    folders = [FOLDER, Path(own)] if own else [FOLDER]
+    entries = (entry for folder in folders for entry in folder.iterdir())
+    return {entry.name.removesuffix(".toml"): entry for entry in entries if entry.name.endswith(".toml")}
 
 
 @cache
@@ -104,10 +121,14 @@ def description(name: str) -> Description:
     Raises:
         SchemaError: There is none, or it is faulty; the message says what there is.
     """
-    if name not in surveys():
-        raise SchemaError(f"no description of a survey {name!r}; there are: {', '.join(surveys())}")
-    text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
-    return parse_description(name, tomllib.loads(text))
+    known = _files()
+    if name not in known:
+        raise SchemaError(f"no description of a survey {name!r}; there are: {', '.join(sorted(known))}")
+    try:
+        table = tomllib.loads(known[name].read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"surveys/{name}.toml: {error}") from error
+    return parse_description(name, table)
 
 
 def parse_description(name: str, table: Mapping[str, Any]) -> Description:
