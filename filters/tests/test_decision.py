@@ -1,46 +1,67 @@
 """Deciding once: what is stored, sent and accounted."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nightwire.core.accounts import FilterClasses, discrepancies
-from nightwire.filters import _decision
-from nightwire.filters._decision import Dead, Pick, accounts, choose, decide, headers
-from nightwire.filters._delivery import spans
+from nightwire.filters._accounts import accounts
+from nightwire.filters._caps import Caps
+from nightwire.filters._choice import Moment
+from nightwire.filters._decision import Decision, Pick, decide, headers, overflow_records
+from nightwire.filters._delivery import neighbours, spans
 from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._offsets import Range
+from nightwire.filters._rows import DEAD, PASSED, Counts, Dead, Fault, Hit, judged, to_batch
 from nightwire.filters._state import KEPT, State, StateError
+from nightwire.schemas import records
 
-TALLY = {"version": 2, "evaluated": 9, "passed": 2, "rejected": 6, "faulted": 1, "fault": "x", "late": False}
+SPOT = ("alerts.sim", 1)
+COUNTS = Counts(
+    Range(*SPOT, 10, 22), read=10, dead=1, gone=2, hits=2, judges=[0], evaluated=[9], passed=[2], faulted=[1],
+    faults={0: Fault("x", "a13")},
+)  # fmt: skip
 
 
-def row(kind: str, offset: int, detail: Any, visit: int | None = 7) -> dict[str, Any]:
-    """Return a row as workers give it."""
-    detail = detail if isinstance(detail, str) else json.dumps(detail)
-    spot = {"kind": kind, "topic": "alerts.sim", "partition": 1, "offset": offset}
-    return {**spot, "visit": visit, "alert": f"a{offset}", "detail": detail}
+def passed(offset: int, rank: float = float("nan"), visit: int | None = 7) -> tuple[Any, ...]:
+    """Return the row of an alert that passed filter 0."""
+    return (PASSED, *SPOT, offset, 1000 + offset, visit, f"a{offset}", [0], [rank], None)
 
 
 ROWS = [
-    row("passed", 14, [["me/f", 2, 0.5]], visit=None),
-    row("passed", 11, [["me/f", 2, None]]),
-    row("dead", 12, "DecodeError: short"),
-    row("range", 10, {"end": 22, "set": 57, "read": 10, "dead": 1, "gone": 2, "filters": {"me/f": TALLY}}),
+    passed(14, 0.5, visit=None),
+    passed(11),
+    (DEAD, *SPOT, 12, None, None, None, None, None, "DecodeError: short"),
+    COUNTS.row(),
 ]
 
 
-def test_a_decision_survives_the_disk(tmp_path: Path) -> None:
-    decision, state = decide(ROWS), State(tmp_path)
-    state.keep_decision(3, _decision.dump(decision))
-    assert _decision.load(state.decision(3) or "") == decision
+def live(**about: Any) -> LiveFilter:
+    """Return the filter me/f."""
+    return LiveFilter("me", "f", 2, "*", "def keep(a): return 1", "keep", **about)
+
+
+def decided(rows: Sequence[tuple[Any, ...]] = ROWS, **about: Any) -> Decision:
+    """Return the decision for rows as workers give them."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([to_batch(rows)])
+    return decide(judged(table), Caps(), [live(**about)], Moment(3, filters=57, at=5000))
+
+
+@pytest.mark.parametrize("about", [{}, {"cap": 1}, {"choice": "best"}])
+def test_a_decision_survives_the_disk(tmp_path: Path, about: dict[str, Any]) -> None:
+    decision, state = decided(**about), State(tmp_path)
+    after = state.keep_decision(3, decision, Caps())
+    assert state.decision(3) == decision
     assert state.decision(4) is None
+    assert (state.newest_decision(), state.caps(3)) == (3, after)
 
 
 def test_an_account_adds_up_and_its_range_is_that_of_the_offsets() -> None:
-    (account,) = accounts(decide(ROWS))
+    (account,) = accounts(decided())
     assert (account.key, account.last) == (("filters", "alerts.sim", 1, 10), 21)
     assert (account.read, account.delivered, account.dead_lettered) == (12, 2, 1)
     assert account.rejected == {"no-filter-passed": 7, "expired": 2}
@@ -48,26 +69,61 @@ def test_an_account_adds_up_and_its_range_is_that_of_the_offsets() -> None:
     assert discrepancies([account]) == []
 
 
+def test_what_was_cut_off_is_capped() -> None:
+    rows = [passed(11), passed(14), *ROWS[2:]]
+    (account,) = accounts(decided(rows, cap=1))
+    assert (account.delivered, account.capped) == (1, 1)
+    assert account.filters == {"me/f": FilterClasses(9, 1, 6, 1, 1)}
+    assert discrepancies([account]) == []
+
+
+def test_what_is_held_is_capped_until_it_is_sent() -> None:
+    rows = [passed(11, 1.0), passed(14, 2.0), *ROWS[2:]]
+    decision = decided(rows, choice="best")
+    (account,) = accounts(decision)
+    assert (account.delivered, account.capped, account.filters["me/f"]) == (
+        0,
+        2,
+        FilterClasses(9, 0, 6, 2, 1),
+    )
+    (later,) = accounts(decision, [Pick(hit(14), (Pass("me/f", 2, 2.0),))])
+    assert (later.key, later.delivered, later.capped) == (account.key, 1, 1)
+    assert later.filters["me/f"] == FilterClasses(9, 1, 6, 1, 1)
+    assert discrepancies([account]) == discrepancies([later]) == []
+
+
 def test_a_pick_that_expired_before_it_was_sent_is_not_delivered() -> None:
-    (account,) = accounts(decide(ROWS), [("alerts.sim", 1)])
+    (account,) = accounts(decided(), lost=[(*SPOT, 11)])
     assert (account.delivered, account.rejected["expired"]) == (1, 3)
     assert discrepancies([account]) == []
 
 
 def test_all_that_passed_is_chosen_in_order_of_offsets() -> None:
-    picks = decide(ROWS).picks
-    assert [pick.offset for pick in picks] == [11, 14]
-    assert choose(reversed(picks)) == list(picks)
+    assert [pick.hit.offset for pick in decided().picks] == [11, 14]
 
 
 def test_only_what_is_wanted_is_fetched_again() -> None:
-    ((work, wanted),) = spans(decide(ROWS))
+    ((work, wanted),) = spans(decided())
     assert work == Range("alerts.sim", 1, 11, 15)
-    assert {offset: type(one) for offset, one in wanted.items()} == {11: Pick, 12: Dead, 14: Pick}
+    assert {offset: [type(one) for one in some] for offset, some in wanted.items()} == {
+        11: [Pick],
+        12: [Dead],
+        14: [Pick],
+    }
+
+
+def test_a_wide_gap_is_not_read() -> None:
+    assert neighbours([1, 2, 101, 202, 1000]) == [[1, 2, 101], [202], [1000]]
+    assert neighbours([]) == []
+
+
+def hit(offset: int, visit: int | None = None) -> Hit:
+    """Return an alert that passed."""
+    return Hit(*SPOT, offset, 1000 + offset, visit, f"a{offset}")
 
 
 def test_headers_say_where_a_copy_comes_from() -> None:
-    pick = Pick("alerts.sim", 1, 14, None, "a14", (Pass("me/f", 2, 0.5),))
+    pick = Pick(hit(14), (Pass("me/f", 2, 0.5), Pass("me/g", 1, again=True)))
     assert headers(pick, pick.passes[0]) == [
         ("filter", b"me/f"),
         ("version", b"2"),
@@ -79,6 +135,16 @@ def test_headers_say_where_a_copy_comes_from() -> None:
         ("partition", b"1"),
         ("offset", b"14"),
     ]
+    assert headers(pick, pick.passes[1])[-1] == ("duplicate", b"yes")
+
+
+def test_overflow_says_where_what_was_cut_off_lies() -> None:
+    ((key, visit, value),) = overflow_records(decided([passed(11), passed(14, 2.5), *ROWS[2:]], cap=1))
+    record = records.OVERFLOW.decode(value)
+    assert (key, visit) == ("me/f", b"7")
+    assert (record["owner"], record["name"], record["version"]) == ("me", "f", 2)
+    assert (record["topic"], record["partition"], record["offset"]) == ("alerts.sim", 1, 14)
+    assert (record["survey"], record["visit"], record["alert"], record["rank"]) == ("sim", 7, "a14", 2.5)
 
 
 def test_state_belongs_to_one_kafka(tmp_path: Path) -> None:
@@ -89,7 +155,7 @@ def test_state_belongs_to_one_kafka(tmp_path: Path) -> None:
 
 
 def test_filter_sets_are_kept_by_version_and_old_ones_go(tmp_path: Path) -> None:
-    state, one = State(tmp_path), LiveFilter("me", "f", 1, "*", "def keep(a): return 1", "keep")
+    state, one = State(tmp_path), live(fields=("flux",), choice="best")
     from nightwire.filters._filterset import dump
 
     for number in range(1, KEPT + 5):

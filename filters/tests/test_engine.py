@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from nightwire.core.accounts import Account, discrepancies, read_accounts
-from nightwire.schemas import SchemaRegistry, wire
+from nightwire.schemas import SchemaRegistry, records, wire
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -25,7 +25,7 @@ def engine(site: Site) -> Site:
     """Return a site whose engine judges by three filters of everything and two of real surveys."""
     site.start()
     for name, code in (("bright", BRIGHT), ("faulty", FAULTY), ("odd", ODD)):
-        done = site.submit(name, code, "--survey", "sim")
+        done = site.submit(name, code, "--survey", "sim", "--cap", "0")
         assert done.returncode == 0, done.stderr + site.log.read_text()[-3000:]
     return site
 
@@ -89,8 +89,9 @@ def test_a_change_is_live_without_a_restart(
 ) -> None:
     before = judged(engine, "alerts.sim")
     brighter = BRIGHT.replace("500", "5000")
-    assert engine.submit("bright", brighter, "--survey", "sim").returncode == 0
-    again = engine.submit("bright", brighter, "--survey", "sim")
+    uncapped = ("--survey", "sim", "--cap", "0")
+    assert engine.submit("bright", brighter, *uncapped).returncode == 0
+    again = engine.submit("bright", brighter, *uncapped)
     assert "live in version 2 (unchanged: it was live already)" in again.stdout
     engine.write("alerts.sim", [encode(number, 1000.0 * number) for number in range(1, 11)])
     until(lambda: judged(engine, "alerts.sim") == before + 10)
@@ -133,6 +134,71 @@ def test_a_late_filter_is_suspended_and_the_others_go_on(
     assert '"sticky"' in (listed := engine.nightwire("filter", "list", "--json").stdout)
     assert '"live": false' in listed
     assert discrepancies(accounted(engine, "alerts.sim")) == []
+
+
+def test_owners_are_told_from_where_a_filter_is_live_and_what_fails(engine: Site) -> None:
+    told = [records.ANSWER.decode(one.value()) for one in engine.read("answers.me")]
+    notices = [(one["name"], one["version"], one["reasons"][0]) for one in told if not one["request"]]
+    assert [text for name, version, text in notices if (name, version) == ("bright", 2)] == [
+        text for name, _, text in notices if name == "bright" and "alerts.sim" in text and "offset" in text
+    ][1:]
+    (fault,) = (text for name, _, text in notices if name == "faulty" and "failed" in text)
+    assert "first on alert" in fault
+    assert "ZeroDivisionError: division by zero (line 3:" in fault
+    (suspended,) = (text for name, _, text in notices if name == "sticky" and text.startswith("suspended"))
+    assert "too slow: took longer than 2 s" in suspended
+
+
+def test_each_visit_has_its_places_and_the_rest_overflows(
+    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    few = ("--survey", "sim", "--cap", "5")
+    assert engine.submit("early", "def keep(a):\n    return a.flux > 0", *few).returncode == 0
+    assert engine.submit("top", "def keep(a):\n    return a.flux", *few, "--choice", "best").returncode == 0
+    before = judged(engine, "alerts.sim")
+    some = [encode(n, float(n), visit=100 + n % 2) for n in range(1, 41)]
+    engine.write("alerts.sim", some)
+    until(lambda: judged(engine, "alerts.sim") == before + 40)
+    assert Counter(dict(one.headers())["visit"] for one in engine.read("filter.me.early")) == {
+        b"100": 5,
+        b"101": 5,
+    }
+    assert engine.read("filter.me.top") == []
+    close(engine, 100, "alerts.sim")
+    until(lambda: len(engine.read("filter.me.top")) == 5, 30, lambda: engine.log.read_text()[-3000:])
+    assert sorted(dict(one.headers())["rank"] for one in engine.read("filter.me.top")) == [
+        b"32.0", b"34.0", b"36.0", b"38.0", b"40.0",
+    ]  # fmt: skip
+    cut = [records.OVERFLOW.decode(one.value()) for one in engine.read("overflow.me.top")]
+    assert Counter(one["visit"] for one in cut) == {100: 15, 101: 15}
+    assert len(engine.read("overflow.me.early")) == 30
+    sums = Counter[str]()
+    until(lambda: delivered(engine, "me/top") == 5)
+    for account in accounted(engine, "alerts.sim"):
+        for name in ("me/early", "me/top"):
+            one = vars(account.filters[name]) if name in account.filters else {}
+            sums += Counter({f"{name} {kind}": count for kind, count in one.items()})
+    assert (sums["me/early passed"], sums["me/early capped"]) == (10, 30)
+    assert (sums["me/top passed"], sums["me/top capped"]) == (5, 35)
+    assert discrepancies(accounted(engine, "alerts.sim")) == []
+
+
+def delivered(site: Site, name: str) -> int:
+    """Return how many alerts were sent for a filter, as the accounts say."""
+    found = (one.filters.get(name) for one in accounted(site, "alerts.sim"))
+    return sum(one.passed for one in found if one is not None)
+
+
+def close(site: Site, visit: int, topic: str) -> None:
+    """Write that a visit of simulated alerts is closed."""
+    ends = Counter[int]()
+    for message in site.read(topic):
+        ends[message.partition()] = max(ends[message.partition()], message.offset())
+    record = {
+        "survey": "sim", "visit": visit, "opened": 0, "closed": 1, "written": 20, "refused": 0,
+        "partitions": [{"partition": part, "first": 0, "last": last} for part, last in ends.items()],
+    }  # fmt: skip
+    site.write("visits", {f"sim/{visit}".encode(): records.VISIT.encode(record)})
 
 
 @pytest.mark.data

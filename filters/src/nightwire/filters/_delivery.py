@@ -2,31 +2,36 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, Message, Producer
 
 from nightwire.core import kafka
-from nightwire.core.accounts import write_account
+from nightwire.core.accounts import Account, write_account
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, ensure_topics
-from nightwire.filters._decision import STAGE, Dead, Decision, Pick, accounts, headers
+from nightwire.filters._accounts import STAGE, Place
+from nightwire.filters._decision import Decision, Pick, headers, overflow_records
 from nightwire.filters._fetch import Gone, fetch, reader
 from nightwire.filters._offsets import Range, Spot
-from nightwire.schemas.topics import filter_topic, settings
+from nightwire.filters._rows import Dead
+from nightwire.schemas.topics import filter_topic, overflow, settings
 
 log = logging.getLogger("nightwire.filters")
 
-Wanted = dict[int, Pick | Dead]
+Wanted = dict[int, list[Pick | Dead]]
 
 COMPRESSION = "lz4"
 """zstd gains little on stamps and costs the one core that we have; see docs/decisions/0003."""
 
+STRIDE = 100
+"""A gap of more offsets than this is not read, but skipped."""
+
 
 @dataclass
 class Delivery:
-    """Sends decisions, at least once, and writes their accounts.
+    """Sends decisions, at least once, and writes accounts.
 
     Args:
         bootstrap: Kafka's address.
@@ -39,32 +44,43 @@ class Delivery:
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
 
-    def deliver(self, decision: Decision) -> None:
-        """Send *decision*; on return everything is acknowledged, its accounts too.
+    def send(self, decision: Decision) -> list[Place]:
+        """Send *decision*; on return everything is acknowledged.  Return what had expired before.
 
         Raises:
-            DeliveryError: Kafka did not take something; nothing was accounted.
+            DeliveryError: Kafka did not take something.
             KafkaException: Kafka is away for too long.
         """
         writer = Writer(self._made_producer())
         self._make_topics(decision)
-        lost = [spot for work, wanted in spans(decision) for spot in self._send(writer, work, wanted)]
-        writer.flush()  # outputs first, accounts after
-        for account in accounts(decision, lost):
+        lost = [place for work, wanted in spans(decision) for place in self._send(writer, work, wanted)]
+        for key, visit, record in overflow_records(decision):
+            writer.write(overflow(*key.split("/")), record, key=visit)
+        writer.flush()
+        return lost
+
+    def account(self, accounts: Iterable[Account]) -> None:
+        """Write *accounts*; on return they are acknowledged.
+
+        Raises:
+            DeliveryError: Kafka did not take one.
+        """
+        writer = Writer(self._made_producer())
+        for account in accounts:
             write_account(writer, account)
         writer.flush()
 
-    def _send(self, writer: Writer, work: Range, wanted: Wanted) -> Iterator[Spot]:
-        """Send what is *wanted* of *work*; yield the spot of each that is gone."""
+    def _send(self, writer: Writer, work: Range, wanted: Wanted) -> Iterator[Place]:
+        """Send what is *wanted* of *work*; yield the place of each that is gone."""
         self._consumer = self._consumer or reader(self.bootstrap)
         left = dict(wanted)
         for messages in fetch(self._consumer, work, Gone()):
             for message in messages:
-                if (one := left.pop(message.offset() or 0, None)) is not None:
+                for one in left.pop(message.offset() or 0, ()):
                     self._write(writer, message, one)
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
-        yield from ((work.topic, work.partition) for one in left.values() if isinstance(one, Pick))
+        yield from {one.hit[:3] for some in left.values() for one in some if isinstance(one, Pick)}
 
     def _write(self, writer: Writer, message: Message, one: Pick | Dead) -> None:
         value, key = message.value(), message.key()
@@ -80,11 +96,12 @@ class Delivery:
         return lambda _message: self.on_sent(key)
 
     def _make_topics(self, decision: Decision) -> None:
-        """Make filter topics that somebody removed; sending to one that is missing would block all."""
-        keys = {passed.key for pick in decision.picks for passed in pick.passes}
-        wanted = {filter_topic(*key.split("/")) for key in keys} - self._topics
-        if wanted:
-            ensure_topics(self.bootstrap, [settings(topic) for topic in sorted(wanted)])
+        """Make topics that somebody removed; sending to one that is missing would block all."""
+        sent = {passed.key for pick in decision.sent() for passed in pick.passes}
+        cut = {decision.cut.judges[judge][0] for judge in set(decision.cut.judge)}
+        wanted = {filter_topic(*key.split("/")) for key in sent} | {overflow(*key.split("/")) for key in cut}
+        if missing := sorted(wanted - self._topics):
+            ensure_topics(self.bootstrap, [settings(topic) for topic in missing])
             self._topics |= wanted
 
     def _made_producer(self) -> Producer:
@@ -94,9 +111,25 @@ class Delivery:
 
 
 def spans(decision: Decision) -> list[tuple[Range, Wanted]]:
-    """Return, per partition, the range to fetch and what is wanted of it.  Pure."""
+    """Return the ranges to fetch and what is wanted of each.  Pure."""
     wanted: dict[Spot, Wanted] = defaultdict(dict)
-    all_: list[Pick | Dead] = [*decision.picks, *decision.dead]
-    for one in all_:
-        wanted[one.topic, one.partition][one.offset] = one
-    return [(Range(*spot, min(some), max(some) + 1), some) for spot, some in sorted(wanted.items())]
+    for pick in decision.sent():
+        wanted[pick.hit.topic, pick.hit.partition].setdefault(pick.hit.offset, []).append(pick)
+    for dead in decision.dead:
+        wanted[dead.topic, dead.partition].setdefault(dead.offset, []).append(dead)
+    return [
+        (Range(*spot, near[0], near[-1] + 1), {offset: some[offset] for offset in near})
+        for spot, some in sorted(wanted.items())
+        for near in neighbours(sorted(some))
+    ]
+
+
+def neighbours(offsets: Iterable[int]) -> list[list[int]]:
+    """Return *offsets*, which are in order, in runs without a gap of more than `STRIDE`.  Pure."""
+    runs: list[list[int]] = []
+    for offset in offsets:
+        if runs and offset - runs[-1][-1] <= STRIDE:
+            runs[-1].append(offset)
+        else:
+            runs.append([offset])
+    return runs

@@ -6,7 +6,7 @@ live (key ``owner/name``, version 0 for none).
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -59,7 +59,8 @@ class FilterSet:
 
 def to_filter(record: Record) -> LiveFilter:
     """Return the filter that a version's record holds."""
-    return LiveFilter(*(record[name] for name in ("owner", "name", "version", "survey", "source", "entry")))
+    names = [one.name for one in fields(LiveFilter) if one.name in record]
+    return _tupled({name: record[name] for name in names})
 
 
 def milliseconds(time: Any) -> int:
@@ -74,4 +75,12 @@ def dump(filters: Sequence[LiveFilter]) -> str:
 
 def load(text: str) -> list[LiveFilter]:
     """Return the filters in what `dump` made."""
-    return [LiveFilter(**values) for values in json.loads(text)]
+    return [_tupled(values) for values in json.loads(text)]
+
+
+def _tupled(values: Mapping[str, Any]) -> LiveFilter:
+    """Return the filter of *values*, its lists as tuples."""
+    tupled: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in values.items()
+    }
+    return LiveFilter(**tupled)

@@ -20,7 +20,23 @@ BUDGET = 2.0
 
 @dataclass(frozen=True, order=True)
 class LiveFilter:
-    """One version of somebody's filter.  *survey* ``*`` means every survey."""
+    """One version of somebody's filter.
+
+    Attributes:
+        owner: Whose.
+        name: Which.
+        version: Its version, from 1.
+        survey: Whose alerts it judges; ``*`` means every survey's.
+        source: Its text.
+        entry: Its function, where it is Python.
+        cap: Most alerts per visit that it lets through; 0 for all.
+        choice: Which ones: ``first`` or ``best``.
+        language: ``python`` or ``sql``.
+        program: The same compiled, as text; empty where it is judged row by row.
+        fields: Dotted paths of what it reads of an alert; empty where that is not known.
+        sources: Topics that it judges; none for its survey's alerts.
+        output: Topic of what passed; empty for its own.
+    """
 
     owner: str
     name: str
@@ -28,6 +44,13 @@ class LiveFilter:
     survey: str
     source: str
     entry: str
+    cap: int = 20
+    choice: str = "first"
+    language: str = "python"
+    program: str = ""
+    fields: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    output: str = ""
 
     @property
     def key(self) -> str:
@@ -41,7 +64,10 @@ class LiveFilter:
 
 @dataclass
 class Tally:
-    """What became of the alerts that one filter looked at; ``evaluated = passed + rejected + faulted``."""
+    """What became of the alerts that one filter looked at; ``evaluated = passed + rejected + faulted``.
+
+    *fault* is the first one, *culprit* the id of the alert on which it happened.
+    """
 
     version: int
     evaluated: int = 0
@@ -49,6 +75,7 @@ class Tally:
     rejected: int = 0
     faulted: int = 0
     fault: str | None = None
+    culprit: str | None = None
     late: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -58,11 +85,15 @@ class Tally:
 
 @dataclass(frozen=True)
 class Pass:
-    """An alert passed this filter; *rank* is the number it returned, where it returned one."""
+    """An alert passed this filter; *rank* is the number it returned, where it returned one.
+
+    *again* says that the visit has had a copy of the same alert before.
+    """
 
     key: str
     version: int
     rank: float | None = None
+    again: bool = False
 
 
 class Compiled:
@@ -149,7 +180,13 @@ def _verdict(one: Compiled, alert: Any, tally: Tally) -> Pass | bool | None:
     except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
         if tally.fault is None:
             tally.fault = fault_text(error, one.live.source)
+            tally.culprit = _id(alert)
         return None
+
+
+def _id(alert: Any) -> str | None:
+    found = getattr(alert, "id", None)
+    return None if found is None else str(found)
 
 
 def _number(result: Any) -> float | None:

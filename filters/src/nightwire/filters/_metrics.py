@@ -1,8 +1,11 @@
 """All that the filter engine tells Prometheus.  Rates only: the proof that in = out is in the accounts."""
 
+from collections import Counter as Tally
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from nightwire.filters._decision import Decision
+from nightwire.filters._rows import Counts
 from nightwire.schemas.topics import filter_topic
 
 SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
@@ -25,8 +28,11 @@ class Metrics:
         self.passed = counter("alerts_passed_total", "Alerts that passed the filter.", "filter")
         self.rejected = counter("alerts_rejected_total", "Alerts that the filter did not want.", "filter")
         self.faulted = counter("alerts_faulted_total", "Alerts on which the filter failed.", "filter")
+        self.capped = counter("alerts_capped_total", "Alerts cut off by the filter's cap.", "filter")
         self.sent = counter("copies_acknowledged_total", "Copies that Kafka acknowledged.", "topic")
-        self.suspended = counter("suspensions_total", "Filters suspended for taking too long.", "filter")
+        self.suspended = counter(
+            "suspensions_total", "Filters suspended: too slow, or always failing.", "filter"
+        )
         self.restarts = counter("query_restarts_total", "Times that the query was started again.")
         self.batch = Histogram(
             "nightwire_filters_batch_seconds",
@@ -39,23 +45,35 @@ class Metrics:
         )
         self.set = Gauge("nightwire_filters_set_version", "Filter set of the last batch.", registry=registry)
         self.live = Gauge("nightwire_filters_live_filters", "Filters in the last batch.", registry=registry)
+        self.held = Gauge(
+            "nightwire_filters_held_alerts", "Alerts held by filters that take the best.", registry=registry
+        )
         self.running = Gauge("nightwire_filters_query_running", "Whether the query runs.", registry=registry)
 
     def acknowledged(self, key: str) -> None:
         """Count a copy that arrived in the topic of filter *key* (``owner/name``)."""
         self.sent.labels(filter_topic(*key.split("/"))).inc()
 
-    def batch_done(self, decision: Decision, seconds: float) -> None:
-        """Count what a batch did."""
+    def batch_done(self, decision: Decision, held: int, seconds: float) -> None:
+        """Count what a batch did; *held* is how many alerts wait for the end of their visit."""
         self.batch.observe(seconds)
+        self.held.set(held)
         self.set.set(decision.filters)
-        self.live.set(len({key for one in decision.counts for key in one.filters}))
+        self.live.set(len(decision.judges))
         for one in decision.counts:
             source = one.range.topic
             self.judged.labels(source).inc(one.read)
             self.dead.labels(source).inc(one.dead)
             self.expired.labels(source).inc(one.gone)
-            for key, tally in one.filters.items():
-                self.passed.labels(key).inc(tally["passed"])
-                self.rejected.labels(key).inc(tally["rejected"])
-                self.faulted.labels(key).inc(tally["faulted"])
+            self._count_filters(one, decision)
+        for judge, number in Tally(decision.cut.judge).items():
+            self.capped.labels(decision.cut.judges[judge][0]).inc(number)
+
+    def _count_filters(self, one: Counts, decision: Decision) -> None:
+        for judge, evaluated, passed, faulted in zip(
+            one.judges, one.evaluated, one.passed, one.faulted, strict=True
+        ):
+            key, _ = decision.judges[judge]
+            self.passed.labels(key).inc(passed)
+            self.rejected.labels(key).inc(evaluated - passed - faulted)
+            self.faulted.labels(key).inc(faulted)

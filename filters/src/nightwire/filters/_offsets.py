@@ -1,15 +1,16 @@
 """Arithmetic on Spark's offsets of this source.  Pure.
 
-An offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57}``: for each partition the next Kafka
-offset to read, and the version of the filter set (the end offset of the topic `filters`) by which the
-records before it were judged.
+An offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57, "visits": 12, "at": 1764…}``: for each
+partition the next Kafka offset to read; the version of the filter set (the end offset of the topic
+`filters`) by which the records before it were judged; how far the topic `visits` was read; and when the
+batch was planned. [ms since 1970, UTC]
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-FILTERS = "filters"
+FILTERS, VISITS, AT = "filters", "visits", "at"
 
 Spot = tuple[str, int]
 Offset = dict[str, Any]
@@ -35,22 +36,32 @@ def positions(offset: Mapping[str, Any]) -> dict[Spot, int]:
     return {
         (topic, int(partition)): next_
         for topic, partitions in offset.items()
-        if topic != FILTERS
+        if topic not in (FILTERS, VISITS, AT)
         for partition, next_ in partitions.items()
     }
 
 
-def to_offset(at: Mapping[Spot, int], filters: int) -> Offset:
-    """Return Spark's offset for these positions and this version of the filter set."""
+def to_offset(reached: Mapping[Spot, int], filters: int, **more: int) -> Offset:
+    """Return Spark's offset for these positions and this version of the filter set, with what *more* says."""
     offset: Offset = {}
-    for (topic, partition), next_ in sorted(at.items()):
+    for (topic, partition), next_ in sorted(reached.items()):
         offset.setdefault(topic, {})[str(partition)] = next_
-    return {**offset, FILTERS: filters}
+    return {**offset, FILTERS: filters, **more}
 
 
 def version(offset: Mapping[str, Any]) -> int:
     """Return the filter set's version in *offset*."""
     return int(offset.get(FILTERS, 0))
+
+
+def visits(offset: Mapping[str, Any]) -> int:
+    """Return how far the topic `visits` was read."""
+    return int(offset.get(VISITS, 0))
+
+
+def planned_at(offset: Mapping[str, Any]) -> int:
+    """Return when the batch was planned. [ms since 1970, UTC]"""
+    return int(offset.get(AT, 0))
 
 
 def advance(start: Mapping[Spot, int], ends: Mapping[Spot, int], limit: int | None) -> dict[Spot, int]:

@@ -15,10 +15,12 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core import kafka
 from nightwire.core.kafka import marks
 from nightwire.filters import _filterset
+from nightwire.filters._choice import DEADLINE
 from nightwire.filters._fetch import TIMEOUT, bounds, fetch, reader
 from nightwire.filters._filterset import FilterSet
-from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, to_offset, version
+from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, to_offset, version, visits
 from nightwire.filters._state import State
+from nightwire.filters._visits import VisitWatch
 from nightwire.schemas import records, surveys
 from nightwire.schemas.topics import FILTERS
 
@@ -35,15 +37,24 @@ ALERTS = "alerts."
 
 @dataclass
 class Planner:
-    """Knows where the topics end and which filters are live."""
+    """Knows where the topics end, which filters are live, and which visits are closed.
+
+    Args:
+        bootstrap: Kafka's address.
+        state: What is kept on disk.
+        deadline: Longest that a visit is held for its best alerts. [ms]
+    """
 
     bootstrap: str
     state: State
+    deadline: int = DEADLINE
     _admin: AdminClient | None = None
     _spots: list[Spot] = field(default_factory=list)
     _spots_at: float = -METADATA_AGE
     _beginnings: dict[Spot, int] | None = None
     _watch: "FilterWatch | None" = None
+    _visits: VisitWatch | None = None
+    _due: tuple[int, int | None] = (-1, None)
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """Return the next batch's end, at most *limit* records after *start*; *start* when nothing is new."""
@@ -66,10 +77,29 @@ class Planner:
         self._note_beginnings(spots)
         known = dict(self.beginnings()) | positions(start)
         reached = advance(known, ends, limit)
-        if reached == known:
+        now = now_ms()
+        if reached == known and not self._visit_ends(start, now):
             time.sleep(IDLE)
             return start
-        return to_offset(reached, max(version(start), self._filters()))
+        return to_offset(
+            reached,
+            max(version(start), self._filters()),
+            visits=max(visits(start), self._closings().end()),
+            at=now,
+        )
+
+    def _visit_ends(self, start: Offset, now: int) -> bool:
+        """Return whether a visit whose best alerts are held is over: that makes a batch of its own."""
+        newest = self.state.newest_decision()
+        if newest != self._due[0]:
+            self._due = (newest, self.state.caps(newest).due(self.deadline))
+        due = self._due[1]
+        return due is not None and (now >= due or self._closings().closed_since(visits(start)))
+
+    def _closings(self) -> VisitWatch:
+        if self._visits is None:
+            self._visits = VisitWatch(self.bootstrap)
+        return self._visits
 
     def _partitions(self) -> list[Spot]:
         if time.monotonic() - self._spots_at >= METADATA_AGE:
@@ -102,6 +132,11 @@ class Planner:
         if self._admin is None:
             self._admin = kafka.admin(self.bootstrap)
         return self._admin
+
+
+def now_ms() -> int:
+    """Return the time. [ms since 1970, UTC]"""
+    return int(time.time() * 1000)
 
 
 class FilterWatch:

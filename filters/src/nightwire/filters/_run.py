@@ -5,8 +5,9 @@ import logging
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.process import MetricsPage, setup_logging, stopping
-from nightwire.filters._engine import Engine, JavaDied, Settings
+from nightwire.filters._engine import Engine, JavaDied
 from nightwire.filters._metrics import Metrics
+from nightwire.filters._settings import Settings
 from nightwire.filters._state import StateError
 
 

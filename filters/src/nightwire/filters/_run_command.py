@@ -21,6 +21,21 @@ from nightwire.core.options import bootstrap_option, metrics_port_option, regist
     type=click.FloatRange(0),
     help="Longest that a filter that takes the best waits for the end of a visit. [s]",
 )
+@click.option(
+    "--trial-alerts",
+    default=300,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Recent alerts of each survey that a new filter is tried on.",
+)
+@click.option(
+    "--most-share",
+    default=0.05,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Largest part of them that may pass.",
+)
+@click.option("--allow-no-trial", is_flag=True, help="Owners may submit filters without a trial.")
 @click.option("--memory", default="768m", show_default=True, help="Heap of Spark's Java process.")
 @click.option("--master", default="local[2,4]", show_default=True, help="Spark master.")
 @bootstrap_option
@@ -30,6 +45,9 @@ def run(
     state: Path,
     batch: int,
     deadline: float,
+    trial_alerts: int,
+    most_share: float,
+    allow_no_trial: bool,
     memory: str,
     master: str,
     bootstrap: str | None,
@@ -47,13 +65,15 @@ def run(
     from nightwire.core.endpoints import find_endpoints
     from nightwire.filters._run import serve
     from nightwire.filters._settings import Settings
+    from nightwire.filters._trial import Rules
 
     at = find_endpoints(bootstrap, registry)
     if at.schema_registry is None:
         raise click.UsageError(
             "no schema registry: name one with --registry URL or NIGHTWIRE_SCHEMA_REGISTRY"
         )
+    rules = Rules(alerts=trial_alerts, share=most_share, untried=allow_no_trial)
     settings = Settings(
-        at.kafka, at.schema_registry, state.resolve(), master, memory, batch, deadline=deadline
+        at.kafka, at.schema_registry, state.resolve(), master, memory, batch, deadline=deadline, trial=rules
     )
     raise SystemExit(serve(settings, metrics_port))

@@ -10,23 +10,22 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from nightwire.filters import _worker
+from nightwire.filters._choice import DEADLINE
 from nightwire.filters._judge import BUDGET
 from nightwire.filters._offsets import Offset, Range, positions, ranges, share_out, to_offset, version
 from nightwire.filters._planner import Planner
+from nightwire.filters._rows import DDL
+from nightwire.filters._settings import BATCH, TASKS
 from nightwire.filters._state import State
 
 FORMAT = "nightwire-filters"
-BATCH = 2500
-"""Most records in a batch: bounds its duration, and so how long a new filter waits."""
-
-TASKS = 2
-"""Tasks per batch; one for each core of a small machine."""
 
 
 class Judged(DataSource):
     """What passed of all alerts, judged where they are read.
 
-    Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter and task).
+    Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter and task),
+    deadline (longest that a visit is held, s).
     """
 
     @classmethod
@@ -35,8 +34,8 @@ class Judged(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns of `nightwire.filters._worker.COLUMNS`."""
-        return _worker.DDL
+        """Return the columns of `nightwire.filters._rows.COLUMNS`."""
+        return DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader."""
@@ -78,7 +77,9 @@ class Reader(DataSourceStreamReader):
     @property
     def _planner(self) -> Planner:
         if self._made is None:
-            self._made = Planner(self._options["bootstrap"], State(Path(self._options["state"])))
+            state = State(Path(self._options["state"]))
+            deadline = round(1000 * float(self._options.get("deadline", DEADLINE / 1000)))
+            self._made = Planner(self._options["bootstrap"], state, deadline)
         return self._made
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802

@@ -5,6 +5,8 @@
     DIR/filter-sets/57.json    the live filters of version 57 of the filter set
     DIR/checkpoint/            Spark's own: offsets, commits
     DIR/checkpoint/decisions/  what was decided for each batch, before anything was sent
+    DIR/checkpoint/places/     who had which places after some of the batches
+    DIR/checkpoint/lost/       what of a batch had expired before it was sent
     DIR/schemas/               schemas that were seen
 
 Decisions lie within the checkpoint because batch ids count from it: whoever removes one removes both.
@@ -12,18 +14,26 @@ Decisions lie within the checkpoint because batch ids count from it: whoever rem
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nightwire.filters import _filterset
+from nightwire.filters._accounts import Place
+from nightwire.filters._caps import Caps, changed
+from nightwire.filters._decision import Decision
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._offsets import Spot, positions, to_offset
+from nightwire.filters._stored import dump, dump_caps, load, load_caps
 
-VERSION = 1
+VERSION = 2
 KEPT = 20
-"""Decisions and filter sets kept; the newest may be needed again, the others are for the curious."""
+"""Decisions and filter sets kept; the newest may be needed again, the others are for the curious.  A
+decision is kept as long as something of its batch is held."""
+
+EVERY = 10
+"""The places are stored after every so many batches; between them, decisions say what changed."""
 
 
 class StateError(Exception):
@@ -90,15 +100,55 @@ class State:
         except FileNotFoundError as error:
             raise StateError(f"filter set {version} is missing in {self.root}") from error
 
-    def decision(self, batch: int) -> str | None:
+    def decision(self, batch: int) -> Decision | None:
         """Return what was decided for *batch*, or None."""
         path = self._decision(batch)
-        return path.read_text() if path.exists() else None
+        return load(path.read_text()) if path.exists() else None
 
-    def keep_decision(self, batch: int, text: str) -> None:
-        """Store what was decided for *batch*; on return it is on disk."""
-        write(self._decision(batch), text)
-        prune(self._decision(batch).parent)
+    def keep_decision(self, batch: int, decision: Decision, before: Caps) -> Caps:
+        """Store what was decided for *batch*, and return the places after it; on return it is on disk.
+
+        Args:
+            batch: Its number.
+            decision: What was decided.
+            before: The places before it.
+        """
+        after = changed(before, decision.changes)
+        write(self._decision(batch), dump(decision))
+        if batch % EVERY == 0:
+            write(self._places(batch), dump_caps(after))
+            prune(self._places(batch).parent)
+        prune(self._decision(batch).parent, after.batches())
+        return after
+
+    def newest_decision(self) -> int:
+        """Return the newest batch that was decided; -1 when none was."""
+        return max(_numbers(self._decision(0).parent), default=-1)
+
+    def caps(self, batch: int) -> Caps:
+        """Return the places after *batch*: those stored last, and what was decided since."""
+        stored = max((one for one in _numbers(self._places(0).parent) if one <= batch), default=-1)
+        caps = load_caps(self._places(stored).read_text()) if stored >= 0 else Caps()
+        for number in range(stored + 1, batch + 1):
+            if (decision := self.decision(number)) is not None:
+                caps = changed(caps, decision.changes)
+        return caps
+
+    def lost(self, batch: int) -> list[Place]:
+        """Return what of *batch* had expired before it was sent."""
+        found = read_json(self._lost(batch), {"lost": []})["lost"]
+        return [(topic, partition, offset) for topic, partition, offset in found]
+
+    def keep_lost(self, batch: int, lost: Sequence[Place]) -> None:
+        """Store what of *batch* had expired before it was sent."""
+        if lost:
+            write(self._lost(batch), json.dumps({"lost": sorted({*lost, *self.lost(batch)})}))
+
+    def planned(self, batch: int) -> dict[str, Any]:
+        """Return Spark's offset at the end of *batch*."""
+        lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        offset: dict[str, Any] = json.loads(lines[2])  # version, batch's metadata, then one line per source
+        return offset
 
     def is_committed(self, batch: int) -> bool:
         """Return whether Spark has noted that *batch* is done."""
@@ -109,15 +159,19 @@ class State:
         numbers = [int(path.name) for path in (self.checkpoint / "commits").glob("[0-9]*")]
         if not numbers:
             return {}
-        lines = (self.checkpoint / "offsets" / str(max(numbers))).read_text().splitlines()
-        offset: dict[str, Any] = json.loads(lines[2])  # version, batch's metadata, then one line per source
-        return offset
+        return self.planned(max(numbers))
 
     def _filters(self, version: int) -> Path:
         return self.root / "filter-sets" / f"{version}.json"
 
     def _decision(self, batch: int) -> Path:
         return self.checkpoint / "decisions" / f"{batch}.json"
+
+    def _places(self, batch: int) -> Path:
+        return self.checkpoint / "places" / f"{batch}.json"
+
+    def _lost(self, batch: int) -> Path:
+        return self.checkpoint / "lost" / f"{batch}.json"
 
 
 def read_json(path: Path, default: dict[str, Any]) -> dict[str, Any]:
@@ -145,8 +199,12 @@ def write(path: Path, text: str) -> None:
         os.close(folder)
 
 
-def prune(folder: Path) -> None:
-    """Remove all but the newest numbered files."""
-    numbered = sorted((path for path in folder.glob("*.json")), key=lambda path: int(path.stem))
-    for path in numbered[:-KEPT]:
-        path.unlink(missing_ok=True)
+def prune(folder: Path, wanted: Collection[int] = ()) -> None:
+    """Remove all but the newest numbered files, and those *wanted*."""
+    for number in sorted(_numbers(folder))[:-KEPT]:
+        if number not in wanted:
+            (folder / f"{number}.json").unlink(missing_ok=True)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(path.stem) for path in folder.glob("*.json")]

@@ -4,8 +4,9 @@ What is costly to make (consumer, decoder, compiled filters) is kept in this mod
 a worker process is reused from batch to batch, but a pickled function would bring fresh globals each time.
 """
 
-import json
+import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,9 +17,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Message
 
 from nightwire.filters._fetch import PATIENCE, Gone, fetch, reader
-from nightwire.filters._judge import BUDGET, Compiled, Judge, LiveFilter
+from nightwire.filters._judge import BUDGET, Compiled, Judge, LiveFilter, Tally
 from nightwire.filters._limits import time_limit
 from nightwire.filters._offsets import Range
+from nightwire.filters._rows import DEAD, PASSED, Counts, Fault, Row, to_batch
 from nightwire.filters._state import State
 from nightwire.schemas import (
     AlertDecoder,
@@ -32,25 +34,6 @@ from nightwire.schemas import (
 
 CHUNK = 64
 """Alerts decoded at a time: each takes some hundred kB as Python objects."""
-
-PASSED, DEAD, RANGE = "passed", "dead", "range"
-"""Kinds of rows: an alert that passed, one that could not be read, the counts of a range."""
-
-COLUMNS = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("visit", pa.int64()),
-        ("alert", pa.string()),
-        ("detail", pa.string()),
-    ]
-)
-DDL = "kind string, topic string, partition int, offset bigint, visit bigint, alert string, detail string"
-"""The same for Spark."""
-
-Row = tuple[str, str, int, int, int | None, str | None, str]
 
 
 @dataclass(frozen=True)
@@ -73,14 +56,7 @@ def run(task: Task) -> Iterator[pa.RecordBatch]:
         judge = judges.setdefault(
             name, Judge(compiled(task.state, task.filters, name), time_limit, task.budget)
         )
-        rows = list(judge_range(task, one, judge))
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array(column, kind)
-                for column, kind in zip(zip(*rows, strict=True), COLUMNS.types, strict=True)
-            ],
-            schema=COLUMNS,
-        )
+        yield to_batch(list(judge_range(task, one, judge)))
 
 
 def warm(task: Task) -> Iterator[pa.RecordBatch]:
@@ -93,27 +69,36 @@ def warm(task: Task) -> Iterator[pa.RecordBatch]:
 
 def judge_range(task: Task, work: Range, judge: Judge) -> Iterator[Row]:
     """Read and judge one range; its last row holds its counts."""
-    gone, read, dead = Gone(), 0, 0
+    gone, kinds = Gone(), Counter[str]()
     decoder, consumer = _decoder(task.registry, task.state), _consumer(task.bootstrap)
+    numbers = {one.key: number for number, one in enumerate(_filters(task.state, task.filters))}
     for messages in fetch(consumer, work, gone):
+        kinds["read"] += len(messages)
         for start in range(0, len(messages), CHUNK):
-            chunk = messages[start : start + CHUNK]
-            rows = list(_judge_chunk(chunk, judge, decoder))
-            read += len(chunk)
-            dead += sum(row[0] == DEAD for row in rows)
-            yield from rows
-    counts: dict[str, Any] = {
-        "end": work.end,
-        "set": task.filters,
-        "read": read,
-        "dead": dead,
-        "gone": gone.count,
-    }
-    counts["filters"] = {key: tally.as_dict() for key, tally in judge.restart_counts().items()}
-    yield (RANGE, work.topic, work.partition, work.first, None, None, json.dumps(counts))
+            for row in _judge_chunk(messages[start : start + CHUNK], judge, decoder, numbers):
+                kinds[row[0]] += 1
+                yield row
+    yield _counts(work, kinds, gone.count, judge.restart_counts(), numbers).row()
 
 
-def _judge_chunk(messages: Sequence[Message], judge: Judge, decoder: AlertDecoder) -> Iterator[Row]:
+def _counts(
+    work: Range, kinds: Mapping[str, int], gone: int, tallies: Mapping[str, Tally], numbers: Mapping[str, int]
+) -> Counts:
+    by_number = {numbers[key]: tally for key, tally in tallies.items()}
+    return Counts(
+        work, kinds["read"], kinds[DEAD], gone, kinds[PASSED],
+        judges=list(by_number),
+        evaluated=[one.evaluated for one in by_number.values()],
+        passed=[one.passed for one in by_number.values()],
+        faulted=[one.faulted for one in by_number.values()],
+        faults={n: Fault(one.fault, one.culprit) for n, one in by_number.items() if one.fault is not None},
+        late=[n for n, one in by_number.items() if one.late],
+    )  # fmt: skip
+
+
+def _judge_chunk(
+    messages: Sequence[Message], judge: Judge, decoder: AlertDecoder, numbers: Mapping[str, int]
+) -> Iterator[Row]:
     views: list[AlertView] = []
     sound: list[Message] = []
     for message in messages:
@@ -123,11 +108,13 @@ def _judge_chunk(messages: Sequence[Message], judge: Judge, decoder: AlertDecode
         except RegistryAwayError:
             raise
         except (DecodeError, UnknownSchemaError, KeyError, TypeError, ValueError) as error:
-            yield (DEAD, *_spot(message), None, None, f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+            yield (DEAD, *_spot(message), None, None, None, None, None, reason)
     for message, view, passes in zip(sound, views, judge.judge(views), strict=True):
         if passes:
-            detail = json.dumps([(one.key, one.version, one.rank) for one in passes])
-            yield (PASSED, *_spot(message), view.visit, str(view.id), detail)
+            ranks = [math.nan if one.rank is None else one.rank for one in passes]
+            alert = (message.timestamp()[1], view.visit, str(view.id))
+            yield (PASSED, *_spot(message), *alert, [numbers[one.key] for one in passes], ranks, None)
 
 
 def view_of(message: Message, decoder: AlertDecoder) -> AlertView:
@@ -185,9 +172,3 @@ def _consumer(bootstrap: str) -> Consumer:
 @lru_cache(maxsize=4)
 def _decoder(registry: str, state: str) -> AlertDecoder:
     return AlertDecoder(SchemaRegistry(registry, cache_dir=State(Path(state)).schemas))
-
-
-def columns_of(batch: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of *batch* as dictionaries."""
-    rows: list[dict[str, Any]] = batch.to_pylist()
-    return rows

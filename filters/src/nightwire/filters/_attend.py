@@ -1,0 +1,50 @@
+"""What an engine does beside judging, whichever engine it is: waits for Kafka, answers owners, measures."""
+
+import logging
+
+from confluent_kafka import KafkaException
+
+from nightwire.core import kafka
+from nightwire.core.kafka import ensure_topics
+from nightwire.core.process import Stop
+from nightwire.filters._catalog import Catalog
+from nightwire.filters._lag import LagMeter
+from nightwire.filters._metrics import Metrics
+from nightwire.filters._requests import Desk, Engineer
+from nightwire.filters._settings import Settings
+from nightwire.filters._state import State
+from nightwire.filters._watch import Watch
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, FILTERS, VISITS
+from nightwire.schemas.topics import settings as topic_settings
+
+log = logging.getLogger("nightwire.filters")
+
+TOPICS = (FILTERS, ACCOUNTS, DEAD_LETTERS, VISITS)
+"""What an engine reads and writes beside alerts."""
+
+
+def await_kafka(bootstrap: str, state: State, stop: Stop) -> None:
+    """Wait for Kafka, or until stopped; make the topics that we need, and the state ours.
+
+    Raises:
+        StateError: The state belongs to another Kafka.
+    """
+    while not stop.is_set():
+        try:
+            ensure_topics(bootstrap, [topic_settings(name) for name in TOPICS])
+            state.claim(kafka.admin(bootstrap).list_topics(timeout=10).cluster_id or "")
+        except (KafkaException, TimeoutError) as error:
+            log.warning("waiting for Kafka at %s: %s", bootstrap, error)
+            stop.wait(1.0)
+        else:
+            return
+
+
+def attend(settings: Settings, state: State, metrics: Metrics, stop: Stop) -> Watch:
+    """Begin to answer owners and to measure the lag; return who looks after the filters."""
+    catalog = Catalog(settings.bootstrap)
+    engineer = Engineer(settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial)
+    Desk(settings.bootstrap, engineer, stop).start()
+    log.warning("filters run with this process's rights: accept them only from people you trust")
+    LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
+    return Watch(settings.bootstrap, catalog, metrics, state)

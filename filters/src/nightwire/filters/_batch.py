@@ -1,0 +1,120 @@
+"""One batch, from what was judged to what is accounted: decide once, send at least once."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from nightwire.core.accounts import Account
+from nightwire.filters._accounts import Place, accounts
+from nightwire.filters._caps import Caps
+from nightwire.filters._choice import Moment
+from nightwire.filters._decision import Decision, Pick, decide
+from nightwire.filters._delivery import Delivery
+from nightwire.filters._metrics import Metrics
+from nightwire.filters._offsets import planned_at, positions, version, visits
+from nightwire.filters._rows import judged
+from nightwire.filters._settings import Settings
+from nightwire.filters._state import State
+from nightwire.filters._visits import VisitWatch
+
+log = logging.getLogger("nightwire.filters")
+
+
+@dataclass
+class Batches:
+    """Decides batches, sends them, accounts for them.
+
+    Args:
+        settings: What the engine was told.
+        state: What is kept on disk.
+        metrics: What to count.
+    """
+
+    settings: Settings
+    state: State
+    metrics: Metrics
+    _places: tuple[int, Caps] | None = None
+    _watch: VisitWatch | None = None
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Make new clients: the old ones may be lost."""
+        self._delivery = Delivery(self.settings.bootstrap, self.metrics.acknowledged)
+        self._watch = None
+
+    def run(self, number: int, rows: Callable[[], pa.Table]) -> Decision:
+        """Do batch *number*; *rows* gives what the workers judged, and is asked only if it is not decided.
+
+        Raises:
+            DeliveryError: Kafka did not take something; nothing was accounted.
+            KafkaException: Kafka is away for too long.
+        """
+        began = time.monotonic()
+        decision = self._decided(number, rows)
+        self._keep_lost(number, decision, self._delivery.send(decision))
+        self._delivery.account(self._accounts(number, decision))
+        held = len(self._places[1].waiting()) if self._places else 0
+        self.metrics.batch_done(decision, held, time.monotonic() - began)
+        return decision
+
+    def _decided(self, number: int, rows: Callable[[], pa.Table]) -> Decision:
+        if (known := self.state.decision(number)) is not None:
+            log.info("batch %d was decided before: sending it again", number)
+            self._places = number, self.state.caps(number)
+            return known
+        before = self._before(number)
+        moment = self._moment(number, before)
+        decision = decide(judged(rows()), before, self.state.filters(moment.filters), moment)
+        self._places = number, self.state.keep_decision(number, decision, before)
+        return decision
+
+    def _before(self, number: int) -> Caps:
+        """Return the places before a batch."""
+        if self._places is not None and self._places[0] == number - 1:
+            return self._places[1]
+        return self.state.caps(number - 1)
+
+    def _moment(self, number: int, before: Caps) -> Moment:
+        """Return what the batch's offset says; Spark has logged it before it asked us."""
+        offset = self.state.planned(number)
+        position = max(visits(offset), before.position)
+        self._watch = self._watch or VisitWatch(self.settings.bootstrap)
+        return Moment(
+            batch=number,
+            filters=version(offset),
+            at=planned_at(offset),
+            position=position,
+            reached=positions(offset),
+            closed=self._watch.closed(before.position, position),
+            deadline=round(1000 * self.settings.deadline),
+        )
+
+    def _keep_lost(self, number: int, decision: Decision, lost: list[Place]) -> None:
+        for batch, picks in {number: decision.picks, **decision.released}.items():
+            theirs = {pick.hit[:3] for pick in picks}
+            self.state.keep_lost(batch, [place for place in lost if place in theirs])
+
+    def _accounts(self, number: int, decision: Decision) -> Iterator[Account]:
+        """Yield the batch's accounts, and anew those of ranges of which something was held until now."""
+        yield from accounts(decision, lost=self.state.lost(number))
+        for batch, released in decision.released.items():
+            if (earlier := self.state.decision(batch)) is None:
+                log.error(
+                    "decision %d is missing: its accounts go on calling %d alerts capped",
+                    batch,
+                    len(released),
+                )
+                continue
+            later = [*decision.before.get(batch, ()), *released]
+            yield from changed(accounts(earlier, later, self.state.lost(batch)), released)
+
+
+def changed(accounts: list[Account], released: Sequence[Pick]) -> Iterator[Account]:
+    """Yield those of *accounts* in whose ranges *released* alerts lie."""
+    spots = {(pick.hit.topic, pick.hit.partition) for pick in released}
+    return (one for one in accounts if (one.source, one.partition) in spots)

@@ -1,0 +1,190 @@
+"""Who gets the places: at most so many alerts per visit and filter.  Pure.
+
+`first`: places go in the order of Kafka's timestamp, partition, offset, batch by batch.  `best`: the alerts
+of highest rank are held until the visit is over.  Places are counted by alert ids: the same alert sent twice
+takes one.  A late alert takes one if one is free.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from nightwire.filters._offsets import Spot
+from nightwire.filters._rows import Hit
+
+REMEMBERED = 32
+"""Visits of a survey whose places are remembered; an alert later than that begins a new count."""
+
+Visit = tuple[str, int]
+"""Survey and number."""
+
+Ends = Mapping[int, int]
+"""The last offset of a visit, by partition of its survey's topic."""
+
+Ids = frozenset[str]
+NOBODY: Ids = frozenset()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An alert that passed a `best` filter in batch number *batch*."""
+
+    hit: Hit
+    key: str
+    version: int
+    rank: float | None
+    batch: int
+
+    @property
+    def merit(self) -> tuple[float, tuple[int, str, int, int]]:
+        """Sorts candidates, the best first: by rank, those without a rank last; then by time."""
+        unranked = self.rank is None or math.isnan(self.rank)
+        return (math.inf if unranked or self.rank is None else -self.rank, self.hit.turn)
+
+
+@dataclass(frozen=True)
+class Places:
+    """One visit's places.
+
+    Attributes:
+        since: When its first alert passed. [ms since 1970, UTC]
+        seen: When its latest did.
+        over: Whether it is over: what was held is sent, and `best` takes what comes as `first` does.
+        taken: The ids that have a place, by filter.
+        held: The candidates that `best` filters hold, by filter.
+    """
+
+    since: int
+    seen: int
+    over: bool = False
+    taken: Mapping[str, Ids] = field(default_factory=dict)
+    held: Mapping[str, Sequence[Candidate]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Caps:
+    """All that the next batch must know of those before it.
+
+    Attributes:
+        visits: The places of the visits that are remembered.
+        closing: Visits that `visits` says are closed, but whose last alerts are not judged yet.
+        released: For each batch of which something is still held: what of it was sent later.
+        position: How far the topic `visits` was read.
+    """
+
+    visits: Mapping[Visit, Places] = field(default_factory=dict)
+    closing: Mapping[Visit, Ends] = field(default_factory=dict)
+    released: Mapping[int, Sequence[Candidate]] = field(default_factory=dict)
+    position: int = 0
+
+    def due(self, deadline: int) -> int | None:
+        """Return when the first of the visits that hold something is over, whatever happens; None = never.
+
+        Args:
+            deadline: Longest that a visit is held. [ms]
+        """
+        return min((one.since + deadline for one in self.visits.values() if one.held), default=None)
+
+    def waiting(self) -> list[Candidate]:
+        """Return all that is held."""
+        return [one for places in self.visits.values() for one in held(places)]
+
+    def batches(self) -> set[int]:
+        """Return the batches of which something is held."""
+        return {one.batch for one in self.waiting()}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a batch made of the `Caps` before it: places of visits, visits forgotten, and all the rest."""
+
+    visits: Mapping[Visit, Places] = field(default_factory=dict)
+    forgotten: Sequence[Visit] = ()
+    closing: Mapping[Visit, Ends] = field(default_factory=dict)
+    released: Mapping[int, Sequence[Candidate]] = field(default_factory=dict)
+    position: int = 0
+
+
+def changed(caps: Caps, changes: Changes) -> Caps:
+    """Return the state after a batch."""
+    visits = {**caps.visits, **changes.visits}
+    kept = {visit: places for visit, places in visits.items() if visit not in set(changes.forgotten)}
+    return Caps(kept, changes.closing, changes.released, changes.position)
+
+
+def changes(before: Caps, after: Caps) -> Changes:
+    """Return what leads from one state to another."""
+    fresh = {
+        visit: places for visit, places in after.visits.items() if before.visits.get(visit) is not places
+    }
+    forgotten = [visit for visit in before.visits if visit not in after.visits]
+    return Changes(fresh, forgotten, after.closing, after.released, after.position)
+
+
+def held(places: Places) -> Iterable[Candidate]:
+    """Return all candidates of a visit."""
+    return (one for some in places.held.values() for one in some)
+
+
+SENT, AGAIN, CUT = 0, 1, 2
+"""What becomes of a pass: it has a place; it shares one with an earlier copy; it has none."""
+
+
+def take(ids: Iterable[str], taken: Ids, free: int) -> tuple[list[int], Ids]:
+    """Give *free* places to *ids*, in their order; return what became of each, and who has a place now."""
+    fates, fresh = list[int](), set[str]()
+    for one in ids:
+        if one in taken or one in fresh:
+            fates.append(AGAIN)
+        elif len(fresh) < free:
+            fresh.add(one)
+            fates.append(SENT)
+        else:
+            fates.append(CUT)
+    return fates, taken | fresh
+
+
+def hold(candidates: Iterable[Candidate], free: int) -> tuple[list[Candidate], list[Candidate]]:
+    """Return the candidates that hold the *free* best places, and the others; copies share a place."""
+    places: dict[str, list[Candidate]] = {}
+    for one in sorted(candidates, key=lambda one: one.merit):
+        places.setdefault(one.hit.alert, []).append(one)
+    ordered, best = list(places.values()), max(0, free)
+    return (
+        [one for place in ordered[:best] for one in place],
+        [one for place in ordered[best:] for one in place],
+    )
+
+
+def is_over(
+    places: Places, ends: Ends | None, survey: str, at: int, reached: Mapping[Spot, int], deadline: int
+) -> bool:
+    """Return whether a visit is over: it is closed and judged to its *ends*, or its deadline has come."""
+    if ends is not None and is_judged(ends, survey, reached):
+        return True
+    return bool(places.held) and at >= places.since + deadline
+
+
+def is_judged(ends: Ends, survey: str, reached: Mapping[Spot, int]) -> bool:
+    """Return whether all alerts of a visit lie before the offsets *reached*."""
+    return all(reached.get((f"alerts.{survey}", partition), 0) > last for partition, last in ends.items())
+
+
+def end_visit(places: Places) -> Places:
+    """Return the visit's places when what was held is sent."""
+    taken = dict(places.taken)
+    for key, some in places.held.items():
+        taken[key] = taken.get(key, NOBODY) | {one.hit.alert for one in some}
+    return replace(places, over=True, taken=taken, held={})
+
+
+def remember(visits: Mapping[Visit, Places]) -> dict[Visit, Places]:
+    """Return the newest `REMEMBERED` of each survey's *visits*, and those that hold something."""
+    kept: dict[Visit, Places] = {}
+    for _, some in groupby(sorted(visits), key=lambda visit: visit[0]):
+        newest = sorted(some, key=lambda visit: visits[visit].seen, reverse=True)
+        kept |= {
+            visit: visits[visit] for n, visit in enumerate(newest) if n < REMEMBERED or visits[visit].held
+        }
+    return kept

@@ -1,0 +1,178 @@
+"""What workers tell the driver: rows, one per alert that passed, per record that is none, per range.  Pure.
+
+What passed is a row with the numbers of the filters (their places in the filter set) and their ranks, so
+a thousand filters that pass a hundred alerts each cost no text.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nightwire.filters._offsets import Range
+
+PASSED, DEAD, RANGE = "passed", "dead", "range"
+"""Kinds of rows: an alert that passed, a record that could not be read, the counts of a range."""
+
+COLUMNS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("visit", pa.int64()),
+        ("alert", pa.string()),
+        ("filters", pa.list_(pa.field("element", pa.int32()))),
+        ("ranks", pa.list_(pa.field("element", pa.float64()))),
+        ("detail", pa.string()),
+    ]
+)
+DDL = (
+    "kind string, topic string, partition int, offset bigint, timestamp bigint, visit bigint, alert string, "
+    "filters array<int>, ranks array<double>, detail string"
+)
+"""The same for Spark."""
+
+Row = tuple[Any, ...]
+
+
+class Hit(NamedTuple):
+    """An alert that passed a filter: where it lies, when Kafka took it [ms], and what it is."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    visit: int | None
+    alert: str
+
+    @property
+    def survey(self) -> str:
+        """Its survey."""
+        return self.topic.partition(".")[2]
+
+    @property
+    def turn(self) -> tuple[int, str, int, int]:
+        """Sorts hits: by Kafka's timestamp, then by place."""
+        return (self.timestamp, self.topic, self.partition, self.offset)
+
+
+class Fault(NamedTuple):
+    """A filter's first fault in a range, and the id of the alert on which it happened."""
+
+    text: str
+    alert: str | None = None
+
+
+@dataclass(frozen=True, order=True)
+class Dead:
+    """One record that could not be read as an alert."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What became of one range.
+
+    Attributes:
+        range: Which.
+        read: Records read.
+        dead: Of these, undecodable.
+        gone: Offsets that had expired.
+        hits: Alerts that passed at least one filter.
+        judges: The filters that judged it, by number; then for each of them:
+        evaluated: alerts judged,
+        passed: of these passed,
+        faulted: and those on which it failed.
+        faults: Its first fault, by number.
+        late: Filters that had no time left, by number.
+    """
+
+    range: Range
+    read: int
+    dead: int = 0
+    gone: int = 0
+    hits: int = 0
+    judges: Sequence[int] = ()
+    evaluated: Sequence[int] = ()
+    passed: Sequence[int] = ()
+    faulted: Sequence[int] = ()
+    faults: Mapping[int, Fault] = field(default_factory=dict)
+    late: Sequence[int] = ()
+
+    def row(self) -> Row:
+        """Return it as a row."""
+        one, detail = self.range, asdict(self)
+        detail["range"] = [one.first, one.end]
+        return (RANGE, one.topic, one.partition, one.first, None, None, None, None, None, json.dumps(detail))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All that the workers said of a batch.
+
+    Attributes:
+        hits: Alerts that passed something, in no order.
+        hit: For each pass, its alert: an index into *hits*.  Shape (n,), as the next two.
+        judge: For each pass, its filter's number.
+        rank: For each pass, the filter's rank; NaN where it gave none.
+        dead: Records that could not be read, in order.
+        counts: For each range, in order.
+    """
+
+    hits: Sequence[Hit]
+    hit: "np.ndarray[Any, Any]"
+    judge: "np.ndarray[Any, Any]"
+    rank: "np.ndarray[Any, Any]"
+    dead: Sequence[Dead] = ()
+    counts: Sequence[Counts] = ()
+
+
+def counts_from(topic: str, partition: int, detail: Mapping[str, Any]) -> Counts:
+    """Return the counts that JSON made of `Counts` holds."""
+    first, end = detail["range"]
+    faults = {int(number): Fault(*fault) for number, fault in detail["faults"].items()}
+    return Counts(**{**detail, "range": Range(topic, partition, first, end), "faults": faults})
+
+
+def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Return *rows* as Arrow has them."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, COLUMNS.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+
+
+def judged(table: pa.Table) -> Judged:
+    """Return what *table*, of `COLUMNS`, says."""
+    kinds = np.array(table["kind"].to_pylist(), object)
+    passed = table.filter(pa.array(kinds == PASSED))
+    others = table.filter(pa.array(kinds != PASSED)).to_pylist()
+    dead = [_dead(row) for row in others if row["kind"] == DEAD]
+    counts = [_counts(row) for row in others if row["kind"] == RANGE]
+    hits = list(map(Hit._make, zip(*(passed[name].to_pylist() for name in Hit._fields), strict=True)))
+    judge, rank = (_flat(passed[name]) for name in ("filters", "ranks"))
+    sizes = np.array(passed["filters"].combine_chunks().value_lengths(), np.int64)
+    return Judged(
+        hits, np.repeat(np.arange(len(hits)), sizes), judge, rank,
+        sorted(dead), sorted(counts, key=lambda one: one.range),
+    )  # fmt: skip
+
+
+def _flat(lists: Any) -> "np.ndarray[Any, Any]":
+    return np.asarray(lists.combine_chunks().flatten())
+
+
+def _dead(row: Mapping[str, Any]) -> Dead:
+    return Dead(row["topic"], row["partition"], row["offset"], row["detail"])
+
+
+def _counts(row: Mapping[str, Any]) -> Counts:
+    return counts_from(row["topic"], row["partition"], json.loads(row["detail"]))

@@ -1,0 +1,48 @@
+"""What an engine is told."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nightwire.filters._choice import DEADLINE
+from nightwire.filters._judge import BUDGET
+from nightwire.filters._trial import Rules
+
+BATCH = 2500
+"""Most records in a batch: bounds its duration, and so how long a new filter waits."""
+
+TASKS = 2
+"""Tasks per batch; one for each core of a small machine."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an engine is told.
+
+    Attributes:
+        bootstrap: Kafka's address.
+        registry: URL of the schema registry.
+        state: Directory; see `State`.
+        master: Spark master.
+        memory: Heap of Spark's Java process.
+        batch: Most records in a batch.
+        tasks: Tasks per batch.
+        budget: CPU time of one filter in one task. [s]
+        deadline: Longest that a visit is held for its best alerts. [s]
+        trial: What a filter must satisfy before it goes live.
+    """
+
+    bootstrap: str
+    registry: str
+    state: Path
+    master: str = "local[2,4]"
+    memory: str = "768m"
+    batch: int = BATCH
+    tasks: int = TASKS
+    budget: float = BUDGET
+    deadline: float = DEADLINE / 1000
+    trial: Rules = field(default_factory=Rules)
+
+    def options(self) -> dict[str, str]:
+        """Return them as options of the data source."""
+        names = ("bootstrap", "registry", "state", "batch", "tasks", "budget", "deadline")
+        return {name: str(getattr(self, name)) for name in names}

@@ -1,0 +1,138 @@
+"""Decisions and places as JSON, for the disk.  Pure.
+
+What has a name in the code has the same name there; an alert is a list in the order of `Hit`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from nightwire.filters._caps import Candidate, Caps, Changes, Places, Visit
+from nightwire.filters._choice import Cut
+from nightwire.filters._decision import Decision, Pick
+from nightwire.filters._judge import Pass
+from nightwire.filters._rows import Counts, Dead, Hit, counts_from
+
+Json = Any
+
+
+def dump(decision: Decision) -> str:
+    """Return *decision* as JSON."""
+    said = {
+        "filters": decision.filters,
+        "judges": decision.judges,
+        "at": decision.at,
+        "picks": _picks(decision.picks),
+        "released": {batch: _picks(some) for batch, some in decision.released.items()},
+        "before": {batch: _picks(some) for batch, some in decision.before.items()},
+        "cut": vars(decision.cut),
+        "dead": [asdict(one) for one in decision.dead],
+        "counts": [_counts(one) for one in decision.counts],
+        "changes": {
+            **_caps(decision.changes),
+            "forgotten": decision.changes.forgotten,
+        },
+    }
+    return json.dumps(said, separators=(",", ":"))
+
+
+def load(text: str) -> Decision:
+    """Return the decision in what `dump` made."""
+    said = json.loads(text)
+    cut = said["cut"]
+    forgotten = [_visit(one) for one in said["changes"].pop("forgotten")]
+    return Decision(
+        filters=said["filters"],
+        judges=[(key, version) for key, version in said["judges"]],
+        at=said["at"],
+        picks=_picked(said["picks"]),
+        released=_by_batch(said["released"]),
+        before=_by_batch(said["before"]),
+        cut=Cut(**{**cut, "hits": _hits(cut["hits"]), "judges": [(key, n) for key, n in cut["judges"]]}),
+        dead=[Dead(**one) for one in said["dead"]],
+        counts=[counts_from(*one) for one in said["counts"]],
+        changes=Changes(**_parts(said["changes"]), forgotten=forgotten),
+    )
+
+
+def dump_caps(caps: Caps) -> str:
+    """Return *caps* as JSON."""
+    return json.dumps(_caps(caps), separators=(",", ":"))
+
+
+def load_caps(text: str) -> Caps:
+    """Return the places in what `dump_caps` made."""
+    return Caps(**_parts(json.loads(text)))
+
+
+def _counts(one: Counts) -> Json:
+    first, end = one.range.first, one.range.end
+    return [one.range.topic, one.range.partition, {**vars(one), "range": [first, end]}]
+
+
+def _picks(picks: Iterable[Pick]) -> Json:
+    return [
+        [one.hit, [(passed.key, passed.version, passed.rank, passed.again) for passed in one.passes]]
+        for one in picks
+    ]
+
+
+def _picked(said: Json) -> list[Pick]:
+    return [Pick(Hit(*hit), tuple(Pass(*one) for one in passes)) for hit, passes in said]
+
+
+def _by_batch(said: Json) -> dict[int, Sequence[Pick]]:
+    return {int(batch): _picked(some) for batch, some in said.items()}
+
+
+def _hits(said: Json) -> list[Hit]:
+    return [Hit(*one) for one in said]
+
+
+def _visit(said: Json) -> Visit:
+    survey, number = said
+    return survey, number
+
+
+def _caps(caps: Caps | Changes) -> dict[str, Json]:
+    return {
+        "visits": [[visit, _places(places)] for visit, places in caps.visits.items()],
+        "closing": [[visit, ends] for visit, ends in caps.closing.items()],
+        "released": {batch: _candidates(some) for batch, some in caps.released.items()},
+        "position": caps.position,
+    }
+
+
+def _parts(said: Json) -> dict[str, Any]:
+    closing = {
+        _visit(visit): {int(part): last for part, last in ends.items()} for visit, ends in said["closing"]
+    }
+    return {
+        "visits": {_visit(visit): _to_places(places) for visit, places in said["visits"]},
+        "closing": closing,
+        "released": {int(batch): _to_candidates(some) for batch, some in said["released"].items()},
+        "position": said["position"],
+    }
+
+
+def _places(places: Places) -> dict[str, Json]:
+    return {
+        **vars(places),
+        "taken": {key: sorted(ids) for key, ids in places.taken.items()},
+        "held": {key: _candidates(some) for key, some in places.held.items()},
+    }
+
+
+def _to_places(said: Mapping[str, Any]) -> Places:
+    taken = {key: frozenset(ids) for key, ids in said["taken"].items()}
+    held = {key: _to_candidates(some) for key, some in said["held"].items()}
+    return Places(**{**said, "taken": taken, "held": held})
+
+
+def _candidates(some: Iterable[Candidate]) -> Json:
+    return [(one.hit, one.key, one.version, one.rank, one.batch) for one in some]
+
+
+def _to_candidates(said: Json) -> list[Candidate]:
+    return [Candidate(Hit(*hit), *rest) for hit, *rest in said]
