@@ -35,7 +35,7 @@ class Endpoints:
 
 
 def state_dir(start: Path | None = None) -> Path | None:
-    """Return the nearest ``.nightwire/`` with a state file, in *start* or a parent of it.
+    """Return the nearest ``.nightwire/`` with a state file that we may read, in *start* or a parent of it.
 
     ``NIGHTWIRE_STATE`` names another place.
     """
@@ -43,7 +43,7 @@ def state_dir(start: Path | None = None) -> Path | None:
         return Path(named)
     here = (start or Path.cwd()).resolve()
     found = (folder / STATE_DIR for folder in [here, *here.parents])
-    return next((folder for folder in found if (folder / "state.json").exists()), None)
+    return next((folder for folder in found if os.access(folder / "state.json", os.R_OK)), None)
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from nightwire.core.java import java_home
+from nightwire.core.keys import write_private
 from nightwire.core.stack._jars import jar_folder
 from nightwire.core.stack._life import die_with_parent
 
@@ -113,7 +114,7 @@ class Broker:
         logs = self.folder / "data"
         settings = PROPERTIES.format(port=self.port, controller=self._controller, logs=logs)
         more = "".join(f"{name}={value}\n" for name, value in self._properties.items())
-        self._settings.write_text(settings + more)
+        write_private(self._settings, settings + more)  # passwords may be among them
         (self.folder / "log4j2.yaml").write_text(LOGGING)
         if (logs / "meta.properties").exists():
             return

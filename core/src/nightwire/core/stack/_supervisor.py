@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 
 from nightwire.core.endpoints import process_started
 from nightwire.core.kafka import admin, ensure_topics
+from nightwire.core.stack._auth import NONE, SCRAM, listener_properties, unlock
 from nightwire.core.stack._broker import Broker
 from nightwire.core.stack._child import Child, Health
 from nightwire.core.stack._life import kill
@@ -42,6 +43,7 @@ class Plan:
         stream: A persistent test stream.
         remotes: VTP brokers to subscribe to.
         feeds: Filter topics for VTP subscribers.
+        auth: ``none`` or ``scram``; None is what it was the last time, and ``none`` at first.
     """
 
     folder: Path
@@ -49,6 +51,7 @@ class Plan:
     stream: Stream | None = None
     remotes: Sequence[str] = field(default_factory=tuple)
     feeds: Sequence[str] = field(default_factory=tuple)
+    auth: str | None = None
 
 
 def supervise(plan: Plan) -> None:
@@ -73,6 +76,7 @@ class Supervisor:
         self._plan = plan
         names = port_names(plan.stream)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
+        self._auth = plan.auth or before.get("auth", NONE)
         self._logs = plan.folder / "logs"
         self._logs.mkdir(exist_ok=True)
         self._children: list[Child] = []
@@ -104,7 +108,7 @@ class Supervisor:
             self._plan.folder / "kafka",
             port=self._ports["kafka"],
             controller=self._ports["controller"],
-            properties=broker_properties(self._plan.stream),
+            properties=broker_properties(self._plan.stream) | self._listener(),
         )
         await asyncio.to_thread(broker.prepare)
         kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)
@@ -118,6 +122,15 @@ class Supervisor:
         self._ready = True
         self._write()
         log.info("all %d processes are healthy", len(self._children))
+
+    def _listener(self) -> dict[str, object]:
+        """Return what of Kafka's settings says who may come in; take up the keys where it asks for any."""
+        if self._auth == SCRAM:
+            return listener_properties(unlock(self._plan.folder)["sasl.password"])
+        log.warning(
+            "owners are not verified: Kafka believes everybody; `nightwire up --auth scram` asks them"
+        )
+        return {}
 
     async def _run(self, service: Service, health: Health) -> None:
         child = Child(service, self._logs, health, self._write)
@@ -158,6 +171,7 @@ class Supervisor:
                 "supervisor": {"pid": os.getpid(), "started": process_started(os.getpid())},
                 "ready": self._ready,
                 "failure": self._failure,
+                "auth": self._auth,
                 "ports": self._ports,
                 "endpoints": self._endpoints(),
                 "processes": [child.describe() for child in self._children],

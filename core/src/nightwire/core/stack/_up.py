@@ -15,6 +15,7 @@ from rich.status import Status
 from nightwire.core.endpoints import STATE_DIR, state_dir
 from nightwire.core.java import NoJavaError, java_home
 from nightwire.core.process import setup_logging
+from nightwire.core.stack._auth import NONE, SCRAM
 from nightwire.core.stack._broker import BrokerError
 from nightwire.core.stack._jars import JarError
 from nightwire.core.stack._life import kill
@@ -30,6 +31,12 @@ from nightwire.core.stack._supervisor import Plan, supervise
 from nightwire.core.stack.fetch import fetch_jars
 
 console = Console(stderr=True, highlight=False)
+
+OWNERS = {
+    NONE: "not verified: Kafka believes everybody (`nightwire up --auth scram` asks them)",
+    SCRAM: "by password; `nightwire user add NAME` lets one in",
+}
+"""What is said of them, by the kind of `--auth`."""
 
 LEAVE = 90.0
 """Longest time for a clean stop of everything. [s]"""
@@ -109,6 +116,7 @@ def describe(state: dict[str, Any]) -> None:
     found = state["endpoints"]
     rows = {
         "Kafka": found["kafka"],
+        "owners": OWNERS[state.get("auth", NONE)],
         "schema registry": found["schema_registry"],
         "VOEvents in (VTP authors)": found["vtp_authors"],
         "VOEvents out (VTP subscribers)": found["vtp_subscribers"],
@@ -125,6 +133,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     logs.mkdir(parents=True, exist_ok=True)
     words = ["up", "--foreground", "--state", str(plan.folder)]
     words += ["--ports", "usual" if plan.usual_ports else "free"]
+    words += ["--auth", plan.auth] if plan.auth else []
     if plan.stream:
         stream = plan.stream
         words += ["--stream", stream.survey, "--alerts", str(stream.alerts), "--interval", stream.interval]

@@ -1,6 +1,7 @@
 """The verbs of the embedded stack: up, down, status, logs, doctor, demo."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,19 @@ import click
 from nightwire.core.durations import Duration
 from nightwire.core.options import json_option
 
+
+def _look_there(_ctx: click.Context, _param: click.Parameter, folder: Path | None) -> Path | None:
+    """Let everything that this process does find the stack in *folder*, and its keys."""
+    if folder is not None:
+        os.environ["NIGHTWIRE_STATE"] = str(folder.resolve())
+    return folder
+
+
 state_option = click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
     default=None,
+    callback=_look_there,
     help="Folder of the stack's state.  [default: .nightwire here, or in a parent]",
 )
 
@@ -33,6 +43,12 @@ state_option = click.option(
 )
 @click.option("--remote", multiple=True, metavar="HOST:PORT", help="VTP broker to subscribe to; repeatable.")
 @click.option("--feed", multiple=True, metavar="TOPIC", help="Filter topic for VTP subscribers; repeatable.")
+@click.option(
+    "--auth",
+    type=click.Choice(["none", "scram"]),
+    help="Believe every client, or ask owners and brokers for passwords.  "
+    "[default: as last time; at first none]",
+)
 @click.option("--timeout", default=240.0, show_default=True, help="Longest wait until all is healthy. [s]")
 @state_option
 def up(
@@ -43,6 +59,7 @@ def up(
     interval: float,
     remote: tuple[str, ...],
     feed: tuple[str, ...],
+    auth: str | None,
     timeout: float,
     state: Path | None,
 ) -> None:
@@ -55,6 +72,7 @@ def up(
       nightwire up
       nightwire up --stream sim --alerts 1000 --interval 39s     a persistent test stream
       nightwire up --foreground                                  stay, for systemd and the like
+      nightwire up --auth scram                                  owners have passwords: see `nightwire user`
     """
     from nightwire.core.stack import _up
     from nightwire.core.stack._services import Stream
@@ -66,6 +84,7 @@ def up(
         stream=Stream(stream, alerts, f"{interval:g}s") if stream else None,
         remotes=remote,
         feeds=feed,
+        auth=auth,
     )
     raise SystemExit(_up.stay(plan) if foreground else _up.detach(plan, timeout))
 

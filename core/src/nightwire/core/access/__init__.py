@@ -1,0 +1,1 @@
+"""Who may do what in Kafka: owners of filters and community brokers, their passwords, rights and quotas."""

@@ -1,0 +1,145 @@
+"""What `nightwire user` and `nightwire broker` do and say."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from nightwire.core.access import _passwords
+from nightwire.core.access._changes import ClashError, Part, Standing, Step, additions, removals, verb
+from nightwire.core.access._desk import Desk, OpenKafkaError
+from nightwire.core.access._passwords import PasswordError
+from nightwire.core.access._quotas import QuotaError
+from nightwire.core.access._rights import Deed, Kind, Rights, What
+from nightwire.core.java import NoJavaError
+from nightwire.core.kafka import environment, identity
+from nightwire.core.sizes import spell_size
+
+MENDED = (ClashError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
+"""Errors whose message is all that a person needs."""
+
+
+def add(
+    kafka: str, wanted: Rights, *, quota: int | None, new_password: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Give *wanted* to its principal, and say what was done, and how it enters.
+
+    Raises:
+        ClickException: It cannot be done.
+    """
+    try:
+        desk, given = Desk(kafka), _passwords.chosen()
+        now = desk.standing(wanted.name, wanted.topics)
+        steps = additions(wanted, now, quota=quota, new_password=new_password)
+        sets = any(step.part is Part.PASSWORD for step in steps)
+        password = (given or _passwords.made()) if sets else ""
+        if not dry_run:
+            desk.do(wanted.name, steps, adding=True, password=password)
+    except MENDED as error:
+        raise click.ClickException(str(error)) from error
+    shown = {} if dry_run or not sets or given else {"sasl.password": password}
+    keys = environment(_client(kafka, wanted.name) | shown) if not dry_run else {}
+    _say(wanted.name, steps, keys | ({"KAFKA_BOOTSTRAP_SERVERS": kafka} if keys else {}), dry_run, as_json)
+
+
+def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -> None:
+    """Take everything from principal *name*, and say so.
+
+    Raises:
+        ClickException: There is none, or it is of another kind.
+    """
+    try:
+        desk = Desk(kafka)
+        now = desk.standing(name)
+        _check_kind(now, kind)
+        steps = removals(now)
+        if not dry_run:
+            desk.do(name, steps, adding=False)
+    except MENDED as error:
+        raise click.ClickException(str(error)) from error
+    _say(name, steps, {}, dry_run, as_json)
+    for live in desk.live_filters(name):
+        advice = f"nightwire filter remove {live} --owner {name}"
+        click.echo(f"its filter {live} runs on: `{advice}`", err=True)
+
+
+def show(kafka: str, kind: Kind, *, as_json: bool) -> None:
+    """List the principals of a *kind*.
+
+    Raises:
+        ClickException: Kafka believes everybody, or cannot be asked.
+    """
+    try:
+        found = Desk(kafka).everybody(kind)
+    except MENDED as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        click.echo(json.dumps([_record(one) for one in found], indent=2))
+    else:
+        Console().print(_table(found))
+
+
+def _check_kind(now: Standing, kind: Kind) -> None:
+    if now.kind is kind:
+        return
+    if now.kind is None:
+        raise ClashError(f"there is no {kind.value} {now.name}: `nightwire {verb(kind)} list` shows them")
+    raise ClashError(f"{now.name} is no {kind.value}: `nightwire {verb(now.kind)} remove {now.name}`")
+
+
+def _client(kafka: str, name: str) -> dict[str, str]:
+    """Return how principal *name* enters, in librdkafka's words, but for its password."""
+    protocol = identity(kafka).get("security.protocol", "SASL_PLAINTEXT")
+    return {"security.protocol": protocol, "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name}
+
+
+def _say(name: str, steps: Sequence[Step], keys: Mapping[str, str], dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        done = [step.text for step in steps]
+        click.echo(
+            json.dumps({"name": name, "applied": not dry_run, "steps": done, "environment": dict(keys)})
+        )
+        return
+    for step in steps:
+        click.echo(step.text, err=True)
+    if not steps:
+        click.echo(f"{name} is as it should be", err=True)
+    if dry_run:
+        click.echo("nothing was changed (--dry-run)", err=True)
+    if "KAFKA_SASL_PASSWORD" in keys:
+        click.echo(f"{name} enters with these; the password is shown this once:", err=True)
+        click.echo("\n".join(f"export {variable}={value}" for variable, value in keys.items()))
+
+
+def _record(one: Standing) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "password": one.password,
+        "quota": one.quota,
+        "rights": sorted(map(str, one.grants)),
+    }
+
+
+def _table(found: Iterable[Standing]) -> Table:
+    table = Table("name", "reads", "writes", "groups", "quota", box=None, pad_edge=False, header_style="bold")
+    for one in found:
+        quota = "none" if one.quota is None else f"{spell_size(one.quota)}/s"
+        name = one.name if one.password else f"{one.name} (no password)"
+        table.add_row(name, _names(one, Deed.READ), _names(one, Deed.WRITE), _groups(one), quota)
+    return table
+
+
+def _names(one: Standing, deed: Deed) -> str:
+    return _joined(
+        f"{g.name}{'*' * g.prefixed}" for g in one.grants if g.what is What.TOPIC and g.deed is deed
+    )
+
+
+def _groups(one: Standing) -> str:
+    return _joined(f"{grant.name}{'*' * grant.prefixed}" for grant in one.grants if grant.what is What.GROUP)
+
+
+def _joined(names: Iterable[str]) -> str:
+    return " ".join(sorted(names))

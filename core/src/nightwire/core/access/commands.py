@@ -1,0 +1,191 @@
+"""The verbs `nightwire user` and `nightwire broker`."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from nightwire.core.options import bootstrap_option, json_option
+from nightwire.core.sizes import Size
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+
+
+def adding(usual: str) -> Callable[[Verb], Verb]:
+    """Return the options of a verb that lets somebody in, whose *usual* quota is named in the help."""
+    options = [
+        click.option(
+            "--quota",
+            type=Size(),
+            metavar="SIZE",
+            help="Bytes a second that it may read, and write; 0B for no limit.  "
+            f"[default: as it is; first {usual}]",
+        ),
+        click.option("--new-password", is_flag=True, help="Replace the password of one that is there."),
+        dry_run_option,
+        bootstrap_option,
+        json_option,
+    ]
+
+    def decorate(verb: Verb) -> Verb:
+        for option in reversed(options):
+            verb = option(verb)
+        return verb
+
+    return decorate
+
+
+@click.group()
+def user() -> None:
+    """Owners of filters: let them in with a password, rights and a quota, or out again.
+
+    It is for the operator of a Kafka that asks who is there (`nightwire up --auth scram`).
+
+    \b
+    Example:
+      nightwire user add ann --quota 20MB
+    """
+
+
+@user.command("add")
+@click.argument("name")
+@adding("20MB")
+def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
+    """Let the owner NAME in.
+
+    It may ask for filters, read what passes them, the alerts and what filters there are, and join groups
+    whose names begin with "NAME.".  The password is made and printed once, unless NIGHTWIRE_NEW_PASSWORD
+    gives it.  What is as it should be is left alone, so it can be run again.
+
+    \b
+    Examples:
+      nightwire user add ann --dry-run
+      nightwire user add ann --quota 50MB
+      nightwire user add ann --new-password > ann.env
+    """
+    from nightwire.core.access import _rights, _verbs
+
+    _verbs.add(_kafka(bootstrap), _named(_rights.owner, name), **how)
+
+
+@user.command("remove")
+@click.argument("name")
+@dry_run_option
+@bootstrap_option
+@json_option
+def remove_user(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) -> None:
+    """Take password, rights and quota from the owner NAME; what lies in its topics stays.
+
+    \b
+    Example:
+      nightwire user remove ann
+    """
+    from nightwire.core.access import _verbs
+    from nightwire.core.access._rights import Kind
+
+    _verbs.remove(_kafka(bootstrap), name, Kind.OWNER, dry_run=dry_run, as_json=as_json)
+
+
+@user.command("list")
+@bootstrap_option
+@json_option
+def list_users(bootstrap: str | None, as_json: bool) -> None:
+    """List owners, with their rights and quotas.
+
+    \b
+    Example:
+      nightwire user list --json
+    """
+    from nightwire.core.access import _verbs
+    from nightwire.core.access._rights import Kind
+
+    _verbs.show(_kafka(bootstrap), Kind.OWNER, as_json=as_json)
+
+
+@click.group()
+def broker() -> None:
+    """Community brokers: let them in with a password, rights and a quota, or out again.
+
+    It is for the operator of a Kafka that asks who is there (`nightwire up --auth scram`).
+
+    \b
+    Example:
+      nightwire broker add fink --survey lsst
+    """
+
+
+@broker.command("add")
+@click.argument("name")
+@click.option(
+    "--survey", "surveys", multiple=True, required=True, metavar="NAME", help="Whose alerts; repeatable."
+)
+@adding("200MB")
+def add_broker(name: str, surveys: tuple[str, ...], bootstrap: str | None, **how: Any) -> None:
+    """Let the community broker NAME in.
+
+    It may read the alerts of its surveys, ask for filters and read their streams "broker.NAME.*", write
+    what it finds to "returns.NAME", and join groups whose names begin with "NAME.".  The password is made
+    and printed once, unless NIGHTWIRE_NEW_PASSWORD gives it.  Run again, it gives what is missing.
+
+    \b
+    Examples:
+      nightwire broker add fink --survey lsst --dry-run
+      nightwire broker add fink --survey lsst --survey ztf --quota 200MB
+    """
+    from nightwire.core.access import _rights, _verbs
+    from nightwire.schemas import surveys as known
+
+    if strange := sorted(set(surveys) - set(known())):
+        raise click.UsageError(f"no survey {strange[0]}; there are: {', '.join(known())}")
+    _verbs.add(_kafka(bootstrap), _named(lambda who: _rights.broker(who, surveys), name), **how)
+
+
+@broker.command("remove")
+@click.argument("name")
+@dry_run_option
+@bootstrap_option
+@json_option
+def remove_broker(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) -> None:
+    """Take password, rights and quota from the broker NAME; what lies in its topics stays.
+
+    \b
+    Example:
+      nightwire broker remove fink
+    """
+    from nightwire.core.access import _verbs
+    from nightwire.core.access._rights import Kind
+
+    _verbs.remove(_kafka(bootstrap), name, Kind.BROKER, dry_run=dry_run, as_json=as_json)
+
+
+@broker.command("list")
+@bootstrap_option
+@json_option
+def list_brokers(bootstrap: str | None, as_json: bool) -> None:
+    """List community brokers, with their rights and quotas.
+
+    \b
+    Example:
+      nightwire broker list
+    """
+    from nightwire.core.access import _verbs
+    from nightwire.core.access._rights import Kind
+
+    _verbs.show(_kafka(bootstrap), Kind.BROKER, as_json=as_json)
+
+
+def _kafka(bootstrap: str | None) -> str:
+    from nightwire.core.endpoints import find_endpoints
+
+    return find_endpoints(bootstrap).kafka
+
+
+def _named(rights: Callable[[str], Any], name: str) -> Any:
+    from nightwire.schemas.topics import NameError_
+
+    try:
+        return rights(name)
+    except NameError_ as error:
+        raise click.UsageError(str(error)) from error
