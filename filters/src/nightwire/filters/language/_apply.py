@@ -151,7 +151,7 @@ class Apply:
         """Return what SQL makes of a number: nothing of NaN, a float of what is beyond 64 bits."""
         if type(value) is int and abs(value) >> 63:
             return float(value)
-        return None if type(value) is complex or value != value else value  # noqa: PLR0124 - NaN
+        return None if type(value) is complex or value != value else value  # NaN
 
 
 def first_fault(operands: Iterable[Value]) -> Array | None:

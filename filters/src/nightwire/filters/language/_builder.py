@@ -1,10 +1,10 @@
 """The list of nodes as it grows: equal nodes once, constants folded, sizes bounded."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nightwire.filters.language._operations import CONTROL, ITEMS, OPERATIONS, POINTS, REDUCTIONS, SCALAR
+from nightwire.filters.language._operations import CONTROL, ITEMS, OPERATIONS, POINTS, SCALAR
 from nightwire.filters.language._program import ANY, MAX_COST, MAX_NODES, ROW, Node, NotCompilable, Program
 from nightwire.filters.language._statics import CANONICAL
 
@@ -13,7 +13,7 @@ SAFE = frozenset(
 )
 """Operations that cannot fail themselves."""
 
-FOLDED = {
+FOLDED: Mapping[str, Callable[..., int | float]] = {
     "neg": operator.neg, "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 """Operations that are done at once where all is constant: numbers in, a number of the same size out."""
@@ -62,9 +62,9 @@ class Builder:
             if folded is not None:
                 return folded
         if extent >= 0:
-            operands = tuple([self._lifted(at, extent) for at in operands])
+            operands = tuple([self.lifted(at, extent) for at in operands])
         node = (operation, *operands)
-        safe = operation in SAFE and all([self.safe[at] for at in operands])
+        safe = operation in SAFE and all(self.safe[at] for at in operands)
         key = node if extent >= 0 or operation not in SCALAR else (node, self.line)
         return self._add(node, key, ROW if extent == ANY else extent, safe=safe)
 
@@ -119,7 +119,12 @@ class Builder:
     def _sound(self, arguments: Sequence[Any]) -> bool:
         return not isinstance(arguments[1], int) or self.safe[arguments[1]]
 
-    def _lifted(self, at: int, extent: int) -> int:
+    def lifted(self, at: int, extent: int) -> int:
+        """Return the node of a value for each point of *extent*.
+
+        Raises:
+            NotCompilable: It is one of other points.
+        """
         found = self.extents[at]
         if found in (extent, ANY):
             return at

@@ -1,8 +1,7 @@
-"""Compiling calls: Python's own functions, those of math and NumPy, methods, and helpers, which are put in."""
+"""Compiling calls: Python's functions, those of math and NumPy, methods; helpers are put in."""
 
 import ast
 from collections.abc import Callable, Mapping
-from functools import reduce
 
 from nightwire.filters.language._expressions import combine, looked_up, top_field
 from nightwire.filters.language._lists import array, length

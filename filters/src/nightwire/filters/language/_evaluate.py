@@ -1,4 +1,4 @@
-"""Judging whole tables of alerts by programs: verdicts, ranks and faults, as Python would give them one by one."""
+"""Judging tables of alerts by programs: verdicts, ranks and faults, as Python gives them one by one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +23,11 @@ class Verdicts:
 
     Attributes:
         passed: bool, shape (n,).
-        rank: float64, shape (n,): the number that the filter returned; NaN where it is none, or nothing passed.
+        rank: float64, shape (n,): the number that the filter returned; NaN where it is none.
+            Where *passed* alone.
         faults: By row, what Python would have raised, and in which line.
-        unsure: Rows that must be judged by Python itself, alert by alert: whole numbers beyond 64 bits, and such.
+        unsure: Rows that must be judged by Python itself, alert by alert: whole numbers beyond
+            64 bits, and such.
     """
 
     passed: Array

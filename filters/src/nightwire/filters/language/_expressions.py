@@ -69,8 +69,8 @@ def collection(scope: Scope, node: ast.Tuple | ast.List | ast.Set) -> Static:
         at = scope.build.nodes[value] if isinstance(value, int) else ("",)
         if at[0] != "const":
             raise scope.build.refuse(
-                f"`{ast.unparse(node)[:60]}` is made for each alert; lists and tuples of constants compile, and "
-                f"[… for p in alert.history]"
+                f"`{ast.unparse(node)[:60]}` is made for each alert; what compiles are lists and tuples of "
+                f"constants, and [… for p in alert.history]"
             )
         values.append(at[1])
     return Known(frozenset(values) if isinstance(node, ast.Set) else tuple(values))
@@ -135,28 +135,36 @@ def item_of(scope: Scope, extent: int, wanted: str) -> int:
 
 
 def subscript(scope: Scope, node: ast.Subscript) -> Static:
-    """Compile ``alert["diaSource"]``, ``curve["flux"]``, ``points[-1]``, ``values[2:]``, ``flux[band == "r"]``."""
+    """Compile ``alert["diaSource"]``, ``curve["flux"]``, ``points[-1]``, ``flux[band == "r"]``."""
     owner = scope.value(node.value)
     if isinstance(owner, Values | Points):
         return _chosen(scope, owner, node.slice)
     if isinstance(owner, Known) and isinstance(owner.value, dict):
         return looked_up(scope, owner.value, scope.scalar(node.slice), scope.build.leaf("fault", "KeyError"))
-    key = _key(scope, node.slice)
-    if isinstance(owner, Alert) and isinstance(key, str):
-        return top_field(scope, key, "[]")
-    if isinstance(owner, Field) and isinstance(key, str):
-        return scope.step(owner, key, "[]")
+    found = _by_key(scope, owner, _key(scope, node.slice))
+    if found is None:
+        what = ast.unparse(node)[:60]
+        raise scope.build.refuse(f"`{what}`: fields are chosen by name, points by number")
+    return found
+
+
+def _by_key(scope: Scope, owner: Static, key: Any) -> Static | None:
     if isinstance(owner, Curve):
         return _of_curve(scope, key)
-    if isinstance(owner, Point | PointAt) and isinstance(key, str):
-        return _own_field(scope, owner, key)
     if isinstance(owner, Known) and key is not None:
         return _of_known(scope, owner, key)
     if isinstance(owner, Field) and isinstance(key, int):
-        return PointAt(points_of(scope, owner).extent, key, points_of(scope, owner).guard)
-    raise scope.build.refuse(
-        f"`{ast.unparse(node)[:60]}`: only fields by name and points by number are taken"
-    )
+        points = points_of(scope, owner)
+        return _single(scope, points, key)
+    return _named(scope, owner, key) if isinstance(key, str) else None
+
+
+def _named(scope: Scope, owner: Static, key: str) -> Static | None:
+    if isinstance(owner, Alert):
+        return top_field(scope, key, "[]")
+    if isinstance(owner, Field):
+        return scope.step(owner, key, "[]")
+    return _own_field(scope, owner, key) if isinstance(owner, Point | PointAt) else None
 
 
 def top_field(scope: Scope, key: str, how: str) -> Field:
@@ -172,8 +180,8 @@ def _own_field(scope: Scope, owner: Point | PointAt, key: str) -> int:
         root = scope.build.nodes[root][1]
     if scope.build.nodes[root][1] in OF_POINTS:
         raise scope.build.refuse(
-            f"[{key!r}]: the history joins several lists of the survey; take its attributes (.flux), or go over "
-            f"the survey's own list, such as alert['prvDiaSources']"
+            f"[{key!r}]: the history joins several lists of the survey; take its attributes (.flux), or "
+            f"go over the survey's own list, such as alert['prvDiaSources']"
         )
     return of_point(scope, owner, key)
 
@@ -207,7 +215,7 @@ def _of_known(scope: Scope, owner: Known, key: Any) -> Static:
 def looked_up(scope: Scope, table: Mapping[Any, Any], key: int, missing: int) -> int:
     """Return the node of what the dict *table* of constants holds for *key*, else of *missing*."""
     found = missing
-    for one, value in reversed(table.items()):
+    for one, value in reversed(list(table.items())):
         same = scope.build.of("==", key, scope.build.constant(one))
         found = scope.build.of("if", same, scope.build.constant(value), found)
     return scope.build.then(key, found)
@@ -296,7 +304,7 @@ def combine(scope: Scope, operation: str, *operands: Static) -> Static:
     items = [as_item(scope, one) for one in operands]
     guard = reduce(scope.build.both, [_guard(scope, one) for one in operands])
     operation = "array **" if operation == "**" else operation
-    lifted = [scope.build._lifted(at, arrays[0].extent) for at in items]
+    lifted = [scope.build.lifted(at, arrays[0].extent) for at in items]
     return Values(arrays[0].extent, scope.build.of(operation, *lifted), guard, numpy=True)
 
 

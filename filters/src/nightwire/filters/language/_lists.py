@@ -77,7 +77,7 @@ def _can_fail(scope: Scope, extent: int, item: int) -> bool:
         return True
     if node[0] == "points":
         return False
-    return node[0] == "where" and not scope.build.safe[node[2]] or _can_fail(scope, node[1], item)
+    return (node[0] == "where" and not scope.build.safe[node[2]]) or _can_fail(scope, node[1], item)
 
 
 def array(scope: Scope, value: Static, *, floats: bool = False) -> Values:

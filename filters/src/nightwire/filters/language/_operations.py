@@ -1,7 +1,7 @@
 """The words of the closed language: each operation, what it takes, and what it costs.
 
-An expression is a list of nodes, each a tuple ``(operation, *arguments)``; an argument is the index of an earlier
-node, or a literal, as the operation's *takes* says, letter by letter:
+An expression is a list of nodes, each a tuple ``(operation, *arguments)``; an argument is the index of an
+earlier node, or a literal, as the operation's *takes* says, letter by letter:
 
     n  a value            p  a list of points (its extent)      i  a value per point of the list before it
     c  a constant         f  a field's name                     k  a whole number or nothing
@@ -147,9 +147,9 @@ TEXT: Mapping[str, Operation] = {
 }
 
 MATH_ONE = (
-    "sqrt", "log", "log10", "log2", "log1p", "exp", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-    "cosh", "tanh", "asinh", "acosh", "atanh", "degrees", "radians", "fabs", "floor", "ceil", "trunc", "isnan", "isinf",
-    "isfinite", "cbrt",
+    "sqrt", "log", "log10", "log2", "log1p", "exp", "expm1", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "degrees", "radians", "fabs", "floor", "ceil", "trunc",
+    "isnan", "isinf", "isfinite", "cbrt",
 )  # fmt: skip
 MATH_TWO = ("atan2", "hypot", "pow", "fmod", "copysign", "log")
 MATH: Mapping[str, Operation] = {
@@ -158,12 +158,14 @@ MATH: Mapping[str, Operation] = {
 }
 
 NUMPY_ONE = (
-    "sqrt", "log", "log10", "log2", "log1p", "exp", "expm1", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
-    "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "abs", "absolute",
-    "fabs", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "sign", "square", "cbrt",
+    "sqrt", "log", "log10", "log2", "log1p", "exp", "expm1", "sin", "cos", "tan", "arcsin", "arccos",
+    "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad",
+    "rad2deg", "abs", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "sign", "square", "cbrt",
 )  # fmt: skip
-NUMPY_TWO = ("arctan2", "hypot", "power", "minimum", "maximum", "fmin", "fmax", "mod", "copysign")
-NUMPY_TWO += ("logical_and", "logical_or", "logical_xor")
+NUMPY_TWO = (
+    "arctan2", "hypot", "power", "minimum", "maximum", "fmin", "fmax", "mod", "copysign", "logical_and",
+    "logical_or", "logical_xor",
+)  # fmt: skip
 NUMPY: Mapping[str, Operation] = {
     **{f"np.{name}/1": Operation("n", 6) for name in (*NUMPY_ONE, "logical_not", "float64")},
     **{f"np.{name}/2": Operation("nn", 6) for name in NUMPY_TWO},
@@ -177,10 +179,10 @@ SCALAR: Mapping[str, Operation] = {**COMPARISONS, **ARITHMETIC, **BUILTINS, **TE
 SQL: Mapping[str, Operation] = {
     f"sql.{name}": SCALAR[name]
     for name in (
-        *COMPARISONS, *ARITHMETIC, "like", "round", "round_to", "smallest", "largest", "size", "lower", "upper",
-        "math.sqrt", "math.log", "math.log10", "math.log2", "math.exp", "math.sin", "math.cos", "math.tan", "math.asin",
-        "math.acos", "math.atan", "math.degrees", "math.radians", "math.floor", "math.ceil", "math.pow/2",
-        "math.atan2/2",
+        *COMPARISONS, *ARITHMETIC, "like", "round", "round_to", "smallest", "largest", "size", "lower",
+        "upper", "math.sqrt", "math.log", "math.log10", "math.log2", "math.exp", "math.sin", "math.cos",
+        "math.tan", "math.asin", "math.acos", "math.atan", "math.degrees", "math.radians", "math.floor",
+        "math.ceil", "math.pow/2", "math.atan2/2",
     )
 } | {
     "sql.%": Operation("nn", 4, math.fmod),

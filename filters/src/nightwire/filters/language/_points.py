@@ -42,7 +42,7 @@ class Extent:
 
     @cached_property
     def groups(self) -> list[tuple[Array, Array]]:
-        """Alerts with equally many points, but for those with none: the alerts, and their points, (alerts, points)."""
+        """Alerts with equally many points, and their points, of shape (alerts, points); none without."""
         order = np.argsort(self.lengths, kind="stable")
         lengths = self.lengths[order]
         starts = np.flatnonzero(np.diff(lengths, prepend=0))

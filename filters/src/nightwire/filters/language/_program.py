@@ -51,14 +51,14 @@ class Program:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What it reads: canonical names and dotted paths, a ``?`` behind those of which only the presence counts."""
+        """What it reads: canonical names and dotted paths; ``diaObject?`` is whether there is one."""
         found = dict.fromkeys(_names(self.nodes))
         inner = {parent for name in found for parent in parents(name)}
         return tuple(dict.fromkeys(f"{name}?" if name in inner else name for name in found))
 
     @cached_property
     def extents(self) -> tuple[int, ...]:
-        """For each node, the list of points that it has a value for each of (its index); or `ROW`, or `ANY`."""
+        """For each node, the list of points that it has a value for each of, or `ROW`, or `ANY`."""
         return tuple(_extents(self.nodes))
 
     @cached_property
@@ -96,22 +96,25 @@ class Program:
         """Look whether all is in its place.
 
         Raises:
-            FilterError: An operation is unknown, an argument is of the wrong sort, or it is too long or too dear.
+            FilterError: An operation is unknown, an argument does not fit, or it is too long or too dear.
         """
         if not 0 < len(self.nodes) <= MAX_NODES:
             raise FilterError(f"the program has {len(self.nodes):,} nodes, limit is {MAX_NODES:,}")
         if len(self.lines) != len(self.nodes) or not all(type(line) is int for line in self.lines):
             raise FilterError("the program has not one line number for each node")
+        self._check_nodes()
+        if self.extents[-1] not in (ROW, ANY) or self.nodes[-1][0] in POINTS:
+            raise FilterError("the program's last node is no verdict on an alert")
+        if self.cost > MAX_COST:
+            raise FilterError(f"the program costs {self.cost:,} comparisons an alert, limit is {MAX_COST:,}")
+
+    def _check_nodes(self) -> None:
         for index, node in enumerate(self.nodes):
             if why := _wrong(node, index):
                 raise FilterError(f"node {index} of the program: {why}")
         for index, node in enumerate(self.nodes):
             if why := misplaced(node, self.nodes, self.extents):
                 raise FilterError(f"node {index} of the program: {why}")
-        if self.extents[-1] not in (ROW, ANY) or self.nodes[-1][0] in POINTS:
-            raise FilterError("the program's last node is no verdict on an alert")
-        if self.cost > MAX_COST:
-            raise FilterError(f"the program costs {self.cost:,} comparisons an alert, limit is {MAX_COST:,}")
 
 
 def letters(node: Node) -> str:

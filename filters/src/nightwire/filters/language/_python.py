@@ -67,19 +67,8 @@ class _Top:
         return self._ready[name]
 
     def _note(self, node: ast.stmt) -> None:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            self.found[node.name] = node
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                self.found[alias.asname or alias.name.split(".")[0]] = node
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Name):
-                    self.found[target.id] = node
-        elif not isinstance(node, ast.Expr):  # a docstring, a print
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                    self.found[inner.id] = node
+        for name in _bound(node):
+            self.found[name] = node
 
     def _made(self, name: str) -> Static | None:
         node = self.found.get(name)
@@ -131,3 +120,15 @@ class _Top:
         if alias.name in _expressions.CONSTANTS:
             return self._build.constant(_expressions.CONSTANTS[alias.name])
         return Function(KNOWN_MODULES[module], alias.name)
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """Return the names that a statement of the top level binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name.split(".")[0] for alias in node.names]
+    if isinstance(node, ast.Expr):  # a docstring, a print
+        return []
+    names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
+    return [name.id for name in names if isinstance(name.ctx, ast.Store)]

@@ -1,7 +1,7 @@
 """Operations on whole columns of numbers, where NumPy does exactly what Python does.
 
-Each returns the kind and the values of the result, and which rows Python itself has to do (zero divisors, whole
-numbers that grow beyond 64 bits, …); or None where it cannot help.
+Each returns the kind and the values of the result, and which rows Python itself has to do (zero divisors,
+whole numbers that grow beyond 64 bits, …); or None where it cannot help.
 """
 
 import operator

@@ -1,6 +1,6 @@
-"""One value of many: sums, extremes, means of the points of each alert, to the bit as Python and NumPy make them.
+"""One value of many: sums, extremes, means of each alert's points, to the bit as Python and NumPy make them.
 
-Alerts with equally many points are put into one matrix, along whose rows NumPy does what it does to one array.
+Alerts with equally many points are put into one matrix, along whose rows NumPy does what it does to an array.
 """
 
 import sys
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nightwire.filters.language._apply import function_of
 from nightwire.filters.language._points import Extent, first_of_each
 from nightwire.filters.language._values import (
     SAME_AS_NUMPY,
@@ -152,12 +153,12 @@ def _by_matrix(quick: Matrix, lane: Lane, kind: str, extent: Extent, left: Array
         if not whole.any():
             continue
         values, failed = quick(lane.values[points if whole.all() else points[whole]])
-        alerts = alerts[whole]
+        done = alerts[whole]
         if failed is not None:
-            able[alerts[failed]] = False
+            able[done[failed]] = False
         if found is None:
             found = np.zeros(rows.size, np.asarray(values).dtype)
-        found[alerts] = values
+        found[done] = values
     if found is not None:
         rows.lane(kind, found, able)
     return able
@@ -184,7 +185,7 @@ def _one(name: str, extra: int, values: list[Any]) -> Any:
     """Do to one list what Python or NumPy does."""
     module, _, function = name.rpartition(".")
     if not module:
-        return {"sum": sum, "max": max, "min": min}[name](values)
+        return function_of(name)(values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = getattr(np, function)
@@ -206,8 +207,6 @@ def _along(name: str) -> Callable[[int, Array], tuple[Any, Array | None]]:
                 return function(matrix, axis=1, ddof=extra), None
             if name == "percentile":
                 return function(matrix, extra, axis=1), None
-            if name in ("argmax", "argmin", "count_nonzero", "any", "all"):
-                return function(matrix, axis=1), None
             return function(matrix, axis=1), None
 
     return quick
@@ -226,8 +225,8 @@ def _extreme(function: Any) -> Callable[[int, Array], tuple[Any, Array | None]]:
 
 
 NUMPY = (
-    "sum", "mean", "max", "min", "any", "all", "prod", "nansum", "nanmean", "nanmax", "nanmin", "argmax", "argmin",
-    "count_nonzero", "ptp", "median", "nanmedian", "std", "var", "nanstd", "nanvar", "percentile",
+    "sum", "mean", "max", "min", "any", "all", "prod", "nansum", "nanmean", "nanmax", "nanmin", "argmax",
+    "argmin", "count_nonzero", "ptp", "median", "nanmedian", "std", "var", "nanstd", "nanvar", "percentile",
 )  # fmt: skip
 
 QUICK: Mapping[str, Callable[[int, Array], tuple[Any, Array | None]]] = {

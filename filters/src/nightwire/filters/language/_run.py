@@ -43,7 +43,7 @@ class Run:
         self.faults = Faults()
         self.apply = Apply(self.faults)
         self.apply_sql = Apply(self.faults, sql=True)
-        self._names = names
+        self.names = names
 
     def node(self, node: Node, operands: Sequence[Any], extent: int) -> Result:
         """Return what a node gives.
@@ -108,7 +108,7 @@ class Run:
         own = self.column(path)
         if own is not None:
             return ~own.null if own.absent is None else ~own.absent
-        below = [self.column(name) for name in self._names if name.startswith(f"{path}.")]
+        below = [self.column(name) for name in self.names if name.startswith(f"{path}.")]
         there = [~one.null if one.absent is None else ~one.absent for one in below if one is not None]
         return np.logical_or.reduce(there) if there else None
 
@@ -213,7 +213,7 @@ def _list(run: Run, name: str) -> Extent:
     known = {"history": "history.mjd_tai", "light_curve": "light_curve.mjd_tai"}
     column = run.column(known.get(name, f"{name}?"))
     if column is None or column.offsets is None:
-        below = [run.column(one) for one in run._names if one.startswith(f"{name}.")]
+        below = [run.column(one) for one in run.names if one.startswith(f"{name}.")]
         column = next((one for one in below if one is not None and one.offsets is not None), None)
     if column is None or column.offsets is None:
         return Extent(np.zeros(run.size + 1, np.int64), absent=np.ones(run.size, bool), name=name)
@@ -368,6 +368,6 @@ OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
     "count": lambda run, node, given: Value((Lane("int", given[0].lengths, None),)),
     "each": lambda run, node, given: _each(run, given[0]),
     "absent": lambda run, node, given: _absent(given[0]),
-    "at": lambda run, node, given: points.at(*given, node[3], run.faults),
-    "fold": lambda run, node, given: reduce.folded(*given, run.faults),
+    "at": lambda run, node, given: points.at(given[0], given[1], node[3], run.faults),
+    "fold": lambda run, node, given: reduce.folded(given[0], given[1], given[2], run.faults),
 }

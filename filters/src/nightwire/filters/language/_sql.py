@@ -213,10 +213,8 @@ class _Parser:
         path = ".".join(parts)
         if len(parts) == 1 and path not in CANONICAL:
             if self._source is None:
-                raise error_at(
-                    self._condition, word.at, f"there is no {path}; there are {', '.join(sorted(CANONICAL))}, and the "
-                    f"survey's own fields by their dotted names"
-                )  # fmt: skip
+                there = f"{', '.join(sorted(CANONICAL))}, and the survey's own fields by their dotted names"
+                raise error_at(self._condition, word.at, f"there is no {path}; there are {there}")
             path = f"{self._source}.{path}"
         return self._build.leaf("sql.field", path)
 

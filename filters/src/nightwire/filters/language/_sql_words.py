@@ -28,7 +28,7 @@ MAX_CONDITION = 20_000
 
 
 class Word(NamedTuple):
-    """One word: its kind (``number``, ``text``, ``name``, ``sign``, ``keyword``, ``end``), itself, and where."""
+    """One word: its kind (``number``, ``text``, ``name``, ``sign``, ``keyword``, ``end``), and where."""
 
     kind: str
     text: str

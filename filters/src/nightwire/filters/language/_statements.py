@@ -7,7 +7,16 @@ from dataclasses import replace
 from nightwire.filters.language._expressions import BINARY, combine, truth
 from nightwire.filters.language._lists import iterated, kept
 from nightwire.filters.language._scope import MAX_INLINED, Scope
-from nightwire.filters.language._statics import Helper, Known, Points, Static, Values, without_guard
+from nightwire.filters.language._statics import (
+    Field,
+    Helper,
+    Known,
+    PointAt,
+    Points,
+    Static,
+    Values,
+    without_guard,
+)
 
 REASONS = {
     ast.Try: "try/except cannot be compiled; ask before you compute (`if alert.flux is not None`)",
@@ -75,8 +84,7 @@ def _refused(scope: Scope, one: ast.stmt) -> Exception:
 def _assignment(scope: Scope, one: ast.Assign | ast.AnnAssign | ast.AugAssign) -> int | None:
     target = one.targets[0] if isinstance(one, ast.Assign) else one.target
     if (
-        isinstance(one, ast.Assign)
-        and len(one.targets) > 1
+        (isinstance(one, ast.Assign) and len(one.targets) > 1)
         or not isinstance(target, ast.Name)
         or one.value is None
     ):
@@ -243,9 +251,11 @@ def inlined(scope: Scope, helper: Helper, call: ast.Call) -> Static:
 def _after(scope: Scope, done: int | None, value: Static) -> Static:
     if isinstance(value, int):
         return scope.build.then(done, value)
-    if done is None or not hasattr(value, "guard"):
-        return value if done is None else scope.build.then(done, scope.plain(value))
-    return replace(value, guard=scope.build.both(done, value.guard))  # type: ignore[type-var]  # one with a guard
+    if done is None:
+        return value
+    if isinstance(value, Field | Points | PointAt | Values):
+        return replace(value, guard=scope.build.both(done, value.guard))
+    return scope.build.then(done, scope.plain(value))
 
 
 def _arguments(scope: Scope, code: ast.FunctionDef, call: ast.Call) -> Iterator[tuple[str, Static]]:

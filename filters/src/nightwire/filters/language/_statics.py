@@ -1,4 +1,4 @@
-"""What an expression of Python can be while it is compiled, where it is no plain value of the alert or a point.
+"""What an expression of Python can be while it is compiled, where it is no plain value.
 
 A plain value is the index of its node (an int).
 """

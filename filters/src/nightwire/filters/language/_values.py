@@ -1,7 +1,7 @@
 """Values of many alerts (or points) at once, as Python has them: each of its own type, or a fault.
 
-A value's rows are spread over *lanes*, one for each type: a column of numbers with gaps has a lane ``float`` and
-a lane ``none``.  Each row is in exactly one lane, or has a fault.
+A value's rows are spread over *lanes*, one for each type: a column of numbers with gaps has a lane ``float``
+and a lane ``none``.  Each row is in exactly one lane, or has a fault.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,7 @@ class Lane(NamedTuple):
     """The rows that have one type.
 
     Attributes:
-        kind: ``none``, ``bool``, ``int``, ``float``, ``str``, ``npbool``, ``npint``, ``npfloat``, ``tuple`` or
-            ``other``.
+        kind: ``none``, ``bool``, ``int``, ``float``, ``str``, ``npbool``, ``npint``, ``npfloat``, ``tuple``.
         values: An array, of any content elsewhere, or one Python value for all rows.
         where: Which rows; None for all.
     """
@@ -206,8 +205,8 @@ def _true(lane: Lane, size: int) -> Array:
     if not isinstance(values, np.ndarray):
         return np.full(size, bool(values))
     if values.dtype == bool:
-        return values
-    return (values != "") & (values != 0) if lane.kind in ("str", "other") else values != 0
+        return np.asarray(values)
+    return np.asarray((values != "") & (values != 0) if lane.kind == "str" else values != 0)
 
 
 def choose(taken: Array, fault: Array | None, first: Value, second: Value) -> Value:
