@@ -35,7 +35,8 @@ class Children:
 
     def close(self) -> None:
         """End them all."""
-        self._of.clear()
+        while self._of:
+            self._of.popitem()[1].close()
         self._parent.close()
 
     def try_walls(self) -> list[str]:

@@ -120,7 +120,7 @@ class Parent:
 
     def end(self, child: Child) -> int:
         """Kill and reap *child*; return its status, which is its own where it had ended before."""
-        child.channel.close()
+        child.close()
         try:
             return int(self._ask({"end": child.pid})["status"])
         except ParentLostError:

@@ -41,6 +41,14 @@ class Is:
 
 
 @dataclass(frozen=True)
+class IsNot:
+    """The argument at *index* must not be *value*."""
+
+    index: int
+    value: int
+
+
+@dataclass(frozen=True)
 class Without:
     """The argument at *index* must have none of *bits*."""
 
@@ -48,7 +56,9 @@ class Without:
     bits: int
 
 
-RULES: Mapping[str, Sequence[Is | Without]] = {
+Check = Is | IsNot | Without
+
+RULES: Mapping[str, Sequence[Check]] = {
     "read": (Is(0, CHANNEL),),
     "write": (Is(0, CHANNEL),),
     "recvmsg": (Is(0, CHANNEL),),
@@ -65,7 +75,7 @@ RULES: Mapping[str, Sequence[Is | Without]] = {
     "gettimeofday": (),
     "time": (),
     "getrandom": (),
-    "close": (),
+    "close": (IsNot(0, CHANNEL),),
     "rt_sigreturn": (),
     "restart_syscall": (),
     "exit": (),
@@ -87,8 +97,8 @@ class Architecture:
 X86_64: Mapping[str, int] = {
     "read": 0, "write": 1, "close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigreturn": 15,
     "sched_yield": 24, "mremap": 25, "madvise": 28, "recvmsg": 47, "exit": 60, "gettimeofday": 96,
-    "time": 201, "futex": 202, "restart_syscall": 219, "clock_gettime": 228, "clock_getres": 229, "exit_group": 231,
-    "getrandom": 318,
+    "time": 201, "futex": 202, "restart_syscall": 219, "clock_gettime": 228, "clock_getres": 229,
+    "exit_group": 231, "getrandom": 318,
 }  # fmt: skip
 AARCH64: Mapping[str, int] = {
     "close": 57, "read": 63, "write": 64, "exit": 93, "exit_group": 94, "futex": 98, "clock_gettime": 113,
@@ -121,18 +131,24 @@ def program(architecture: Architecture) -> list[Instruction]:
     ]
 
 
-def _rule(number: int, checks: Sequence[Is | Without]) -> list[Instruction]:
+def _rule(number: int, checks: Sequence[Check]) -> list[Instruction]:
     body = [step for check in checks for step in _check(check)]
     return [(EQUAL, 0, len(body) + 1, number), *body, (RETURN, 0, 0, ALLOW)]
 
 
-def _check(check: Is | Without) -> Iterator[Instruction]:
+def _check(check: Check) -> Iterator[Instruction]:
     """Yield what refuses a call that does not meet *check*.
 
     It looks at the argument's lower half: the kernel's int, and all bits of interest.
     """
     yield (LOAD, 0, 0, ARGUMENTS + 8 * check.index)
-    yield (EQUAL, 1, 0, check.value) if isinstance(check, Is) else (ANY_BIT, 0, 1, check.bits)
+    match check:  # skips the refusal, or does not
+        case Is():
+            yield (EQUAL, 1, 0, check.value)
+        case IsNot():
+            yield (EQUAL, 0, 1, check.value)
+        case Without():
+            yield (ANY_BIT, 0, 1, check.bits)
     yield (RETURN, 0, 0, REFUSE)
 
 

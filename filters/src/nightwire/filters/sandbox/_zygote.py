@@ -80,8 +80,8 @@ class Zygote:
 
     def _end(self, pid: int) -> int:
         """Kill and reap a child; return its status, which is its own where it had ended before."""
-        if pid not in self._children:
-            return 0
+        if pid not in self._children:  # it was forked by a parent before this one, and ended with that
+            return -signal.SIGKILL
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         self._children.discard(pid)

@@ -1,0 +1,136 @@
+"""The layout of answers, by its bytes; and answers that are none."""
+
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightwire.filters.sandbox._answer import (
+    HEADER,
+    MAX_TEXT,
+    MAX_TEXTS,
+    PASSED,
+    REJECTED,
+    ForgedError,
+    Verdicts,
+    decode,
+    encode,
+    length,
+    rank_of,
+)
+
+NONCE = bytes(range(16))
+SOUND = (
+    NONCE
+    + struct.pack("<5I", 4, 2, 1, 5, 0)
+    + bytes([0, 1, 2, 1])
+    + struct.pack("<2d", 1.5, 2.5)
+    + bytes([0])
+    + b"\x03\x00bad"
+)
+
+
+def verdicts() -> Verdicts:
+    """Return what `SOUND` says."""
+    said = Verdicts(bytearray([REJECTED, PASSED]), [1.5, 2.5])
+    said.fault("bad")
+    said.states.append(PASSED)
+    return said
+
+
+def test_an_answer_has_this_layout() -> None:
+    assert encode(NONCE, verdicts()) == SOUND
+    found = decode(SOUND, NONCE, 4)
+    assert (found.judged, found.passed.tolist(), found.rank.tolist()) == (4, [1, 3], [1.5, 2.5])
+    assert (found.faults, found.late) == ({2: "bad"}, False)
+
+
+def changed(at: int, *values: int) -> bytes:
+    """Return a sound answer with other bytes at *at*."""
+    return SOUND[:at] + bytes(values) + SOUND[at + len(values) :]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        SOUND[:-1],
+        SOUND + b"x",
+        changed(0, 99),  # another question's
+        changed(16, 5),  # more rows than there are
+        changed(20, 1),  # fewer ranks than rows that passed
+        changed(24, 0),  # fewer faults than rows that have them
+        changed(20, 255, 255, 255, 255),
+        changed(28, 255, 255, 255, 255),  # four gigabytes of text
+        changed(32, 2),  # an unknown flag
+        changed(36, 3),  # an unknown state
+        changed(37, 0),
+        changed(56, 1),  # a text that is not there
+        changed(57, 4),  # a text that is cut off
+    ],
+)
+def test_what_contradicts_itself_or_the_question_is_no_answer(body: bytes) -> None:
+    with pytest.raises(ForgedError):
+        decode(body, NONCE, 4)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_more_than_be_refused(tail: bytes) -> None:
+    body = NONCE + tail
+    if len(body) >= HEADER.size:
+        with pytest.raises(ForgedError):
+            decode(body, NONCE, 3)
+
+
+@given(st.lists(st.sampled_from(["passed", "rejected", "a", "b", "\x1b[2J\n"]), max_size=50), st.booleans())
+def test_what_was_said_arrives(rows: list[str], late: bool) -> None:
+    said = Verdicts(late=late)
+    for number, row in enumerate(rows):
+        if row == "passed":
+            said.ranks.append(float(number))
+            said.states.append(PASSED)
+        elif row == "rejected":
+            said.states.append(REJECTED)
+        else:
+            said.fault(row)
+    body = encode(NONCE, said)
+    assert length(body, NONCE, len(rows)) == len(body)
+    found = decode(body, NONCE, len(rows))
+    assert found.passed.tolist() == [at for at, row in enumerate(rows) if row == "passed"]
+    assert found.rank.tolist() == found.passed.tolist()
+    assert sorted(found.faults) == [at for at, row in enumerate(rows) if row not in ("passed", "rejected")]
+    assert found.late is late
+
+
+def test_texts_are_few_short_and_harmless() -> None:
+    said = Verdicts()
+    for number in range(MAX_TEXTS + 10):
+        said.fault(f"{number}\n\x1b[31m" + "é" * MAX_TEXT)
+    found = decode(encode(NONCE, said), NONCE, MAX_TEXTS + 10)
+    assert len(set(found.faults.values())) == MAX_TEXTS
+    assert all(text.isprintable() and len(text) <= MAX_TEXT for text in found.faults.values())
+
+
+def test_a_filter_that_is_stopped_between_rank_and_verdict_leaves_a_sound_answer() -> None:
+    said = Verdicts(bytearray([PASSED]), [1.0, 2.0])
+    said.stop(3, "late")
+    found = decode(encode(NONCE, said), NONCE, 3)
+    assert (found.passed.tolist(), found.faults, found.judged, found.late) == ([0], {1: "late"}, 2, True)
+
+
+@pytest.mark.parametrize(
+    ("result", "rank"),
+    [
+        (True, math.nan),
+        (2, 2.0),
+        (np.float32(1.5), 1.5),
+        (np.True_, math.nan),
+        ("yes", math.nan),
+        ([1], math.nan),
+    ],
+)
+def test_a_number_ranks(result: object, rank: float) -> None:
+    assert repr(rank_of(result)) == repr(rank)
