@@ -11,19 +11,39 @@ if TYPE_CHECKING:
     from nightwire.consumers._reader import AlertReader
     from nightwire.consumers._reading import BadRecord
     from nightwire.consumers._received import ReceivedAlert
+    from nightwire.consumers._return_reader import BadReturn, ReturnReader
+    from nightwire.consumers._returns import Classification, Return, joined
     from nightwire.consumers._source import TopicError
     from nightwire.consumers._stamps import Stamp, StampError
 
-__all__ = ["AlertReader", "BadRecord", "GroupError", "ReceivedAlert", "Stamp", "StampError", "TopicError"]
+__all__ = [
+    "AlertReader",
+    "BadRecord",
+    "BadReturn",
+    "Classification",
+    "GroupError",
+    "ReceivedAlert",
+    "Return",
+    "ReturnReader",
+    "Stamp",
+    "StampError",
+    "TopicError",
+    "joined",
+]
 
 _HOMES = {
     "AlertReader": "_reader",
     "BadRecord": "_reading",
+    "BadReturn": "_return_reader",
+    "Classification": "_returns",
     "GroupError": "_group",
     "ReceivedAlert": "_received",
+    "Return": "_returns",
+    "ReturnReader": "_return_reader",
     "Stamp": "_stamps",
     "StampError": "_stamps",
     "TopicError": "_source",
+    "joined": "_returns",
 }
 
 
