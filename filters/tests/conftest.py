@@ -106,13 +106,18 @@ class Site:
         """The engine's log."""
         return self.folder / "engine.log"
 
-    def start(self) -> None:
-        """Start the engine and wait until it judges."""
+    def start(self, *words: str, state: str = "state") -> None:
+        """Start the engine and wait until it judges.
+
+        Args:
+            words: More of its command line.
+            state: Name of the folder of its state.
+        """
         command = [sys.executable, "-m", "nightwire.core.cli", "filter", "run", "--bootstrap", self.bootstrap]
-        command += ["--registry", self.registry, "--state", str(self.folder / "state")]
+        command += ["--registry", self.registry, "--state", str(self.folder / state)]
         with self.log.open("ab") as out:
             self.child = subprocess.Popen(
-                [*command, "--metrics-port", str(self.port), "--batch", "200"],
+                [*command, "--metrics-port", str(self.port), "--batch", "200", *words],
                 stdout=out, stderr=out, cwd=self.folder, start_new_session=True,
             )  # fmt: skip
         until(self.healthy, 240, lambda: self.log.read_text()[-3000:])

@@ -14,6 +14,7 @@ from nightwire.filters._requests import Desk, Engineer
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import State
 from nightwire.filters._watch import Watch
+from nightwire.filters.sandbox import Sandbox
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, FILTERS, VISITS
 from nightwire.schemas.topics import settings as topic_settings
 
@@ -21,6 +22,10 @@ log = logging.getLogger("nightwire.filters")
 
 TOPICS = (FILTERS, ACCOUNTS, DEAD_LETTERS, VISITS)
 """What an engine reads and writes beside alerts."""
+
+
+class JavaDied(Exception):  # noqa: N818 - it is what happened
+    """Spark's Java process is gone; nothing in this process can bring it back."""
 
 
 def await_kafka(bootstrap: str, state: State, stop: Stop) -> None:
@@ -45,6 +50,22 @@ def attend(settings: Settings, state: State, metrics: Metrics, stop: Stop) -> Wa
     catalog = Catalog(settings.bootstrap)
     engineer = Engineer(settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial)
     Desk(settings.bootstrap, engineer, stop).start()
-    log.warning("filters run with this process's rights: accept them only from people you trust")
+    check_sandbox(settings)
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
     return Watch(settings.bootstrap, catalog, metrics, state)
+
+
+def check_sandbox(settings: Settings) -> None:
+    """Say how filters that are code are contained, and whether they can be.
+
+    Raises:
+        SandboxError: A layer of containment is missing that is asked for.
+    """
+    if settings.sandbox == "none":
+        log.warning(
+            "filters that are code run with this process's rights: accept them only from people you trust"
+        )
+        return
+    with Sandbox("weak" if settings.sandbox == "weak" else "strong") as sandbox:
+        if sandbox.missing:
+            log.warning("the sandbox is weak here, it has no %s", ", ".join(map(str, sandbox.missing)))

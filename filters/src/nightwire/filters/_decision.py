@@ -11,6 +11,7 @@ from nightwire.filters._choice import Cut, Moment, choose, passed
 from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._rows import Counts, Dead, Hit, Judged
 from nightwire.schemas import records
+from nightwire.schemas.topics import filter_topic
 
 Named = tuple[str, int]
 """A filter, ``owner/name``, and its version."""
@@ -31,6 +32,7 @@ class Decision:
     Attributes:
         filters: Version of the filter set.
         judges: The filters of that set, by their numbers.
+        outputs: Topics of those filters that have not their own, by ``owner/name``.
         at: When the batch was planned. [ms since 1970, UTC]
         picks: Alerts of this batch that are sent.
         released: Alerts of earlier batches that are sent, by batch; and
@@ -43,6 +45,7 @@ class Decision:
 
     filters: int
     judges: Sequence[Named] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
     at: int = 0
     picks: Sequence[Pick] = ()
     released: Mapping[int, Sequence[Pick]] = field(default_factory=dict)
@@ -51,6 +54,10 @@ class Decision:
     dead: Sequence[Dead] = ()
     counts: Sequence[Counts] = ()
     changes: Changes = field(default_factory=Changes)
+
+    def topic(self, key: str) -> str:
+        """Return the topic of what passed filter *key*."""
+        return self.outputs.get(key) or filter_topic(*key.split("/"))
 
     def sent(self) -> Iterator[Pick]:
         """Yield all alerts that are sent."""
@@ -66,6 +73,7 @@ def decide(judged: Judged, caps: Caps, filters: Sequence[LiveFilter], moment: Mo
     return Decision(
         filters=moment.filters,
         judges=[(one.key, one.version) for one in filters],
+        outputs={one.key: one.output for one in filters if one.output},
         at=moment.at,
         picks=together(choice.sent),
         released={

@@ -16,11 +16,12 @@ from nightwire.filters._decision import Decision, Pick, headers, overflow_record
 from nightwire.filters._fetch import Gone, fetch, reader
 from nightwire.filters._offsets import Range, Spot
 from nightwire.filters._rows import Dead
-from nightwire.schemas.topics import filter_topic, overflow, settings
+from nightwire.schemas.topics import overflow, settings
 
 log = logging.getLogger("nightwire.filters")
 
 Wanted = dict[int, list[Pick | Dead]]
+Topic = Callable[[str], str]
 
 COMPRESSION = "lz4"
 """zstd gains little on stamps and costs the one core that we have; see docs/decisions/0003."""
@@ -35,11 +36,11 @@ class Delivery:
 
     Args:
         bootstrap: Kafka's address.
-        on_sent: Called with a filter's key for each copy that Kafka acknowledged.
+        on_sent: Called with its topic for each copy that Kafka acknowledged.
     """
 
     bootstrap: str
-    on_sent: Callable[[str], None] = lambda _key: None
+    on_sent: Callable[[str], None] = lambda _topic: None
     _consumer: Consumer | None = None
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
@@ -53,7 +54,11 @@ class Delivery:
         """
         writer = Writer(self._made_producer())
         self._make_topics(decision)
-        lost = [place for work, wanted in spans(decision) for place in self._send(writer, work, wanted)]
+        lost = [
+            place
+            for work, wanted in spans(decision)
+            for place in self._send(writer, work, wanted, decision.topic)
+        ]
         for key, visit, record in overflow_records(decision):
             writer.write(overflow(*key.split("/")), record, key=visit)
         writer.flush()
@@ -70,36 +75,36 @@ class Delivery:
             write_account(writer, account)
         writer.flush()
 
-    def _send(self, writer: Writer, work: Range, wanted: Wanted) -> Iterator[Place]:
+    def _send(self, writer: Writer, work: Range, wanted: Wanted, topic: Topic) -> Iterator[Place]:
         """Send what is *wanted* of *work*; yield the place of each that is gone."""
         self._consumer = self._consumer or reader(self.bootstrap)
         left = dict(wanted)
         for messages in fetch(self._consumer, work, Gone()):
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
-                    self._write(writer, message, one)
+                    self._write(writer, message, one, topic)
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
         yield from {one.hit[:3] for some in left.values() for one in some if isinstance(one, Pick)}
 
-    def _write(self, writer: Writer, message: Message, one: Pick | Dead) -> None:
+    def _write(self, writer: Writer, message: Message, one: Pick | Dead, topic: Topic) -> None:
         value, key = message.value(), message.key()
         if isinstance(one, Dead):
             bury_message(writer, message, stage=STAGE, reason=one.reason)
             return
         for passed in one.passes:
-            topic = filter_topic(*passed.key.split("/"))
-            noted = self._noting(passed.key)
-            writer.write(topic, value, key=key, headers=headers(one, passed), on_delivered=noted)
+            writer.write(
+                topic(passed.key), value, key=key, headers=headers(one, passed), on_delivered=self._noted
+            )
 
-    def _noting(self, key: str) -> Callable[[Message], None]:
-        return lambda _message: self.on_sent(key)
+    def _noted(self, message: Message) -> None:
+        self.on_sent(str(message.topic()))
 
     def _make_topics(self, decision: Decision) -> None:
         """Make topics that somebody removed; sending to one that is missing would block all."""
         sent = {passed.key for pick in decision.sent() for passed in pick.passes}
         cut = {decision.cut.judges[judge][0] for judge in set(decision.cut.judge)}
-        wanted = {filter_topic(*key.split("/")) for key in sent} | {overflow(*key.split("/")) for key in cut}
+        wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in cut}
         if missing := sorted(wanted - self._topics):
             ensure_topics(self.bootstrap, [settings(topic) for topic in missing])
             self._topics |= wanted

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nightwire.core.process import Stop
 from nightwire.filters import _spark
-from nightwire.filters._attend import attend, await_kafka
+from nightwire.filters._attend import JavaDied, attend, await_kafka
 from nightwire.filters._batch import Batches
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._settings import Settings
@@ -31,10 +31,6 @@ PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 TICK = 0.2
 """How often we look whether the query lives. [s]"""
-
-
-class JavaDied(Exception):  # noqa: N818 - it is what happened
-    """Spark's Java process is gone; nothing in this process can bring it back."""
 
 
 @dataclass

@@ -140,6 +140,14 @@ class Judge:
             _count(tally, outcomes, len(alerts))
         return passes
 
+    def outcomes(self, one: Compiled, alerts: Sequence[Any]) -> tuple[Sequence[Pass | bool | None], Tally]:
+        """Return what filter *one* says of each of *alerts*, and its tally.
+
+        Outcomes are a `Pass`, False (rejected) or None (faulted); fewer than *alerts* when time ran out.
+        """
+        tally = self.tallies.setdefault(one.live.key, Tally(one.live.version))
+        return self._outcomes(one, alerts, tally), tally
+
     def restart_counts(self) -> Mapping[str, Tally]:
         """Return the tallies and begin new ones (the budgets go on)."""
         counted, self.tallies = self.tallies, {}

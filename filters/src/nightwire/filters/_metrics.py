@@ -6,7 +6,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from nightwire.filters._decision import Decision
 from nightwire.filters._rows import Counts
-from nightwire.schemas.topics import filter_topic
 
 SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 
@@ -50,9 +49,9 @@ class Metrics:
         )
         self.running = Gauge("nightwire_filters_query_running", "Whether the query runs.", registry=registry)
 
-    def acknowledged(self, key: str) -> None:
-        """Count a copy that arrived in the topic of filter *key* (``owner/name``)."""
-        self.sent.labels(filter_topic(*key.split("/"))).inc()
+    def acknowledged(self, topic: str) -> None:
+        """Count a copy that arrived in *topic*."""
+        self.sent.labels(topic).inc()
 
     def batch_done(self, decision: Decision, held: int, seconds: float) -> None:
         """Count what a batch did; *held* is how many alerts wait for the end of their visit."""

@@ -120,7 +120,7 @@ class Judged:
     """All that the workers said of a batch.
 
     Attributes:
-        hits: Alerts that passed something, in no order.
+        hits: Alerts that passed something, in order of place.
         hit: For each pass, its alert: an index into *hits*.  Shape (n,), as the next two.
         judge: For each pass, its filter's number.
         rank: For each pass, the filter's rank; NaN where it gave none.
@@ -151,19 +151,22 @@ def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def judged(table: pa.Table) -> Judged:
-    """Return what *table*, of `COLUMNS`, says."""
+    """Return what *table*, of `COLUMNS`, says; the same however the work was shared out."""
     kinds = np.array(table["kind"].to_pylist(), object)
     passed = table.filter(pa.array(kinds == PASSED))
     others = table.filter(pa.array(kinds != PASSED)).to_pylist()
-    dead = [_dead(row) for row in others if row["kind"] == DEAD]
-    counts = [_counts(row) for row in others if row["kind"] == RANGE]
+    dead = sorted(_dead(row) for row in others if row["kind"] == DEAD)
+    counts = sorted((_counts(row) for row in others if row["kind"] == RANGE), key=lambda one: one.range)
     hits = list(map(Hit._make, zip(*(passed[name].to_pylist() for name in Hit._fields), strict=True)))
     judge, rank = (_flat(passed[name]) for name in ("filters", "ranks"))
-    sizes = np.array(passed["filters"].combine_chunks().value_lengths(), np.int64)
-    return Judged(
-        hits, np.repeat(np.arange(len(hits)), sizes), judge, rank,
-        sorted(dead), sorted(counts, key=lambda one: one.range),
-    )  # fmt: skip
+    places = np.argsort(sorted(range(len(hits)), key=lambda at: hits[at][:3]))
+    hit = places.astype(np.int64).repeat(_lengths(passed["filters"]))
+    order = np.lexsort((judge, hit))
+    return Judged(sorted(hits, key=lambda one: one[:3]), hit[order], judge[order], rank[order], dead, counts)
+
+
+def _lengths(lists: Any) -> "np.ndarray[Any, Any]":
+    return np.array(lists.combine_chunks().value_lengths(), np.int64)
 
 
 def _flat(lists: Any) -> "np.ndarray[Any, Any]":

@@ -1,29 +1,50 @@
 """The process of the filter engine: logs, metrics page, signals, exit status."""
 
 import logging
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.process import MetricsPage, setup_logging, stopping
-from nightwire.filters._engine import Engine, JavaDied
+from nightwire.core.process import MetricsPage, Stop, setup_logging, stopping
+from nightwire.filters._attend import JavaDied
+from nightwire.filters._light import LightEngine
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import StateError
+from nightwire.filters.sandbox import SandboxError
 
 
-def serve(settings: Settings, metrics_port: int) -> int:
-    """Run an engine until it is stopped; return the exit status: 1 asks to be started again."""
+class Runs(Protocol):
+    """An engine: with Spark, or the light one."""
+
+    def healthy(self) -> bool:
+        """Return whether alerts are judged."""
+        ...
+
+    def run(self) -> None:
+        """Serve requests and judge alerts until stopped."""
+        ...
+
+
+def serve(settings: Settings, metrics_port: int, *, light: bool = False) -> int:
+    """Run an engine until it is stopped; return the exit status: 1 asks to be started again.
+
+    Args:
+        settings: What it is told.
+        metrics_port: Port of its metrics page; 0 = none.
+        light: Whether it runs without Spark.
+    """
     log = setup_logging("nightwire.filters")
     logging.getLogger("py4j").setLevel("WARNING")
     registry = CollectorRegistry()
     with stopping() as stop:
-        engine = Engine(settings, Metrics(registry), stop)
+        engine = engine_of(settings, Metrics(registry), stop, light=light)
         page = MetricsPage(registry, port=metrics_port, healthy=engine.healthy)
         if metrics_port:
             page.start()
         try:
             engine.run()
-        except (JavaDied, StateError) as error:
+        except (JavaDied, StateError, SandboxError) as error:
             log.error("%s", error)  # noqa: TRY400 - the reason is the message
             return 1
         finally:
@@ -31,3 +52,12 @@ def serve(settings: Settings, metrics_port: int) -> int:
             page.stop()
     log.info("stopped")
     return 0
+
+
+def engine_of(settings: Settings, metrics: Metrics, stop: Stop, *, light: bool) -> Runs:
+    """Return the engine that is wanted; the light one needs neither pyspark nor Java."""
+    if light:
+        return LightEngine(settings, metrics, stop)
+    from nightwire.filters._engine import Engine
+
+    return Engine(settings, metrics, stop)

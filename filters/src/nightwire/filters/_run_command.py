@@ -36,6 +36,15 @@ from nightwire.core.options import bootstrap_option, metrics_port_option, regist
     help="Largest part of them that may pass.",
 )
 @click.option("--allow-no-trial", is_flag=True, help="Owners may submit filters without a trial.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["strong", "weak", "none"]),
+    default="none",
+    show_default=True,
+    help="How filters that are code are contained: by every layer there is, by those that this machine has, "
+    "or not at all.",
+)
+@click.option("--light", is_flag=True, help="Without Spark and Java: one process, one core.")
 @click.option("--memory", default="768m", show_default=True, help="Heap of Spark's Java process.")
 @click.option("--master", default="local[2,4]", show_default=True, help="Spark master.")
 @bootstrap_option
@@ -48,6 +57,8 @@ def run(
     trial_alerts: int,
     most_share: float,
     allow_no_trial: bool,
+    sandbox: str,
+    light: bool,
     memory: str,
     master: str,
     bootstrap: str | None,
@@ -56,11 +67,13 @@ def run(
 ) -> None:
     """Run the filter engine: judge every alert by every live filter, until SIGTERM or Ctrl-C.
 
-    Filters run with this process's rights; accept them only from people you trust.
+    Without a sandbox, filters that are code run with this process's rights; accept them then only from people
+    you trust.
 
     \b
     Example:
       nightwire filter run --state /var/lib/nightwire/filters
+      nightwire filter run --state DIR --light
     """
     from nightwire.core.endpoints import find_endpoints
     from nightwire.filters._run import serve
@@ -74,6 +87,14 @@ def run(
         )
     rules = Rules(alerts=trial_alerts, share=most_share, untried=allow_no_trial)
     settings = Settings(
-        at.kafka, at.schema_registry, state.resolve(), master, memory, batch, deadline=deadline, trial=rules
+        at.kafka,
+        at.schema_registry,
+        state.resolve(),
+        master,
+        memory,
+        batch,
+        deadline=deadline,
+        sandbox=sandbox,
+        trial=rules,
     )
-    raise SystemExit(serve(settings, metrics_port))
+    raise SystemExit(serve(settings, metrics_port, light=light))

@@ -28,6 +28,7 @@ class Settings:
         tasks: Tasks per batch.
         budget: CPU time of one filter in one task. [s]
         deadline: Longest that a visit is held for its best alerts. [s]
+        sandbox: How filters that are code are contained: ``strong``, ``weak`` or ``none``.
         trial: What a filter must satisfy before it goes live.
     """
 
@@ -40,9 +41,10 @@ class Settings:
     tasks: int = TASKS
     budget: float = BUDGET
     deadline: float = DEADLINE / 1000
+    sandbox: str = "none"
     trial: Rules = field(default_factory=Rules)
 
     def options(self) -> dict[str, str]:
         """Return them as options of the data source."""
-        names = ("bootstrap", "registry", "state", "batch", "tasks", "budget", "deadline")
+        names = ("bootstrap", "registry", "state", "batch", "tasks", "budget", "deadline", "sandbox")
         return {name: str(getattr(self, name)) for name in names}

@@ -11,8 +11,7 @@ from pyspark.sql.types import StructType
 
 from nightwire.filters import _worker
 from nightwire.filters._choice import DEADLINE
-from nightwire.filters._judge import BUDGET
-from nightwire.filters._offsets import Offset, Range, positions, ranges, share_out, to_offset, version
+from nightwire.filters._offsets import Offset, positions, ranges, share_out, to_offset, version
 from nightwire.filters._planner import Planner
 from nightwire.filters._rows import DDL
 from nightwire.filters._settings import BATCH, TASKS
@@ -25,7 +24,7 @@ class Judged(DataSource):
     """What passed of all alerts, judged where they are read.
 
     Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter and task),
-    deadline (longest that a visit is held, s).
+    deadline (longest that a visit is held, s), sandbox (strong, weak or none).
     """
 
     @classmethod
@@ -55,7 +54,8 @@ class Nothing(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return as many tasks as a batch has."""
         return [
-            InputPartition(_task(self._options, (), 0)) for _ in range(int(self._options.get("tasks", TASKS)))
+            InputPartition(_worker.task(self._options, (), 0))
+            for _ in range(int(self._options.get("tasks", TASKS)))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -99,19 +99,8 @@ class Reader(DataSourceStreamReader):
         """Return the tasks of a batch, the same each time it is run."""
         work = ranges(positions(start), positions(end), self._planner.beginnings())
         parts = share_out(work, int(self._options.get("tasks", TASKS)))
-        return [InputPartition(_task(self._options, part, version(end))) for part in parts]
+        return [InputPartition(_worker.task(self._options, part, version(end))) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read and judge; runs in a worker."""
         return _worker.run(partition.value)
-
-
-def _task(options: dict[str, str], work: tuple[Range, ...], filters: int) -> _worker.Task:
-    return _worker.Task(
-        bootstrap=options["bootstrap"],
-        registry=options["registry"],
-        state=options["state"],
-        filters=filters,
-        work=work,
-        budget=float(options.get("budget", BUDGET)),
-    )

@@ -42,14 +42,20 @@ class StateError(Exception):
 
 @dataclass(frozen=True)
 class State:
-    """The engine's directory."""
+    """The engine's directory.
+
+    Args:
+        root: The directory.
+        engine: Name of the folder of positions and decisions: Spark's ``checkpoint``, or ``light``.
+    """
 
     root: Path
+    engine: str = "checkpoint"
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.root / "checkpoint"
+        """Spark's checkpoint, or what stands for it."""
+        return self.root / self.engine
 
     @property
     def schemas(self) -> Path:
@@ -151,15 +157,17 @@ class State:
         return offset
 
     def is_committed(self, batch: int) -> bool:
-        """Return whether Spark has noted that *batch* is done."""
+        """Return whether it is noted that *batch* is done."""
         return (self.checkpoint / "commits" / str(batch)).exists()
+
+    def newest_commit(self) -> int:
+        """Return the last committed batch; -1 when there is none."""
+        return max((int(path.name) for path in (self.checkpoint / "commits").glob("[0-9]*")), default=-1)
 
     def committed(self) -> dict[str, Any]:
         """Return Spark's offset after the last committed batch; empty when there is none."""
-        numbers = [int(path.name) for path in (self.checkpoint / "commits").glob("[0-9]*")]
-        if not numbers:
-            return {}
-        return self.planned(max(numbers))
+        newest = self.newest_commit()
+        return self.planned(newest) if newest >= 0 else {}
 
     def _filters(self, version: int) -> Path:
         return self.root / "filter-sets" / f"{version}.json"

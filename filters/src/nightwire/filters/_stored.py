@@ -22,6 +22,7 @@ def dump(decision: Decision) -> str:
     said = {
         "filters": decision.filters,
         "judges": decision.judges,
+        "outputs": dict(decision.outputs),
         "at": decision.at,
         "picks": _picks(decision.picks),
         "released": {batch: _picks(some) for batch, some in decision.released.items()},
@@ -45,6 +46,7 @@ def load(text: str) -> Decision:
     return Decision(
         filters=said["filters"],
         judges=[(key, version) for key, version in said["judges"]],
+        outputs=said["outputs"],
         at=said["at"],
         picks=_picked(said["picks"]),
         released=_by_batch(said["released"]),

@@ -1,0 +1,273 @@
+"""Reading ranges of alerts as columns: of each alert only the fields that are asked for."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, Message
+
+from nightwire.filters._fetch import PATIENCE, Gone, fetch
+from nightwire.filters._offsets import Range
+from nightwire.filters._rows import DEAD, Row
+from nightwire.filters._verdicts import Known, Portion
+from nightwire.schemas import (
+    AlertDecoder,
+    AlertTable,
+    Codec,
+    DecodeError,
+    RegistryAwayError,
+    SchemaError,
+    SchemaRegistry,
+    UnknownSchemaError,
+    survey,
+    wire,
+)
+
+
+class NoColumn(Exception):  # noqa: N818 - nothing is wrong but that these fields must be read in another way
+    """Some fields cannot be read as columns; *paths* are theirs."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = frozenset(paths)
+        super().__init__(f"no columns of {', '.join(sorted(self.paths))}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where alerts come from: a consumer for ranges, what decodes, and what knows the schemas."""
+
+    consumer: Consumer
+    decoder: AlertDecoder
+    registry: SchemaRegistry
+
+
+class Unreadable:
+    """An alert whose columns could be read, but that is malformed further on: it fails whoever asks."""
+
+    def __init__(self, error: DecodeError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise DecodeError(str(self._error))
+
+    def __getitem__(self, name: str) -> Any:
+        raise DecodeError(str(self._error))
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The alerts of some ranges of one survey.
+
+    Attributes:
+        survey: Its name.
+        table: Their columns.
+        batch: The same as Arrow has it.
+        known: Where they lie and what they are.
+        portions: The ranges and their rows.
+        dead: Rows for what is no alert.
+        decoder: What decodes them whole.
+        values: The alerts as they lay in Kafka, by row, where that was asked for; and
+        schemas: the schemas that these name, by id.
+    """
+
+    survey: str
+    table: AlertTable
+    batch: Any
+    known: Known
+    portions: Sequence[Portion]
+    dead: Sequence[Row]
+    decoder: AlertDecoder
+    values: Sequence[bytes] = ()
+    schemas: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def views(self) -> list[Any]:
+        """Return the alerts as filters see them, decoded whole."""
+        return [self._view(value) for value in self.values]
+
+    def _view(self, value: bytes) -> Any:
+        try:
+            return survey(self.survey).view(self.decoder.decode(value).alert)
+        except DecodeError as error:
+            return Unreadable(error)
+
+
+@dataclass
+class _Reading:
+    """What was read so far."""
+
+    source: Source
+    survey: str
+    fields: Sequence[str]
+    whole: bool
+    batches: list[Any] = field(default_factory=list)
+    messages: list[tuple[str, int, int, int]] = field(default_factory=list)
+    portions: list[Portion] = field(default_factory=list)
+    dead: list[Row] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+    vetted: set[int] = field(default_factory=set)
+
+    def read(self, work: Range) -> None:
+        """Read a range."""
+        gone, records, first, before = Gone(), 0, len(self.messages), len(self.dead)
+        for messages in fetch(self.source.consumer, work, gone):
+            records += len(messages)
+            self._add(messages)
+        dead = len(self.dead) - before
+        self.portions.append(Portion(work, first, len(self.messages), records, dead, gone.count))
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        values = [message.value() or b"" for message in messages]
+        self._vet(values)
+        columns = _columns(self.source.decoder, values, self.fields)
+        strangers = _strangers(columns.batch, columns.rows, self.survey)
+        reasons = {at: f"{type(error).__name__}: {error}" for at, error in columns.faults.items()}
+        reasons |= {at: "the record has no value" for at in reasons if messages[at].value() is None}
+        reasons |= strangers
+        self.dead += [
+            (DEAD, *_spot(messages[at]), *[None] * 5, reason) for at, reason in sorted(reasons.items())
+        ]
+        rows = [row for row, at in enumerate(columns.rows) if at not in strangers]
+        self.batches.append(columns.batch.take(pa.array(rows, pa.int64())) if strangers else columns.batch)
+        kept = [columns.rows[row] for row in rows]
+        self.messages += [(*_spot(messages[at]), messages[at].timestamp()[1]) for at in kept]
+        if self.whole:
+            self.values += [values[at] for at in kept]
+
+    def _vet(self, values: Iterable[bytes]) -> None:
+        """Raise `NoColumn` where one of the schemas has a field that no column can hold."""
+        for number in {one for value in values if (one := _schema_id(value)) is not None} - self.vetted:
+            self.vetted.add(number)
+            try:
+                codec = self.source.registry.codec(number)
+            except (UnknownSchemaError, SchemaError):
+                continue  # decoding says so, of each message
+            if unfit := [path for path in self.fields if codec.has(path) and not _has_column(codec, path)]:
+                raise NoColumn(unfit)
+
+    def alerts(self) -> Alerts:
+        """Return all that was read."""
+        batch = _together(self.batches, self.fields)
+        table = AlertTable(batch, survey(self.survey))
+        topic, part, offset, when = zip(*self.messages, strict=True) if self.messages else ((),) * 4
+        ids = [str(one) for one in table["id"].items]
+        numbers = {one for value in self.values if (one := _schema_id(value)) is not None}
+        schemas = {number: self.source.registry.schema(number) for number in numbers}
+        known = Known(topic, part, offset, when, table["visit"].items, ids)
+        return Alerts(
+            self.survey,
+            table,
+            batch,
+            known,
+            self.portions,
+            self.dead,
+            self.source.decoder,
+            self.values,
+            schemas,
+        )
+
+
+def read(source: Source, work: Iterable[Range], survey: str, fields: Sequence[str], *, whole: bool) -> Alerts:
+    """Return the alerts of the ranges *work*, all of one survey.
+
+    Args:
+        source: Where they come from.
+        work: The ranges.
+        survey: Whose alerts these are.
+        fields: Dotted paths of what is read, those of the ids and the visit among them.
+        whole: Whether the bytes are wanted, too.
+
+    Raises:
+        NoColumn: Some of *fields* cannot be read so.
+        KafkaException: Kafka was silent too long.
+        RegistryAwayError: The registry was.
+    """
+    reading = _Reading(source, survey, fields, whole)
+    for one in work:
+        reading.read(one)
+    return reading.alerts()
+
+
+def _columns(decoder: AlertDecoder, values: Sequence[bytes], fields: Sequence[str]) -> Any:
+    """Decode; wait for a registry that is away, since what it knows is not for dead-letters."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            found = decoder.columns(values, fields, missing_ok=True)
+        except SchemaError as error:
+            raise NoColumn(path for path in fields if not _agree(decoder, values, path)) from error
+        away = [error for error in found.faults.values() if isinstance(error, RegistryAwayError)]
+        if not away:
+            return found
+        if time.monotonic() > deadline:
+            raise away[0]
+        time.sleep(0.5)
+
+
+def _agree(decoder: AlertDecoder, values: Sequence[bytes], path: str) -> bool:
+    """Return whether the schemas of some messages agree on a field."""
+    try:
+        decoder.columns(values, [path], missing_ok=True)
+    except SchemaError:
+        return False
+    return True
+
+
+def _has_column(codec: Codec, path: str) -> bool:
+    try:
+        codec.columns([], [path])
+    except SchemaError:
+        return False
+    return True
+
+
+def _schema_id(value: bytes) -> int | None:
+    """Return the id of the schema that a message names, if it names one."""
+    try:
+        return None if wire.is_container(value) else wire.unframe(memoryview(value))[0]
+    except DecodeError:
+        return None
+
+
+def _strangers(batch: Any, rows: Sequence[int], name: str) -> Mapping[int, str]:
+    """Return why some messages are no alerts of the survey, by their index: they have no id."""
+    described = survey(name)
+    nothing = AlertTable(batch, described)["id"].null.nonzero()[0].tolist()
+    text = f"no alert of survey {name}: no {' or '.join(described.description.ids.alert)} in it"
+    return {rows[row]: f"{DecodeError.__name__}: {text}" for row in nothing}
+
+
+def _together(batches: Sequence[Any], fields: Sequence[str]) -> Any:
+    """Return batches as one.
+
+    Raises:
+        NoColumn: They do not agree on the types of some fields.
+    """
+    tables = [pa.Table.from_batches([one]) for one in batches if one.num_rows]
+    if not tables:
+        empty = pa.schema([pa.field(path, pa.null()) for path in fields])
+        return pa.RecordBatch.from_pylist([], empty)
+    try:
+        table = _joined(tables)
+    except pa.ArrowException as error:
+        raise NoColumn(path for path in fields if not _joins(tables, path)) from error
+    arrays = [column.combine_chunks() for column in table.columns]
+    flat = [one.chunk(0) if isinstance(one, pa.ChunkedArray) else one for one in arrays]
+    return pa.RecordBatch.from_arrays(flat, schema=table.schema)
+
+
+def _joined(tables: Sequence[Any]) -> Any:
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _joins(tables: Sequence[Any], path: str) -> bool:
+    try:
+        _joined([one.select([path]) for one in tables])
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _spot(message: Message) -> tuple[str, int, int]:
+    return str(message.topic()), message.partition() or 0, message.offset() or 0

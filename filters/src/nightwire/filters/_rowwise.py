@@ -1,0 +1,105 @@
+"""Judging alerts one by one, by filters that are code: in this process, or each owner's in one apart."""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nightwire.filters._judge import Compiled, Judge, LiveFilter, Pass
+from nightwire.filters._limits import time_limit
+from nightwire.filters._reading import Alerts
+from nightwire.filters._verdicts import Verdict
+from nightwire.filters._wishes import Numbered
+from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox
+from nightwire.schemas import AlertTable, survey
+
+Rowwise = Callable[[Alerts, Sequence[Numbered]], list[Verdict]]
+"""Returns the verdict of each of some filters on all of some alerts."""
+
+
+def here(budget: float) -> Rowwise:
+    """Return what judges in this process, each filter within *budget*: CPU time for one call. [s]"""
+
+    def judge(alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
+        narrow = [one for one in filters if reads_columns(one[1])]
+        wide = [one for one in filters if not reads_columns(one[1])]
+        rows = [alerts.table.view(row) for row in range(len(alerts.table))] if narrow else []
+        return _judged(narrow, rows, budget) + _judged(wide, alerts.views() if wide else [], budget)
+
+    return judge
+
+
+def reads_columns(live: LiveFilter) -> bool:
+    """Return whether it is known what a filter reads."""
+    return bool(live.fields or live.program)
+
+
+def _judged(filters: Sequence[Numbered], views: Sequence[Any], budget: float) -> list[Verdict]:
+    compiled = [(number, _compiled(live)) for number, live in filters]
+    judge = Judge([one for _, one in compiled], time_limit, budget)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        return [_verdict(number, judge, one, views) for number, one in compiled]
+
+
+@lru_cache(maxsize=4096)
+def _compiled(live: LiveFilter) -> Compiled:
+    return Compiled(live, time_limit)
+
+
+def _verdict(number: int, judge: Judge, one: Compiled, views: Sequence[Any]) -> Verdict:
+    outcomes, tally = judge.outcomes(one, views)
+    passed = [(row, outcome.rank) for row, outcome in enumerate(outcomes) if isinstance(outcome, Pass)]
+    return Verdict(
+        number,
+        np.array([row for row, _ in passed], np.int64),
+        np.array([math.nan if rank is None else rank for _, rank in passed], np.float64),
+        {row: tally.fault or "" for row, outcome in enumerate(outcomes) if outcome is None},
+        len(outcomes) if len(outcomes) < len(views) else None,
+        late=tally.late,
+        fault=tally.fault,
+    )
+
+
+def apart(sandbox: Sandbox) -> Rowwise:
+    """Return what judges in *sandbox*."""
+
+    def judge(alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
+        named = {live.key: (number, _row_filter(live)) for number, live in filters}
+        outcomes = sandbox.judge(
+            [one for _, one in named.values()], alerts.survey,
+            batch=alerts.batch, values=alerts.values or None, schemas=alerts.schemas,
+        )  # fmt: skip
+        rows = len(alerts.table)
+        return [from_outcome(number, outcomes[key], rows) for key, (number, _) in named.items()]
+
+    return judge
+
+
+def _row_filter(live: LiveFilter) -> RowFilter:
+    fields = live.fields if reads_columns(live) else None
+    return RowFilter(live.owner, live.name, live.version, live.source, live.entry, fields)
+
+
+def from_outcome(number: int, outcome: Outcome, rows: int) -> Verdict:
+    """Return what the sandbox said of a filter on so many *rows* as its verdict."""
+    why = outcome.killed or ("took too long" if outcome.late else None)
+    return Verdict(
+        number,
+        outcome.passed,
+        outcome.rank,
+        outcome.faults,
+        outcome.evaluated if outcome.evaluated < rows else None,
+        late=why is not None,
+        fault=why,
+    )
+
+
+def some(alerts: Alerts, rows: Any) -> Alerts:
+    """Return some of *alerts*, by their rows, to be judged by filters that read columns."""
+    batch = alerts.batch.take(pa.array(rows))
+    return replace(alerts, batch=batch, table=AlertTable(batch, survey(alerts.survey)), values=())

@@ -1,0 +1,183 @@
+"""Reading and judging a range: over columns, alert by alert, in a sandbox; all as plain Python would."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from nightwire.core.kafka import Writer, marks, producer
+from nightwire.filters import _filterset
+from nightwire.filters._fetch import reader
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._offsets import Range
+from nightwire.filters._rows import Judged, judged
+from nightwire.filters._state import State
+from nightwire.filters._wishes import wishes
+from nightwire.filters._worker import Task, run
+from nightwire.filters.language import compile_filter, compile_python, compile_sql
+from nightwire.schemas import Codec, sim_alert_schema, survey, wire
+
+BRIGHT = "def keep(alert):\n    return alert.flux > 500"
+FAULTY = "def keep(alert):\n    return 1 / (alert.id % 10) > 0.4"
+RANKED = "def keep(alert):\n    return alert.flux if alert.flux > 900 else 0"
+CLASSY = "class Cut:\n    least = 700\n\ndef keep(alert):\n    return alert.flux > Cut.least"
+OWN = "def keep(alert):\n    return alert['diaSource']['diaSourceId'] % 2 == 1"
+SOURCES = [BRIGHT, FAULTY, RANKED, CLASSY, OWN]
+
+
+def live(number: int, source: str, **about: Any) -> LiveFilter:
+    """Return a filter of an owner of its own."""
+    return LiveFilter(f"owner{number}", "f", 1, "sim", source, "keep", **about)
+
+
+def compiled(number: int, source: str) -> LiveFilter:
+    """Return a filter with its program."""
+    return live(number, source, program=compile_python(source, "keep").dumps())
+
+
+@pytest.fixture
+def alerts(encode: Callable[..., bytes]) -> list[bytes]:
+    """Return a hundred alerts, and two records that are none."""
+    return [*(encode(number, 10.0 * number) for number in range(1, 101)), b"\0\0\0", b"Obj\x01 is not one"]
+
+
+@pytest.fixture
+def judge(bootstrap: str, tmp_path: Path) -> Callable[..., Judged]:
+    """Return what judges records by filters, as a worker does."""
+
+    def judge(values: Sequence[bytes], filters: Sequence[LiveFilter], sandbox: str = "none") -> Judged:
+        writer, consumer = Writer(producer(bootstrap)), reader(bootstrap)
+        writer.write("alerts.sim", b"", partition=0)  # makes the topic
+        writer.flush()
+        _, first = marks(consumer, "alerts.sim", 0)
+        for number, value in enumerate(values):
+            writer.write("alerts.sim", value, partition=0, timestamp_ms=1000 + number)
+        writer.flush()
+        consumer.close()
+        version = State(tmp_path).newest_decision() + 2 + first
+        State(tmp_path).keep_filters(version, _filterset.dump(filters))
+        cut = first + len(values) // 2  # two ranges, as after a rebalance
+        work = (Range("alerts.sim", 0, first, cut), Range("alerts.sim", 0, cut, first + len(values)))
+        task = Task(bootstrap, "http://127.0.0.1:9", str(tmp_path), version, work, sandbox=sandbox)
+        return judged(pa.Table.from_batches(list(run(task))))
+
+    return judge
+
+
+def passes(found: Judged, number: int) -> dict[str, float | None]:
+    """Return the ids of the alerts that passed a filter, with their ranks."""
+    mine = found.judge == number
+    return {
+        found.hits[hit].alert: None if math.isnan(rank) else rank
+        for hit, rank in zip(found.hit[mine], found.rank[mine].tolist(), strict=True)
+    }
+
+
+def tally(found: Judged, number: int) -> tuple[int, int, int]:
+    """Return evaluated, passed and faulted of a filter."""
+    rows = [(one, list(one.judges).index(number)) for one in found.counts]
+    sums = [sum(getattr(one, name)[at] for one, at in rows) for name in ("evaluated", "passed", "faulted")]
+    return sums[0], sums[1], sums[2]
+
+
+def by_python(source: str, values: Sequence[bytes]) -> dict[str, float | None]:
+    """Return what plain Python says."""
+    codec, function = Codec(sim_alert_schema()), compile_filter(source, "keep")
+    found: dict[str, float | None] = {}
+    for value in values:
+        alert = survey("sim").view(codec.decode(wire.unframe(value)[1]))
+        try:
+            said = function(alert)
+        except ZeroDivisionError:
+            continue
+        if said:
+            found[str(alert.id)] = None if isinstance(said, bool) else float(said)
+    return found
+
+
+@pytest.mark.parametrize("how", ["whole", "narrow", "compiled"])
+def test_a_filter_says_what_plain_python_says(
+    how: str, judge: Callable[..., Judged], alerts: list[bytes]
+) -> None:
+    fields = ("flux", "id", "diaSource.diaSourceId")
+    makers: dict[str, Callable[[int, str], LiveFilter]] = {
+        "whole": live,
+        "narrow": lambda number, source: live(number, source, fields=fields),
+        "compiled": lambda number, source: (
+            live(number, source) if "class" in source else compiled(number, source)
+        ),
+    }
+    found = judge(alerts, [makers[how](number, source) for number, source in enumerate(SOURCES)])
+    for number, source in enumerate(SOURCES):
+        assert passes(found, number) == by_python(source, alerts[:100]), source
+    assert tally(found, 1) == (100, 20, 10)
+    assert [(one.read, one.dead, one.hits) for one in found.counts] == [(51, 0, 31), (51, 2, 49)]
+    assert [dead.reason for dead in found.dead]
+    fault = found.counts[0].faults[1]
+    assert fault.alert == "10"
+    assert "ZeroDivisionError: division by zero (line 2: return 1 / (alert.id % 10) > 0.4)" in fault.text
+
+
+def test_the_hits_say_where_and_when_and_what(judge: Callable[..., Judged], alerts: list[bytes]) -> None:
+    found = judge(alerts, [compiled(0, RANKED)])
+    assert [hit.alert for hit in found.hits] == [str(number) for number in range(91, 101)]
+    assert {hit.visit for hit in found.hits} == {7}
+    assert [hit.timestamp for hit in found.hits] == [1000 + number for number in range(90, 100)]
+    assert passes(found, 0)["91"] == 910.0
+
+
+def test_sql_is_judged_over_columns(judge: Callable[..., Judged], alerts: list[bytes]) -> None:
+    program = compile_sql("flux > 500 AND visit = 7", "sim").dumps()
+    found = judge(
+        alerts, [LiveFilter("me", "sql", 1, "*", "flux > 500", "", language="sql", program=program)]
+    )
+    assert set(passes(found, 0)) == {str(number) for number in range(51, 101)}
+
+
+def test_a_filter_of_another_survey_is_not_asked(judge: Callable[..., Judged], alerts: list[bytes]) -> None:
+    other = LiveFilter("me", "f", 1, "ztf", BRIGHT, "keep")
+    found = judge(alerts, [other, compiled(1, BRIGHT)])
+    assert [one.judges for one in found.counts] == [[1], [1]]
+
+
+def test_a_field_that_nobody_has_is_the_fault_of_its_filter_alone(
+    judge: Callable[..., Judged], alerts: list[bytes]
+) -> None:
+    odd = live(0, "def keep(alert):\n    return alert['no']['where'] > 1", fields=("no.where",))
+    found = judge(alerts, [odd, compiled(1, BRIGHT)])
+    assert tally(found, 0) == (100, 0, 100)
+    assert len(passes(found, 1)) == 50
+
+
+def test_a_field_without_a_column_is_read_from_whole_alerts() -> None:
+    known = live(0, OWN, fields=("diaSource.snr",))
+    wanted = wishes([(0, known), (1, compiled(1, BRIGHT))], "sim", {"diaSource.snr"})
+    assert ([n for n, _ in wanted.programs], wanted.narrow, [n for n, _ in wanted.wide]) == ([1], [], [0])
+    assert "diaSource.snr" not in wanted.fields
+
+
+def test_no_filter_at_all(judge: Callable[..., Judged], alerts: list[bytes]) -> None:
+    found = judge(alerts, [])
+    assert [(one.read, one.dead, one.hits) for one in found.counts] == [(51, 0, 0), (51, 2, 0)]
+
+
+def test_a_late_filter_faults_what_it_has_not_seen(judge: Callable[..., Judged], alerts: list[bytes]) -> None:
+    loop = "def keep(alert):\n    while alert.id == 60: pass\n    return True"
+    found = judge(alerts, [live(0, loop), compiled(1, BRIGHT)])
+    assert tally(found, 0) == (100, 59, 41)
+    assert [list(one.late) for one in found.counts] == [[], [0]]
+    assert len(passes(found, 1)) == 50
+
+
+@pytest.mark.parametrize("fields", [(), ("flux", "id", "diaSource.diaSourceId")])
+def test_the_sandbox_says_the_same(
+    fields: tuple[str, ...], judge: Callable[..., Judged], alerts: list[bytes]
+) -> None:
+    filters = [live(number, source, fields=fields) for number, source in enumerate(SOURCES)]
+    here, apart = judge(alerts, filters), judge(alerts, filters, "weak")
+    for number in range(len(SOURCES)):
+        assert passes(apart, number) == passes(here, number)
+        assert tally(apart, number) == tally(here, number)
