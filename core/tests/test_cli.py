@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 import click
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import KafkaError, KafkaException
 
 from nightwire.core import cli
 from nightwire.core.endpoints import NoStackError
@@ -54,6 +55,28 @@ def test_no_stack_is_one_line_of_advice(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(cli, "_load", lambda _entry: read)
     result = CliRunner().invoke(cli.main, ["topics"])
     assert (result.exit_code, result.output) == (1, "Error: no Kafka: start one with `nightwire up`\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "not yours"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "begin with your own"),
+        (KafkaError._AUTHENTICATION, "KAFKA_SASL_PASSWORD"),
+        (KafkaError._TRANSPORT, "nightwire up"),
+    ],
+)
+def test_what_kafka_denies_is_one_line_of_advice(
+    code: int, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def read() -> None:
+        raise KafkaException(KafkaError(code))
+
+    monkeypatch.setattr(cli, "_load", lambda _entry: read)
+    result = CliRunner().invoke(cli.main, ["topics"])
+    assert result.exit_code == 1
+    assert advice in result.output
 
 
 def test_an_unknown_verb_is_wrong_use() -> None:

@@ -88,8 +88,22 @@ def _advice(error: Exception) -> str | None:
     from nightwire.schemas import SchemaError
 
     if isinstance(error, KafkaException):
-        return f"Kafka: {error.args[0].str()}; is it running?  (`nightwire status`, `nightwire up`)"
+        return f"Kafka: {error.args[0].str()}; {_way_out(error.args[0].code())}"
     return str(error) if isinstance(error, NoStackError | DeliveryError | SchemaError) else None
+
+
+def _way_out(code: int) -> str:
+    """Return what a person can do about an error of Kafka's."""
+    from confluent_kafka import KafkaError
+
+    ways = {
+        KafkaError._AUTHENTICATION: "are KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD right?",
+        KafkaError.SASL_AUTHENTICATION_FAILED: "are KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD right?",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: "that topic is not yours to read or write",
+        KafkaError.GROUP_AUTHORIZATION_FAILED: "the names of your groups begin with your own and a dot",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "that is for the operator to do",
+    }
+    return ways.get(code, "is it running?  (`nightwire status`, `nightwire up`)")
 
 
 @click.command(

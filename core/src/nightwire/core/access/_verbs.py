@@ -13,6 +13,7 @@ from nightwire.core.access._desk import Desk, OpenKafkaError
 from nightwire.core.access._passwords import PasswordError
 from nightwire.core.access._quotas import QuotaError
 from nightwire.core.access._rights import Deed, Kind, Rights, What
+from nightwire.core.endpoints import Endpoints
 from nightwire.core.java import NoJavaError
 from nightwire.core.kafka import environment, identity
 from nightwire.core.sizes import spell_size
@@ -22,7 +23,7 @@ MENDED = (ClashError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
 
 
 def add(
-    kafka: str, wanted: Rights, *, quota: int | None, new_password: bool, dry_run: bool, as_json: bool
+    where: Endpoints, wanted: Rights, *, quota: int | None, new_password: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Give *wanted* to its principal, and say what was done, and how it enters.
 
@@ -30,7 +31,7 @@ def add(
         ClickException: It cannot be done.
     """
     try:
-        desk, given = Desk(kafka), _passwords.chosen()
+        desk, given = Desk(where.kafka), _passwords.chosen()
         now = desk.standing(wanted.name, wanted.topics)
         steps = additions(wanted, now, quota=quota, new_password=new_password)
         sets = any(step.part is Part.PASSWORD for step in steps)
@@ -39,9 +40,8 @@ def add(
             desk.do(wanted.name, steps, adding=True, password=password)
     except MENDED as error:
         raise click.ClickException(str(error)) from error
-    shown = {} if dry_run or not sets or given else {"sasl.password": password}
-    keys = environment(_client(kafka, wanted.name) | shown) if not dry_run else {}
-    _say(wanted.name, steps, keys | ({"KAFKA_BOOTSTRAP_SERVERS": kafka} if keys else {}), dry_run, as_json)
+    keys = {} if dry_run else _keys(where, wanted.name, password="" if given else password)
+    _say(wanted.name, steps, keys, dry_run, as_json)
 
 
 def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -> None:
@@ -89,10 +89,14 @@ def _check_kind(now: Standing, kind: Kind) -> None:
     raise ClashError(f"{now.name} is no {kind.value}: `nightwire {verb(now.kind)} remove {now.name}`")
 
 
-def _client(kafka: str, name: str) -> dict[str, str]:
-    """Return how principal *name* enters, in librdkafka's words, but for its password."""
-    protocol = identity(kafka).get("security.protocol", "SASL_PLAINTEXT")
-    return {"security.protocol": protocol, "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name}
+def _keys(where: Endpoints, name: str, password: str) -> dict[str, str]:
+    """Return the variables with which principal *name* enters; without its *password* where that is empty."""
+    protocol = identity(where.kafka).get("security.protocol", "SASL_PLAINTEXT")
+    client = {"security.protocol": protocol, "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name}
+    found = {"KAFKA_BOOTSTRAP_SERVERS": where.kafka}
+    if where.schema_registry:
+        found["NIGHTWIRE_SCHEMA_REGISTRY"] = where.schema_registry
+    return found | environment(client | ({"sasl.password": password} if password else {}))
 
 
 def _say(name: str, steps: Sequence[Step], keys: Mapping[str, str], dry_run: bool, as_json: bool) -> None:

@@ -67,7 +67,7 @@ def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
     """
     from nightwire.core.access import _rights, _verbs
 
-    _verbs.add(_kafka(bootstrap), _named(_rights.owner, name), **how)
+    _verbs.add(_found(bootstrap), _named(_rights.owner, name), **how)
 
 
 @user.command("remove")
@@ -85,7 +85,7 @@ def remove_user(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) 
     from nightwire.core.access import _verbs
     from nightwire.core.access._rights import Kind
 
-    _verbs.remove(_kafka(bootstrap), name, Kind.OWNER, dry_run=dry_run, as_json=as_json)
+    _verbs.remove(_found(bootstrap).kafka, name, Kind.OWNER, dry_run=dry_run, as_json=as_json)
 
 
 @user.command("list")
@@ -101,7 +101,7 @@ def list_users(bootstrap: str | None, as_json: bool) -> None:
     from nightwire.core.access import _verbs
     from nightwire.core.access._rights import Kind
 
-    _verbs.show(_kafka(bootstrap), Kind.OWNER, as_json=as_json)
+    _verbs.show(_found(bootstrap).kafka, Kind.OWNER, as_json=as_json)
 
 
 @click.group()
@@ -139,7 +139,7 @@ def add_broker(name: str, surveys: tuple[str, ...], bootstrap: str | None, **how
 
     if strange := sorted(set(surveys) - set(known())):
         raise click.UsageError(f"no survey {strange[0]}; there are: {', '.join(known())}")
-    _verbs.add(_kafka(bootstrap), _named(lambda who: _rights.broker(who, surveys), name), **how)
+    _verbs.add(_found(bootstrap), _named(lambda who: _rights.broker(who, surveys), name), **how)
 
 
 @broker.command("remove")
@@ -157,7 +157,7 @@ def remove_broker(name: str, bootstrap: str | None, dry_run: bool, as_json: bool
     from nightwire.core.access import _verbs
     from nightwire.core.access._rights import Kind
 
-    _verbs.remove(_kafka(bootstrap), name, Kind.BROKER, dry_run=dry_run, as_json=as_json)
+    _verbs.remove(_found(bootstrap).kafka, name, Kind.BROKER, dry_run=dry_run, as_json=as_json)
 
 
 @broker.command("list")
@@ -173,13 +173,13 @@ def list_brokers(bootstrap: str | None, as_json: bool) -> None:
     from nightwire.core.access import _verbs
     from nightwire.core.access._rights import Kind
 
-    _verbs.show(_kafka(bootstrap), Kind.BROKER, as_json=as_json)
+    _verbs.show(_found(bootstrap).kafka, Kind.BROKER, as_json=as_json)
 
 
-def _kafka(bootstrap: str | None) -> str:
+def _found(bootstrap: str | None) -> Any:
     from nightwire.core.endpoints import find_endpoints
 
-    return find_endpoints(bootstrap).kafka
+    return find_endpoints(bootstrap)
 
 
 def _named(rights: Callable[[str], Any], name: str) -> Any:
