@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from textwrap import dedent
 from typing import Any
 
@@ -23,7 +24,7 @@ from filters.tests._sandboxed import (
     judge,
     row_filter,
 )
-from nightwire.filters.sandbox import RowFilter, Sandbox, SandboxError, layers
+from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError, layers
 from nightwire.filters.sandbox._walls import LAYERS
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema, wire
 
@@ -145,6 +146,15 @@ def test_a_late_filter_keeps_the_verdicts_that_it_has(sandbox: Sandbox, batch: A
     assert (outcome.evaluated, outcome.passed.tolist()) == (5, [3])
     assert "took longer than 0.3 s of CPU time" in outcome.faults[4]
     assert "(line 3: while alert.id == 5:)" in outcome.faults[4]
+
+
+def test_one_filter_can_be_given_less_time(sandbox: Sandbox, batch: Any) -> None:
+    loop = "def keep(alert):\n    while True: pass"
+    short = replace(row_filter("alice", loop), cpu_s=0.05)
+    outcome = judge(sandbox, batch, short)["alice/one"]
+    assert "took longer than 0.05 s" in outcome.faults[0]
+    assert Limits(cpu_s=2.0, wall_s=6.0).within(1.0) == Limits(cpu_s=1.0, wall_s=3.0)
+    assert Limits(cpu_s=2.0).within(3.0) == Limits(cpu_s=2.0)
 
 
 def test_a_crash_names_its_alert(sandbox: Sandbox, batch: Any) -> None:

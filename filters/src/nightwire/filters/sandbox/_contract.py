@@ -1,7 +1,7 @@
 """What is asked of the sandbox, and what comes back: values, nothing else."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ class RowFilter:
         source: Python source, as it travelled.
         entry: Name of its function of one alert.
         fields: What it reads of an alert, canonical names or dotted paths; None: it wants the whole alert.
+        cpu_s: Less CPU time than the limits allow, for one that was late before, say. [s]
     """
 
     owner: str
@@ -32,6 +33,7 @@ class RowFilter:
     source: str
     entry: str
     fields: tuple[str, ...] | None = None
+    cpu_s: float | None = None
 
     @property
     def key(self) -> str:
@@ -54,6 +56,12 @@ class Limits:
     wall_s: float = 5.0
     memory_mb: int = 1024
     nice: int = 5
+
+    def within(self, cpu_s: float | None) -> "Limits":
+        """Return these limits with CPU time of *cpu_s* at most, and less time by the clock in proportion."""
+        if cpu_s is None or cpu_s >= self.cpu_s:
+            return self
+        return replace(self, cpu_s=cpu_s, wall_s=self.wall_s * cpu_s / self.cpu_s)
 
 
 @dataclass(frozen=True)

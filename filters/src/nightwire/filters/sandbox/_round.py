@@ -90,7 +90,8 @@ class Round:
             groups = groups_of(one.source for one in turn.waiting)
             turn.child = self._children.of(turn.owner, groups)
             turn.child.tell(BATCH, self._shared.described, descriptor=self._shared.descriptor)
-        case = Case(turn.child, turn.waiting[0], self._rows, self._limits)
+        one = turn.waiting[0]
+        case = Case(turn.child, one, self._rows, self._limits.within(one.cpu_s))
         self._selector.register(turn.child.channel, selectors.EVENT_READ, case)
         self._busy[case] = turn
 

@@ -3,6 +3,7 @@
 import json
 import mmap
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow as pa
 
 from nightwire.filters.language import FilterError
 from nightwire.filters.sandbox._libc import MAP_FAILED, libc
-from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, UnknownSchemaError, survey
+from nightwire.filters.sandbox._whole import LazyAlert, Offered, WholeView
+from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, UnknownSchemaError, survey, wire
 
 Section = tuple[int, int]
 """Where a part of the batch begins, and how long it is. [byte]"""
@@ -78,27 +80,35 @@ class Rows:
         return self._views[whole]
 
     def _of_columns(self) -> View:
-        if self._columns is None:
+        if self._table is None:
             raise FilterError("the batch brings no columns")
+        return self._table.view
+
+    @cached_property
+    def _table(self) -> AlertTable | None:
+        if self._columns is None:
+            return None
         with pa.ipc.open_stream(self._whole.part(self._columns)) as stream:
-            return AlertTable(stream.read_next_batch(), self._survey).view
+            return AlertTable(stream.read_next_batch(), self._survey)
 
     def _of_messages(self) -> View:
         if self._values is None:
             raise FilterError("the batch brings no whole alerts")
-        ends, bodies, known = (self._whole.part(section) for section in self._values)
-        schemas = {int(key): schema for key, schema in json.loads(bytes(known)).items()}
-        decoder, begins = AlertDecoder(Known(schemas)), np.frombuffer(ends, np.int64).tolist()
-        messages, view = memoryview(bodies), self._survey.view
+        ends, bodies, schemas = (self._whole.part(section) for section in self._values)
+        known = Known({int(key): schema for key, schema in json.loads(bytes(schemas)).items()})
+        begins, messages = np.frombuffer(ends, np.int64).tolist(), memoryview(bodies)
+        survey, offered = self._survey, Offered(self._table)
 
-        def decoded(row: int) -> AlertView:
-            return view(decoder.decode(bytes(messages[begins[row] : begins[row + 1]])).alert)
+        def view(row: int) -> AlertView:
+            return WholeView(known.alert(messages[begins[row] : begins[row + 1]]), survey, offered, row)
 
-        return decoded
+        return view
 
 
 CODECS: dict[int, Codec] = {}
 """By schema id, which never changes its meaning: to make one takes long."""
+NAMES: dict[int, Mapping[str, tuple[str]]] = {}
+"""Their top-level fields, each as a path of its own."""
 
 
 class Known:
@@ -110,6 +120,20 @@ class Known:
 
     def __init__(self, schemas: Mapping[int, Mapping[str, Any]]) -> None:
         self._schemas = schemas
+        self._decoder = AlertDecoder(self)
+
+    def alert(self, value: memoryview) -> Mapping[str, Any]:
+        """Return the alert in a message, decoded as far as it is asked; one in a container at once.
+
+        Raises:
+            DecodeError: It is in neither format, or malformed.
+            UnknownSchemaError: Its schema did not come with the batch.
+        """
+        if wire.is_container(bytes(value[:4])):
+            return self._decoder.decode(bytes(value)).alert
+        schema_id, body = wire.unframe(value)
+        codec = self.codec(schema_id)
+        return LazyAlert(body, codec, NAMES[schema_id])
 
     def codec(self, schema_id: int) -> Codec:
         """Return the codec of a schema.
@@ -120,5 +144,6 @@ class Known:
         if schema_id not in CODECS:
             if schema_id not in self._schemas:
                 raise UnknownSchemaError(f"the schema {schema_id} did not come with the batch")
-            CODECS[schema_id] = Codec(self._schemas[schema_id])
+            codec = CODECS[schema_id] = Codec(self._schemas[schema_id])
+            NAMES[schema_id] = {one["name"]: (one["name"],) for one in codec.schema["fields"]}
         return CODECS[schema_id]

@@ -60,7 +60,8 @@ class Sandbox:
         Args:
             filters: Any number of owners' filters; each name once.
             survey_name: Whose alerts these are.
-            batch: A ``pyarrow.RecordBatch`` of dotted paths, for filters whose fields are known.
+            batch: A ``pyarrow.RecordBatch`` of dotted paths, for filters whose fields are known; those that
+                want whole alerts take canonical values from it as far as it goes, which is quicker.
             values: The same alerts as they lay in Kafka, for filters that want them whole.
             schemas: Schemas of *values*, by id.
 
