@@ -50,12 +50,13 @@ class Desk:
         self._bootstrap = bootstrap
         self._client = admin(bootstrap)
 
-    def standing(self, name: str, topics: Iterable[str] = ()) -> Standing:
+    def standing(self, name: str, topics: Iterable[str] = (), *, with_quota: bool = True) -> Standing:
         """Return what principal *name* has.
 
         Args:
             name: Its user name.
             topics: Topics that are to be looked for.
+            with_quota: Ask for its quota, which takes Java's time; else it is None.
 
         Raises:
             OpenKafkaError: This Kafka believes everybody.
@@ -66,7 +67,8 @@ class Desk:
         there = self._client.list_topics(timeout=PATIENCE).topics
         found = frozenset(topic for topic in topics if topic in there)
         entered = name in self._users()
-        limit = quotas(self._bootstrap, name).get(name) if entered or known else None
+        limited = with_quota and (entered or known)
+        limit = quotas(self._bootstrap, name).get(name) if limited else None
         return Standing(name, entered, known, limit, found)
 
     def everybody(self, kind: Kind) -> list[Standing]:

@@ -32,7 +32,7 @@ def add(
     """
     try:
         desk, given = Desk(where.kafka), _passwords.chosen()
-        now = desk.standing(wanted.name, wanted.topics)
+        now = desk.standing(wanted.name, wanted.topics, with_quota=quota is not None)
         steps = additions(wanted, now, quota=quota, new_password=new_password)
         sets = any(step.part is Part.PASSWORD for step in steps)
         password = (given or _passwords.made()) if sets else ""
