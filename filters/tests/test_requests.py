@@ -16,6 +16,7 @@ from nightwire.filters._listing import filters
 from nightwire.filters._requests import Desk
 from nightwire.filters._trial import Rules
 from nightwire.filters.commands import filter_
+from nightwire.filters.language import FilterError
 from nightwire.schemas import records, topics
 
 pytestmark = pytest.mark.kafka
@@ -29,7 +30,7 @@ class Office:
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.bootstrap, self.folder, self.stop = bootstrap, folder, Stop()
-        engineer = Engineer(bootstrap, "http://127.0.0.1:9", folder, Catalog(bootstrap), RULES)
+        engineer = Engineer(bootstrap, "http://127.0.0.1:9", folder, Catalog(bootstrap), RULES, "weak")
         self.thread = Desk(bootstrap, engineer, self.stop).start()
 
     def ask(self, verb: str, *arguments: str) -> Result:
@@ -104,8 +105,9 @@ def test_what_is_asked_of_a_filter_is_in_its_record_and_its_log(office: Office) 
     [
         ("many", "alert.flux > 50", (), "passes too much"),
         ("none", "alert.flux > 1 / 0", (), "failed on all of 80 recent alerts: ZeroDivisionError"),
-        ("huge", "len([0] * 10**9)", (), "too much memory: it takes more than 256 MB"),
+        ("huge", "len(bytearray(10**9))", (), "too much memory: it takes more than 256 MB"),
         ("slow", "any(x < 0 for x in range(1_000_000))", (), "too slow"),
+        ("row", "[].pop() if alert.flux else 0", (), "failed on all of 80 recent alerts: IndexError"),
         ("crash", "__import__", (), "may not use __import__"),
         ("eager", "False", ("--no-trial",), "this engine tries every filter"),
     ],
@@ -151,3 +153,55 @@ def test_what_a_cap_cut_off_can_be_fetched(office: Office, tmp_path: Path) -> No
     done = office.ask("overflow", "full", "--save", str(tmp_path))
     assert "3 of 3 alerts" in done.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sim-a0.avro", "sim-a1.avro", "sim-a2.avro"]
+
+
+def test_sql_and_what_cannot_be_compiled_say_how_they_are_judged(office: Office) -> None:
+    done = office.ask("submit", "--sql", "WHERE flux > 97", "--name", "clause", "--survey", "sim")
+    assert "3 passed" in done.output
+    assert "judged over columns" in done.output
+    assert filters(office.bootstrap).versions["me", "clause", 1]["program"]
+    assert "line 1, column 13" in office.ask("submit", "--sql", "WHERE flux >", "--name", "clause").output
+    done = office.submit(
+        "caught", "def keep(alert):\n    try:\n        return alert.flux > 97\n    except: 0\n"
+    )
+    assert "3 passed" in done.output
+    assert "judged row by row" in done.output
+    assert filters(office.bootstrap).versions["me", "caught", 1]["remarks"]
+
+
+def test_a_filter_is_tried_where_it_is_written(office: Office, tmp_path: Path) -> None:
+    file, page = tmp_path / "mine.py", tmp_path / "mine.html"
+    file.write_text(keep("alert.flux > 50 and alert.flux < 80"))
+    done = office.ask("test", str(file), "--last", "100", "--html", str(page))
+    assert "29 of 100 alerts pass" in done.output
+    assert "50  stopped by line 2: alert.flux > 50" in done.output
+    assert page.read_text().count("<svg ") == 10
+    done = office.ask("test", "--sql", "flux > 50 AND flux < 80", "--last", "100", "--each")
+    assert "29 of 100 alerts pass" in done.output
+    assert "stopped by flux < 80" in done.output
+    assert "no survey" in office.ask("test", str(file), "--survey", "none").output
+
+
+def test_a_new_notebook_runs_from_top_to_bottom(
+    office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in Jupyter: cell by cell, the history in ``In``; the desk makes its filter live."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", office.bootstrap)
+    assert office.ask("new", "first-light").exit_code == 2  # it talks to nobody
+    assert CliRunner().invoke(filter_, ["new", "first-light", "--survey", "sim"]).exit_code == 0
+    assert "is there already" in CliRunner().invoke(filter_, ["new", "first-light"]).output
+    assert "is no name" in CliRunner().invoke(filter_, ["new", "First"]).output
+    cells = json.loads((tmp_path / "first-light.ipynb").read_text())["cells"]
+    session: dict[str, Any] = {"__name__": "__main__", "In": ["", "mistyped ("], "get_ipython": None}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            session["In"].append("".join(cell["source"]))
+            exec(session["In"][-1], session)  # noqa: S102
+    assert "me/first-light is live in version 1" in repr(session["submitted"])
+    assert len(session["report"].judged) == ALERTS
+    assert office.live("first-light") == 1
+    session["In"].append("import os\ndef spy(a):\n    return os.getpid()")
+    exec(session["In"][-1], session)  # noqa: S102
+    with pytest.raises(FilterError, match="may not import os"):
+        session["submit"](session["spy"], name="spy")

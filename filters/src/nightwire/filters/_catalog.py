@@ -16,7 +16,7 @@ from nightwire.schemas.topics import FILTERS
 
 log = logging.getLogger("nightwire.filters")
 
-SUBMITTED = ("survey", "language", "source", "entry", "cap", "choice", "sources")
+SUBMITTED = ("survey", "language", "source", "entry", "cap", "choice", "sources", "output")
 """What of a request makes the filter what it is."""
 
 
@@ -188,7 +188,7 @@ def _record(request: Mapping[str, Any], compiled: Compilation, version: int) -> 
         "version": version,
         "live": True,
         "fields": list(compiled.fields),
-        "program": compiled.program,
+        "program": compiled.text,
         "remarks": list(compiled.remarks),
         "submitted": milliseconds(request["time"]),
     }

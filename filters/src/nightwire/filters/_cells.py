@@ -1,5 +1,6 @@
 """The Python in a notebook, without what only IPython understands.  Pure."""
 
+import ast
 import json
 from collections.abc import Iterable, Iterator
 
@@ -28,6 +29,16 @@ def code_of(text: str, *, notebook: bool) -> str:
 def joined(cells: Iterable[str]) -> str:
     """Return the Python of some code cells."""
     return "\n".join(_without_magics(cell) for cell in cells)
+
+
+def sound(cells: Iterable[str]) -> Iterator[str]:
+    """Yield those of *cells* that are Python at all: a session's history has the mistyped ones, too."""
+    for cell in cells:
+        try:
+            ast.parse(_without_magics(cell))
+        except SyntaxError:
+            continue
+        yield cell
 
 
 def _without_magics(cell: str) -> str:

@@ -83,7 +83,8 @@ def definitions(tree: ast.Module, code: str) -> Iterator[Definition]:
     """Yield every definition at the top level of a script, in order; of one name the last counts."""
     lines = code.splitlines()
     imported = {alias.asname or alias.name.split(".")[0] for alias in _aliases(tree)}
-    fixed = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)} | imported
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    fixed = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} | classes | imported
     for order, node in enumerate(tree.body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
@@ -93,7 +94,9 @@ def definitions(tree: ast.Module, code: str) -> Iterator[Definition]:
         elif (function := _named_lambda(node)) is not None:
             yield Definition(function[0], order, node.lineno, Kind.FUNCTION, function[1])
         elif not isinstance(node, ast.Import | ast.ImportFrom):
-            constant = isinstance(node, ast.Assign | ast.AnnAssign) and _constant(node.value, imported)
+            constant = isinstance(node, ast.Assign | ast.AnnAssign) and _constant(
+                node.value, imported | classes
+            )
             kind = Kind.CONSTANT if constant else Kind.MADE
             code_ = ast.unparse(node)
             yield from (Definition(name, order, node.lineno, kind, code_) for name in bound(node, fixed))
@@ -108,7 +111,7 @@ def bound(node: ast.stmt, fixed: set[str]) -> set[str]:
         fixed: Functions, classes and modules: those are not changed by calling their methods.
     """
     table = symtable.symtable(ast.unparse(node), "<statement>", "exec")
-    names = {item.get_name() for item in table.get_symbols() if item.is_assigned()}
+    names = {item.get_name() for item in table.get_symbols() if item.is_assigned() or item.is_imported()}
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
         return names
     changed = {leftmost(item) for item in ast.walk(node) if _changes(item)}
@@ -165,11 +168,12 @@ def _named_lambda(node: ast.stmt) -> tuple[str, str] | None:
     return target.id, f"def {target.id}({ast.unparse(value.args)}):\n    return {ast.unparse(value.body)}"
 
 
-def _constant(value: ast.expr | None, imported: set[str]) -> bool:
+def _constant(value: ast.expr | None, makers: set[str]) -> bool:
+    """Return whether *value* means the same anywhere; it may call what *makers* names, and MAKERS."""
     if value is None or not all(isinstance(item, CONSTANT) for item in ast.walk(value)):
         return False
     calls = [item.func for item in ast.walk(value) if isinstance(item, ast.Call)]
     named = {part for call in calls for part in ast.unparse(call).split(".")}
     if any(part.startswith(OUTSIDE) for part in named):
         return False
-    return all(leftmost(function) in imported | MAKERS for function in calls)
+    return all(leftmost(function) in makers | MAKERS for function in calls)

@@ -3,18 +3,20 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from nightwire.core.kafka import ensure_topics
+from nightwire.filters._bench import Bench
 from nightwire.filters._catalog import Catalog
 from nightwire.filters._compilation import Compilation, compiled
-from nightwire.filters._filterset import to_filter
 from nightwire.filters._recent import recent
-from nightwire.filters._trial import Rules, Trial, try_out
+from nightwire.filters._trial import Rules, Trial
 from nightwire.filters.language import FilterError, objections
+from nightwire.filters.sandbox import RowFilter, Strength
 from nightwire.schemas import surveys
-from nightwire.schemas.topics import NameError_, filter_topic, overflow, settings
+from nightwire.schemas.topics import NameError_, broker_topic, filter_topic, overflow, settings
 
 log = logging.getLogger("nightwire.filters.requests")
 
@@ -35,6 +37,7 @@ class Engineer:
         schemas: Folder in which schemas are kept.
         catalog: All filters.
         rules: What a filter must satisfy.
+        strength: Of the sandbox in which filters are tried that cannot be compiled.
     """
 
     bootstrap: str
@@ -42,6 +45,11 @@ class Engineer:
     schemas: Path
     catalog: Catalog
     rules: Rules = field(default_factory=Rules)
+    strength: Strength = "weak"
+
+    @cached_property
+    def _bench(self) -> Bench:
+        return Bench(self.registry, self.schemas, self.rules, self.strength)
 
     def reply(self, request: Request, owner: str) -> Reply:
         """Do what *request*, found in the topic of *owner*, asks for.
@@ -76,29 +84,27 @@ class Engineer:
             made = compiled(request)
         except FilterError as error:
             return False, 0, error.reasons
-        remarks = [*made.said]
+        remark = "not tried, as was asked"
         if request["trial"]:
             trial = self._tried(request, made)
-            if refusals := trial.refusals(
-                self.rules, best=request["choice"] == "best" and request["cap"] > 0
-            ):
+            best = request["choice"] == "best" and request["cap"] > 0
+            if refusals := trial.refusals(self.rules, best=best):
                 return False, 0, refusals
-            remarks.insert(0, trial.remark())
+            remark = trial.remark()
         self._make_topics(request)
-        return True, self.catalog.accept(request, made), remarks or ["not tried, as was asked"]
+        return True, self.catalog.accept(request, made), [remark, *made.said]
 
     def _tried(self, request: Request, made: Compilation) -> Trial:
-        record = {**request, "version": 0, "program": made.program, "fields": list(made.fields), "output": ""}
         wanted = surveys() if request["survey"] == "*" else [request["survey"]]
         samples = recent(self.bootstrap, wanted, self.rules.alerts)
-        return try_out(
-            to_filter(record), samples, self.registry, self.schemas, memory_mb=self.rules.memory_mb
-        )
+        one = RowFilter(request["owner"], request["name"], 0, request["source"], request["entry"])
+        return self._bench.tried(one, made, samples)
 
     def _make_topics(self, request: Request) -> None:
         owner, name = request["owner"], request["name"]
         capped = [overflow(owner, name)] if request["cap"] else []
-        ensure_topics(self.bootstrap, [settings(topic) for topic in (filter_topic(owner, name), *capped)])
+        topics = [request["output"] or filter_topic(owner, name), *capped]
+        ensure_topics(self.bootstrap, [settings(topic) for topic in topics])
 
     def _remove(self, request: Request) -> Reply:
         owner, name = request["owner"], request["name"]
@@ -132,9 +138,20 @@ def check(request: Request, rules: Rules | None = None) -> list[str]:
         return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
     if request["cap"] < 0:
         return [f"a cap of {request['cap']} alerts a visit is none; 0 sends all"]
+    if request["output"] and not _own(request["output"], request["owner"]):
+        return [
+            f"{request['owner']} may write to broker.{request['owner']}.<stream>, not to {request['output']}"
+        ]
     if not request["trial"] and not rules.untried:
         return ["this engine tries every filter: submit it without --no-trial"]
     return objections(request["source"], request["entry"]) if request["language"] == "python" else []
+
+
+def _own(output: str, owner: str) -> bool:
+    try:
+        return output == broker_topic(owner, output.rpartition(".")[2])
+    except NameError_:
+        return False
 
 
 def _done(version: int, refusal: str, remark: str) -> Reply:

@@ -45,13 +45,19 @@ def whose(owner: str | None) -> str:
     help="Which ones: those that come first, at once, or those ranked highest, when the visit ends.",
 )  # fmt: skip
 @click.option(
+    "--output",
+    default="",
+    metavar="TOPIC",
+    help="For community brokers: broker.<broker>.<stream>, in its place.",
+)
+@click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
 )
 @timeout_option
 @bootstrap_option
 def submit(
     file: Path | None, name: str, owner: str | None, survey: str, entry: str, sql: str | None, cap: int,
-    choice: str, no_trial: bool, timeout: float, bootstrap: str | None,
+    choice: str, output: str, no_trial: bool, timeout: float, bootstrap: str | None,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb or .py) a live filter, or the condition in FILE (.sql) or --sql.
 
@@ -75,12 +81,12 @@ def submit(
         text = submission(file, sql, entry)
     except (FilterError, NameError_) as error:
         refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
-    about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": not no_trial}
+    about = {**text, "survey": survey, "cap": cap, "choice": choice, "output": output, "trial": not no_trial}
     answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
     if not answer["accepted"]:
         refused(f"{owner}/{name} is refused:", answer["reasons"])
     click.echo(f"{owner}/{name} is live in version {answer['version']} ({'; '.join(answer['reasons'])})")
-    click.echo(f"read it:  nightwire subscribe {topic}")
+    click.echo(f"read it:  nightwire subscribe {output or topic}")
 
 
 @click.command()

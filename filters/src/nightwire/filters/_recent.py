@@ -1,6 +1,6 @@
 """The newest alerts of a survey, as they lie in Kafka."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer
 
@@ -8,6 +8,7 @@ from nightwire.core import kafka
 from nightwire.core.kafka import marks
 from nightwire.filters._fetch import fetch
 from nightwire.filters._offsets import Range, Spot
+from nightwire.schemas import AlertDecoder, AlertView, DecodeError, SchemaError, SchemaRegistry, survey
 from nightwire.schemas.topics import alerts
 
 Sample = tuple[str, bytes]
@@ -31,6 +32,19 @@ def recent(bootstrap: str, surveys: Sequence[str], most: int) -> list[Sample]:
         ]
     finally:
         consumer.close()
+
+
+def views(samples: Iterable[Sample], registry: SchemaRegistry) -> Iterator[AlertView]:
+    """Yield the alerts of *samples* as filters see them; what cannot be read is left out.
+
+    The engine puts such records into dead-letters when it meets them.
+    """
+    decoder = AlertDecoder(registry)
+    for name, value in samples:
+        try:
+            yield survey(name).view(decoder.decode(value).alert)
+        except (DecodeError, SchemaError):
+            continue
 
 
 def shares(there: Mapping[Spot, int], wanted: int) -> dict[Spot, int]:

@@ -5,6 +5,7 @@ import click
 from nightwire.filters._look_commands import list_, log, overflow, show, top
 from nightwire.filters._owner_commands import disable, enable, remove, rollback, submit
 from nightwire.filters._run_command import run
+from nightwire.filters._write_commands import new, test
 
 
 @click.group("filter")
@@ -20,5 +21,5 @@ def filter_() -> None:
     """
 
 
-for verb in (submit, enable, disable, rollback, remove, list_, show, log, top, overflow, run):
+for verb in (new, test, submit, enable, disable, rollback, remove, list_, show, log, top, overflow, run):
     filter_.add_command(verb)

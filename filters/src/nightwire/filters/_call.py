@@ -1,0 +1,178 @@
+"""Trying and submitting a filter from the notebook or script in which it stands."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nightwire.filters.language import FilterError
+
+if TYPE_CHECKING:
+    from nightwire.filters._report import Report
+    from nightwire.schemas import AlertView
+
+Filter = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A filter that is live.
+
+    Attributes:
+        owner: Whose.
+        name: Its name.
+        version: Its version.
+        topic: Where what passes arrives.
+        remarks: What the engine said of it.
+    """
+
+    owner: str
+    name: str
+    version: int
+    topic: str
+    remarks: Sequence[str]
+
+    def __repr__(self) -> str:
+        said = "; ".join(self.remarks)
+        return f"{self.owner}/{self.name} is live in version {self.version} ({said}); read {self.topic}"
+
+
+def submit(
+    keep: Filter | str, name: str, *, survey: str = "*", owner: str | None = None, cap: int = 20,
+    choice: str = "first", trial: bool = True, timeout: float = 60.0, bootstrap: str | None = None,
+) -> Submitted:  # fmt: skip
+    """Make a function of this notebook or script, or an SQL condition, a live filter.
+
+    Args:
+        keep: The function of one alert, or a text such as ``"WHERE magnitude < 19"``.
+        name: The filter's name: small letters, digits, ``-``.
+        survey: Whose alerts it judges; ``*`` for all.
+        owner: Whose it is; by default Kafka's user, else ``me``.
+        cap: Most alerts a visit; 0 for all.
+        choice: Which ones: the ``first``, or the ``best`` by what the filter returns.
+        trial: Whether it is tried on recent alerts first.
+        timeout: Longest wait for the engine's answer. [s]
+        bootstrap: Kafka's address; by default the environment's, else the running stack's.
+
+    Raises:
+        FilterError: It is refused; the reasons say why.
+        NoAnswerError: The engine did not answer in time.
+        NoStackError: There is no Kafka.
+    """
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters._submit import ask, whoami
+    from nightwire.schemas.topics import filter_topic
+
+    owner = owner or whoami()
+    text = _sql(keep) if isinstance(keep, str) else _python(*travelling(keep))
+    about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": trial}
+    topic = filter_topic(owner, name)
+    answer = ask(find_endpoints(bootstrap).kafka, "submit", owner, name, timeout=timeout, **about)
+    if not answer["accepted"]:
+        raise FilterError(*answer["reasons"])
+    return Submitted(owner, name, answer["version"], topic, answer["reasons"])
+
+
+def try_filter(
+    keep: Filter | str, sample: str | Iterable[Any], *, last: int = 200, bootstrap: str | None = None,
+    registry: str | None = None,
+) -> "Report":  # fmt: skip
+    """Judge a sample by a function of this notebook or script, as the engine would.
+
+    Args:
+        keep: The function of one alert, or an SQL condition.
+        sample: Alerts (what `nightwire.consumers.AlertReader` gives, or views), or a survey's name.
+        last: How many of the survey's newest alerts.
+        bootstrap: Kafka's address; by default the environment's, else the running stack's.
+        registry: The schema registry's URL; likewise.
+
+    Raises:
+        FilterError: It is no filter.
+        NoStackError: There is no Kafka.
+    """
+    from nightwire.filters._compilation import compiled
+    from nightwire.filters._report import report
+
+    text = _sql(keep) if isinstance(keep, str) else _python(*travelling(keep))
+    if isinstance(sample, str):
+        return tried(text, sample, last, bootstrap, registry)
+    if isinstance(keep, str):
+        raise FilterError("an SQL condition is tried on a survey's newest alerts: give the survey's name")
+    made = compiled({**text, "survey": "*"})
+    return report(text["source"], text["entry"], [_view(one) for one in sample], made.said)
+
+
+def tried(
+    text: Mapping[str, str], survey: str, last: int, bootstrap: str | None = None, registry: str | None = None
+) -> "Report":
+    """Judge the newest alerts of *survey* by a filter, given as its language, source and entry.
+
+    Raises:
+        FilterError: It is no filter.
+        NoStackError: There is no Kafka.
+        SchemaError: There is no such survey.
+    """
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters._compilation import compiled
+    from nightwire.filters._recent import recent, views
+    from nightwire.filters._report import report
+    from nightwire.filters._sql_report import sql_report
+    from nightwire.schemas import SchemaRegistry
+
+    at = find_endpoints(bootstrap, registry)
+    with SchemaRegistry(at.schema_registry) as schemas:
+        samples = recent(at.kafka, [survey], last)
+        if text["language"] == "sql":
+            return sql_report(text["source"], survey, samples, schemas)
+        made = compiled({**text, "survey": survey})
+        return report(text["source"], text["entry"], list(views(samples, schemas)), made.said)
+
+
+def travelling(keep: Filter) -> tuple[str, str]:
+    """Return the source that would travel for *keep*, and the name of its function.
+
+    Raises:
+        FilterError: It is no filter, or its source cannot be found.
+    """
+    from nightwire.filters._capture import of_namespace
+    from nightwire.filters._extract import extract
+    from nightwire.filters._submit import checked
+
+    if not inspect.isfunction(keep):
+        raise FilterError(f"a filter is a function defined by def, not a {type(keep).__name__}")
+    namespace = keep.__globals__
+    source = extract(_code(keep, namespace), keep.__name__, of_namespace(namespace))
+    return checked(source, keep.__name__), keep.__name__
+
+
+def _code(keep: Filter, namespace: Mapping[str, Any]) -> str:
+    """Return the code around a function: the cells run so far in IPython, else the file it stands in."""
+    from nightwire.filters._cells import joined, sound
+
+    if "In" in namespace and "get_ipython" in namespace:
+        return joined(sound(namespace["In"]))
+    file = inspect.getsourcefile(keep) if keep.__module__ in sys.modules else None
+    if file is None or not Path(file).is_file():
+        raise FilterError(
+            f"the source of {keep.__name__} cannot be found: write it into a notebook or a file"
+        )
+    return Path(file).read_text()
+
+
+def _sql(condition: str) -> dict[str, str]:
+    return {"language": "sql", "source": condition.strip(), "entry": ""}
+
+
+def _python(source: str, entry: str) -> dict[str, str]:
+    return {"language": "python", "source": source, "entry": entry}
+
+
+def _view(one: Any) -> "AlertView":
+    from nightwire.schemas import AlertView
+
+    found = one if isinstance(one, AlertView) else getattr(one, "view", None)
+    if not isinstance(found, AlertView):
+        raise FilterError(f"a sample holds alerts as AlertReader gives them, not a {type(one).__name__}")
+    return found

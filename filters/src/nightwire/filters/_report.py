@@ -1,0 +1,147 @@
+"""What a filter does with a sample: how many pass, what stopped the others, what an alert costs."""
+
+import statistics
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nightwire.filters._stages import explain
+from nightwire.filters.language import FilterError, compile_filter, fault_text
+from nightwire.schemas import AlertView
+
+SHOWN = 10
+"""Alerts that passed of which a page shows light curves and stamps."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One alert, and what the filter said.
+
+    Attributes:
+        alert: The alert.
+        passed: Whether it passed.
+        rank: The number that the filter returned, where it returned one.
+        stopped: The condition that stopped it, where one did.
+        fault: Why the filter failed on it, where it did.
+    """
+
+    alert: AlertView
+    passed: bool
+    rank: float | None = None
+    stopped: str | None = None
+    fault: str | None = None
+
+    @property
+    def why(self) -> str:
+        """The verdict in words."""
+        if self.passed:
+            return "passed" if self.rank is None else f"passed, rank {self.rank:g}"
+        return f"failed: {self.fault}" if self.fault else f"stopped by {self.stopped}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a filter did with a sample; a notebook shows it as a page, ``print`` as text.
+
+    Attributes:
+        name: The filter's function.
+        judged: One per alert of the sample, in its order.
+        cost_us: Median time for an alert. [µs]
+        worst_us: Time for the dearest per cent of the alerts. [µs]
+        remarks: How the engine will judge it.
+    """
+
+    name: str
+    judged: Sequence[Judged]
+    cost_us: float = 0.0
+    worst_us: float = 0.0
+    remarks: Sequence[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> list[AlertView]:
+        """The alerts that passed."""
+        return [one.alert for one in self.judged if one.passed]
+
+    @property
+    def stages(self) -> Counter[str]:
+        """How many alerts each condition stopped, and each kind of failure."""
+        return Counter(one.why for one in self.judged if not one.passed)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the summary, a line each."""
+        count, passed = len(self.judged), len(self.passed)
+        if not count:
+            yield f"{self.name}: there are no alerts to try it on"
+            return
+        failed = sum(one.fault is not None for one in self.judged)
+        yield (
+            f"{self.name}: {passed} of {count} alerts pass ({100 * passed / count:.1f} %), {failed} failed; "
+            f"{self.cost_us:.0f} µs an alert, {self.worst_us:.0f} µs for the dearest 1 %"
+        )
+        yield from (f"  {number:6}  {why}" for why, number in self.stages.most_common())
+        yield from (f"  {remark}" for remark in self.remarks)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from nightwire.filters._page import page
+
+        return page(self)
+
+
+def report(source: str, entry: str, sample: Sequence[AlertView], remarks: Sequence[str] = ()) -> Report:
+    """Judge *sample* by the filter that *source* holds, as the engine does, row by row.
+
+    Raises:
+        FilterError: It is no filter, or its top level fails.
+    """
+    function = compile_filter(source, entry)
+    explained = explain(source, entry)
+    costs = []
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for alert in sample:
+            began = time.perf_counter()
+            _quietly(function, alert)
+            costs.append(1e6 * (time.perf_counter() - began))
+        judged = [_judged(explained, alert, source) for alert in sample]
+    worst = sorted(costs)[-1 - len(costs) // 100] if costs else 0.0
+    return Report(entry, judged, statistics.median(costs or [0.0]), worst, list(remarks))
+
+
+def _quietly(function: Any, alert: AlertView) -> None:
+    with suppress(Exception):  # told when it is judged; here only its time counts
+        function(alert)
+
+
+def _judged(explained: Any, alert: AlertView, source: str) -> Judged:
+    try:
+        result, stopped = explained(alert)
+        rank = (
+            float(result)
+            if result and not isinstance(result, bool | np.bool_) and _is_number(result)
+            else None
+        )
+    except Exception as error:  # noqa: BLE001 - whatever the filter raises, its writer is told
+        return Judged(alert, passed=False, fault=fault_text(error, source))
+    return Judged(alert, passed=bool(result), rank=rank, stopped=stopped)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+__all__ = ["SHOWN", "FilterError", "Judged", "Report", "report"]

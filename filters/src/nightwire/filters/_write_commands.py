@@ -1,0 +1,90 @@
+"""The verbs of writing a filter: new, test."""
+
+from pathlib import Path
+
+import click
+
+from nightwire.core.options import bootstrap_option, registry_option
+from nightwire.filters._owner_commands import file_type, function_option, refused, sql_option
+
+
+@click.command()
+@click.argument("name")
+@click.option("--survey", default="sim", show_default=True, metavar="S", help="The survey it is for.")
+@click.option("--force", is_flag=True, help="Replace a notebook that is there.")
+def new(name: str, survey: str, force: bool) -> None:
+    """Write NAME.ipynb, a notebook with a filter to begin with.
+
+    Run from top to bottom it tries the filter on recent alerts, submits it, and reads what passes.
+
+    \b
+    Example:
+      nightwire filter new bright --survey lsst
+    """
+    from nightwire.filters._template import notebook
+    from nightwire.schemas import SchemaError
+    from nightwire.schemas.topics import NameError_
+
+    file = Path(f"{name}.ipynb")
+    try:
+        text = notebook(name, survey)
+    except (NameError_, SchemaError) as error:
+        raise click.ClickException(str(error)) from error
+    if file.exists() and not force:
+        raise click.ClickException(f"{file} is there already; --force replaces it")
+    file.write_text(text, encoding="utf-8")
+    click.echo(
+        f"{file} is written: open it in Jupyter, or change its function and `nightwire filter test {file}`"
+    )
+
+
+@click.command()
+@click.argument("file", type=file_type, required=False)
+@click.option("--survey", default="sim", show_default=True, metavar="S", help="Whose alerts to try it on.")
+@click.option(
+    "--last", default=200, show_default=True, type=click.IntRange(1), help="How many, the newest ones."
+)
+@function_option
+@sql_option
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PAGE",
+    help="Write a page with light curves and stamps.",
+)
+@click.option("--each", is_flag=True, help="Print the verdict on every alert.")
+@bootstrap_option
+@registry_option
+def test(
+    file: Path | None, survey: str, last: int, entry: str, sql: str | None, html: Path | None, each: bool,
+    bootstrap: str | None, registry: str | None,
+) -> None:  # fmt: skip
+    """Try the filter in FILE (.ipynb, .py or .sql), or --sql, on recent alerts, here; nothing is submitted.
+
+    Prints how many pass, how many alerts each of its conditions stopped, its failures with their lines, and
+    what an alert costs.
+
+    \b
+    Example:
+      nightwire filter test bright.ipynb --survey lsst --last 500
+      nightwire filter test bright.ipynb --html bright.html
+      nightwire filter test --sql "WHERE magnitude < 19" --each
+    """
+    from nightwire.filters._call import tried
+    from nightwire.filters._page import document
+    from nightwire.filters._submit import submission
+    from nightwire.filters.language import FilterError
+    from nightwire.schemas import SchemaError
+
+    try:
+        found = tried(submission(file, sql, entry), survey, last, bootstrap, registry)
+    except FilterError as error:
+        refused(f"{file.name if file else 'this'} is no filter:", error.reasons)
+    except SchemaError as error:
+        raise click.ClickException(str(error)) from error
+    for one in found.judged if each else ():
+        click.echo(f"{one.alert.id}  {one.why}")
+    click.echo(str(found))
+    if html is not None:
+        html.write_text(document(found), encoding="utf-8")
+        click.echo(f"{html} shows it")
