@@ -10,7 +10,8 @@ from nightwire.core.accounts import FilterClasses, discrepancies
 from nightwire.filters._accounts import accounts
 from nightwire.filters._caps import Caps
 from nightwire.filters._choice import Moment
-from nightwire.filters._decision import Decision, Pick, decide, headers, overflow_records
+from nightwire.filters._cut import overflow_records
+from nightwire.filters._decision import Decision, Pick, decide, headers
 from nightwire.filters._delivery import neighbours, spans
 from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._offsets import Range
@@ -139,12 +140,14 @@ def test_headers_say_where_a_copy_comes_from() -> None:
 
 
 def test_overflow_says_where_what_was_cut_off_lies() -> None:
-    ((key, visit, value),) = overflow_records(decided([passed(11), passed(14, 2.5), *ROWS[2:]], cap=1))
+    decision = decided([passed(11), passed(14, 2.5), *ROWS[2:]], cap=1)
+    ((key, visit, value),) = overflow_records(decision.cut, decision.at)
     record = records.OVERFLOW.decode(value)
     assert (key, visit) == ("me/f", b"7")
     assert (record["owner"], record["name"], record["version"]) == ("me", "f", 2)
     assert (record["topic"], record["partition"], record["offset"]) == ("alerts.sim", 1, 14)
     assert (record["survey"], record["visit"], record["alert"], record["rank"]) == ("sim", 7, "a14", 2.5)
+    assert value == records.OVERFLOW.encode({**record, "time": decision.at})
 
 
 def test_state_belongs_to_one_kafka(tmp_path: Path) -> None:

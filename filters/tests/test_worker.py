@@ -15,7 +15,7 @@ from nightwire.filters._judge import LiveFilter
 from nightwire.filters._offsets import Range
 from nightwire.filters._rows import Judged, judged
 from nightwire.filters._state import State
-from nightwire.filters._wishes import wishes
+from nightwire.filters._wishes import Knowledge, wishes
 from nightwire.filters._worker import Task, run
 from nightwire.filters.language import compile_filter, compile_python, compile_sql
 from nightwire.schemas import Codec, sim_alert_schema, survey, wire
@@ -98,13 +98,13 @@ def by_python(source: str, values: Sequence[bytes]) -> dict[str, float | None]:
     return found
 
 
-@pytest.mark.parametrize("how", ["whole", "narrow", "compiled"])
+@pytest.mark.parametrize("how", ["guessed", "narrow", "compiled"])
 def test_a_filter_says_what_plain_python_says(
     how: str, judge: Callable[..., Judged], alerts: list[bytes]
 ) -> None:
     fields = ("flux", "id", "diaSource.diaSourceId")
     makers: dict[str, Callable[[int, str], LiveFilter]] = {
-        "whole": live,
+        "guessed": live,
         "narrow": lambda number, source: live(number, source, fields=fields),
         "compiled": lambda number, source: (
             live(number, source) if "class" in source else compiled(number, source)
@@ -154,9 +154,20 @@ def test_a_field_that_nobody_has_is_the_fault_of_its_filter_alone(
 
 def test_a_field_without_a_column_is_read_from_whole_alerts() -> None:
     known = live(0, OWN, fields=("diaSource.snr",))
-    wanted = wishes([(0, known), (1, compiled(1, BRIGHT))], "sim", {"diaSource.snr"})
+    unfit = Knowledge(unfit={"diaSource.snr"})
+    wanted = wishes([(0, known), (1, compiled(1, BRIGHT))], "sim", unfit)
     assert ([n for n, _ in wanted.programs], wanted.narrow, [n for n, _ in wanted.wide]) == ([1], [], [0])
     assert "diaSource.snr" not in wanted.fields
+
+
+@pytest.mark.parametrize("sandbox", ["none", "weak"])
+def test_a_filter_that_makes_up_a_name_is_judged_on_whole_alerts(
+    sandbox: str, judge: Callable[..., Judged], alerts: list[bytes]
+) -> None:
+    sly = "def keep(a):\n    left, right = ('psf', 'Flux')\n    return a['diaSource'][left + right] > 500"
+    found = judge(alerts, [live(0, sly)], sandbox)
+    assert len(passes(found, 0)) == 50
+    assert tally(found, 0) == (100, 50, 0)
 
 
 def test_no_filter_at_all(judge: Callable[..., Judged], alerts: list[bytes]) -> None:

@@ -10,7 +10,6 @@ from nightwire.filters._caps import Candidate, Caps, Changes
 from nightwire.filters._choice import Cut, Moment, choose, passed
 from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._rows import Counts, Dead, Hit, Judged
-from nightwire.schemas import records
 from nightwire.schemas.topics import filter_topic
 
 Named = tuple[str, int]
@@ -116,15 +115,3 @@ def headers(pick: Pick, one: Pass) -> list[tuple[str, bytes]]:
     if one.again:
         values["duplicate"] = "yes"
     return [(name, str(value).encode()) for name, value in values.items()]
-
-
-def overflow_records(decision: Decision) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield what goes to overflow topics: the filter (``owner/name``), the record's key and its value."""
-    for hit, one in decision.cut.passes():
-        owner, _, name = one.key.partition("/")
-        record = {
-            "owner": owner, "name": name, "version": one.version, "survey": hit.survey, "visit": hit.visit,
-            "topic": hit.topic, "partition": hit.partition, "offset": hit.offset, "alert": hit.alert,
-            "rank": one.rank, "time": decision.at,
-        }  # fmt: skip
-        yield one.key, str(hit.visit).encode(), records.OVERFLOW.encode(record)

@@ -12,7 +12,9 @@ from nightwire.core.accounts import Account, write_account
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, ensure_topics
 from nightwire.filters._accounts import STAGE, Place
-from nightwire.filters._decision import Decision, Pick, headers, overflow_records
+from nightwire.filters._bulk import Bulk
+from nightwire.filters._cut import overflow_records
+from nightwire.filters._decision import Decision, Pick, headers
 from nightwire.filters._fetch import Gone, fetch, reader
 from nightwire.filters._offsets import Range, Spot
 from nightwire.filters._rows import Dead
@@ -59,10 +61,16 @@ class Delivery:
             for work, wanted in spans(decision)
             for place in self._send(writer, work, wanted, decision.topic)
         ]
-        for key, visit, record in overflow_records(decision):
-            writer.write(overflow(*key.split("/")), record, key=visit)
         writer.flush()
+        self._send_cut(decision)
         return lost
+
+    def _send_cut(self, decision: Decision) -> None:
+        bulk = Bulk(self._made_producer())
+        topics = {key: overflow(*key.split("/")) for key, _ in decision.cut.judges}
+        for key, visit, record in overflow_records(decision.cut, decision.at):
+            bulk.write(topics[key], record, visit)
+        bulk.flush()
 
     def account(self, accounts: Iterable[Account]) -> None:
         """Write *accounts*; on return they are acknowledged.

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nightwire.filters._limits import TimeLimit
+from nightwire.filters._mentions import UNREAD
 from nightwire.filters.language import FilterError, Predicate, compile_filter, fault_text
 
 Limit = Callable[[float], AbstractContextManager[None]]
@@ -186,7 +187,7 @@ def _verdict(one: Compiled, alert: Any, tally: Tally) -> Pass | bool | None:
     except TimeLimit:
         raise
     except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
-        if tally.fault is None:
+        if tally.fault is None or (UNREAD in str(error) and UNREAD not in tally.fault):
             tally.fault = fault_text(error, one.live.source)
             tally.culprit = _id(alert)
         return None

@@ -1,7 +1,7 @@
 """Reading ranges of alerts as columns: of each alert only the fields that are asked for."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,18 @@ class NoColumn(Exception):  # noqa: N818 - nothing is wrong but that these field
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = frozenset(paths)
         super().__init__(f"no columns of {', '.join(sorted(self.paths))}")
+
+
+class NewSchema(Exception):  # noqa: N818 - nothing is wrong but that filters may read more than was known
+    """Alerts have a *schema* that was not met before; *number* is its id, or `CONTAINED`."""
+
+    def __init__(self, number: int, schema: Mapping[str, Any]) -> None:
+        self.number, self.schema = number, schema
+        super().__init__(f"schema {number} is new")
+
+
+CONTAINED = -1
+"""Stands for the id of a schema that a message brought along."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,7 @@ class _Reading:
     survey: str
     fields: Sequence[str]
     whole: bool
+    met: Collection[int]
     batches: list[Any] = field(default_factory=list)
     messages: list[tuple[str, int, int, int]] = field(default_factory=list)
     portions: list[Portion] = field(default_factory=list)
@@ -136,15 +149,25 @@ class _Reading:
             self.values += [values[at] for at in kept]
 
     def _vet(self, values: Iterable[bytes]) -> None:
-        """Raise `NoColumn` where one of the schemas has a field that no column can hold."""
-        for number in {one for value in values if (one := _schema_id(value)) is not None} - self.vetted:
-            self.vetted.add(number)
-            try:
-                codec = self.source.registry.codec(number)
-            except (UnknownSchemaError, SchemaError):
-                continue  # decoding says so, of each message
-            if unfit := [path for path in self.fields if codec.has(path) and not _has_column(codec, path)]:
-                raise NoColumn(unfit)
+        """Raise where a schema was not met before, or has a field that no column can hold."""
+        for value in values:
+            number = _schema_id(value)
+            if number is not None and number not in self.vetted:
+                self.vetted.add(number)
+                self._vet_schema(number, value)
+
+    def _vet_schema(self, number: int, value: bytes) -> None:
+        try:
+            contained = number == CONTAINED
+            codec = None if contained else self.source.registry.codec(number)
+            schema = self.source.decoder.decode(value).schema if codec is None else codec.schema
+        except (UnknownSchemaError, SchemaError, DecodeError):
+            return  # decoding says so, of each message
+        if number not in self.met:
+            raise NewSchema(number, schema)
+        codec = codec or Codec(schema)
+        if unfit := [path for path in self.fields if codec.has(path) and not _has_column(codec, path)]:
+            raise NoColumn(unfit)
 
     def alerts(self) -> Alerts:
         """Return all that was read."""
@@ -153,7 +176,7 @@ class _Reading:
         topic, part, offset, when = zip(*self.messages, strict=True) if self.messages else ((),) * 4
         ids = [str(one) for one in table["id"].items]
         numbers = {one for value in self.values if (one := _schema_id(value)) is not None}
-        schemas = {number: self.source.registry.schema(number) for number in numbers}
+        schemas = {number: self.source.registry.codec(number).schema for number in numbers - {CONTAINED}}
         known = Known(topic, part, offset, when, table["visit"].items, ids)
         return Alerts(
             self.survey,
@@ -168,7 +191,15 @@ class _Reading:
         )
 
 
-def read(source: Source, work: Iterable[Range], survey: str, fields: Sequence[str], *, whole: bool) -> Alerts:
+def read(
+    source: Source,
+    work: Iterable[Range],
+    survey: str,
+    fields: Sequence[str],
+    *,
+    whole: bool,
+    met: Collection[int],
+) -> Alerts:
     """Return the alerts of the ranges *work*, all of one survey.
 
     Args:
@@ -177,13 +208,15 @@ def read(source: Source, work: Iterable[Range], survey: str, fields: Sequence[st
         survey: Whose alerts these are.
         fields: Dotted paths of what is read, those of the ids and the visit among them.
         whole: Whether the bytes are wanted, too.
+        met: Ids of the schemas that were met before.
 
     Raises:
+        NewSchema: An alert has another schema.
         NoColumn: Some of *fields* cannot be read so.
         KafkaException: Kafka was silent too long.
         RegistryAwayError: The registry was.
     """
-    reading = _Reading(source, survey, fields, whole)
+    reading = _Reading(source, survey, fields, whole, met)
     for one in work:
         reading.read(one)
     return reading.alerts()
@@ -223,9 +256,9 @@ def _has_column(codec: Codec, path: str) -> bool:
 
 
 def _schema_id(value: bytes) -> int | None:
-    """Return the id of the schema that a message names, if it names one."""
+    """Return the id of a message's schema, or `CONTAINED`; None where it is no message at all."""
     try:
-        return None if wire.is_container(value) else wire.unframe(memoryview(value))[0]
+        return CONTAINED if wire.is_container(value) else wire.unframe(memoryview(value))[0]
     except DecodeError:
         return None
 

@@ -35,6 +35,10 @@ class Verdict:
     late: bool = False
     fault: str | None = None
 
+    def asks(self, text: str) -> bool:
+        """Return whether one of its faults says *text*."""
+        return any(text in one for one in self.faults.values())
+
 
 @dataclass(frozen=True)
 class Portion:

@@ -1,10 +1,11 @@
 """What the filters of a survey want to read, and so how each of them can be judged.  Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from nightwire.filters._judge import LiveFilter
+from nightwire.filters._mentions import Fields, canonical, mentions
 from nightwire.filters.language import Program
 from nightwire.schemas import AlertTable, survey
 
@@ -32,29 +33,54 @@ class Wishes:
     fields: Sequence[str]
 
 
-def wishes(filters: Iterable[Numbered], name: str, unfit: Collection[str] = ()) -> Wishes:
+@dataclass
+class Knowledge:
+    """What was found out of a survey's alerts while they were read; it grows.
+
+    Attributes:
+        schemas: The fields of the schemas that were met, by id.
+        unfit: Dotted paths that cannot be read as columns: who reads them gets whole alerts.
+        wide: Filters, by key and version, that asked for something that was not read: they get whole alerts.
+    """
+
+    schemas: dict[int, Fields] = field(default_factory=dict)
+    unfit: set[str] = field(default_factory=set)
+    wide: set[tuple[str, int]] = field(default_factory=set)
+
+
+def wishes(filters: Iterable[Numbered], name: str, known: Knowledge) -> Wishes:
     """Return what *filters* want of the alerts of survey *name*.
 
     Args:
         filters: Those that judge it.
         name: Of the survey.
-        unfit: Dotted paths that cannot be read as columns: who reads them gets whole alerts.
+        known: What is known of its alerts.
     """
     kinds: tuple[list[Numbered], list[Numbered], list[Numbered]] = ([], [], [])
     names: dict[str, None] = {}
     for number, live in filters:
-        read = reads(live)
-        whole = not read or not set(unfit).isdisjoint(paths(read, name))
-        kind = 2 if whole and not (live.program and not live.entry) else 0 if live.program else 1
-        kinds[kind].append((number, live))
-        if kind < 2:
+        read = reads(live, known)
+        if read is None or not known.unfit.isdisjoint(paths(read, name)):
+            kinds[0 if not live.entry else 2].append((number, live))
+        else:
             names |= dict.fromkeys(read)
-    return Wishes(*kinds, [path for path in paths(tuple(names), name) if path not in unfit])
+            kinds[0 if live.program else 1].append((number, replace(live, fields=read)))
+    return Wishes(*kinds, [path for path in paths(tuple(names), name) if path not in known.unfit])
 
 
-def reads(live: LiveFilter) -> tuple[str, ...]:
-    """Return the names of what a filter reads; none where that is not known."""
-    return (*program(live.program).names, "id") if live.program else live.fields
+def reads(live: LiveFilter, known: Knowledge) -> tuple[str, ...] | None:
+    """Return the names of what a filter reads; None where it wants the whole alert."""
+    if live.program:
+        return program(live.program).names
+    if (live.key, live.version) in known.wide:
+        return None
+    if live.fields:
+        return live.fields
+    mentioned = mentions(live.source, live.entry)
+    if mentioned is None:
+        return None
+    own = (path for one in known.schemas.values() for path in one.mentioned(mentioned))
+    return tuple(dict.fromkeys(["id", *canonical(mentioned), *own]))
 
 
 @lru_cache(maxsize=4096)

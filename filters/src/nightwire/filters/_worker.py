@@ -10,19 +10,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from nightwire.filters._columnwise import columnwise
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import BUDGET, LiveFilter
+from nightwire.filters._mentions import UNREAD, fields
 from nightwire.filters._offsets import Range
-from nightwire.filters._reading import Alerts, NoColumn, Source, read
+from nightwire.filters._reading import Alerts, NewSchema, NoColumn, Source, read
 from nightwire.filters._rows import to_batch
 from nightwire.filters._rowwise import Rowwise, apart, here, some
 from nightwire.filters._state import State
 from nightwire.filters._verdicts import Verdict, counts, of_rows, passed_rows
-from nightwire.filters._wishes import Numbered, Wishes, wishes
+from nightwire.filters._wishes import Knowledge, Numbered, Wishes, wishes
 from nightwire.filters.sandbox import Limits, Sandbox
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
@@ -65,26 +67,42 @@ def warm(task: Task) -> Iterator[pa.RecordBatch]:
 def judge(task: Task, name: str, work: Sequence[Range]) -> Iterator[pa.RecordBatch]:
     """Read and judge some ranges of one survey's alerts."""
     filters = [(n, one) for n, one in enumerate(_filters(task.state, task.filters)) if one.wants(name)]
-    alerts, wanted = _read(_source(task.bootstrap, task.registry, task.state), filters, name, work)
-    verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.judge)
+    alerts, verdicts = _judged(task, filters, name, work)
     yield passed_rows(verdicts, alerts.known)
     ranges = (counts(portion, verdicts, alerts.known.alert) for portion in alerts.portions)
     yield to_batch([*alerts.dead, *(one.row() for one in ranges)])
 
 
+def _judged(
+    task: Task, filters: Sequence[Numbered], name: str, work: Sequence[Range]
+) -> tuple[Alerts, Sequence[Verdict]]:
+    """Return the alerts, and what the filters say of them; again, where one asks for what was not read."""
+    source, known = _source(task.bootstrap, task.registry, task.state), _known(name)
+    while True:
+        alerts, wanted = _read(source, filters, name, work, known)
+        verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.judge)
+        narrow = {number: (live.key, live.version) for number, live in wanted.narrow}
+        surprised = {narrow[one.judge] for one in verdicts if one.judge in narrow and one.asks(UNREAD)}
+        if not surprised:
+            return alerts, verdicts
+        known.wide |= surprised
+
+
 def _read(
-    source: Source, filters: Sequence[Numbered], name: str, work: Sequence[Range]
+    source: Source, filters: Sequence[Numbered], name: str, work: Sequence[Range], known: Knowledge
 ) -> tuple[Alerts, Wishes]:
     """Return the alerts, with the columns that the filters want, and what those are."""
-    unfit = _unfit(name)
     while True:
-        wanted = wishes(filters, name, unfit)
+        wanted = wishes(filters, name, known)
         try:
-            return read(source, work, name, wanted.fields, whole=bool(wanted.wide)), wanted
+            whole = bool(wanted.wide)
+            return read(source, work, name, wanted.fields, whole=whole, met=known.schemas), wanted
+        except NewSchema as found:
+            known.schemas[found.number] = fields(found.schema)
         except NoColumn as found:
-            if not found.paths - unfit:
+            if not found.paths - known.unfit:
                 raise
-            unfit |= found.paths
+            known.unfit |= found.paths
 
 
 def _verdicts(task: Task, alerts: Alerts, wanted: Wishes) -> Iterator[Verdict]:
@@ -94,7 +112,7 @@ def _verdicts(task: Task, alerts: Alerts, wanted: Wishes) -> Iterator[Verdict]:
         return
     rowwise = _rowwise(task.sandbox, task.budget)
 
-    def again(one: Numbered, rows: object) -> Verdict:
+    def again(one: Numbered, rows: Any) -> Verdict:
         (verdict,) = rowwise(some(alerts, rows), [one])
         return of_rows(verdict, rows)
 
@@ -122,6 +140,6 @@ def _rowwise(strength: str, budget: float) -> Rowwise:
 
 
 @lru_cache
-def _unfit(name: str) -> set[str]:
-    """Return the dotted paths that were found to have no columns in survey *name*; it grows."""
-    return set()
+def _known(name: str) -> Knowledge:
+    """Return what this process knows of the alerts of survey *name*."""
+    return Knowledge()
