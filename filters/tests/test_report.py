@@ -1,5 +1,6 @@
 """What a filter does with a sample: stages, faults, cost, pictures."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 
 from nightwire.filters import FilterError, try_filter
+from nightwire.filters._compilation import compiled
+from nightwire.filters._extract import extract
 from nightwire.filters._page import document
 from nightwire.filters._report import report
 from nightwire.filters._sql_report import conditions, sql_report
@@ -134,3 +137,16 @@ def test_a_page_shows_light_curves_and_stamps(data: Path, tmp_path: Path) -> Non
     shown = document(found)
     assert shown.count("<svg ") == shown.count("<h4>") == min(10, len(found.passed)) > 0
     assert shown.count("data:image/png;base64,iVBOR") >= shown.count("<h4>")
+
+
+def test_the_filters_of_the_guide_are_filters() -> None:
+    guide = (Path(__file__).parents[2] / "docs/user/astronomer.md").read_text()
+    written = next(
+        text for text in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "def keep" in text
+    )
+    (condition,) = re.findall(r'--sql "(.*?)"', guide)
+    for text in (
+        {"language": "python", "source": extract(written), "entry": "keep", "survey": "lsst"},
+        {"language": "sql", "source": condition, "entry": "", "survey": "lsst"},
+    ):
+        assert compiled(text).program is not None

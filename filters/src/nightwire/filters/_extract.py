@@ -87,8 +87,9 @@ def _absent(one: Definition) -> Iterator[str]:
     if one.module is None or root in MODULES or root in sys.stdlib_module_names:
         return  # the language knows what may be imported
     allowed = ", ".join(sorted(name for name in MODULES if name not in sys.stdlib_module_names))
+    what = one.name if one.name == root else f"{one.name} of {one.module}"
     yield (
-        f"line {one.line}: the filter uses {one.name} of {one.module}, which the engine does not "
+        f"line {one.line}: the filter uses {what}, which the engine does not "
         f"have: copy its code into the notebook, or do it with {allowed}"
     )
 

@@ -56,7 +56,7 @@ def _asked(request: Mapping[str, Any]) -> Entry:
 def _said(answer: Mapping[str, Any]) -> Entry:
     said = "; ".join(answer["reasons"])
     if not answer["request"]:
-        return Entry(answer["time"], "notice", said)
+        return Entry(answer["time"], "notice", f"version {answer['version']}: {said}")
     if not answer["accepted"]:
         return Entry(answer["time"], "refused", said)
     return Entry(answer["time"], "accepted", f"version {answer['version']}: {said}")

@@ -16,6 +16,9 @@ MOST = 50_000
 DEEPEST = 20
 """Most levels of containers in one another."""
 
+DTYPES: Mapping[str, str] = {"<f8": "float", "<i8": "int", "|b1": "bool"}
+"""Kinds of arrays that have a name of Python's."""
+
 ADVICE: Mapping[str, str] = {
     "DataFrame": "take the columns that the filter needs, as lists or arrays: frame['x'].to_list()",
     "Series": "write .to_list(), .to_dict() or .to_numpy() behind it",
@@ -112,9 +115,10 @@ def _array(value: np.ndarray[Any, Any], depth: int) -> str:
         raise NotPlainError(
             f"is an array of {value.dtype}: only arrays of numbers, truth values or text travel"
         )
+    kind = DTYPES.get(value.dtype.str, repr(value.dtype.str))
     if 0 in value.shape:
-        return f"numpy.array([], dtype={value.dtype.str!r}).reshape({value.shape!r})"
-    return f"numpy.array({_text(value.tolist(), depth)}, dtype={value.dtype.str!r})"
+        return f"numpy.array([], dtype={kind}).reshape({value.shape!r})"
+    return f"numpy.array({_text(value.tolist(), depth)}, dtype={kind})"
 
 
 _CONTAINERS: Mapping[type, Callable[[Any, int], str]] = {
