@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -263,6 +264,11 @@ def test_a_killed_parent_is_replaced(sandbox: Sandbox, batch: Any) -> None:
     found = judge(sandbox, batch, row_filter("alice", BRIGHT), row_filter("bob", BRIGHT))
     assert is_right(found["alice/one"])
     assert is_right(found["bob/one"])
+
+
+def test_what_forks_has_one_thread(sandbox: Sandbox) -> None:
+    tasks = Path(f"/proc/{sandbox._children._parent._process.pid}/task")
+    assert len(list(tasks.iterdir())) == 1
 
 
 def test_the_processes_end_with_the_sandbox(batch: Any) -> None:

@@ -13,6 +13,7 @@ from nightwire.filters.sandbox._warm import BASIC, GROUPS, advice, groups_of
 USES = {
     "numpy": "import numpy as np\nreturn np.median([alert.flux, 1.0]) + np.polyfit([1, 2], [3, 4], 1)[0]",
     "numpy.random": "import numpy as np\nreturn np.random.default_rng(1).normal() < 99",
+    "large matrices": "import numpy as np\nreturn (np.ones((300, 300)) @ np.ones((300, 300)))[0, 0] == 300",
     "numpy.linalg": "import numpy as np\nreturn np.linalg.lstsq(np.eye(3), np.ones(3), rcond=None)[0].sum()",
     "statistics": "import statistics\nreturn statistics.stdev([alert.flux, 1.0]) > 0",
     "decimal": "from decimal import Decimal\nreturn Decimal(str(alert.flux)) > Decimal('1.5')",

@@ -17,6 +17,14 @@ from nightwire.filters.sandbox._process import Child, LostError
 
 log = logging.getLogger(__name__)
 
+ENVIRONMENT = {
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "HOME": "/nonexistent",
+}
+"""All that the parent knows: that a process which is going to fork has one thread, and reserves nothing."""
+
 START = "from nightwire.filters.sandbox._zygote import main; main()"
 ANSWER_S = 60.0
 """Longest wait for the parent: it imports astropy in 2 s on a quiet machine. [s]"""
@@ -29,7 +37,7 @@ class ParentLostError(Exception):
 
 
 class Parent:
-    """The warmed parent's process, started with an empty environment and without the user's paths.
+    """The warmed parent's process, started without the environment and without the user's paths.
 
     Args:
         limits: Of the children.
@@ -51,7 +59,11 @@ class Parent:
         self._control.settimeout(ANSWER_S)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", START], stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env={}
+                [sys.executable, "-I", "-c", START],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                env=ENVIRONMENT,
+                start_new_session=True,
             )
         try:
             self._answer()

@@ -11,8 +11,7 @@ import signal
 import socket
 from typing import Any
 
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""A process that is going to fork has one thread."""
+from nightwire.filters.sandbox import _child, _warm
 
 MOST = 1 << 16
 """Longest request. [byte]"""
@@ -20,13 +19,10 @@ MOST = 1 << 16
 
 def main() -> None:
     """Serve the requests on the socket that is standard input, until it closes; then end all children."""
-    os.environ.update(dict.fromkeys(THREADS, "1"), ARROW_DEFAULT_MEMORY_POOL="system", HOME="/nonexistent")
     control = socket.socket(fileno=os.dup(0))
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    from nightwire.filters.sandbox import _warm  # what it imports reads the environment
-
     _warm.warm_basics()
     gc.freeze()
     control.send(b"{}")
@@ -58,14 +54,12 @@ class Zygote:
 
     def _answer(self, asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         if "warm" in asked:
-            return _warm(asked["warm"])
+            return _warmed(asked["warm"])
         if "end" in asked:
             return {"status": self._end(asked["end"])}
         return {"pid": self._fork(asked["fork"], descriptors)}
 
     def _fork(self, limits: dict[str, Any], descriptors: list[int]) -> int:
-        from nightwire.filters.sandbox import _child
-
         parent, (channel, progress) = os.getpid(), descriptors
         if pid := os.fork():
             self._children.add(pid)
@@ -88,9 +82,7 @@ class Zygote:
         return os.waitstatus_to_exitcode(status)
 
 
-def _warm(group: str) -> dict[str, Any]:
-    from nightwire.filters.sandbox import _warm
-
+def _warmed(group: str) -> dict[str, Any]:
     try:
         _warm.warm(group)
     except Exception as error:  # noqa: BLE001 - whatever a package does at its import is said to who asked
