@@ -174,7 +174,7 @@ def test_in_a_running_notebook_the_values_are_there() -> None:
         ("from mytools import good\ndef keep(a):\n    return good(a)", "good of mytools.*copy its code"),
         (
             "import sklearn.svm\ndef keep(a):\n    return sklearn.svm.SVC()",
-            "sklearn of sklearn.svm.*does not have",
+            "uses sklearn, which the engine does not have",
         ),
     ],
 )
