@@ -13,6 +13,7 @@ from nightwire.schemas import (
     AlertDecoder,
     Codec,
     DecodeError,
+    SchemaError,
     SchemaRegistry,
     UnknownSchemaError,
     survey,
@@ -174,6 +175,39 @@ def test_without_a_reader_types_that_differ_are_widened() -> None:
     )
     assert columns.batch.to_pylist() == [{"n": 2**40}, {"n": 1}]
     assert columns.batch.schema.types == [pa.int64()]
+
+
+def test_a_field_that_one_version_lacks_is_null_in_its_rows() -> None:
+    decoder = AlertDecoder(Registry(v1=POINT, v2=NEWER))
+    values = [message(1, POINT, {"old": 1.5, "n": 1}), message(2, NEWER, {"new": 2.5, "n": 2, "extra": "x"})]
+    columns = decoder.columns(values, ["old", "extra", "n"])
+    assert dict(columns.faults) == {}
+    assert columns.batch.to_pylist() == [
+        {"old": 1.5, "extra": None, "n": 1},
+        {"old": None, "extra": "x", "n": 2},
+    ]
+    with pytest.raises(SchemaError, match="unknown field odd: no 'odd'; it has old, n"):
+        decoder.columns(values, ["old", "odd"])
+    odd = decoder.columns(values, ["old", "odd"], missing_ok=True).batch
+    assert (odd.column("odd").to_pylist(), odd.schema.field("odd").type) == ([None, None], pa.null())
+    assert decoder.columns(values, ["odd"], missing_ok=True).batch.num_rows == 2
+
+
+def test_a_field_that_lacks_in_an_array_is_null_in_each_item() -> None:
+    def versions(*names: str) -> dict[str, Any]:
+        item = {"type": "record", "name": "item", "fields": [{"name": one, "type": "int"} for one in names]}
+        past = {"type": ["null", {"type": "array", "items": item}], "name": "past"}
+        return {"type": "record", "name": "alert", "fields": [past]}
+
+    old, new = versions("a"), versions("a", "b")
+    values = [
+        message(1, old, {"past": [{"a": 1}, {"a": 2}]}),
+        message(1, old, {"past": None}),
+        message(2, new, {"past": [{"a": 3, "b": 4}]}),
+    ]
+    columns = AlertDecoder(Registry(v1=old, v2=new)).columns(values, ["past.a", "past.b"])
+    assert columns.batch.to_pydict() == {"past.a": [[1, 2], None, [3]], "past.b": [[None, None], None, [4]]}
+    assert columns.batch.schema.types == [pa.list_(pa.int32())] * 2
 
 
 def test_what_cannot_be_read_is_a_fault_and_stops_nobody() -> None:

@@ -42,7 +42,7 @@ class Batches:
         Raises:
             SchemaError: Its schema does not have the fields.
         """
-        self._empty = pa.Table.from_batches([self._columns(codec, [], self._unknown([codec]))])
+        self._empty = pa.Table.from_batches([codec.columns([], self._fields, missing_ok=self._missing_ok)])
 
     def fault(self, at: int, error: Exception) -> None:
         """Note that message *at* cannot be read."""
@@ -61,10 +61,10 @@ class Batches:
             SchemaError: No schema has the fields.
         """
         tables, rows, strange = [], [], []
-        unknown = self._unknown([group.codec for group in self._groups.values()])
+        self._check()
         for group in self._groups.values():
             try:
-                batch, read = self._read(group, unknown)
+                batch, read = self._read(group)
             except DecodeError:
                 raise
             except SchemaError as error:
@@ -77,41 +77,31 @@ class Batches:
             raise strange[0]
         return self._ordered(tables, rows)
 
-    def _unknown(self, codecs: Sequence[Codec]) -> frozenset[str]:
-        """Return the fields that some of *codecs* have not, and that are null there."""
-        lacking = [{field for field in self._fields if not codec.has(field)} for codec in codecs]
-        everywhere = set.intersection(*lacking) if lacking else set()
-        return frozenset(set().union(*lacking) - (set() if self._missing_ok else everywhere))
+    def _check(self) -> None:
+        """Raise SchemaError where there is a field that none of the schemas has, and should be."""
+        codecs = [group.codec for group in self._groups.values()]
+        lost = [field for field in self._fields if not any(codec.has(field) for codec in codecs)]
+        if codecs and lost and not self._missing_ok:
+            codecs[0].columns([], lost)
 
-    def _columns(self, codec: Codec, bodies: Sequence[bytes | memoryview], unknown: frozenset[str]) -> Any:
-        """Return the columns of one codec's messages, null those fields of *unknown* that it has not."""
-        lacking = {field for field in unknown if not codec.has(field)}
-        if not lacking:
-            return codec.columns(bodies, self._fields)
-        there = codec.columns(bodies, [field for field in self._fields if field not in lacking])
-        arrays = [
-            pa.nulls(len(bodies)) if field in lacking else there.column(field) for field in self._fields
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=list(self._fields))
-
-    def _read(self, group: _Group, unknown: frozenset[str]) -> tuple[Any, list[int]]:
+    def _read(self, group: _Group) -> tuple[Any, list[int]]:
         try:
-            return self._columns(group.codec, group.bodies, unknown), group.rows
+            return group.codec.columns(group.bodies, self._fields, missing_ok=True), group.rows
         except DecodeError:
-            return self._one_by_one(group, unknown)
+            return self._one_by_one(group)
 
-    def _one_by_one(self, group: _Group, unknown: frozenset[str]) -> tuple[Any, list[int]]:
+    def _one_by_one(self, group: _Group) -> tuple[Any, list[int]]:
         """Read the sound messages of a group that has others."""
         rows, bodies = [], []
         for at, body in zip(group.rows, group.bodies, strict=True):
             try:
-                self._columns(group.codec, [body], unknown)
+                group.codec.columns([body], self._fields, missing_ok=True)
             except DecodeError as error:
                 self._faults[at] = DecodeError(str(error).removeprefix("message 0: "))
             else:
                 rows.append(at)
                 bodies.append(body)
-        return self._columns(group.codec, bodies, unknown), rows
+        return group.codec.columns(bodies, self._fields, missing_ok=True), rows
 
     def _ordered(
         self, tables: list[Any], rows: list[int]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.schemas._column import Array, Column, nulls
+from nightwire.schemas._column import Array, Column, nulls, numbers
 from nightwire.schemas._photometry import error_of, flux_of, magnitude_of
-from nightwire.schemas._sky import ORDER, galactic, healpix
+from nightwire.schemas._sky import ORDER, POLE, galactic, healpix
 from nightwire.schemas._survey import Measurement
 from nightwire.schemas._time import mjds_tai
 
@@ -34,6 +34,10 @@ def ingredients(where: Measurement, attribute: str) -> list[str]:
         **{place: [where.ra, where.dec] for place in PLACES},
     }
     return [name for name in made[attribute] if isinstance(name, str)]
+
+
+_quiet = np.errstate(over="ignore", invalid="ignore")
+"""What is too large for a float is infinite, as Python has it, and then no flux."""
 
 
 class Canonical:
@@ -73,6 +77,7 @@ class Canonical:
         return np.fromiter(map(names.get, items), object, self.count)
 
     @cached_property
+    @_quiet
     def flux(self) -> Array:
         """Difference flux. [nJy]"""
         if self._where.flux:
@@ -80,6 +85,7 @@ class Canonical:
         return _finite(self._signs * flux_of(self._number(self._where.magnitude)))
 
     @cached_property
+    @_quiet
     def flux_error(self) -> Array:
         """Standard error of `flux`. [nJy]"""
         if self._where.flux:
@@ -87,15 +93,15 @@ class Canonical:
         return _finite(error_of(self.flux, self._number(self._where.magnitude_error)))
 
     @cached_property
+    @_quiet
     def snr(self) -> Array:
         """Size of `flux` over `flux_error`."""
-        with np.errstate(over="ignore"):
-            return np.abs(self.flux) / np.where(self.flux_error == 0, np.nan, self.flux_error)
+        return np.abs(self.flux) / np.where(self.flux_error == 0, np.nan, self.flux_error)
 
     @cached_property
     def magnitude(self) -> Array:
         """AB magnitude of the size of `flux`."""
-        found: Array = magnitude_of(np.where(self.flux == 0, np.nan, self.flux))
+        found: Array = magnitude_of(self.flux)
         return found
 
     def place(self, attribute: str) -> Column:
@@ -103,19 +109,22 @@ class Canonical:
         if attribute == "healpix":
             return self.healpix(ORDER)
         longitude, latitude = self._galactic
-        values = longitude if attribute == "galactic_longitude" else latitude
-        return Column(values, np.isnan(values))
+        return numbers(longitude if attribute == "galactic_longitude" else latitude)
 
     def healpix(self, order: int) -> Column:
         """Return the column of pixel numbers, int64."""
-        known = ~np.isnan(self.ra) & ~np.isnan(self.dec)
         values = np.zeros(self.count, np.int64)
-        values[known] = healpix(self.ra[known], self.dec[known], order)
-        return Column(values, ~known)
+        values[self._placed] = healpix(self.ra[self._placed], self.dec[self._placed], order)
+        return Column(values, ~self._placed)
 
     @cached_property
     def _galactic(self) -> tuple[Array, Array]:
-        return galactic(self.ra, self.dec)
+        return galactic(np.where(self._placed, self.ra, np.nan), np.where(self._placed, self.dec, np.nan))
+
+    @cached_property
+    def _placed(self) -> Array:
+        """Where there is a position."""
+        return ~np.isnan(self.ra) & (np.abs(self.dec) <= POLE)
 
     @cached_property
     def _signs(self) -> Array:

@@ -86,7 +86,9 @@ class Codec:
             return cast("dict[str, Any]", self._decode(body))
         return cast("dict[str, Any]", self._selected[tuple(fields)](body))
 
-    def columns(self, messages: Sequence[bytes | memoryview], fields: Sequence[str]) -> "pa.RecordBatch":
+    def columns(
+        self, messages: Sequence[bytes | memoryview], fields: Sequence[str], *, missing_ok: bool = False
+    ) -> "pa.RecordBatch":
         """Return the chosen *fields* of all *messages*, a column per field, a row per message.
 
         Args:
@@ -94,12 +96,19 @@ class Codec:
             fields: Dotted paths (``diaSource.psfFlux``).  A path through an array of records
                 (``prvDiaSources.psfFlux``) gives a column of lists.  Where a record on the way is null,
                 so is the value.
+            missing_ok: Whether a field that the schema does not have is a column of nulls, and no error.
 
         Raises:
             DecodeError: A message is malformed; the message says which one.
             SchemaError: The schema has no such field; names the fields there are.
         """
-        return self._batchers[tuple(fields)](messages)
+        there = [field for field in fields if self.has(field)] if missing_ok else fields
+        batch = self._batchers[tuple(there)](messages)
+        if len(there) == len(fields):
+            return batch
+        from nightwire.schemas._missing import with_nulls  # pyarrow takes 0.1 s to import
+
+        return with_nulls(batch, fields, self._types, len(messages))  # type: ignore[no-any-return]
 
     def has(self, field: str) -> bool:
         """Return whether the reader's schema has a field at a dotted path."""
@@ -107,8 +116,11 @@ class Codec:
 
     @cached_property
     def _has(self) -> Memo[str, bool]:
-        types = Types(self._parsed_reader)
-        return Memo(lambda field: has_field(types, field), KNOWN_FIELDS)
+        return Memo(lambda field: has_field(self._types, field), KNOWN_FIELDS)
+
+    @cached_property
+    def _types(self) -> Types:
+        return Types(self._parsed_reader)
 
     @cached_property
     def _encode(self) -> Encode:
@@ -125,7 +137,7 @@ class Codec:
         return readable(resolution, self._name, str(self._parsed_reader["name"]))
 
     def _decode_selected(self, fields: tuple[str, ...]) -> Decode:
-        types = Types(self._parsed_reader)
+        types = self._types
         paths = [tuple(field.split(".")) for field in fields]
         for path, name in zip(paths, fields, strict=True):
             field_at(types, path, name)

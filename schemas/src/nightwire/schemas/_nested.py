@@ -1,6 +1,6 @@
 """From columns back to records: what reads a field of an alert out of the columns of its parts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nightwire.schemas._column import Column
@@ -21,6 +21,19 @@ class Leaf(NamedTuple):
     steps: tuple[str, ...]
     depth: int | None
     column: Callable[[], Column]
+
+
+class Fields(dict[str, Any]):
+    """A record's own fields, those that are read."""
+
+    def __missing__(self, name: str) -> Any:
+        """Say what there is."""
+        raise unread(name, self)
+
+
+def unread(name: str, there: Iterable[str]) -> KeyError:
+    """Return the error of asking for a field that is not there."""
+    return KeyError(f"{name} is not among the fields that are read here: {', '.join(sorted(there))}")
 
 
 def readers(leaves: Sequence[Leaf], *, inside: bool = False) -> Mapping[str, Reader]:
@@ -58,7 +71,7 @@ def _value(leaf: Leaf, inside: bool) -> Reader:
 
 def _record(fields: Mapping[str, Reader]) -> Reader:
     def read(at: int) -> dict[str, Any] | None:
-        found = {name: reader(at) for name, reader in fields.items()}
+        found = Fields([(name, reader(at)) for name, reader in fields.items()])
         return None if all(value is None for value in found.values()) else found
 
     return read
@@ -69,6 +82,10 @@ def _array(leaves: Sequence[Leaf], column: Callable[[], Column]) -> Reader:
 
     def read(row: int) -> list[dict[str, Any]] | None:
         span = column().span(row)
-        return None if span is None else [{name: get(at) for name, get in fields.items()} for at in span]
+        return (
+            None
+            if span is None
+            else [Fields([(name, get(at)) for name, get in fields.items()]) for at in span]
+        )
 
     return read

@@ -2,7 +2,7 @@
 
 import math
 
-from nightwire.schemas._elementwise import Numbers, log10, ten_to
+from nightwire.schemas._elementwise import Numbers, log10, ten_to, where
 
 AB_ZERO_POINT = 3631e9
 """Flux of AB magnitude 0. [nJy]  (Oke & Gunn 1983: 3631 Jy.)"""
@@ -14,8 +14,9 @@ def flux_of(magnitude: Numbers) -> Numbers:
 
 
 def magnitude_of(flux: Numbers) -> Numbers:
-    """Return the AB magnitude of the size of a *flux* [nJy] that is not zero."""
-    return -2.5 * log10(abs(flux) / AB_ZERO_POINT)
+    """Return the AB magnitude of the size of a *flux* [nJy]; NaN at zero."""
+    size = abs(flux) / AB_ZERO_POINT
+    return -2.5 * log10(where(size > 0, size, math.nan))
 
 
 def error_of(flux: Numbers, magnitude_error: Numbers) -> Numbers:

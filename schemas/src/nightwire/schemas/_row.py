@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nightwire.schemas._nested import Reader
+from nightwire.schemas._nested import Reader, unread
 from nightwire.schemas._series import Series
 from nightwire.schemas._survey import getter
 from nightwire.schemas._view import CURVE, AlertView, Point
@@ -38,7 +38,7 @@ class Row(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         reader = self._readers.get(name)
         if reader is None:
-            raise KeyError(f"{name} is not among the fields that are read here: {', '.join(self._readers)}")
+            raise unread(name, self._readers)
         return reader(self._row)
 
     def __iter__(self) -> Iterator[str]:

@@ -10,6 +10,9 @@ ORDER = 12
 MOST_ORDER = 29
 """Highest order whose nested pixels 64 bits can number."""
 
+POLE = 90.0
+"""Largest declination. [deg]"""
+
 _DEGREE = math.pi / 180
 _GALACTIC = (
     (-0.054875560416215368, -0.873437090234885049, -0.483835015548713227),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nightwire.schemas._errors import DecodeError
 from nightwire.schemas._parse import parse
 from nightwire.schemas._photometry import error_of, flux_of, magnitude_of
-from nightwire.schemas._sky import ORDER, galactic, healpix
+from nightwire.schemas._sky import ORDER, POLE, galactic, healpix
 from nightwire.schemas._survey import Description, Measurement, arrays, description, first, getter
 from nightwire.schemas._time import mjd_tai
 from nightwire.schemas._types import Types, has_field
@@ -126,7 +126,7 @@ class Point(Mapping[str, Any]):
     @property
     def magnitude(self) -> float | None:
         """AB magnitude of the size of `flux`; None at zero.  [AB mag]  Its sign is that of `flux`."""
-        return magnitude_of(self.flux) if self.flux else None
+        return None if self.flux is None else _finite(magnitude_of(self.flux))
 
 
 class AlertView(Point):
@@ -209,8 +209,7 @@ class AlertView(Point):
         Raises:
             ValueError: There is no such order.
         """
-        ra, dec = self.ra, self.dec
-        return None if ra is None or dec is None else healpix(ra, dec, order)
+        return None if self._position is None else healpix(*self._position, order)
 
     def magnitudes(self, band: str) -> "np.ndarray[Any, Any]":
         """Return the AB magnitudes in one band, by time, shape (k,): of the history and of this measurement.
@@ -243,7 +242,12 @@ class AlertView(Point):
 
     @cached_property
     def _galactic(self) -> tuple[float, float] | None:
-        return None if self.ra is None or self.dec is None else galactic(self.ra, self.dec)
+        return None if self._position is None else galactic(*self._position)
+
+    @property
+    def _position(self) -> tuple[float, float] | None:
+        ra, dec = self.ra, self.dec
+        return None if ra is None or dec is None or abs(dec) > POLE else (ra, dec)
 
     def _unpacked_stamps(self) -> dict[str, bytes]:
         found = ((name, get(self._record)) for name, get in self._survey.stamps.items())
