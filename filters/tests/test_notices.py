@@ -1,0 +1,89 @@
+"""What owners are told unasked."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from nightwire.filters._decision import Decision
+from nightwire.filters._notices import (
+    ENOUGH,
+    STRIKES,
+    Record,
+    bad,
+    fault_notices,
+    live_notices,
+    suspensions,
+)
+from nightwire.filters._offsets import Range
+from nightwire.filters._rows import Counts, Fault
+
+JUDGES = [("ada/a", 1), ("bob/b", 3)]
+
+
+def counts(
+    partition: int = 0,
+    first: int = 10,
+    evaluated: int = 100,
+    faulted: Sequence[int] = (0, 0),
+    faults: Mapping[int, Fault] | None = None,
+    late: Sequence[int] = (),
+) -> Counts:
+    """Return what two filters did with a range."""
+    return Counts(
+        Range("alerts.sim", partition, first, first + 100), 100, judges=[0, 1], evaluated=[evaluated] * 2,
+        passed=[0, 0], faulted=faulted, faults=faults or {}, late=late,
+    )  # fmt: skip
+
+
+def decision(*ranges: Counts, **about: Any) -> Decision:
+    """Return the decision of a batch."""
+    return Decision(57, **{"judges": JUDGES, **about}, counts=ranges)
+
+
+def test_an_owner_is_told_once_from_where_a_version_is_live() -> None:
+    record = Record(live={("ada/a", 1)})
+    (one,) = live_notices(record, 7, decision(counts(), counts(1, 30)))
+    assert (one.key, one.version, one.good) == ("bob/b", 3, True)
+    assert one.text == "live from batch 7: alerts.sim[0] from offset 10, alerts.sim[1] from offset 30"
+    assert list(live_notices(record, 8, decision(counts()))) == []
+    (back,) = live_notices(record, 9, decision(counts(), judges=[("ada/a", 2), ("bob/b", 3)]))
+    assert (back.key, back.version) == ("ada/a", 2)
+
+
+def test_the_first_fault_of_a_version_is_told_with_its_alert() -> None:
+    record = Record()
+    fault = Fault("ZeroDivisionError: division by zero (line 2: return 1 / 0)", "4711")
+    (one,) = fault_notices(record, 7, decision(counts(faults={1: fault}), counts(1, faults={1: fault})))
+    assert (one.key, one.good) == ("bob/b", False)
+    assert one.text == f"failed in batch 7, first on alert 4711 of alerts.sim[0]: {fault.text}"
+    assert list(fault_notices(record, 8, decision(counts(faults={1: fault})))) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            counts(late=[1], faults={1: Fault("took longer than 2 s (line 3: while True: pass)")}),
+            "too slow: took",
+        ),
+        (
+            counts(faulted=(0, 100), faults={1: Fault("KeyError: 'x'", "1")}),
+            "failed on every alert: KeyError",
+        ),
+    ],
+)
+def test_a_filter_is_suspended_after_several_bad_batches(made: Counts, said: str) -> None:
+    record = Record()
+    found = [list(suspensions(record, decision(made))) for _ in range(STRIKES)]
+    assert found[:-1] == [[]] * (STRIKES - 1)
+    (one,) = found[-1]
+    assert (one.key, one.version) == ("bob/b", 3)
+    assert one.text.startswith(f"suspended: {said}")
+    assert one.text.endswith(f", in {STRIKES} batches")
+
+
+def test_a_few_faults_or_very_few_alerts_are_no_strike() -> None:
+    assert bad([counts(faulted=(99, 50))]) == {}
+    assert bad([counts(evaluated=ENOUGH - 1, faulted=(ENOUGH - 1, 0))]) == {}
+    assert list(bad([counts(evaluated=ENOUGH // 2, faulted=(ENOUGH // 2, 0))] * 2)) == [0]

@@ -1,0 +1,83 @@
+"""What filters said, as arrays and as rows."""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nightwire.filters._columnwise import merged
+from nightwire.filters._offsets import Range
+from nightwire.filters._rows import judged, to_batch
+from nightwire.filters._verdicts import Known, Portion, Verdict, counts, of_rows, passed_rows
+
+ROWS = 20
+KNOWN = Known(
+    ["alerts.sim"] * ROWS, [0] * ROWS, list(range(ROWS)), list(range(1000, 1000 + ROWS)), [7] * ROWS,
+    [f"a{row}" for row in range(ROWS)],
+)  # fmt: skip
+rows = st.sets(st.integers(0, ROWS - 1))
+
+
+def verdict(
+    judge: int, passed: set[int], faults: Iterable[int] = (), evaluated: int | None = None
+) -> Verdict:
+    """Return the verdict of a filter whose rank is the row's number, and none for row 0."""
+    some = np.array(sorted(passed), np.int64)
+    rank = np.where(some == 0, math.nan, some).astype(float)
+    return Verdict(judge, some, rank, dict.fromkeys(sorted(faults), "x"), evaluated)
+
+
+@given(st.lists(rows, max_size=5), st.integers(0, ROWS))
+@settings(deadline=None)
+def test_what_workers_say_is_what_the_driver_hears(passed: list[set[int]], cut: int) -> None:
+    verdicts = [verdict(judge, some) for judge, some in enumerate(passed)]
+    portions = [
+        Portion(Range("alerts.sim", 0, first, end), first, end, end - first)
+        for first, end in ((0, cut), (cut, ROWS))
+    ]
+    told = [counts(one, verdicts, KNOWN.alert) for one in portions]
+    found = judged(
+        pa.Table.from_batches([passed_rows(verdicts, KNOWN), to_batch([one.row() for one in told])])
+    )
+    for judge, some in enumerate(passed):
+        mine = found.judge == judge
+        assert {found.hits[hit].offset for hit in found.hit[mine]} == some
+        assert all(
+            math.isnan(rank) if found.hits[hit].offset == 0 else rank == found.hits[hit].offset
+            for hit, rank in zip(found.hit[mine], found.rank[mine].tolist(), strict=True)
+        )
+    assert sorted(found.counts, key=lambda one: one.range.end) == sorted(told, key=lambda one: one.range.end)
+    assert sum(one.hits for one in told) == len(set().union(*passed))
+
+
+@given(rows, rows, st.integers(0, ROWS), st.integers(0, ROWS))
+@settings(deadline=None)
+def test_counts_add_up_in_every_range(passed: set[int], faulty: set[int], seen: int, cut: int) -> None:
+    good = {row for row in passed if row < seen}
+    bad = {row for row in faulty - passed if row < seen}
+    one = verdict(0, good, bad, seen)
+    for first, end in ((0, cut), (cut, ROWS)):
+        told = counts(
+            Portion(Range("alerts.sim", 0, first, end), first, end, end - first), [one], KNOWN.alert
+        )
+        inside = set(range(first, end))
+        assert told.evaluated == [end - first]
+        assert told.passed == [len(good & inside)]
+        assert told.faulted == [len(bad & inside) + len(inside - set(range(seen)))]
+        if bad & inside:
+            assert told.faults[0].alert == f"a{min(bad & inside)}"
+
+
+@given(rows, rows, rows)
+@settings(deadline=None)
+def test_rows_that_were_unsure_are_as_the_second_look_says(
+    first: set[int], unsure: set[int], second: set[int]
+) -> None:
+    rows_ = np.array(sorted(unsure), np.int64)
+    again = verdict(0, {at for at, row in enumerate(sorted(unsure)) if row in second})
+    found = merged(verdict(0, first), rows_, of_rows(again, rows_))
+    assert set(found.passed.tolist()) == (first - unsure) | (unsure & second)
+    assert sorted(found.passed.tolist()) == found.passed.tolist()
