@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -125,20 +125,24 @@ class Desk:
         return frozenset(self._client.describe_user_scram_credentials().result(PATIENCE))  # type: ignore[union-attr]
 
     def _grants(self, name: str | None = None) -> dict[str, frozenset[Grant]]:
-        try:
-            bindings = self._client.describe_acls(_all_of(name)).result(PATIENCE)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.SECURITY_DISABLED:
-                raise
-            raise OpenKafkaError(
-                f"Kafka at {self._bootstrap} believes everybody, so nobody can be given rights: "
-                "`nightwire up --auth scram` asks for passwords"
-            ) from error
+        self._check_guarded()
+        bindings = self._client.describe_acls(_all_of(name)).result(PATIENCE)
         found: dict[str, set[Grant]] = defaultdict(set)
         for binding in bindings:
             if (grant := _grant(binding)) is not None:
                 found[binding.principal.removeprefix("User:")].add(grant)
         return {user: frozenset(grants) for user, grants in found.items()}
+
+    def _check_guarded(self) -> None:
+        """Look for an authorizer: without one, librdkafka tells of no rights as if nobody had any."""
+        brokers = self._client.list_topics(timeout=PATIENCE).brokers
+        some = ConfigResource(ResourceType.BROKER, str(min(brokers)))
+        config = self._client.describe_configs([some])[some].result(PATIENCE)
+        if (entry := config.get("authorizer.class.name")) is not None and not entry.value:
+            raise OpenKafkaError(
+                f"Kafka at {self._bootstrap} believes everybody, so nobody can be given rights: "
+                "`nightwire up --auth scram` asks for passwords"
+            )
 
     def _allow(self, name: str, grants: Iterable[Grant]) -> None:
         for future in self._client.create_acls([_binding(name, grant) for grant in grants]).values():
