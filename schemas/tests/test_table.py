@@ -214,3 +214,25 @@ def test_columns_of_any_type() -> None:
     assert table.view(1)["a"] is None
     part = AlertTable(batch.slice(1), survey("sim"))
     assert (len(part), part["a.n"].items, part["a.lists"].row(0)) == (1, [None], None)
+
+
+def test_a_question_mark_asks_whether_a_record_is_there() -> None:
+    leaves = [{"name": "maybe", "type": ["null", "int"]}, {"name": "number", "type": "int"}]
+    inner = {"type": "record", "name": "inner", "fields": leaves}
+    schema = {
+        "type": "record",
+        "name": "alert",
+        "fields": [
+            {"name": "one", "type": ["null", inner]},
+            {"name": "many", "type": ["null", {"type": "array", "items": "inner"}]},
+        ],
+    }
+    fields = AlertTable.fields(["one?", "many?", "other?"], survey("sim"), schema)
+    assert fields == ["one.number", "many.number"]
+    codec, point = Codec(schema), {"maybe": None, "number": 1}
+    alerts = [{"one": point, "many": [point, point]}, {"one": None, "many": None}]
+    table = AlertTable(codec.columns([codec.encode(one) for one in alerts], fields), survey("sim"))
+    assert (table["one?"].values.tolist(), table["one?"].offsets) == ([True, False], None)
+    assert (table["many?"].row(0), table["many?"].row(1)) == ([True, True], None)
+    with pytest.raises(KeyError, match="other: no other among"):
+        table["other?"]

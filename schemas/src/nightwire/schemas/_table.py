@@ -12,6 +12,7 @@ from nightwire.schemas._column import Array, Column, column, depth, missing, nul
 from nightwire.schemas._ids import first_of, visits
 from nightwire.schemas._nested import Leaf, Reader, readers
 from nightwire.schemas._parse import parse
+from nightwire.schemas._presence import MARK, presence, witness
 from nightwire.schemas._row import RowView
 from nightwire.schemas._series import Part, Series, last
 from nightwire.schemas._survey import Measurement
@@ -34,6 +35,8 @@ class AlertTable:
     ``band``, ``flux``, ``flux_error``, ``snr``, ``magnitude``; and as arrays ``history.flux`` (or another
     attribute of a measurement) in the order of `AlertView.history`, null where that has None, and
     ``light_curve.flux``, with this measurement itself, NaN or empty text where there is nothing.
+
+    ``diaObject?`` tells where a record is there: bool; for an array of records, True for each item.
 
     A canonical column needs the fields that `fields` names.  Where some of them are not in the batch, because
     the schema has none, it is made of the rest, as `AlertView` does.
@@ -103,15 +106,16 @@ class AlertTable:
         """Return the dotted paths of what *names* are made of; those of the ids and the visit always.
 
         Args:
-            names: Canonical names, dotted paths, or what `AlertView` calls ``history``, ``light_curve``,
-                ``colour``, ``magnitudes``, ``healpix_at`` and ``stamps``.
+            names: Canonical names, dotted paths, records with a question mark (which need *schema*), or what
+                `AlertView` calls ``history``, ``light_curve``, ``colour``, ``magnitudes``, ``healpix_at`` and
+                ``stamps``.
             survey: Of the alerts.
             schema: Of the alerts: paths that it does not have are left out; None = all.
         """
         ids = survey.description.ids
         paths = [path for kind in IDS.values() for path in getattr(ids, kind)]
-        paths += [path for name in names for path in _paths(name, survey)]
         types = None if schema is None else Types(parse(schema))
+        paths += [path for name in names for path in _paths(name, survey, types)]
         return [path for path in dict.fromkeys(paths) if types is None or has_field(types, path)]
 
     def raw(self, path: str) -> Column:
@@ -165,7 +169,14 @@ class AlertTable:
             return self._source.place(name) if name in PLACES else _nullable(self._source, name)
         if kind in SERIES and attribute in MEASURED:
             return self._series_column(kind, attribute)
-        return self.raw(name)
+        return self._presence(name.removesuffix(MARK)) if name.endswith(MARK) else self.raw(name)
+
+    def _presence(self, path: str) -> Column:
+        below = sorted(one for one in self._names if one == path or one.startswith(f"{path}."))
+        if not below:
+            self._check([path], path)
+        known = [one for one in below if self._batch.schema.field(one).type != pa.null()]
+        return presence([self.raw(one) for one in known or below])
 
     def _ids(self, name: str) -> Column:
         ids = self.survey.description.ids
@@ -243,8 +254,10 @@ def _nullable(measured: Canonical, attribute: str) -> Column:
     return Column(values, missing(values)) if attribute == "band" else numbers(values)
 
 
-def _paths(name: str, survey: "Survey") -> list[str]:
+def _paths(name: str, survey: "Survey", types: Types | None) -> list[str]:
     """Return the dotted paths that a name stands for."""
+    if name.endswith(MARK):
+        return [] if types is None else witness(name.removesuffix(MARK), types)
     described = survey.description
     kind, _, attribute = name.partition(".")
     if name in IDS:
