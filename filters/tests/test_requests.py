@@ -174,7 +174,7 @@ def test_a_filter_is_tried_where_it_is_written(office: Office, tmp_path: Path) -
     file.write_text(keep("alert.flux > 50 and alert.flux < 80"))
     done = office.ask("test", str(file), "--last", "100", "--html", str(page))
     assert "29 of 100 alerts pass" in done.output
-    assert "50  stopped by line 2: alert.flux > 50" in done.output
+    assert "50  stopped by line 3: alert.flux > 50" in done.output
     assert page.read_text().count("<svg ") == 10
     done = office.ask("test", "--sql", "flux > 50 AND flux < 80", "--last", "100", "--each")
     assert "29 of 100 alerts pass" in done.output

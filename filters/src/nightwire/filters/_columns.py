@@ -1,8 +1,10 @@
 """Alerts as the columns that compiled filters read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from nightwire.schemas import AlertDecoder, AlertTable, survey
+from nightwire.schemas import AlertDecoder, AlertTable, DecodeError, SchemaError, survey
+from nightwire.schemas.wire import is_container, unframe
 
 
 def table_of(
@@ -16,6 +18,22 @@ def table_of(
         of_survey: The survey.
         decoder: Reads them.
     """
-    described = survey(of_survey)
-    found = decoder.columns(values, AlertTable.fields(names, described), missing_ok=True)
+    described, wanted = survey(of_survey), list(names)
+    paths = AlertTable.fields(wanted, described)
+    for schema in _schemas(values, decoder):
+        paths += AlertTable.fields(wanted, described, schema)
+    found = decoder.columns(values, list(dict.fromkeys(paths)), missing_ok=True)
     return AlertTable(found.batch, described), found.rows
+
+
+def _schemas(values: Iterable[bytes], decoder: AlertDecoder) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas with which *values* were written, each once; of containers that of the first."""
+    seen: set[int] = set()
+    for value in values:
+        try:
+            number = 0 if is_container(value) else unframe(value)[0]
+            if number not in seen:
+                seen.add(number)
+                yield decoder.decode(value).schema
+        except (DecodeError, SchemaError):
+            continue

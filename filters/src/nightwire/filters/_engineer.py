@@ -51,6 +51,12 @@ class Engineer:
     def _bench(self) -> Bench:
         return Bench(self.registry, self.schemas, self.rules, self.strength)
 
+    def close(self) -> None:
+        """End what the trials have started."""
+        if "_bench" in vars(self):
+            self._bench.close()
+            del self._bench
+
     def reply(self, request: Request, owner: str) -> Reply:
         """Do what *request*, found in the topic of *owner*, asks for.
 

@@ -63,6 +63,8 @@ class Desk:
                 log.exception("a request could not be handled; trying again")
                 self._forget()
                 self.stop.wait(RETRY)
+        self._forget()
+        self.engineer.close()
 
     def step(self) -> None:
         """Wait a moment for a request, and answer it."""
