@@ -15,7 +15,9 @@ from nightwire.filters.language._values import UNSURE, Array, Faults, Lane, Rows
 
 Function = Callable[..., Any]
 
-MOST_EXPONENT = 64
+LARGEST = {"**": 64, "round_to": 400}
+"""The largest second operand, a whole number, of operations that could make a number of any length."""
+
 GROWING = frozenset({"+", "*", "%", "&", "|", "^"})
 """Operations that could make a text, or a number, of any length."""
 
@@ -93,13 +95,15 @@ class Apply:
         ):
             return
         columns = [python(lane, chosen) for lane in lanes]
-        if operation == "**":
-            chosen, columns = self._small(chosen, columns, rows)
+        if operation in LARGEST:
+            chosen, columns = self._small(LARGEST[operation], chosen, columns, rows)
         self._each(function, chosen, columns, rows)
 
-    def _small(self, chosen: Array, columns: list[list[Any]], rows: Rows) -> tuple[Array, list[list[Any]]]:
-        """Leave out powers of whole numbers that would grow too long."""
-        large = [type(power) is int and abs(power) > MOST_EXPONENT for power in columns[1]]
+    def _small(
+        self, largest: int, chosen: Array, columns: list[list[Any]], rows: Rows
+    ) -> tuple[Array, list[list[Any]]]:
+        """Leave out what would grow too long."""
+        large = [type(one) is int and abs(one) > largest for one in columns[1]]
         if not any(large):
             return chosen, columns
         rows.fault(UNSURE, _mask(chosen[large], rows.size))
@@ -181,9 +185,9 @@ def like(value: Value, text: str, size: int, faults: Faults) -> Value:
 
 def _unbounded(operation: str, lanes: Sequence[Lane]) -> bool:
     kinds = {lane.kind for lane in lanes}
-    return "other" in kinds or (
-        operation in GROWING and "str" in kinds and len(kinds - {"none"}) == len(kinds)
-    )
+    if "tuple" in kinds:
+        return operation != "in"
+    return operation in GROWING and "str" in kinds and "none" not in kinds
 
 
 def _overlap(lanes: Sequence[Lane]) -> Array | None:

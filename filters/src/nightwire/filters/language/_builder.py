@@ -8,6 +8,9 @@ from nightwire.filters.language._operations import CONTROL, ITEMS, OPERATIONS, P
 from nightwire.filters.language._program import ANY, MAX_COST, MAX_NODES, ROW, Node, NotCompilable, Program
 from nightwire.filters.language._statics import CANONICAL
 
+MAX_STEPS = 5_000
+"""Most statements that are compiled, those of helpers and of branches that meet again counted each time."""
+
 SAFE = frozenset(
     {"const", "lenient", "has", "known", "is_none", "absent", "count", "not", "and", "or", "if", "seq"}
 )
@@ -28,11 +31,24 @@ class Builder:
         self.extents: list[int] = []
         self.safe: list[bool] = []
         self.line = 0
+        self._steps = 0
         self._known: dict[Any, int] = {}
 
     def refuse(self, reason: str) -> NotCompilable:
         """Return the error that names this line."""
         return NotCompilable(f"line {self.line}: {reason}")
+
+    def step(self) -> None:
+        """Count a statement.
+
+        Raises:
+            NotCompilable: There were too many: branches in branches, helpers in helpers.
+        """
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise self.refuse(
+                f"more than {MAX_STEPS:,} statements once branches are followed and helpers put in"
+            )
 
     def constant(self, value: Any) -> int:
         """Return the node of a constant."""

@@ -140,7 +140,8 @@ def subscript(scope: Scope, node: ast.Subscript) -> Static:
     if isinstance(owner, Values | Points):
         return _chosen(scope, owner, node.slice)
     if isinstance(owner, Known) and isinstance(owner.value, dict):
-        return looked_up(scope, owner.value, scope.scalar(node.slice), scope.build.leaf("fault", "KeyError"))
+        key = scope.scalar(node.slice)
+        return looked_up(scope, owner.value, key, scope.build.of("no_key", key))
     found = _by_key(scope, owner, _key(scope, node.slice))
     if found is None:
         what = ast.unparse(node)[:60]
@@ -331,13 +332,16 @@ def unary(scope: Scope, node: ast.UnaryOp) -> Static:
 
 def truth(scope: Scope, node: ast.expr) -> int:
     """Return the node of a condition: a value that is asked for its truth alone."""
+    if isinstance(node, ast.BoolOp) and not _or_empty(node):
+        return _joined(scope, node, [truth(scope, one) for one in node.values])
     value = scope.value(node)
     if (
         isinstance(value, Points | Values)
         and not getattr(value, "lazy", False)
         and not getattr(value, "numpy", False)
     ):
-        return scope.build.then(value.guard, scope.build.points("count", value.extent))
+        count = scope.build.points("count", value.extent)
+        return scope.build.then(value.guard, scope.build.of(">", count, scope.build.constant(0)))
     if isinstance(value, Values):
         raise scope.build.refuse("an array is neither true nor false: say np.any(…) or np.all(…)")
     return scope.plain(value)
@@ -345,17 +349,24 @@ def truth(scope: Scope, node: ast.expr) -> int:
 
 def boolean(scope: Scope, node: ast.BoolOp) -> Static:
     """Compile ``and`` and ``or``; ``field or {}`` gives something empty for nothing."""
-    if isinstance(node.op, ast.Or) and len(node.values) == 2 and _is_empty(node.values[1]):
+    if _or_empty(node):
         first = scope.value(node.values[0])
         if isinstance(first, Field):
             return Field(first.steps, empty=True, guard=scope.way(first))
+    return _joined(scope, node, [scope.scalar(one) for one in node.values])
+
+
+def _joined(scope: Scope, node: ast.BoolOp, parts: list[int]) -> int:
     operation = "and" if isinstance(node.op, ast.And) else "or"
-    parts = [truth(scope, one) for one in node.values]
     scope.build.line = node.lineno
     last = parts.pop()
     while parts:
         last = scope.build.of(operation, parts.pop(), last)
     return last
+
+
+def _or_empty(node: ast.BoolOp) -> bool:
+    return isinstance(node.op, ast.Or) and len(node.values) == 2 and _is_empty(node.values[1])
 
 
 def _is_empty(node: ast.expr) -> bool:
@@ -386,14 +397,20 @@ def compare(scope: Scope, node: ast.Compare) -> Static:
 
 def _compared(scope: Scope, operator: ast.cmpop, left: Static, right: Static) -> Static:
     if isinstance(operator, ast.In | ast.NotIn):
-        if not isinstance(right, Known | int) or isinstance(left, Values):
-            raise scope.build.refuse("`in` looks in a tuple, list or set of constants")
-        choices = tuple(right.value) if isinstance(right, Known) and isinstance(right.value, dict) else None
-        found = scope.build.of(
-            "in", scope.plain(left), scope.plain(right if choices is None else Known(choices))
-        )
+        if isinstance(left, Values):
+            raise scope.build.refuse("an array as a whole is in nothing")
+        found = scope.build.of("in", scope.plain(left), _choices(scope, right))
         return found if isinstance(operator, ast.In) else scope.build.of("not", found)
     return combine(scope, COMPARED[type(operator)], left, right)
+
+
+def _choices(scope: Scope, right: Static) -> int:
+    if isinstance(right, Known):
+        value = right.value
+        return scope.build.constant(value if isinstance(value, frozenset) else tuple(value))
+    if not isinstance(right, int):
+        raise scope.build.refuse("`in` looks in a tuple, list, set or dict of constants")
+    return right
 
 
 def _is(scope: Scope, left: Static, operator: ast.Is | ast.IsNot, right: ast.expr) -> int:

@@ -36,6 +36,10 @@ def _contained(value: Any, choices: Any) -> bool:
     return value in choices
 
 
+def _no_key(key: Any) -> Any:
+    raise KeyError(key)
+
+
 def _half_away(value: float) -> float:
     return math.copysign(math.floor(abs(value) + 0.5), value)
 
@@ -133,6 +137,7 @@ BUILTINS: Mapping[str, Operation] = {
     "round": Operation("n", 4, round),
     "round_to": Operation("nn", 4, round),
     "size": Operation("n", 2, len),
+    "no_key": Operation("n", 2, _no_key),
     "smallest": Operation("*", 2, min),
     "largest": Operation("*", 2, max),
 }
@@ -160,7 +165,8 @@ MATH: Mapping[str, Operation] = {
 NUMPY_ONE = (
     "sqrt", "log", "log10", "log2", "log1p", "exp", "expm1", "sin", "cos", "tan", "arcsin", "arccos",
     "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad",
-    "rad2deg", "abs", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "sign", "square", "cbrt",
+    "rad2deg", "abs", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "sign", "square",
+    "cbrt",
 )  # fmt: skip
 NUMPY_TWO = (
     "arctan2", "hypot", "power", "minimum", "maximum", "fmin", "fmax", "mod", "copysign", "logical_and",

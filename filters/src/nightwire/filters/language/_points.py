@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Extent:
         lengths = self.lengths[order]
         starts = np.flatnonzero(np.diff(lengths, prepend=0))
         found = []
-        for begin, end in zip(starts, [*starts[1:], len(lengths)], strict=True):
+        for begin, end in pairwise([*starts, len(lengths)]):
             alerts = order[begin:end]
             found.append((alerts, self.offsets[alerts][:, None] + np.arange(lengths[begin])))
         return found

@@ -24,6 +24,9 @@ MAX_COST = 200_000
 MAX_CONSTANT = 4_096
 """Longest text, or tuple, that a program may hold."""
 
+AMONG = frozenset({"in", "sql.in"})
+"""Operations that look for a value among several constants."""
+
 ROW = -1
 """Extent of a value that an alert has one of."""
 
@@ -167,6 +170,8 @@ def misplaced(node: Node, nodes: Sequence[Node], extents: Sequence[int]) -> str 
     lists = [nodes[at][0] in POINTS for at in operands(node)]
     if lists != [letter == "p" for letter in letters(node) if letter in "npi"]:
         return f"{node[0]} takes a list of points where there is none, or the other way round"
+    if any(_is_tuple(nodes[at]) for at in list(operands(node))[: 1 if node[0] in AMONG else None]):
+        return f"{node[0]} cannot take several constants"
     if node[0] == "item" and nodes[node[1]][0] != "points":
         return "item reads of points that an alert has"
     if node[0] == "sift" and nodes[node[1]][0] == "points":
@@ -176,6 +181,10 @@ def misplaced(node: Node, nodes: Sequence[Node], extents: Sequence[int]) -> str 
     if values <= allowed if allowed != {ANY} else len(values - allowed) <= 1:
         return None
     return f"{node[0]} mixes values of different lists of points"
+
+
+def _is_tuple(node: Node) -> bool:
+    return node[0] == "const" and isinstance(node[1], tuple | frozenset)
 
 
 def _allowed(node: Node, nodes: Sequence[Node]) -> set[int]:

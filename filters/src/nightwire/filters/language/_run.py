@@ -103,8 +103,10 @@ class Run:
     def presence(self, path: str) -> Array | None:
         """Return where the record at *path* is there; None where the schema has none."""
         column = self.column(f"{path}?")
-        if column is not None:
+        if column is not None and column.offsets is None:
             return np.asarray(column.values, bool) & ~column.null
+        if column is not None:
+            return np.ones(self.size, bool) if column.absent is None else ~column.absent
         own = self.column(path)
         if own is not None:
             return ~own.null if own.absent is None else ~own.absent

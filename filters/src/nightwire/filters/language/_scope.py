@@ -24,6 +24,9 @@ from nightwire.filters.language._statics import (
 MAX_INLINED = 20
 """How deep helper functions may call one another."""
 
+NOT_SUBSCRIPTABLE = "'NoneType' object is not subscriptable"
+NO_GET = "'NoneType' object has no attribute 'get'"
+
 Handler = Callable[["Scope", Any], Static]
 
 HANDLERS: dict[type[ast.expr], Handler] = {}
@@ -96,8 +99,6 @@ class Scope:
             return value
         if isinstance(value, Field):
             return self.read(value)
-        if isinstance(value, Known) and isinstance(value.value, tuple | frozenset):
-            return self.build.constant(value.value)
         raise self.build.refuse(f"{WORDS[type(value)]} stands where one number or text is needed")
 
     def read(self, field: Field) -> int:
@@ -118,17 +119,21 @@ class Scope:
         known = self.build.leaf("known", field.path)
         return self.build.then(field.guard, self._unless(known, f"KeyError: {field.steps[-1][0]!r}"))
 
+    def asked(self, field: Field) -> int | None:
+        """Return what faults when Python evaluates *field*, whether or not its value is used."""
+        guard: int | None = None
+        if all(how == "[]" for _, how in field.steps):
+            for end in range(1, len(field.steps)):
+                there = self.build.leaf("has", ".".join(name for name, _ in field.steps[:end]))
+                guard = self.build.both(guard, self._unless(there, f"TypeError: {NOT_SUBSCRIPTABLE}"))
+        return self.build.both(guard, self.way(field))
+
     def step(self, field: Field, name: str, how: str) -> Field:
         """Return the field *name* of the record at *field*, reached as *how* says."""
         guard = field.guard
         if not field.empty and not all(one == "[]" for _, one in (*field.steps, (name, how))):
             there = self.build.leaf("has", field.path)
-            said = "'NoneType' object is not subscriptable"
-            fault = (
-                f"TypeError: {said}"
-                if how == "[]"
-                else "AttributeError: 'NoneType' object has no attribute 'get'"
-            )
+            fault = f"TypeError: {NOT_SUBSCRIPTABLE}" if how == "[]" else f"AttributeError: {NO_GET}"
             missing = self._unless(there, fault)
             if field.steps[-1][1] == "get {}":
                 none = self.build.constant(None)

@@ -5,12 +5,17 @@ business with and says so in plain words, but whoever wants to get around it can
 """
 
 import ast
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 FILENAME = "<filter>"
 """What a filter's code is called in tracebacks."""
+
+MODULE = "nightwire_filter"
+"""What a filter's code takes for its module."""
 
 MODULES = frozenset(
     {
@@ -105,7 +110,8 @@ def compile_filter(source: str, entry: str) -> Predicate:
     """
     if found := objections(source, entry):
         raise FilterError(*found)
-    namespace: dict[str, Any] = {"__name__": "nightwire_filter"}
+    namespace: dict[str, Any] = {"__name__": MODULE}
+    sys.modules.setdefault(MODULE, ModuleType(MODULE))  # dataclasses look their module up
     try:
         exec(compile(source, FILENAME, "exec"), namespace)  # noqa: S102 - this is what a filter is
     except Exception as error:

@@ -36,6 +36,7 @@ def body(scope: Scope, statements: Sequence[ast.stmt], done: int | None = None) 
     build = scope.build
     for at, one in enumerate(statements):
         build.line = one.lineno
+        build.step()
         if isinstance(one, ast.Return):
             value = build.constant(None) if one.value is None else _returned(scope, one.value)
             return value if done is None else build.then(done, value)
@@ -115,6 +116,8 @@ def _bind(scope: Scope, name: str, value: Static) -> int | None:
         scope.names[name] = value
         return None if scope.build.safe[value] else value
     scope.names[name] = without_guard(value)
+    if isinstance(value, Field):
+        return scope.asked(value)
     return getattr(value, "guard", None)
 
 
@@ -140,6 +143,7 @@ def _all(scope: Scope, block: Sequence[ast.stmt]) -> int | None:
     done: int | None = None
     for one in block:
         scope.build.line = one.lineno
+        scope.build.step()
         done = scope.build.both(done, straight(scope, one))
     return done
 
@@ -233,6 +237,7 @@ def _appended(scope: Scope, name: str, extent: int, item: int) -> int | None:
 def inlined(scope: Scope, helper: Helper, call: ast.Call) -> Static:
     """Return what a call of the source's own function gives: its body is put in."""
     build, code = scope.build, helper.code
+    build.step()
     if scope.depth >= MAX_INLINED:
         raise build.refuse(
             f"{code.name} calls itself, or helpers call one another more than {MAX_INLINED} deep"

@@ -119,6 +119,8 @@ class Rows:
 
     def lane(self, kind: str, values: Any, where: Array | None) -> None:
         """Add rows of one type."""
+        if isinstance(values, np.ndarray | np.generic) and not values.ndim:
+            values = np.broadcast_to(values, self.size)
         known = self._lanes.get(kind)
         if known is None or where is None:
             self._lanes[kind] = Lane(kind, values, where)
