@@ -2,16 +2,21 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightwire.filters._columnwise import merged
+from nightwire.filters._judge import LiveFilter
 from nightwire.filters._offsets import Range
 from nightwire.filters._rows import judged, to_batch
+from nightwire.filters._rowwise import SHORTEST, Leashes, from_outcome
 from nightwire.filters._verdicts import Known, Portion, Verdict, counts, of_rows, passed_rows
+from nightwire.filters.sandbox import Outcome, RowFilter
 
 ROWS = 20
 KNOWN = Known(
@@ -81,3 +86,26 @@ def test_rows_that_were_unsure_are_as_the_second_look_says(
     found = merged(verdict(0, first), rows_, of_rows(again, rows_))
     assert set(found.passed.tolist()) == (first - unsure) | (unsure & second)
     assert sorted(found.passed.tolist()) == found.passed.tolist()
+
+
+def test_a_leash_is_as_long_as_what_a_filter_took_and_short_once_it_was_late() -> None:
+    live, leashes = LiveFilter("me", "f", 1, "*", "", "keep"), Leashes(2.0)
+    one = RowFilter("me", "f", 1, "", "keep")
+    assert leashes.length(live, 1000) == 2.0
+    leashes.note(one, Outcome(100, cpu_s=0.01))
+    assert leashes.length(live, 10) == SHORTEST
+    assert leashes.length(live, 1000) == pytest.approx(1.0)
+    leashes.note(one, Outcome(100, cpu_s=0.001))
+    assert leashes.length(live, 1000) == pytest.approx(1.0)
+    leashes.note(one, Outcome(3, late=True, cpu_s=1.0))
+    assert leashes.length(live, 1000) == SHORTEST
+    assert leashes.length(replace(live, version=2), 1000) == 2.0
+
+
+def test_what_the_sandbox_says_of_a_stopped_filter() -> None:
+    killed = from_outcome(
+        4, Outcome(3, np.array([1]), np.array([0.5]), {2: "x"}, killed="too much memory"), 10
+    )
+    assert (killed.judge, killed.evaluated, killed.late, killed.fault) == (4, 3, True, "too much memory")
+    fine = from_outcome(4, Outcome(10), 10)
+    assert (fine.evaluated, fine.late, fine.fault) == (None, False, None)

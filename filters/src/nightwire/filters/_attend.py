@@ -14,7 +14,7 @@ from nightwire.filters._requests import Desk, Engineer
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import State
 from nightwire.filters._watch import Watch
-from nightwire.filters.sandbox import Sandbox
+from nightwire.filters.sandbox import SandboxError, layers
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, FILTERS, VISITS
 from nightwire.schemas.topics import settings as topic_settings
 
@@ -48,24 +48,31 @@ def await_kafka(bootstrap: str, state: State, stop: Stop) -> None:
 def attend(settings: Settings, state: State, metrics: Metrics, stop: Stop) -> Watch:
     """Begin to answer owners and to measure the lag; return who looks after the filters."""
     catalog = Catalog(settings.bootstrap)
-    engineer = Engineer(settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial)
+    engineer = Engineer(
+        settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
+        "strong" if settings.sandbox == "strong" else "weak",
+    )  # fmt: skip
     Desk(settings.bootstrap, engineer, stop).start()
-    check_sandbox(settings)
+    look_at_sandbox(settings.sandbox)
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
     return Watch(settings.bootstrap, catalog, metrics, state)
 
 
-def check_sandbox(settings: Settings) -> None:
-    """Say how filters that are code are contained, and whether they can be.
-
-    Raises:
-        SandboxError: A layer of containment is missing that is asked for.
-    """
-    if settings.sandbox == "none":
+def look_at_sandbox(strength: str) -> None:
+    """Say how filters that are code are contained, where that is less than could be."""
+    if strength == "none":
         log.warning(
             "filters that are code run with this process's rights: accept them only from people you trust"
         )
         return
-    with Sandbox("weak" if settings.sandbox == "weak" else "strong") as sandbox:
-        if sandbox.missing:
-            log.warning("the sandbox is weak here, it has no %s", ", ".join(map(str, sandbox.missing)))
+    try:
+        missing = [layer for layer, why in layers().items() if why]
+    except SandboxError as error:
+        missing = [str(error)]
+    if missing and strength == "weak":
+        log.warning("the sandbox is weak, this machine lacks: %s", ", ".join(missing))
+    elif missing:
+        log.error(
+            "filters that cannot be compiled are not judged: the sandbox lacks %s (see --sandbox weak)",
+            ", ".join(missing),
+        )

@@ -36,7 +36,7 @@ def here(budget: float) -> Rowwise:
 
 def reads_columns(live: LiveFilter) -> bool:
     """Return whether it is known what a filter reads."""
-    return bool(live.fields or live.program)
+    return bool(live.fields)
 
 
 def _judged(filters: Sequence[Numbered], views: Sequence[Any], budget: float) -> list[Verdict]:
@@ -65,24 +65,71 @@ def _verdict(number: int, judge: Judge, one: Compiled, views: Sequence[Any]) -> 
     )
 
 
-def apart(sandbox: Sandbox) -> Rowwise:
-    """Return what judges in *sandbox*."""
+def apart(sandbox: Sandbox, budget: float) -> Rowwise:
+    """Return what judges in *sandbox*, each filter within *budget*: CPU time for one call. [s]"""
+    leashes = Leashes(budget)
 
     def judge(alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
-        named = {live.key: (number, _row_filter(live)) for number, live in filters}
+        rows = len(alerts.table)
+        asked = {
+            live.key: (number, _row_filter(live, leashes.length(live, rows))) for number, live in filters
+        }
         outcomes = sandbox.judge(
-            [one for _, one in named.values()], alerts.survey,
+            [one for _, one in asked.values()], alerts.survey,
             batch=alerts.batch, values=alerts.values or None, schemas=alerts.schemas,
         )  # fmt: skip
-        rows = len(alerts.table)
-        return [from_outcome(number, outcomes[key], rows) for key, (number, _) in named.items()]
+        for key, (_, one) in asked.items():
+            leashes.note(one, outcomes[key])
+        return [from_outcome(number, outcomes[key], rows) for key, (number, _) in asked.items()]
 
     return judge
 
 
-def _row_filter(live: LiveFilter) -> RowFilter:
+LEASH = 10.0
+"""A filter may take so many times the CPU time per alert that it ever took: a loop is everybody's delay."""
+
+SHORTEST = 0.25
+"""But this much for a batch in any case, and no more once it was late. [s]"""
+
+
+class Leashes:
+    """How much CPU time filters get, from what they took so far.
+
+    Args:
+        budget: What a filter gets at most, and where nothing is known of it. [s]
+    """
+
+    def __init__(self, budget: float) -> None:
+        self._budget = budget
+        self._costs: dict[tuple[str, int], float] = {}
+
+    def length(self, live: LiveFilter, rows: int) -> float:
+        """Return the CPU time that a filter gets for so many *rows*. [s]"""
+        cost = self._costs.get((live.key, live.version))
+        if cost is None:
+            return self._budget
+        return min(self._budget, max(SHORTEST, LEASH * cost * rows))
+
+    def note(self, one: RowFilter, outcome: Outcome) -> None:
+        """Take note of what a filter took."""
+        named = (one.key, one.version)
+        late = outcome.late or outcome.killed is not None
+        cost = 0.0 if late else outcome.cpu_s / max(1, outcome.evaluated)
+        self._costs[named] = 0.0 if late else max(cost, self._costs.get(named, 0.0))
+
+
+def nowhere(reason: str) -> Rowwise:
+    """Return what judges nothing, for *reason*: every alert is a fault."""
+
+    def judge(alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
+        return [Verdict(number, evaluated=0, fault=reason) for number, _ in filters]
+
+    return judge
+
+
+def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
     fields = live.fields if reads_columns(live) else None
-    return RowFilter(live.owner, live.name, live.version, live.source, live.entry, fields)
+    return RowFilter(live.owner, live.name, live.version, live.source, live.entry, fields, cpu_s)
 
 
 def from_outcome(number: int, outcome: Outcome, rows: int) -> Verdict:

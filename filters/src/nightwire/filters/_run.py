@@ -11,7 +11,6 @@ from nightwire.filters._light import LightEngine
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import StateError
-from nightwire.filters.sandbox import SandboxError
 
 
 class Runs(Protocol):
@@ -44,7 +43,7 @@ def serve(settings: Settings, metrics_port: int, *, light: bool = False) -> int:
             page.start()
         try:
             engine.run()
-        except (JavaDied, StateError, SandboxError) as error:
+        except (JavaDied, StateError) as error:
             log.error("%s", error)  # noqa: TRY400 - the reason is the message
             return 1
         finally:

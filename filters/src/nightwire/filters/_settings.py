@@ -41,7 +41,7 @@ class Settings:
     tasks: int = TASKS
     budget: float = BUDGET
     deadline: float = DEADLINE / 1000
-    sandbox: str = "none"
+    sandbox: str = "strong"
     trial: Rules = field(default_factory=Rules)
 
     def options(self) -> dict[str, str]:

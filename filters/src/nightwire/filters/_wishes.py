@@ -61,7 +61,7 @@ def wishes(filters: Iterable[Numbered], name: str, known: Knowledge) -> Wishes:
     for number, live in filters:
         read = reads(live, known)
         if read is None or not known.unfit.isdisjoint(paths(read, name)):
-            kinds[0 if not live.entry else 2].append((number, live))
+            kinds[0 if not live.entry else 2].append((number, replace(live, fields=())))
         else:
             names |= dict.fromkeys(read)
             kinds[0 if live.program else 1].append((number, replace(live, fields=read)))

@@ -21,11 +21,11 @@ from nightwire.filters._mentions import UNREAD, fields
 from nightwire.filters._offsets import Range
 from nightwire.filters._reading import Alerts, NewSchema, NoColumn, Source, read
 from nightwire.filters._rows import to_batch
-from nightwire.filters._rowwise import Rowwise, apart, here, some
+from nightwire.filters._rowwise import Rowwise, apart, here, nowhere, some
 from nightwire.filters._state import State
 from nightwire.filters._verdicts import Verdict, counts, of_rows, passed_rows
 from nightwire.filters._wishes import Knowledge, Numbered, Wishes, wishes
-from nightwire.filters.sandbox import Limits, Sandbox
+from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 
@@ -39,14 +39,14 @@ class Task:
     filters: int
     work: tuple[Range, ...]
     budget: float = BUDGET
-    sandbox: str = "none"
+    sandbox: str = "strong"
 
 
 def task(options: Mapping[str, str], work: tuple[Range, ...], filters: int) -> Task:
     """Return the task of judging *work* by version *filters* of the filter set."""
     return Task(
         options["bootstrap"], options["registry"], options["state"], filters, work,
-        float(options.get("budget", BUDGET)), options.get("sandbox", "none"),
+        float(options.get("budget", BUDGET)), options.get("sandbox", "strong"),
     )  # fmt: skip
 
 
@@ -118,7 +118,16 @@ def _verdicts(task: Task, alerts: Alerts, wanted: Wishes) -> Iterator[Verdict]:
 
     yield from columnwise(wanted.programs, alerts.table, again)
     if wanted.narrow or wanted.wide:
-        yield from rowwise(alerts, [*wanted.narrow, *wanted.wide])
+        yield from _contained(rowwise, alerts, [*wanted.narrow, *wanted.wide])
+
+
+def _contained(rowwise: Rowwise, alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
+    """Judge alert by alert; a sandbox that is broken is not kept."""
+    try:
+        return rowwise(alerts, filters)
+    except SandboxError:
+        _rowwise.cache_clear()
+        raise
 
 
 @lru_cache(maxsize=4)
@@ -136,7 +145,10 @@ def _source(bootstrap: str, registry: str, state: str) -> Source:
 def _rowwise(strength: str, budget: float) -> Rowwise:
     if strength == "none":
         return here(budget)
-    return apart(Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget)))
+    try:
+        return apart(Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget)), budget)
+    except SandboxError as error:
+        return nowhere(f"cannot be judged here: {error}")
 
 
 @lru_cache
