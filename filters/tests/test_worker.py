@@ -192,3 +192,15 @@ def test_the_sandbox_says_the_same(
     for number in range(len(SOURCES)):
         assert passes(apart, number) == passes(here, number)
         assert tally(apart, number) == tally(here, number)
+
+
+@pytest.mark.parametrize("make", [live, compiled])
+def test_whether_a_record_is_there_is_told_by_a_field_of_it(
+    make: Callable[[int, str], LiveFilter], judge: Callable[..., Judged], encode: Callable[..., bytes]
+) -> None:
+    there = (
+        "def keep(alert):\n    return alert['diaObject'] is None and len(alert['prvDiaSources'] or []) == 0"
+    )
+    values = [encode(number) for number in range(1, 11)]
+    found = judge(values, [make(0, there)])
+    assert tally(found, 0) == (10, 10, 0)

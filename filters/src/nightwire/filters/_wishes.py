@@ -1,16 +1,17 @@
 """What the filters of a survey want to read, and so how each of them can be judged.  Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from nightwire.filters._judge import LiveFilter
-from nightwire.filters._mentions import Fields, canonical, mentions
+from nightwire.filters._mentions import Fields, canonical, fields, mentions
 from nightwire.filters.language import Program
 from nightwire.schemas import AlertTable, survey
 
 PRESENCE = "?"
-"""Ends the name of what is asked for its presence alone; it is told by the fields around it."""
+"""Ends the name of a record that is asked for its presence alone; some field of it tells."""
 
 Numbered = tuple[int, LiveFilter]
 """A filter and its number in the filter set."""
@@ -38,14 +39,28 @@ class Knowledge:
     """What was found out of a survey's alerts while they were read; it grows.
 
     Attributes:
-        schemas: The fields of the schemas that were met, by id.
+        schemas: The fields of the schemas that were met, by id; and
+        written: these schemas.
         unfit: Dotted paths that cannot be read as columns: who reads them gets whole alerts.
         wide: Filters, by key and version, that asked for something that was not read: they get whole alerts.
     """
 
     schemas: dict[int, Fields] = field(default_factory=dict)
+    written: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     unfit: set[str] = field(default_factory=set)
     wide: set[tuple[str, int]] = field(default_factory=set)
+    _present: dict[tuple[int, tuple[str, ...]], list[str]] = field(default_factory=dict)
+
+    def meet(self, number: int, schema: Mapping[str, Any]) -> None:
+        """Take in a schema that was not met before."""
+        self.schemas[number], self.written[number] = fields(schema), schema
+
+    def present(self, names: tuple[str, ...], name: str) -> Iterator[str]:
+        """Yield the dotted paths that tell whether the records *names* (``diaObject?``) are there."""
+        for number, schema in self.written.items():
+            if (number, names) not in self._present:
+                self._present[number, names] = AlertTable.fields(names, survey(name), schema)
+            yield from self._present[number, names]
 
 
 def wishes(filters: Iterable[Numbered], name: str, known: Knowledge) -> Wishes:
@@ -65,7 +80,9 @@ def wishes(filters: Iterable[Numbered], name: str, known: Knowledge) -> Wishes:
         else:
             names |= dict.fromkeys(read)
             kinds[0 if live.program else 1].append((number, replace(live, fields=read)))
-    return Wishes(*kinds, [path for path in paths(tuple(names), name) if path not in known.unfit])
+    asked = tuple(one for one in names if one.endswith(PRESENCE))
+    found = dict.fromkeys([*paths(tuple(names), name), *known.present(asked, name)])
+    return Wishes(*kinds, [path for path in found if path not in known.unfit])
 
 
 def reads(live: LiveFilter, known: Knowledge) -> tuple[str, ...] | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from nightwire.filters._columnwise import columnwise
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import BUDGET, LiveFilter
-from nightwire.filters._mentions import UNREAD, fields
+from nightwire.filters._mentions import UNREAD
 from nightwire.filters._offsets import Range
 from nightwire.filters._reading import Alerts, NewSchema, NoColumn, Source, read
 from nightwire.filters._rows import to_batch
@@ -98,7 +98,7 @@ def _read(
             whole = bool(wanted.wide)
             return read(source, work, name, wanted.fields, whole=whole, met=known.schemas), wanted
         except NewSchema as found:
-            known.schemas[found.number] = fields(found.schema)
+            known.meet(found.number, found.schema)
         except NoColumn as found:
             if not found.paths - known.unfit:
                 raise
