@@ -97,10 +97,11 @@ class Rows:
         ends, bodies, schemas = (self._whole.part(section) for section in self._values)
         known = Known({int(key): schema for key, schema in json.loads(bytes(schemas)).items()})
         begins, messages = np.frombuffer(ends, np.int64).tolist(), memoryview(bodies)
-        survey, offered = self._survey, Offered(self._table)
+        described, offered = self._survey, Offered(self._table)
 
         def view(row: int) -> AlertView:
-            return WholeView(known.alert(messages[begins[row] : begins[row + 1]]), survey, offered, row)
+            alert = known.alert(messages[begins[row] : begins[row + 1]])
+            return WholeView(alert, described, offered, row)
 
         return view
 

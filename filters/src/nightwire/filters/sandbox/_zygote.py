@@ -89,7 +89,3 @@ def _warmed(group: str) -> dict[str, Any]:
         return {"error": f"{group} cannot be warmed: {type(error).__name__}: {error}"}
     gc.freeze()
     return {}
-
-
-if __name__ == "__main__":
-    main()
