@@ -63,6 +63,7 @@ class Desk:
             QuotaError: Its quota cannot be asked.
             KafkaException: Kafka cannot be reached, or does not let us.
         """
+        self._check_guarded()
         known = self._grants(name).get(name, frozenset())
         there = self._client.list_topics(timeout=PATIENCE).topics
         found = frozenset(topic for topic in topics if topic in there)
@@ -79,6 +80,7 @@ class Desk:
             QuotaError: Quotas cannot be asked.
             KafkaException: Kafka cannot be reached, or does not let us.
         """
+        self._check_guarded()
         grants, users, limits = self._grants(), self._users(), quotas(self._bootstrap)
         found = [Standing(name, name in users, grants[name], limits.get(name)) for name in sorted(grants)]
         return [one for one in found if one.kind is kind]
@@ -125,7 +127,6 @@ class Desk:
         return frozenset(self._client.describe_user_scram_credentials().result(PATIENCE))  # type: ignore[union-attr]
 
     def _grants(self, name: str | None = None) -> dict[str, frozenset[Grant]]:
-        self._check_guarded()
         bindings = self._client.describe_acls(_all_of(name)).result(PATIENCE)
         found: dict[str, set[Grant]] = defaultdict(set)
         for binding in bindings:
@@ -134,7 +135,15 @@ class Desk:
         return {user: frozenset(grants) for user, grants in found.items()}
 
     def _check_guarded(self) -> None:
-        """Look for an authorizer: without one, librdkafka tells of no rights as if nobody had any."""
+        """Look whether there is an authorizer, and whether it lets us ask.
+
+        Where it does not, librdkafka tells of no rights as if nobody had any, and aborts the process when
+        it is asked for users.
+
+        Raises:
+            OpenKafkaError: There is none.
+            KafkaException: It does not let us.
+        """
         brokers = self._client.list_topics(timeout=PATIENCE).brokers
         some = ConfigResource(ResourceType.BROKER, str(min(brokers)))
         config = self._client.describe_configs([some])[some].result(PATIENCE)
