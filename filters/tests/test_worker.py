@@ -175,6 +175,17 @@ def test_no_filter_at_all(judge: Callable[..., Judged], alerts: list[bytes]) -> 
     assert [(one.read, one.dead, one.hits) for one in found.counts] == [(51, 0, 0), (51, 2, 0)]
 
 
+@pytest.mark.parametrize("sandbox", ["none", "weak"])
+def test_a_filter_that_is_late_on_the_last_alert_is_late(
+    sandbox: str, judge: Callable[..., Judged], encode: Callable[..., bytes]
+) -> None:
+    loop = "def keep(alert):\n    while alert.flux == 20.0: pass\n    return True"
+    found = judge([encode(1), encode(2, 20.0)], [live(0, loop)], sandbox)
+    assert tally(found, 0) == (2, 1, 1)
+    assert [list(one.late) for one in found.counts] == [[], [0]]
+    assert "(line 2: while alert.flux == 20.0: pass)" in found.counts[1].faults[0].text
+
+
 def test_a_late_filter_faults_what_it_has_not_seen(judge: Callable[..., Judged], alerts: list[bytes]) -> None:
     loop = "def keep(alert):\n    while alert.id == 60: pass\n    return True"
     found = judge(alerts, [live(0, loop), compiled(1, BRIGHT)])

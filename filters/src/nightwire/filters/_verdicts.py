@@ -124,7 +124,7 @@ def counts(portion: Portion, verdicts: Sequence[Verdict], ids: Sequence[str]) ->
         passed=[part.stop - part.start for part in inside],
         faulted=[_faulted(one, first, end) for one in verdicts],
         faults=dict(_first_faults(verdicts, first, end, ids)),
-        late=[one.judge for one in verdicts if one.late and _unseen(one, first, end)],
+        late=[one.judge for one in verdicts if one.late and _stopped(one, first, end)],
     )
 
 
@@ -135,6 +135,11 @@ def _inside(one: Verdict, first: int, end: int) -> slice:
 
 def _unseen(one: Verdict, first: int, end: int) -> int:
     return 0 if one.evaluated is None else max(0, end - max(first, one.evaluated))
+
+
+def _stopped(one: Verdict, first: int, end: int) -> bool:
+    """Return whether a filter that was stopped had not seen, or was at, one of these rows."""
+    return bool(_unseen(one, first, end)) or first <= max(one.faults, default=-1) < end
 
 
 def _faulted(one: Verdict, first: int, end: int) -> int:
