@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nightwire.core.access import _passwords, _quotas
@@ -44,6 +44,9 @@ def allows(rights: Rights, deed: Deed, name: str, what: What = What.TOPIC) -> bo
 
 
 @given(NAMES, NAMES)
+@example("ann", "ann")
+@example("ann", "anna")
+@example("ann", "ann-marie")
 def test_nothing_of_an_owner_is_anybody_elses(name: str, other: str) -> None:
     rights, theirs = owner(name), name == other
     for topic in (f"filter.{other}.x", f"overflow.{other}.x", f"answers.{other}", f"requests.{other}"):
@@ -55,6 +58,9 @@ def test_nothing_of_an_owner_is_anybody_elses(name: str, other: str) -> None:
 
 
 @given(NAMES, NAMES)
+@example("ann", "ann")
+@example("ann", "anna")
+@example("ann", "ann-marie")
 def test_nothing_of_a_broker_is_anybody_elses(name: str, other: str) -> None:
     rights, theirs = broker(name, ["lsst"]), name == other
     assert allows(rights, Deed.READ, f"broker.{other}.x") == theirs
