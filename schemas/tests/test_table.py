@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, Column, survey, wire
-from nightwire.schemas._table import IDS, MEASURED, PLACES, SERIES
+from nightwire.schemas._canonical import PLACES
+from nightwire.schemas._wanted import IDS, MEASURED, SERIES
 from schemas.tests._alerts import batches
 
 SCALARS = [*IDS, *MEASURED, *PLACES]

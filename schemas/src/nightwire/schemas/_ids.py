@@ -10,7 +10,7 @@ from nightwire.schemas._column import Column, nulls
 
 def first_of(columns: Sequence[Column], absent: Sequence[Any], count: int) -> Column:
     """Return for each alert the first value that is neither null nor one of *absent*."""
-    columns = [one for one in columns if not one.null.all()]
+    columns = [one for one in columns if one.values.dtype != object or not one.null.all()]
     if not columns:
         return nulls(count)
     whole = all(one.values.dtype == np.int64 for one in columns)

@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from nightwire.schemas._canonical import NUMBERS, PLACES, Canonical, ingredients
+from nightwire.schemas._canonical import PLACES, Canonical, ingredients
 from nightwire.schemas._column import Array, Column, column, depth, missing, nulls, numbers
 from nightwire.schemas._ids import first_of, visits
 from nightwire.schemas._nested import Leaf, Reader, readers
-from nightwire.schemas._parse import parse
-from nightwire.schemas._presence import MARK, presence, witness
+from nightwire.schemas._presence import MARK, presence
 from nightwire.schemas._row import RowView
 from nightwire.schemas._series import Part, Series, last
 from nightwire.schemas._survey import Measurement
-from nightwire.schemas._types import Types, has_field
+from nightwire.schemas._wanted import IDS, MEASURED, SERIES, made_of, wanted
 
 if TYPE_CHECKING:
     from nightwire.schemas._view import Survey
-
-IDS = {"id": "alert", "object_id": "object", "solar_system_id": "solar_system_object", "visit": "visit"}
-MEASURED = (*NUMBERS, "band")
-SERIES = ("history", "light_curve")
-WHOLE = (*SERIES, "colour", "magnitudes")
 
 
 class AlertTable:
@@ -112,11 +106,7 @@ class AlertTable:
             survey: Of the alerts.
             schema: Of the alerts: paths that it does not have are left out; None = all.
         """
-        ids = survey.description.ids
-        paths = [path for kind in IDS.values() for path in getattr(ids, kind)]
-        types = None if schema is None else Types(parse(schema))
-        paths += [path for name in names for path in _paths(name, survey, types)]
-        return [path for path in dict.fromkeys(paths) if types is None or has_field(types, path)]
+        return wanted(names, survey, schema)
 
     def raw(self, path: str) -> Column:
         """Return the column at a dotted path; all null where the schema has none.
@@ -227,7 +217,7 @@ class AlertTable:
         return nulls(count) if found is None or len(found.values) != count else found
 
     def _source_paths(self, attribute: str) -> list[str]:
-        return _made_of(self.survey.description.source, attribute)[:1]
+        return made_of(self.survey.description.source, attribute)[:1]
 
     def _check_series(self, kind: str, attribute: str) -> None:
         """Raise KeyError where the batch has nothing to make an attribute of."""
@@ -252,27 +242,3 @@ class AlertTable:
 def _nullable(measured: Canonical, attribute: str) -> Column:
     values: Array = getattr(measured, attribute)
     return Column(values, missing(values)) if attribute == "band" else numbers(values)
-
-
-def _paths(name: str, survey: "Survey", types: Types | None) -> list[str]:
-    """Return the dotted paths that a name stands for."""
-    if name.endswith(MARK):
-        return [] if types is None else witness(name.removesuffix(MARK), types)
-    described = survey.description
-    kind, _, attribute = name.partition(".")
-    if name in IDS:
-        return []
-    if name == "stamps":
-        return list(described.stamps.values())
-    if kind in WHOLE or (kind in SERIES and attribute in MEASURED):
-        chosen = [attribute] if kind in SERIES and attribute else list(MEASURED)
-        parts = [*described.history, *([] if kind == "history" else [described.source])]
-        return [path for where in parts for one in ("mjd_tai", *chosen) for path in _made_of(where, one)]
-    attribute = "healpix" if name == "healpix_at" else name
-    if attribute in MEASURED or attribute in PLACES:
-        return _made_of(described.source, attribute)
-    return [name]
-
-
-def _made_of(where: Measurement, attribute: str) -> list[str]:
-    return [f"{where.path}.{name}" for name in ingredients(where, attribute)]
