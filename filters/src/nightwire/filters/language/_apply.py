@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.filters.language._operations import OPERATIONS
+from nightwire.filters.language._operations import ARITHMETIC, COMPARISONS, OPERATIONS
 from nightwire.filters.language._quick import QUICK
 from nightwire.filters.language._values import UNSURE, Array, Faults, Lane, Rows, Value, python
 
@@ -17,6 +17,10 @@ Function = Callable[..., Any]
 
 LARGEST = {"**": 64, "round_to": 400}
 """The largest second operand, a whole number, of operations that could make a number of any length."""
+
+NO_NUMBER = frozenset({"none", "str"})
+BY_TYPE = frozenset({*COMPARISONS, *ARITHMETIC})
+"""Operations on two values that look at their types before they look at anything else."""
 
 GROWING = frozenset({"+", "*", "%", "&", "|", "^"})
 """Operations that could make a text, or a number, of any length."""
@@ -90,9 +94,9 @@ class Apply:
             rows.fault(code, _mask(chosen, rows.size))
             return
         function = function_of(f"sql.{operation}" if self._sql else operation)
-        if any(lane.kind in ("none", "str") for lane in lanes) and self._hopeless(
-            function, lanes, chosen, rows
-        ):
+        typed = len(lanes) == 1 or operation in BY_TYPE
+        odd = typed and not NO_NUMBER.isdisjoint(lane.kind for lane in lanes)
+        if odd and self._hopeless(function, lanes, chosen, rows):
             return
         columns = [python(lane, chosen) for lane in lanes]
         if operation in LARGEST:

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nightwire.filters.language._operations import CONTROL, ITEMS, OPERATIONS, POINTS, SCALAR
+from nightwire.filters.language._operations import CONTROL, ITEMS, OPERATIONS, POINTS, REDUCTIONS, SCALAR
 from nightwire.filters.language._program import ANY, MAX_COST, MAX_NODES, ROW, Node, NotCompilable, Program
 from nightwire.filters.language._statics import CANONICAL
 
@@ -58,7 +58,7 @@ class Builder:
         """Return a node that has a text for its argument: a field, a list of points, a fault."""
         node = (operation, text)
         safe = operation in SAFE or operation == "points" or (operation == "field" and text in CANONICAL)
-        return self._add(node, node, ROW, safe=safe)
+        return self._add(node, node if safe else (node, self.line), ROW, safe=safe)
 
     def of(self, operation: str, *operands: int) -> int:
         """Return the node of a plain *operation*, whose operands are an alert's values, or a point's.
@@ -89,7 +89,8 @@ class Builder:
         node = (operation, *arguments)
         extent = arguments[0] if operation in ITEMS else ROW
         safe = operation in SAFE or operation in POINTS or (operation in ITEMS and self._sound(arguments))
-        return self._add(node, node, extent, safe=safe)
+        key = (node, self.line) if operation in REDUCTIONS else node  # which can fail, and should say where
+        return self._add(node, key, extent, safe=safe)
 
     def text(self, operation: str, operand: int, text: str) -> int:
         """Return the node of an *operation* on a value and a text."""

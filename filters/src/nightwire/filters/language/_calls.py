@@ -32,7 +32,6 @@ ONE_VALUE = frozenset({"float", "int", "bool"})
 def call(scope: Scope, node: ast.Call) -> Static:
     """Compile a call."""
     function = scope.value(node.func)
-    scope.build.line = node.lineno
     if isinstance(function, Helper):
         from nightwire.filters.language._statements import (
             inlined,

@@ -44,7 +44,7 @@ def evaluate(program: Program, table: AlertTable) -> Verdicts:
 def evaluate_all(programs: Sequence[Program], table: AlertTable) -> list[Verdicts]:
     """Return what each of *programs* says of each alert; what they have in common is computed once."""
     together = _together(tuple(programs))
-    run = Run(table, together.names)
+    run = Run(table)
     results: dict[int, Any] = {}
     verdicts = []
     with np.errstate(all="ignore"):
@@ -73,12 +73,10 @@ class _Together:
     """What programs have in common.
 
     Attributes:
-        names: All that they read.
         places: For each program, for each node, its number among all different nodes.
         done: For each program, the nodes that no later one needs.
     """
 
-    names: Sequence[str]
     places: Sequence[Sequence[int]]
     done: Sequence[Sequence[int]]
 
@@ -91,8 +89,7 @@ def _together(programs: tuple[Program, ...]) -> _Together:
     done: list[list[int]] = [[] for _ in programs]
     for place, at in last.items():
         done[at].append(place)
-    names = dict.fromkeys(name for program in programs for name in program.names)
-    return _Together(tuple(names), places, done)
+    return _Together(places, done)
 
 
 def _placed(program: Program, numbers: dict[Any, int]) -> list[int]:

@@ -55,7 +55,6 @@ def name(scope: Scope, node: ast.Name) -> Static:
     found = scope.names.get(node.id)
     if found is None:
         found = scope.top(node.id)
-        scope.build.line = node.lineno
     if found is None:
         raise scope.build.refuse(f"{node.id} is not known here")
     return found
@@ -79,7 +78,6 @@ def collection(scope: Scope, node: ast.Tuple | ast.List | ast.Set) -> Static:
 def attribute(scope: Scope, node: ast.Attribute) -> Static:
     """Compile ``alert.flux``, ``point.flux``, ``np.pi`` and methods not yet called."""
     owner = scope.value(node.value)
-    scope.build.line = node.lineno
     if isinstance(owner, Alert):
         return _of_alert(scope, node.attr)
     if isinstance(owner, Module):
@@ -287,7 +285,6 @@ def binary(scope: Scope, node: ast.BinOp) -> Static:
     if operation is None:
         raise scope.build.refuse(f"`{ast.unparse(node)[:60]}`: matrix products and shifts cannot be compiled")
     left, right = scope.value(node.left), scope.value(node.right)
-    scope.build.line = node.lineno
     return combine(scope, operation, left, right)
 
 
@@ -358,7 +355,6 @@ def boolean(scope: Scope, node: ast.BoolOp) -> Static:
 
 def _joined(scope: Scope, node: ast.BoolOp, parts: list[int]) -> int:
     operation = "and" if isinstance(node.op, ast.And) else "or"
-    scope.build.line = node.lineno
     last = parts.pop()
     while parts:
         last = scope.build.of(operation, parts.pop(), last)
@@ -384,7 +380,6 @@ def compare(scope: Scope, node: ast.Compare) -> Static:
             parts.append(_is(scope, left, operator, right))
             continue
         following = scope.value(right)
-        scope.build.line = node.lineno
         parts.append(_compared(scope, operator, left, following))
         left = following
     if len(parts) == 1:

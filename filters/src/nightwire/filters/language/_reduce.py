@@ -226,7 +226,7 @@ def _extreme(function: Any) -> Callable[[int, Array], tuple[Any, Array | None]]:
 
 NUMPY = (
     "sum", "mean", "max", "min", "any", "all", "prod", "nansum", "nanmean", "nanmax", "nanmin", "argmax",
-    "argmin", "count_nonzero", "ptp", "median", "nanmedian", "std", "var", "nanstd", "nanvar", "percentile",
+    "argmin", "count_nonzero", "ptp", "median", "std", "var", "nanstd", "nanvar", "percentile",
 )  # fmt: skip
 
 QUICK: Mapping[str, Callable[[int, Array], tuple[Any, Array | None]]] = {

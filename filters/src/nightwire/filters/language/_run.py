@@ -34,16 +34,14 @@ class Run:
 
     Args:
         table: The alerts.
-        names: All that is read of it, by any program.
     """
 
-    def __init__(self, table: AlertTable, names: Sequence[str]) -> None:
+    def __init__(self, table: AlertTable) -> None:
         self.table = table
         self.size = len(table)
         self.faults = Faults()
         self.apply = Apply(self.faults)
         self.apply_sql = Apply(self.faults, sql=True)
-        self.names = names
 
     def node(self, node: Node, operands: Sequence[Any], extent: int) -> Result:
         """Return what a node gives.
@@ -103,16 +101,11 @@ class Run:
     def presence(self, path: str) -> Array | None:
         """Return where the record at *path* is there; None where the schema has none."""
         column = self.column(f"{path}?")
-        if column is not None and column.offsets is None:
+        if column is None:
+            return None
+        if column.offsets is None:
             return np.asarray(column.values, bool) & ~column.null
-        if column is not None:
-            return np.ones(self.size, bool) if column.absent is None else ~column.absent
-        own = self.column(path)
-        if own is not None:
-            return ~own.null if own.absent is None else ~own.absent
-        below = [self.column(name) for name in self.names if name.startswith(f"{path}.")]
-        there = [~one.null if one.absent is None else ~one.absent for one in below if one is not None]
-        return np.logical_or.reduce(there) if there else None
+        return np.ones(self.size, bool) if column.absent is None else ~column.absent
 
 
 def of_sql(value: Value, size: int) -> Value:
@@ -214,9 +207,6 @@ def _fault(run: Run, said: str) -> Value:
 def _list(run: Run, name: str) -> Extent:
     known = {"history": "history.mjd_tai", "light_curve": "light_curve.mjd_tai"}
     column = run.column(known.get(name, f"{name}?"))
-    if column is None or column.offsets is None:
-        below = [run.column(one) for one in run.names if one.startswith(f"{name}.")]
-        column = next((one for one in below if one is not None and one.offsets is not None), None)
     if column is None or column.offsets is None:
         return Extent(np.zeros(run.size + 1, np.int64), absent=np.ones(run.size, bool), name=name)
     absent = None if name in known or column.absent is None or not column.absent.any() else column.absent

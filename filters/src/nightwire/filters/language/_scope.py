@@ -76,10 +76,12 @@ class Scope:
             NotCompilable: The closed language has nothing like it.
         """
         handler = HANDLERS.get(type(node))
-        self.build.line = node.lineno
+        line, self.build.line = self.build.line, node.lineno
         if handler is None:
             raise self.build.refuse(f"{_kind(node)} cannot be compiled")
-        return handler(self, node)
+        found = handler(self, node)
+        self.build.line = line
+        return found
 
     def scalar(self, node: ast.expr) -> int:
         """Return the node of a plain value.
