@@ -1,6 +1,5 @@
 """Reading ranges of alerts as columns: of each alert only the fields that are asked for."""
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +7,16 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, Message
 
-from nightwire.filters._fetch import PATIENCE, Gone, fetch
+from nightwire.filters._decoding import (
+    CONTAINED,
+    NoColumn,
+    columns,
+    has_column,
+    schema_id,
+    strangers,
+    together,
+)
+from nightwire.filters._fetch import Gone, fetch
 from nightwire.filters._offsets import Range
 from nightwire.filters._rows import DEAD, Row
 from nightwire.filters._verdicts import Known, Portion
@@ -17,21 +25,11 @@ from nightwire.schemas import (
     AlertTable,
     Codec,
     DecodeError,
-    RegistryAwayError,
     SchemaError,
     SchemaRegistry,
     UnknownSchemaError,
     survey,
-    wire,
 )
-
-
-class NoColumn(Exception):  # noqa: N818 - nothing is wrong but that these fields must be read in another way
-    """Some fields cannot be read as columns; *paths* are theirs."""
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        self.paths = frozenset(paths)
-        super().__init__(f"no columns of {', '.join(sorted(self.paths))}")
 
 
 class NewSchema(Exception):  # noqa: N818 - nothing is wrong but that filters may read more than was known
@@ -40,10 +38,6 @@ class NewSchema(Exception):  # noqa: N818 - nothing is wrong but that filters ma
     def __init__(self, number: int, schema: Mapping[str, Any]) -> None:
         self.number, self.schema = number, schema
         super().__init__(f"schema {number} is new")
-
-
-CONTAINED = -1
-"""Stands for the id of a schema that a message brought along."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +127,17 @@ class _Reading:
     def _add(self, messages: Sequence[Message]) -> None:
         values = [message.value() or b"" for message in messages]
         self._vet(values)
-        columns = _columns(self.source.decoder, values, self.fields)
-        strangers = _strangers(columns.batch, columns.rows, self.survey)
-        reasons = {at: f"{type(error).__name__}: {error}" for at, error in columns.faults.items()}
+        found = columns(self.source.decoder, values, self.fields)
+        alien = strangers(found.batch, found.rows, self.survey)
+        reasons = {at: f"{type(error).__name__}: {error}" for at, error in found.faults.items()}
         reasons |= {at: "the record has no value" for at in reasons if messages[at].value() is None}
-        reasons |= strangers
+        reasons |= alien
         self.dead += [
             (DEAD, *_spot(messages[at]), *[None] * 5, reason) for at, reason in sorted(reasons.items())
         ]
-        rows = [row for row, at in enumerate(columns.rows) if at not in strangers]
-        self.batches.append(columns.batch.take(pa.array(rows, pa.int64())) if strangers else columns.batch)
-        kept = [columns.rows[row] for row in rows]
+        rows = [row for row, at in enumerate(found.rows) if at not in alien]
+        self.batches.append(found.batch.take(pa.array(rows, pa.int64())) if alien else found.batch)
+        kept = [found.rows[row] for row in rows]
         self.messages += [(*_spot(messages[at]), messages[at].timestamp()[1]) for at in kept]
         if self.whole:
             self.values += [values[at] for at in kept]
@@ -151,7 +145,7 @@ class _Reading:
     def _vet(self, values: Iterable[bytes]) -> None:
         """Raise where a schema was not met before, or has a field that no column can hold."""
         for value in values:
-            number = _schema_id(value)
+            number = schema_id(value)
             if number is not None and number not in self.vetted:
                 self.vetted.add(number)
                 self._vet_schema(number, value)
@@ -166,16 +160,16 @@ class _Reading:
         if number not in self.met:
             raise NewSchema(number, schema)
         codec = codec or Codec(schema)
-        if unfit := [path for path in self.fields if codec.has(path) and not _has_column(codec, path)]:
+        if unfit := [path for path in self.fields if codec.has(path) and not has_column(codec, path)]:
             raise NoColumn(unfit)
 
     def alerts(self) -> Alerts:
         """Return all that was read."""
-        batch = _together(self.batches, self.fields)
+        batch = together(self.batches, self.fields)
         table = AlertTable(batch, survey(self.survey))
         topic, part, offset, when = zip(*self.messages, strict=True) if self.messages else ((),) * 4
         ids = [str(one) for one in table["id"].items]
-        numbers = {one for value in self.values if (one := _schema_id(value)) is not None}
+        numbers = {one for value in self.values if (one := schema_id(value)) is not None}
         schemas = {number: self.source.registry.codec(number).schema for number in numbers - {CONTAINED}}
         known = Known(topic, part, offset, when, table["visit"].items, ids)
         return Alerts(
@@ -220,86 +214,6 @@ def read(
     for one in work:
         reading.read(one)
     return reading.alerts()
-
-
-def _columns(decoder: AlertDecoder, values: Sequence[bytes], fields: Sequence[str]) -> Any:
-    """Decode; wait for a registry that is away, since what it knows is not for dead-letters."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            found = decoder.columns(values, fields, missing_ok=True)
-        except SchemaError as error:
-            raise NoColumn(path for path in fields if not _agree(decoder, values, path)) from error
-        away = [error for error in found.faults.values() if isinstance(error, RegistryAwayError)]
-        if not away:
-            return found
-        if time.monotonic() > deadline:
-            raise away[0]
-        time.sleep(0.5)
-
-
-def _agree(decoder: AlertDecoder, values: Sequence[bytes], path: str) -> bool:
-    """Return whether the schemas of some messages agree on a field."""
-    try:
-        decoder.columns(values, [path], missing_ok=True)
-    except SchemaError:
-        return False
-    return True
-
-
-def _has_column(codec: Codec, path: str) -> bool:
-    try:
-        codec.columns([], [path])
-    except SchemaError:
-        return False
-    return True
-
-
-def _schema_id(value: bytes) -> int | None:
-    """Return the id of a message's schema, or `CONTAINED`; None where it is no message at all."""
-    try:
-        return CONTAINED if wire.is_container(value) else wire.unframe(memoryview(value))[0]
-    except DecodeError:
-        return None
-
-
-def _strangers(batch: Any, rows: Sequence[int], name: str) -> Mapping[int, str]:
-    """Return why some messages are no alerts of the survey, by their index: they have no id."""
-    described = survey(name)
-    nothing = AlertTable(batch, described)["id"].null.nonzero()[0].tolist()
-    text = f"no alert of survey {name}: no {' or '.join(described.description.ids.alert)} in it"
-    return {rows[row]: f"{DecodeError.__name__}: {text}" for row in nothing}
-
-
-def _together(batches: Sequence[Any], fields: Sequence[str]) -> Any:
-    """Return batches as one.
-
-    Raises:
-        NoColumn: They do not agree on the types of some fields.
-    """
-    tables = [pa.Table.from_batches([one]) for one in batches if one.num_rows]
-    if not tables:
-        empty = pa.schema([pa.field(path, pa.null()) for path in fields])
-        return pa.RecordBatch.from_pylist([], empty)
-    try:
-        table = _joined(tables)
-    except pa.ArrowException as error:
-        raise NoColumn(path for path in fields if not _joins(tables, path)) from error
-    arrays = [column.combine_chunks() for column in table.columns]
-    flat = [one.chunk(0) if isinstance(one, pa.ChunkedArray) else one for one in arrays]
-    return pa.RecordBatch.from_arrays(flat, schema=table.schema)
-
-
-def _joined(tables: Sequence[Any]) -> Any:
-    return pa.concat_tables(tables, promote_options="permissive")
-
-
-def _joins(tables: Sequence[Any], path: str) -> bool:
-    try:
-        _joined([one.select([path]) for one in tables])
-    except pa.ArrowException:
-        return False
-    return True
 
 
 def _spot(message: Message) -> tuple[str, int, int]:

@@ -15,11 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from nightwire.filters._columnwise import columnwise
+from nightwire.filters._decoding import NoColumn
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import BUDGET, LiveFilter
 from nightwire.filters._mentions import UNREAD
 from nightwire.filters._offsets import Range
-from nightwire.filters._reading import Alerts, NewSchema, NoColumn, Source, read
+from nightwire.filters._reading import Alerts, NewSchema, Source, read
 from nightwire.filters._rows import to_batch
 from nightwire.filters._rowwise import Rowwise, apart, here, nowhere, some
 from nightwire.filters._state import State
