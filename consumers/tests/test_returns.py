@@ -64,6 +64,7 @@ def test_a_good_message_has_nothing_wrong() -> None:
         ({"classifications": []}, 7, "classifications is empty"),
         ({"classifications": [{"classId": True, "probability": 1}]}, 7, "[0] has no classId"),
         ({"classifications": [{"classId": 1, "probability": 1.5}]}, 7, "[0].probability is 1.5"),
+        ({"classifications": [{"classId": 1, "probability": -0.1}]}, 7, "[0].probability is -0.1"),
         ({"classifications": [{"classId": 1, "probability": float("nan")}]}, 7, "[0].probability is nan"),
         ({"classifications": [{"classId": 1, "probability": 0.5}] * 2}, 7, "[1].classId 1 comes twice"),
     ],
