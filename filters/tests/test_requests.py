@@ -179,7 +179,7 @@ def test_a_filter_is_tried_where_it_is_written(office: Office, tmp_path: Path) -
     done = office.ask("test", "--sql", "flux > 50 AND flux < 80", "--last", "100", "--each")
     assert "29 of 100 alerts pass" in done.output
     assert "stopped by flux < 80" in done.output
-    assert "no survey" in office.ask("test", str(file), "--survey", "none").output
+    assert "no description of a survey" in office.ask("test", str(file), "--survey", "none").output
 
 
 def test_a_new_notebook_runs_from_top_to_bottom(

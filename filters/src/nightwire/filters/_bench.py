@@ -43,8 +43,23 @@ class Bench:
             self._sandbox.close()
         self._registry.close()
 
+    def lack(self) -> str | None:
+        """Say why filters that are code cannot be judged here; None where they can."""
+        try:
+            self._opened()
+        except SandboxError as error:
+            return f"it cannot be compiled, and this engine has no sandbox for it: {error}"
+        return None
+
     def tried(self, one: RowFilter, made: Compilation, samples: Sequence[Sample]) -> Trial:
         """Return what a filter does with *samples*, the alerts of some surveys."""
+        try:
+            return self._tried(one, made, samples)
+        except SandboxError as error:
+            self._sandbox = None  # the next trial starts another
+            return Trial(broken=f"the sandbox failed, please submit again: {error}")
+
+    def _tried(self, one: RowFilter, made: Compilation, samples: Sequence[Sample]) -> Trial:
         by_survey: dict[str, list[bytes]] = {}
         for name, value in samples:
             by_survey.setdefault(name, []).append(value)
@@ -69,23 +84,17 @@ class Bench:
 
     def _by_rows(self, one: RowFilter, name: str, values: Sequence[bytes]) -> Trial:
         sound, schemas = self._sound(values, name)
-        try:
-            sandbox = self._opened()
-            first = sandbox.judge([one], name, values=sound[:1], schemas=schemas)[one.key]
-            if first.killed or first.late or len(sound) < 2:
-                return _told([first])
-            rest = sandbox.judge([one], name, values=sound[1:], schemas=schemas)[one.key]
-        except SandboxError as error:
-            return Trial(broken=f"it cannot be compiled, and this engine has no sandbox for it: {error}")
+        sandbox = self._opened()
+        first = sandbox.judge([one], name, values=sound[:1], schemas=schemas)[one.key]
+        if first.killed or first.late or len(sound) < 2:
+            return _told([first])
+        rest = sandbox.judge([one], name, values=sound[1:], schemas=schemas)[one.key]
         return _told([first, rest])
 
     def _top_level(self, one: RowFilter) -> Trial:
         """Run what the filter does before it sees an alert; for a time without alerts."""
         probe = replace(one, source=f"{one.source}\n{PROBE}", entry="nightwire_probe", fields=())
-        try:
-            outcome = self._opened().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
-        except SandboxError as error:
-            return Trial(broken=f"it cannot be compiled, and this engine has no sandbox for it: {error}")
+        outcome = self._opened().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
         found = _told([outcome])
         return Trial(broken=found.broken or found.fault)
 

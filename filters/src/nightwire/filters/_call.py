@@ -120,7 +120,9 @@ def tried(
     from nightwire.filters._report import report
     from nightwire.filters._sql_report import sql_report
     from nightwire.schemas import SchemaRegistry
+    from nightwire.schemas import survey as survey_called
 
+    survey_called(survey)
     at = find_endpoints(bootstrap, registry)
     with SchemaRegistry(at.schema_registry) as schemas:
         samples = recent(at.kafka, [survey], last)

@@ -90,6 +90,8 @@ class Engineer:
             made = compiled(request)
         except FilterError as error:
             return False, 0, error.reasons
+        if made.program is None and (lack := self._bench.lack()):
+            return False, 0, [lack, *made.said]
         remark = "not tried, as was asked"
         if request["trial"]:
             trial = self._tried(request, made)
