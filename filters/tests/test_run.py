@@ -1,0 +1,48 @@
+"""The process of the engine."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from nightwire.core.process import stopping
+from nightwire.filters._light import LightEngine
+from nightwire.filters._metrics import Metrics
+from nightwire.filters._progress import Progress
+from nightwire.filters._run import engine_of
+from nightwire.filters._settings import Settings
+from nightwire.filters._state import State
+
+WITHOUT_SPARK = (
+    "import sys, nightwire.filters._run; sys.exit(any(m in sys.modules for m in ('pyspark', 'py4j')))"
+)
+
+
+def test_the_light_engine_needs_no_spark(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", WITHOUT_SPARK], check=False).returncode == 0
+    settings = Settings("127.0.0.1:1", "http://127.0.0.1:9", tmp_path)
+    with stopping() as stop:
+        one = engine_of(settings, Metrics(CollectorRegistry()), stop, light=True)
+    assert isinstance(one, LightEngine)
+    assert not one.healthy()
+
+
+def test_the_light_engines_progress_is_read_like_sparks(tmp_path: Path) -> None:
+    state = State(tmp_path, "light")
+    progress, end = Progress(state), {"alerts.sim": {"0": 12}, "filters": 57, "visits": 3, "at": 1764}
+    assert (state.newest_commit(), state.committed(), progress.planned(0)) == (-1, {}, None)
+    progress.plan(0, end)
+    assert (progress.planned(0), state.planned(0), state.committed()) == (end, end, {})
+    progress.commit(0)
+    assert (state.newest_commit(), state.committed(), state.is_committed(0)) == (0, end, True)
+
+
+def test_old_progress_goes(tmp_path: Path) -> None:
+    state = State(tmp_path, "light")
+    progress = Progress(state)
+    for batch in range(120):
+        progress.plan(batch, {"filters": batch})
+        progress.commit(batch)
+    assert progress.planned(10) is None
+    assert state.committed() == {"filters": 119}
