@@ -1,0 +1,292 @@
+"""Owners and brokers get what is theirs, and nothing else: attempt by attempt, against Kafka itself."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from nightwire.core.access._desk import _all_of, _binding
+from nightwire.core.access._rights import Deed, Grant
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.stack._auth import SUPER_USER
+from nightwire.schemas.topics import settings
+from tests._guarded_broker import Guarded, Keys, guarded_broker, keys_of, read, speaking_as, write
+
+pytestmark = pytest.mark.kafka
+
+SECRETS = {"ann": "ann's own password", "bob": "bob's own password", "fink": "fink's own password"}
+DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+HOUSE = ["visits", "filters", "accounts", "dead-letters", "alerts.sim", "alerts.lsst"]
+OUTPUT = ["filter.ann.bright", "overflow.ann.bright", "filter.bob.faint", "broker.fink.sim"]
+FILLED = [*HOUSE, *OUTPUT, "answers.ann", "answers.bob"]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Yield a Kafka with two owners and a broker, and something in every topic that only the stack fills."""
+    with guarded_broker(tmp_path_factory.mktemp("guarded")) as one:
+        for verb, *words in (
+            ("user", "add", "ann", "--quota", "1MB"),
+            ("user", "add", "bob", "--quota", "0B"),
+            ("broker", "add", "fink", "--survey", "sim", "--quota", "0B"),
+        ):
+            done = one.run(verb, *words, password=SECRETS[words[1]])
+            assert done.exit_code == 0, done.output
+        with speaking_as(one.keys):
+            ensure_topics(one.bootstrap, [settings(name) for name in (*HOUSE, *OUTPUT)])
+            writer = Writer(producer(one.bootstrap))
+            for topic in FILLED:
+                writer.write(topic, b"something", key=b"key")
+            writer.flush()
+        yield one
+
+
+def client(guarded: Guarded, name: str, **more: Any) -> dict[str, Any]:
+    return guarded.client(keys_of(name, SECRETS[name]), group_id=f"{name}.tests", **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [
+        ("ann", "filter.ann.bright"),
+        ("ann", "overflow.ann.bright"),
+        ("ann", "answers.ann"),
+        ("ann", "alerts.sim"),
+        ("ann", "filters"),
+        ("bob", "filter.bob.faint"),
+        ("fink", "alerts.sim"),
+        ("fink", "broker.fink.sim"),
+    ],
+)
+def test_everybody_reads_what_is_theirs(guarded: Guarded, name: str, topic: str) -> None:
+    assert read(client(guarded, name), topic) == b"something"
+
+
+@pytest.mark.parametrize(("name", "topic"), [("ann", "requests.ann"), ("fink", "returns.fink")])
+def test_everybody_writes_where_they_are_asked_to(guarded: Guarded, name: str, topic: str) -> None:
+    assert write(client(guarded, name), topic, b"mine") is None
+    assert read(client(guarded, name), topic) == b"mine"
+
+
+def test_everybody_joins_groups_of_their_own(guarded: Guarded) -> None:
+    assert read(client(guarded, "ann") | {"group.id": "ann.archive"}, "filter.ann.bright") == b"something"
+
+
+@pytest.mark.parametrize("name", ["ann", "fink"])
+def test_our_own_readers_need_no_group(guarded: Guarded, name: str) -> None:
+    with speaking_as(keys_of(name, SECRETS[name])):
+        (message,) = read_to_end(guarded.bootstrap, ["alerts.sim"])
+    assert message.value() == b"something"
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [
+        ("bob", "filter.ann.bright"),
+        ("bob", "overflow.ann.bright"),
+        ("bob", "answers.ann"),
+        ("bob", "requests.ann"),
+        ("bob", "broker.fink.sim"),
+        ("bob", "returns.fink"),
+        ("bob", "dead-letters"),
+        ("fink", "filter.ann.bright"),
+        ("fink", "alerts.lsst"),
+        ("fink", "filters"),
+    ],
+)
+def test_nobody_reads_what_is_not_theirs(guarded: Guarded, name: str, topic: str) -> None:
+    found = read(client(guarded, name), topic)
+    assert isinstance(found, KafkaError)
+    assert found.code() in DENIED
+
+
+@pytest.mark.parametrize(
+    ("name", "topic"),
+    [
+        ("bob", "requests.ann"),
+        ("bob", "answers.ann"),
+        ("bob", "answers.bob"),
+        ("bob", "filter.ann.bright"),
+        ("bob", "filter.bob.faint"),
+        ("bob", "filters"),
+        ("bob", "alerts.sim"),
+        ("bob", "visits"),
+        ("bob", "accounts"),
+        ("bob", "returns.fink"),
+        ("bob", "requests.fink"),
+        ("fink", "requests.ann"),
+        ("fink", "broker.fink.sim"),
+        ("fink", "filters"),
+        ("ann", "a-topic-of-her-own"),
+    ],
+)
+def test_nobody_writes_where_only_others_may(guarded: Guarded, name: str, topic: str) -> None:
+    refused = write(client(guarded, name), topic)
+    assert refused is not None
+    assert refused.code() in DENIED
+
+
+@pytest.mark.parametrize("group", ["ann.archive", "nightwire-filters-requests", "bobby.x", "bob"])
+def test_nobody_joins_another_group(guarded: Guarded, group: str) -> None:
+    refused = read(client(guarded, "bob") | {"group.id": group}, "filter.bob.faint")
+    assert isinstance(refused, KafkaError)
+    assert refused.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+def test_nobody_sees_the_topics_of_others(guarded: Guarded) -> None:
+    seen = set(AdminClient(client(guarded, "bob")).list_topics(timeout=20).topics)
+    assert {"filter.bob.faint", "requests.bob", "answers.bob", "alerts.sim"} <= seen
+    assert not [name for name in seen if "ann" in name or "fink" in name]
+
+
+def _more_rights(admin: AdminClient) -> Any:
+    return admin.create_acls([_binding("bob", Grant("filters", Deed.WRITE))])
+
+
+def _fewer_rights_for_ann(admin: AdminClient) -> Any:
+    return admin.delete_acls([_all_of("ann")])
+
+
+def _another_password_for_ann(admin: AdminClient) -> Any:
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    return admin.alter_user_scram_credentials([UserScramCredentialUpsertion("ann", info, b"bob's now")])
+
+
+def _longer_retention(admin: AdminClient) -> Any:
+    entry = ConfigEntry("retention.ms", "-1", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ResourceType.TOPIC, "filter.bob.faint", incremental_configs=[entry])
+    return admin.incremental_alter_configs([topic])
+
+
+ATTEMPTS: list[Callable[[AdminClient], Any]] = [
+    _more_rights,
+    _fewer_rights_for_ann,
+    _another_password_for_ann,
+    _longer_retention,
+    lambda admin: admin.create_topics([NewTopic("filter.bob.more", 1)]),
+    lambda admin: admin.delete_topics(["requests.bob"]),
+    lambda admin: admin.delete_topics(["filters"]),
+    lambda admin: admin.create_partitions([NewPartitions("requests.bob", 9)]),
+]
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_nobody_administers(guarded: Guarded, attempt: Callable[[AdminClient], Any]) -> None:
+    admin = AdminClient(client(guarded, "bob"))
+    (answer,) = attempt(admin).values()
+    with pytest.raises(KafkaException) as refused:
+        answer.result(20)
+    assert refused.value.args[0].code() in DENIED
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"), [("user", ["list"]), ("user", ["add", "bob"]), ("broker", ["list"])]
+)
+def test_the_verbs_are_the_operators_alone(guarded: Guarded, verb: str, words: list[str]) -> None:
+    """Asked by others, librdkafka says that there are no rights, or takes the process down: we ask first."""
+    refused = Guarded(guarded.bootstrap, keys_of("bob", SECRETS["bob"])).run(verb, *words).exception
+    assert isinstance(refused, KafkaException)
+    assert refused.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        keys_of("bob", "a guess"),
+        keys_of("nobody", SECRETS["bob"]),
+        keys_of(SUPER_USER, "a guess"),
+        keys_of("bob", SECRETS["bob"]) | {"sasl.mechanism": "PLAIN"},
+        keys_of(SUPER_USER, "a guess") | {"sasl.mechanism": "PLAIN"},
+        {},
+    ],
+    ids=["wrong password", "no such user", "the stack", "another mechanism", "the stack by PLAIN", "nothing"],
+)
+def test_nobody_enters_without_their_password(guarded: Guarded, keys: Keys) -> None:
+    with pytest.raises(KafkaException):
+        AdminClient(guarded.client(keys)).list_topics(timeout=1)
+
+
+def test_who_writes_more_than_the_quota_is_slowed_down(guarded: Guarded) -> None:
+    slowed: list[float] = []
+    heard = {"throttle_cb": lambda event: slowed.append(event.throttle_time)}
+    writer = Producer(client(guarded, "ann") | heard)
+    for _ in range(30):
+        writer.produce("requests.ann", bytes(500_000))
+    while not slowed and writer.flush(0.1):
+        pass
+    writer.purge()
+    assert slowed
+    assert slowed[0] > 0
+
+
+def test_who_is_removed_is_refused_at_once(guarded: Guarded) -> None:
+    keys = keys_of("cleo", "cleo's own password")
+    quota = ("--quota", "0B")
+    assert guarded.run("user", "add", "cleo", *quota, password=keys["sasl.password"]).exit_code == 0
+    inside = Consumer(guarded.client(keys, group_id="cleo.tests", auto_offset_reset="earliest"))
+    inside.subscribe(["alerts.sim"])
+    first = inside.poll(30)
+    assert first is not None
+    assert first.value() == b"something"
+    assert guarded.run("user", "remove", "cleo").exit_code == 0
+    verdict = inside.poll(30)
+    assert verdict is not None
+    refused = verdict.error()
+    assert refused is not None
+    assert refused.code() in {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    }
+    inside.close()
+    with pytest.raises(KafkaException):
+        AdminClient(guarded.client(keys)).list_topics(timeout=1)
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "user" / "owners.md").read_text()
+COMMANDS = re.findall(r"^    nightwire (user|broker) (.*?)(?: >.*)?$", PAGE, re.MULTILINE)
+OTHER = {"ann": "dora", "fink": "lasair"}
+
+
+def test_the_operators_page_runs_as_it_is_written(guarded: Guarded) -> None:
+    said = []
+    for verb, words in COMMANDS:
+        named = [OTHER.get(word, word) for word in words.split()]
+        done = guarded.run(verb, *named)
+        assert done.exit_code == 0, f"nightwire {verb} {' '.join(named)}: {done.output}"
+        said.append(done.output)
+    dry, added, listed, renewed, removed = said[:5]
+    assert "nothing was changed" in dry
+    passwords = re.findall(r"KAFKA_SASL_PASSWORD=(\S+)", added + renewed)
+    assert len(set(passwords)) == 2
+    assert re.search(r"dora .*20MB/s", listed)
+    assert "remove password" in removed
+
+
+def test_what_is_as_it_should_be_is_left_alone(guarded: Guarded) -> None:
+    again = guarded.run("user", "add", "bob", "--json")
+    assert json.loads(again.stdout)["steps"] == []
+    assert "bob is an owner already" in guarded.run("broker", "add", "bob", "--survey", "sim").output
+    assert "there is no owner nobody" in guarded.run("user", "remove", "nobody").output
+    assert read(client(guarded, "bob"), "answers.bob") == b"something"
+
+
+def test_a_kafka_that_believes_everybody_is_told_of(kafka: str) -> None:
+    done = Guarded(kafka, {}).run("user", "add", "ann")
+    assert done.exit_code == 1
+    assert "nightwire up --auth scram" in done.output
