@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 
 from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, Column, survey, wire
 from nightwire.schemas._canonical import PLACES
+from nightwire.schemas._series import by_time
 from nightwire.schemas._wanted import IDS, MEASURED, SERIES
 from schemas.tests._alerts import batches
 
 SCALARS = [*IDS, *MEASURED, *PLACES]
 CANONICAL = [*SCALARS, *(f"{kind}.{name}" for kind in SERIES for name in MEASURED), "colour", "magnitudes"]
+NAN = float("nan")
 SURVEYS = ["elasticc", "lsst", "sim", "ztf"]
 
 
@@ -215,6 +218,15 @@ def test_columns_of_any_type() -> None:
     assert table.view(1)["a"] is None
     part = AlertTable(batch.slice(1), survey("sim"))
     assert (len(part), part["a.n"].items, part["a.lists"].row(0)) == (1, [None], None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1.0, 2.0, 2.0 + 1e-15, 60_000.0, 1e300, NAN]))))
+def test_measurements_are_sorted_as_two_keys_do(found: list[tuple[int, float]]) -> None:
+    """Among them times that differ by less than one key could tell, and spans that are too long for it."""
+    alerts, times = np.array([one for one, _ in found], int), np.array([moment for _, moment in found], float)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(alerts, minlength=4))])
+    expected = np.lexsort((np.where(np.isnan(times), np.inf, times), alerts))
+    assert by_time(times, alerts, offsets).tolist() == expected.tolist()
 
 
 def test_a_question_mark_asks_whether_a_record_is_there() -> None:

@@ -72,7 +72,10 @@ class Canonical:
     @cached_property
     def band(self) -> Array:
         """Name of the passband: object, None where there is none."""
-        items = self._field(self._where.band).items
+        column = self._field(self._where.band)
+        if not self._where.bands and column.values.dtype == object:
+            return column.values
+        items = column.items
         names = {one: self._where.bands.get(str(one), str(one)) for one in set(items) - {None}}
         return np.fromiter(map(names.get, items), object, self.count)
 

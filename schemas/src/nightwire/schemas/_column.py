@@ -103,8 +103,15 @@ def _flat(array: Any) -> Column:
     if pa.types.is_boolean(kind):
         return Column(_filled(array, False).to_numpy(zero_copy_only=False), null)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return Column(array.to_numpy(zero_copy_only=False).astype(object, copy=False), null)
+        return Column(_objects(array), null)
     return Column(np.fromiter(array.to_pylist(), object, len(array)), null)
+
+
+def _objects(array: Any) -> Array:
+    """Return texts, or bytes, as objects, equal ones as one object."""
+    encoded = array.dictionary_encode()
+    known = np.append(encoded.dictionary.to_numpy(zero_copy_only=False).astype(object), [None])
+    return known[_filled(encoded.indices, len(known) - 1).to_numpy(zero_copy_only=False)]
 
 
 def _filled(array: Any, value: Any) -> Any:

@@ -70,13 +70,38 @@ class Series:
     def order(self) -> Array:
         """For each measurement, its place among those of all parts, one part after the other."""
         times = self._together("mjd_tai")
-        when = np.where(np.isnan(times), np.inf, times)
         alerts = [np.repeat(np.arange(self.count), np.diff(part.offsets)) for part in self.parts]
-        return np.lexsort((when, np.concatenate([*alerts, np.empty(0, np.int64)])))
+        return by_time(times, np.concatenate([*alerts, np.empty(0, np.int64)]), self.offsets)
 
     def _together(self, attribute: str) -> Array:
         found = [getattr(part.measured, attribute) for part in self.parts]
         return np.concatenate(found) if found else np.empty(0)
+
+
+LONGEST = 1e7
+"""Longest span of times that is sorted by one key. [d]"""
+
+
+def by_time(times: Array, alerts: Array, offsets: Array) -> Array:
+    """Return the order by alert, then by time, NaN last; equals stay in their order.
+
+    Arrays come sorted by alert and mostly by time, so that by one key there are few long runs to merge: that
+    takes a thirtieth of the time of sorting by two.  Where the key's 53 bits are too few, two decide.
+
+    Args:
+        times: Of all measurements. [d]
+        alerts: The number of the alert of each.
+        offsets: Where each alert's measurements begin in the order, shape (n + 1,).
+    """
+    when = np.where(np.isnan(times), np.inf, times)
+    known = times[~np.isnan(times)]
+    first, span = (float(known.min()), float(np.ptp(known))) if len(known) else (0.0, 0.0)
+    if span > LONGEST:
+        return np.lexsort((when, alerts))
+    order = np.argsort(np.minimum(when - first, span + 1) + alerts * (span + 2), kind="stable")
+    moments = when[order]
+    backward = np.flatnonzero(moments[1:] < moments[:-1]) + 1
+    return order if np.isin(backward, offsets).all() else np.lexsort((when, alerts))
 
 
 def last(values: Column) -> Array:
