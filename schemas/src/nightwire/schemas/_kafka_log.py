@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from nightwire.schemas._environment import properties
 from nightwire.schemas.topics import MAX_MESSAGE, SCHEMAS, settings
 
 log = logging.getLogger(__name__)
@@ -47,8 +48,8 @@ class KafkaLog:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="schemas-follower", daemon=True)
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
+            _client(bootstrap)
+            | {
                 "acks": "all",
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
@@ -105,8 +106,8 @@ class KafkaLog:
         """Read the log from its beginning until told to stop or it is lost."""
         create_topic(self._bootstrap)
         consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
+            _client(self._bootstrap)
+            | {
                 "group.id": "nightwire-schemas",  # librdkafka wants one; nothing is ever committed
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
@@ -147,13 +148,18 @@ class KafkaLog:
             log.debug("Kafka: %s", error.str())
 
 
+def _client(bootstrap: str) -> dict[str, Any]:
+    """Return what every client needs: where Kafka is, and who we are to it (``KAFKA_*``)."""
+    return {**properties(), "bootstrap.servers": bootstrap}
+
+
 def create_topic(bootstrap: str) -> None:
     """Make the log's topic where it is missing.
 
     Raises:
         KafkaException: Kafka cannot be reached, or refuses.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(_client(bootstrap))
     cluster = admin.list_topics(timeout=5)
     if SCHEMAS in cluster.topics:
         return
