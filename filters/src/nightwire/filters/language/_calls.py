@@ -63,7 +63,7 @@ def _method(scope: Scope, method: Method, node: ast.Call) -> Static:
     if name in TEXT and isinstance(owner, int | Field):
         _no_keywords(scope, node)
         return _exactly(scope, name, [scope.plain(owner), *[scope.scalar(one) for one in node.args]])
-    raise scope.build.refuse(f"the method .{name}() cannot be compiled here")
+    raise scope.build.refuse(f"`{ast.unparse(node.func)[:60]}` cannot be compiled")
 
 
 def _get(scope: Scope, owner: Static, node: ast.Call) -> Static:

@@ -35,7 +35,7 @@ HANDLERS: dict[type[ast.expr], Handler] = {}
 WORDS: Mapping[type, str] = {
     Alert: "the alert itself",
     Curve: "a light curve as a whole",
-    Points: "a list of points of the history",
+    Points: "a list of points (whether there are any is len(…) > 0)",
     Point: "a point of the history as a whole",
     PointAt: "a point of the history as a whole",
     Values: "a list or array with a value per point",

@@ -211,7 +211,7 @@ class _Parser:
                 raise self._error("the name of a field is expected")
             parts.append(self._next().text)
         path = ".".join(parts)
-        if len(parts) == 1 and path not in CANONICAL:
+        if "." not in path and path not in CANONICAL:
             if self._source is None:
                 there = f"{', '.join(sorted(CANONICAL))}, and the survey's own fields by their dotted names"
                 raise error_at(self._condition, word.at, f"there is no {path}; there are {there}")
