@@ -203,7 +203,7 @@ class AlertTable:
 
     def _part(self, where: Measurement) -> Part:
         """Return one array's measurements; none where the batch has none of its fields."""
-        found = [self.raw(path) for path in where.paths if path in self._names]
+        found = (self.raw(path) for path in where.paths if path in self._names)
         offsets = next(
             (one.offsets for one in found if one.offsets is not None), np.zeros(len(self) + 1, int)
         )
