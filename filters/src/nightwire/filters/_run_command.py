@@ -39,10 +39,10 @@ from nightwire.core.options import bootstrap_option, metrics_port_option, regist
 @click.option(
     "--sandbox",
     type=click.Choice(["strong", "weak", "none"]),
-    default="none",
+    default="strong",
     show_default=True,
-    help="How filters that are code are contained: by every layer there is, by those that this machine has, "
-    "or not at all.",
+    help="How filters that are code are contained: by every layer there is (else they are not judged), by "
+    "those that this machine has, or not at all.",
 )
 @click.option("--light", is_flag=True, help="Without Spark and Java: one process, one core.")
 @click.option("--memory", default="768m", show_default=True, help="Heap of Spark's Java process.")
@@ -67,8 +67,8 @@ def run(
 ) -> None:
     """Run the filter engine: judge every alert by every live filter, until SIGTERM or Ctrl-C.
 
-    Without a sandbox, filters that are code run with this process's rights; accept them then only from people
-    you trust.
+    With --sandbox none, filters that are code run with this process's rights; accept them then only from
+    people you trust.
 
     \b
     Example:
