@@ -1,6 +1,7 @@
 """What an engine does beside judging, whichever engine it is: waits for Kafka, answers owners, measures."""
 
 import logging
+import threading
 
 from confluent_kafka import KafkaException
 
@@ -14,7 +15,7 @@ from nightwire.filters._requests import Desk, Engineer
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import State
 from nightwire.filters._watch import Watch
-from nightwire.filters.sandbox import SandboxError, layers
+from nightwire.filters.sandbox import OPTIONAL, SandboxError, layers
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, FILTERS, VISITS
 from nightwire.schemas.topics import settings as topic_settings
 
@@ -53,7 +54,7 @@ def attend(settings: Settings, state: State, metrics: Metrics, stop: Stop) -> Wa
         "strong" if settings.sandbox == "strong" else "weak",
     )  # fmt: skip
     Desk(settings.bootstrap, engineer, stop).start()
-    look_at_sandbox(settings.sandbox)
+    threading.Thread(target=look_at_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
     return Watch(settings.bootstrap, catalog, metrics, state)
 
@@ -66,13 +67,13 @@ def look_at_sandbox(strength: str) -> None:
         )
         return
     try:
-        missing = [layer for layer, why in layers().items() if why]
+        missing = {layer for layer, why in layers().items() if why}
     except SandboxError as error:
-        missing = [str(error)]
-    if missing and strength == "weak":
-        log.warning("the sandbox is weak, this machine lacks: %s", ", ".join(missing))
+        missing = {str(error)}
+    if missing and (strength == "weak" or missing <= OPTIONAL):
+        log.warning("the sandbox of this machine lacks: %s", ", ".join(sorted(missing)))
     elif missing:
         log.error(
             "filters that cannot be compiled are not judged: the sandbox lacks %s (see --sandbox weak)",
-            ", ".join(missing),
+            ", ".join(sorted(missing)),
         )
