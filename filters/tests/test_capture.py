@@ -36,7 +36,7 @@ def test_a_plain_value_is_its_literal(value: Any) -> None:
         {"g", "r"}, frozenset({1}), set(), (1,), range(3), 1 + 2j, np.float32(0.5), np.int64(7), np.True_,
         {"a": [1.0, (math.inf, b"x")]},
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_further_plain_values(value: Any) -> None:
     assert eval(literal(value)) == value  # noqa: S307
