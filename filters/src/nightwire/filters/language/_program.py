@@ -52,6 +52,13 @@ class Program:
     lines: tuple[int, ...]
     texts: Mapping[int, str] = field(default_factory=dict, hash=False)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.nodes, self.lines))
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """What it reads: canonical names and dotted paths; ``diaObject?`` is whether there is one."""

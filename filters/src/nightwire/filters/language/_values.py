@@ -135,8 +135,10 @@ class Rows:
 
     def fault(self, codes: Any, where: Array | None = None) -> None:
         """Add faults, the numbers *codes* *where* there are any."""
-        codes = np.broadcast_to(np.asarray(codes, np.int32), self.size)
-        codes = codes if where is None else np.where(where, codes, 0).astype(np.int32)
+        if where is not None:
+            codes = np.where(where, codes, 0)
+        elif not isinstance(codes, np.ndarray):
+            codes = np.full(self.size, codes)
         self._fault = codes if self._fault is None else np.where(self._fault, self._fault, codes)
 
     def scatter(self, rows: Array, values: Iterable[Any]) -> None:
