@@ -80,7 +80,7 @@ def by_python(source: str, alert: Any) -> tuple[bool, float, str | None]:
             result = FUNCTIONS[source](alert)
             passed = bool(result)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same
-        return False, math.nan, brief(fault_text(error, source), source)
+        return False, math.nan, brief(fault_text(error, source))
     return passed, rank(result) if passed else math.nan, None
 
 
@@ -97,15 +97,12 @@ def rank(result: Any) -> float:
         return math.nan
 
 
-def brief(fault: str | None, source: str) -> str | None:
-    """Return the kind and the line of a fault.
-
-    Which of two points' faults is told first may differ, and of a loop's lines.
-    """
+def brief(fault: str | None) -> str | None:
+    """Return the kind and the line of a fault; which of two points' faults is told may differ."""
     if fault is None:
         return None
     kind, line = fault.partition(":")[0], fault.rpartition(" (line ")[2].partition(":")[0]
-    return kind if "    for p in" in source else f"{kind} in line {line}"
+    return f"{kind} in line {line}"
 
 
 def compared(sources: list[str], seed: int, account: Account) -> None:
@@ -118,7 +115,7 @@ def compared(sources: list[str], seed: int, account: Account) -> None:
     for (source, program), said in zip(programs.items(), verdicts, strict=True):
         unsure = set(said.unsure.tolist())
         for at, alert in enumerate(rows):
-            got = (bool(said.passed[at]), float(said.rank[at]), brief(said.faults.get(at), source))
+            got = (bool(said.passed[at]), float(said.rank[at]), brief(said.faults.get(at)))
             assert at in unsure or repr(got) == repr(by_python(source, alert)), (
                 f"alert {at} of {seed}:\n{source}"
             )

@@ -228,6 +228,15 @@ def test_a_fault_says_what_python_says_and_where() -> None:
     assert said.faults[nothing] == f"{expected} (line 2: return value < 19)"
 
 
+def test_a_fault_of_a_point_names_the_line_too() -> None:
+    helper = "def low(point):\n    return point.flux < 3\ndef keep(alert):\n"
+    looped = "    n = 0\n    for p in alert.history:\n        if p.band == 'r':\n            n += p.flux"
+    for body, line in (("    return any(low(p) for p in alert.history)", 2), (f"{looped}\n    return n", 7)):
+        said = evaluate(compile_python(helper + body), table(ALERTS))
+        assert said.faults
+        assert all(f"(line {line}: " in fault for fault in said.faults.values())
+
+
 def test_programs_judged_together_say_what_they_say_alone() -> None:
     sources = [HEAD + "    " + body.strip("\n").removeprefix("    ") + "\n" for body in COMPILES.values()]
     programs = [compile_python(source) for source in sources]

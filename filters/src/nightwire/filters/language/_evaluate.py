@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.filters.language._points import Extent
+from nightwire.filters.language._blame import blamed
 from nightwire.filters.language._program import ANY, ROW, Node, Program, letters, operands
 from nightwire.filters.language._run import Result, Run
 from nightwire.filters.language._values import UNSURE, Array, Value, python, truth
@@ -140,49 +140,14 @@ def _number(text: str) -> float:
 def _said(program: Program, found: Sequence[Any], run: Run) -> dict[int, str]:
     """Return what the faults of each row say, with their lines."""
     said: dict[int, str] = {}
-    for at, rows in _blamed(program, found, run.size):
-        codes = found[-1].fault[rows]
-        for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
-            if code != UNSURE:
-                said[row] = f"{run.faults.said[code]}{_where(program, at)}"
+    codes = found[-1].fault
+    for at, rows in blamed(program, found):
+        for row in rows.tolist():
+            if codes[row] != UNSURE:
+                said[row] = f"{run.faults.said[codes[row]]}{_where(program, at)}"
     return said
 
 
 def _where(program: Program, at: int) -> str:
     line = program.lines[at]
     return f" (line {line}: {program.texts.get(line, '')})" if line else ""
-
-
-def _blamed(program: Program, found: Sequence[Any], size: int) -> Iterator[tuple[int, Array]]:
-    """Yield nodes, each with the rows whose fault began there."""
-    waiting: dict[int, Array] = {len(program.nodes) - 1: np.flatnonzero(found[-1].fault)}
-    for at in range(len(program.nodes) - 1, -1, -1):
-        rows = waiting.pop(at, None)
-        if rows is None:
-            continue
-        for operand in _evaluated(program, at):
-            value = found[operand]
-            if isinstance(value, Extent) or value.fault is None:
-                continue
-            here = value.fault[rows] == found[-1].fault[rows]
-            here &= _reached(program.nodes[at], operand, found, rows, size)
-            if here.any():
-                waiting[operand] = np.union1d(waiting.get(operand, rows[:0]), rows[here])
-                rows = rows[~here]
-        if len(rows):
-            yield at, rows
-
-
-def _evaluated(program: Program, at: int) -> Iterator[int]:
-    """Yield the operands of a node that are values of the alert itself, in the order of evaluation."""
-    return (one for one in operands(program.nodes[at]) if program.extents[one] == ROW)
-
-
-def _reached(node: Node, operand: int, found: Sequence[Any], rows: Array, size: int) -> Array:
-    """Return in which *rows* Python would have come to *operand*."""
-    reached = np.ones(len(rows), bool)
-    if node[0] not in ("if", "and", "or") or operand == node[1]:
-        return reached
-    true = truth(found[node[1]], size)[0][rows]
-    wanted = node[0] == "and" or (node[0] == "if" and operand == node[2])
-    return true if wanted else ~true
