@@ -100,6 +100,13 @@ def test_every_process_has_a_port_of_its_own() -> None:
     assert None not in pages
 
 
+def test_filters_run_without_spark_where_they_are_told_to() -> None:
+    ports = {name: 10_000 + n for n, name in enumerate(port_names(None))}
+    for light in (False, True):
+        (filters,) = (one for one in services(Path("state"), ports, light=light) if one.name == "filters")
+        assert ("--light" in filters.command) == light
+
+
 def test_lag_is_what_no_account_covers() -> None:
     ranges = [Account("filters", "alerts.sim", 0, first, first + 9, 10) for first in (0, 10)]
     assert lag(ranges, {("alerts.sim", 0): 25, ("alerts.sim", 1): 7}) == {"filters": 5}

@@ -1,8 +1,8 @@
 """Ports on this machine."""
 
 import socket
-from random import SystemRandom
 from collections.abc import Mapping
+from random import SystemRandom
 
 USUAL = {
     "kafka": 9092,

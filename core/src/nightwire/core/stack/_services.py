@@ -48,7 +48,12 @@ def port_names(stream: Stream | None) -> list[str]:
 
 
 def services(
-    folder: Path, ports: Mapping[str, int], *, remotes: Sequence[str] = (), feeds: Sequence[str] = ()
+    folder: Path,
+    ports: Mapping[str, int],
+    *,
+    remotes: Sequence[str] = (),
+    feeds: Sequence[str] = (),
+    light: bool = False,
 ) -> list[Service]:
     """Return the processes beside Kafka, in the order of their start.
 
@@ -57,6 +62,7 @@ def services(
         ports: Port of each name in `port_names`.
         remotes: VTP brokers that the gateway subscribes to.
         feeds: Filter topics that the gateway gives to VTP subscribers.
+        light: Run the filters without Spark.
     """
     kafka = f"127.0.0.1:{ports['kafka']}"
     registry = f"http://127.0.0.1:{ports['schema_registry']}"
@@ -72,6 +78,7 @@ def services(
     gateway += ["--subscribers", f"127.0.0.1:{ports['vtp_subscribers']}"]
     gateway += [word for remote in remotes for word in ("--remote", remote)]
     gateway += [word for feed in feeds for word in ("--feed", feed)]
+    filters = ["filter", "run", *where, "--state", str(folder / "filters"), *(["--light"] if light else [])]
     return [
         verb(
             "schema_registry",
@@ -83,7 +90,7 @@ def services(
             str(ports["schema_registry"]),
         ),
         verb("gateway", *gateway, stop_timeout=60.0),
-        verb("filters", "filter", "run", *where, "--state", str(folder / "filters"), stop_timeout=30.0),
+        verb("filters", *filters, stop_timeout=30.0),
         verb("exporter", "exporter", "--bootstrap", kafka),
         *_prometheus(folder, ports),
     ]

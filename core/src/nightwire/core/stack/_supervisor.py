@@ -43,6 +43,7 @@ class Plan:
         stream: A persistent test stream.
         remotes: VTP brokers to subscribe to.
         feeds: Filter topics for VTP subscribers.
+        light: Whether the filters run without Spark.
         auth: ``none`` or ``scram``; None is what it was the last time, and ``none`` at first.
     """
 
@@ -51,6 +52,7 @@ class Plan:
     stream: Stream | None = None
     remotes: Sequence[str] = field(default_factory=tuple)
     feeds: Sequence[str] = field(default_factory=tuple)
+    light: bool = False
     auth: str | None = None
 
 
@@ -114,7 +116,8 @@ class Supervisor:
         kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)
         await self._run(kafka, lambda: asyncio.to_thread(_kafka_answers, broker.bootstrap))
         await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
-        rest = services(self._plan.folder, self._ports, remotes=self._plan.remotes, feeds=self._plan.feeds)
+        plan = self._plan
+        rest = services(plan.folder, self._ports, remotes=plan.remotes, feeds=plan.feeds, light=plan.light)
         await asyncio.gather(*(self._run(service, self._health(service)) for service in rest))
         if self._plan.stream:
             stream = stream_service(self._plan.stream, self._ports)

@@ -43,6 +43,7 @@ state_option = click.option(
 )
 @click.option("--remote", multiple=True, metavar="HOST:PORT", help="VTP broker to subscribe to; repeatable.")
 @click.option("--feed", multiple=True, metavar="TOPIC", help="Filter topic for VTP subscribers; repeatable.")
+@click.option("--light", is_flag=True, help="Run the filters without Spark: quicker to start, less memory.")
 @click.option(
     "--auth",
     type=click.Choice(["none", "scram"]),
@@ -59,6 +60,7 @@ def up(
     interval: float,
     remote: tuple[str, ...],
     feed: tuple[str, ...],
+    light: bool,
     auth: str | None,
     timeout: float,
     state: Path | None,
@@ -84,6 +86,7 @@ def up(
         stream=Stream(stream, alerts, f"{interval:g}s") if stream else None,
         remotes=remote,
         feeds=feed,
+        light=light,
         auth=auth,
     )
     raise SystemExit(_up.stay(plan) if foreground else _up.detach(plan, timeout))
