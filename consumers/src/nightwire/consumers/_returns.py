@@ -69,8 +69,8 @@ def as_return(received: ReceivedAlert, broker: str) -> Return:
     if faults := objections(record, broker, alert_id):
         raise ReturnError("; ".join(faults))
     classes = [Classification(one["classId"], float(one["probability"])) for one in record["classifications"]]
-    names = (record[name] for name in NAMES)
-    return Return(alert_id or 0, *names, tuple(classes), received)
+    broker_name, classifier, version = (record[name] for name in NAMES)
+    return Return(alert_id or 0, broker_name, classifier, version, tuple(classes), received)
 
 
 def objections(record: Mapping[str, Any], broker: str, alert_id: AlertId | None) -> list[str]:
