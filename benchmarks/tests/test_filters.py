@@ -1,8 +1,14 @@
 """The scenario `filters`: its mixture of filters, and a small run against a real Kafka and engine."""
 
+import json
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 
 from nightwire.benchmarks._pool import Alert, make_pool
+from nightwire.benchmarks.commands import bench
+from nightwire.benchmarks.filters._burst import firsts
 from nightwire.benchmarks.filters._kinds import CODE, COMPILED
 from nightwire.benchmarks.filters._mixture import Mixed, mixture
 from nightwire.filters.language import (
@@ -74,3 +80,25 @@ def test_each_filter_passes_its_share(hundred: list[Mixed], pool: list[Alert]) -
             passed = sum(bool(keep(sim.view(alert))) for alert in pool)
         assert 0.003 <= passed / COUNT <= 0.05, one.name
         assert passed == pytest.approx(one.share * COUNT, abs=2.5), one.name
+
+
+def test_an_owner_has_his_first_alerts_when_the_last_of_them_is_there() -> None:
+    arrivals = [("a", 3.0), ("a", 1.0), ("b", 7.0), ("a", 2.0), ("a", 9.0)]
+    assert firsts(arrivals, 3) == {"a": 3.0, "b": 7.0}
+    assert firsts([], 3) == {}
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_small_visit_goes_through_a_hundred_filters_and_is_measured(tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    words = ["run", "filters", "--alerts", "300", "--pairs", "1", "--out", str(out)]
+    done = CliRunner(env={"KAFKA_BOOTSTRAP_SERVERS": None}).invoke(bench, words)
+    assert done.exit_code == 0, done.output
+    found = {entry["name"]: entry for entry in json.loads(out.read_text())["results"]}
+    assert found["pass_seconds_100_filters"]["value"] > 0
+    mean, p99 = (found[f"first20_{what}_seconds_100_filters"]["value"] for what in ("mean", "p99"))
+    assert p99 >= mean > 0
+    assert found["copies_sent_100_filters"]["value"] > 100

@@ -8,6 +8,7 @@ from nightwire.benchmarks._scenario import Scenario
 HOMES: Mapping[str, str] = {
     "codec": "nightwire.benchmarks.codec._scenario:CodecScenario",
     "dmtn028": "nightwire.benchmarks.dmtn._scenario:Dmtn028Scenario",
+    "filters": "nightwire.benchmarks.filters._scenario:FiltersScenario",
     "stretch": "nightwire.benchmarks.stretch._scenario:StretchScenario",
     "visit": "nightwire.benchmarks.visit._scenario:VisitScenario",
 }
