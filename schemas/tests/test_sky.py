@@ -59,6 +59,7 @@ def test_galactic_coordinates_are_those_of_erfa(position: tuple[float, float]) -
         (45.0, 89.999, 1, 3),  # their figure 1, nested, order 1: 3 is at the north of base pixel 0
         (45.0, 1.0, 1, 0),  # and 0 at its south
         (45.0, -89.999, 1, 32),
+        (-1e-20, 60.0, 0, 0),  # which Python's % turns into 360 degrees
         (45.0, 90.0, 29, 4**29 - 1),
         (45.0, -90.0, 29, 8 * 4**29),
     ],
