@@ -31,7 +31,7 @@ from nightwire.filters.language import (
     fault_text,
 )
 from nightwire.filters.language._operations import ARITHMETIC, COMPARISONS, MATH, NUMPY, REDUCTIONS, TEXT
-from nightwire.filters.language._program import operands
+from nightwire.filters.language._nodes import operands
 
 BATCH = 100
 """Filters that are judged together, over alerts of their own."""

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nightwire.filters.language._nodes import Node, operands
 from nightwire.filters.language._operations import REDUCTIONS
 from nightwire.filters.language._points import Extent, first_of_each
-from nightwire.filters.language._program import Node, Program, operands
+from nightwire.filters.language._program import Program
 from nightwire.filters.language._values import Array, Value, truth
 
 Way = Callable[[Array], Array]

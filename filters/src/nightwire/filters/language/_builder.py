@@ -4,8 +4,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from nightwire.filters.language._nodes import ANY, ROW, Node
 from nightwire.filters.language._operations import CONTROL, ITEMS, OPERATIONS, POINTS, REDUCTIONS, SCALAR
-from nightwire.filters.language._program import ANY, MAX_COST, MAX_NODES, ROW, Node, NotCompilable, Program
+from nightwire.filters.language._program import MAX_COST, MAX_NODES, NotCompilable, Program
 from nightwire.filters.language._statics import CANONICAL
 
 MAX_STEPS = 5_000

@@ -3,8 +3,9 @@
 import ast
 from collections.abc import Callable, Mapping
 
-from nightwire.filters.language._expressions import combine, looked_up, top_field
+from nightwire.filters.language._expressions import combine
 from nightwire.filters.language._lists import array, length
+from nightwire.filters.language._lookup import looked_up, top_field
 from nightwire.filters.language._operations import MATH, NUMPY, REDUCTIONS, TEXT
 from nightwire.filters.language._scope import HANDLERS, Scope
 from nightwire.filters.language._statics import (

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from nightwire.filters.language._blame import blamed
-from nightwire.filters.language._program import ANY, ROW, Node, Program, letters, operands
+from nightwire.filters.language._nodes import ANY, ROW, Node, letters, operands
+from nightwire.filters.language._program import Program
 from nightwire.filters.language._run import Result, Run
 from nightwire.filters.language._values import UNSURE, Array, Value, python, truth
 from nightwire.schemas import AlertTable

@@ -2,7 +2,8 @@
 
 import ast
 
-from nightwire.filters.language._expressions import points_of, truth
+from nightwire.filters.language._expressions import truth
+from nightwire.filters.language._lookup import points_of
 from nightwire.filters.language._scope import HANDLERS, Scope
 from nightwire.filters.language._statics import Field, Known, Point, Points, Static, Values
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 
 # The modules of expressions put themselves into the table of handlers.
-from nightwire.filters.language import _calls, _expressions, _lists  # noqa: F401
+from nightwire.filters.language import _calls, _expressions, _lists, _lookup  # noqa: F401
 from nightwire.filters.language._builder import Builder
 from nightwire.filters.language._program import NotCompilable, Program
 from nightwire.filters.language._scope import Scope
@@ -117,8 +117,8 @@ class _Top:
             )
         if isinstance(node, ast.Import):
             return Module(KNOWN_MODULES[module])
-        if alias.name in _expressions.CONSTANTS:
-            return self._build.constant(_expressions.CONSTANTS[alias.name])
+        if alias.name in _lookup.CONSTANTS:
+            return self._build.constant(_lookup.CONSTANTS[alias.name])
         return Function(KNOWN_MODULES[module], alias.name)
 
 

@@ -19,6 +19,7 @@ from nightwire.filters.language._statics import (
     Points,
     Static,
     Values,
+    without_guard,
 )
 
 MAX_INLINED = 20
@@ -129,6 +130,14 @@ class Scope:
                 there = self.build.leaf("has", ".".join(name for name, _ in field.steps[:end]))
                 guard = self.build.both(guard, self._unless(there, f"TypeError: {NOT_SUBSCRIPTABLE}"))
         return self.build.both(guard, self.way(field))
+
+    def bind(self, name: str, value: Static) -> int | None:
+        """Call *value* by a *name*; return what faults where Python does."""
+        if isinstance(value, int):
+            self.names[name] = value
+            return None if self.build.safe[value] else value
+        self.names[name] = without_guard(value)
+        return self.asked(value) if isinstance(value, Field) else getattr(value, "guard", None)
 
     def step(self, field: Field, name: str, how: str) -> Field:
         """Return the field *name* of the record at *field*, reached as *how* says."""

@@ -5,17 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nightwire.filters.language._expressions import BINARY, combine, truth
-from nightwire.filters.language._lists import iterated, kept
+from nightwire.filters.language._loops import loop, search
 from nightwire.filters.language._scope import MAX_INLINED, Scope
 from nightwire.filters.language._statics import (
     Field,
     Helper,
-    Known,
     PointAt,
     Points,
     Static,
     Values,
-    without_guard,
 )
 
 REASONS = {
@@ -55,7 +53,7 @@ def _returned(scope: Scope, node: ast.expr) -> int:
 
 def _branches(scope: Scope, one: ast.stmt, rest: Sequence[ast.stmt]) -> int:
     if isinstance(one, ast.For):
-        return _search(scope, one, rest)
+        return search(scope, one, lambda: body(scope, rest))
     if not isinstance(one, ast.If):
         raise _refused(scope, one)
     condition = truth(scope, one.test)
@@ -71,7 +69,7 @@ def straight(scope: Scope, one: ast.stmt) -> int | None:
     if isinstance(one, ast.If):
         return _merged(scope, one)
     if isinstance(one, ast.For):
-        return _loop(scope, one)
+        return loop(scope, one)
     if isinstance(one, ast.Pass) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)):
         return None
     raise _refused(scope, one)
@@ -98,7 +96,7 @@ def _assignment(scope: Scope, one: ast.Assign | ast.AnnAssign | ast.AugAssign) -
         if operation is None:
             raise _refused(scope, one)
         value = combine(scope, operation, scope.value(ast.Name(target.id, lineno=one.lineno)), value)
-    return _bind(scope, target.id, value)
+    return scope.bind(target.id, value)
 
 
 def _together(scope: Scope, target: ast.Tuple, value: ast.Tuple) -> int | None:
@@ -107,18 +105,8 @@ def _together(scope: Scope, target: ast.Tuple, value: ast.Tuple) -> int | None:
         raise scope.build.refuse(f"`{ast.unparse(target)} = …`: as many names as values, please")
     done: int | None = None
     for name, one in zip(target.elts, values, strict=True):
-        done = scope.build.both(done, _bind(scope, name.id, one))  # type: ignore[attr-defined]  # Names, as asked
+        done = scope.build.both(done, scope.bind(name.id, one))  # type: ignore[attr-defined]  # Names, as asked
     return done
-
-
-def _bind(scope: Scope, name: str, value: Static) -> int | None:
-    if isinstance(value, int):
-        scope.names[name] = value
-        return None if scope.build.safe[value] else value
-    scope.names[name] = without_guard(value)
-    if isinstance(value, Field):
-        return scope.asked(value)
-    return getattr(value, "guard", None)
 
 
 def _merged(scope: Scope, one: ast.If) -> int | None:
@@ -157,83 +145,6 @@ def _either(scope: Scope, condition: int, name: str, first: Static | None, secon
     return build.of("if", condition, *sides)
 
 
-def _search(scope: Scope, one: ast.For, rest: Sequence[ast.stmt]) -> int:
-    """Compile ``for p in …: if …: return constant``: whether there is such a point."""
-    build = scope.build
-    extent, inner, guard = _entered(scope, one)
-    found = one.body[-1]
-    simple = isinstance(found, ast.If) and not found.orelse and len(found.body) == 1 and len(one.body) == 1
-    if not simple or not isinstance(found.body[0], ast.Return):  # type: ignore[attr-defined]  # an If, as asked
-        raise build.refuse("a loop that returns may only be: for p in alert.history: if …: return …")
-    condition = truth(inner, found.test)  # type: ignore[attr-defined]
-    result = found.body[0].value  # type: ignore[attr-defined]
-    value = build.constant(None) if result is None else inner.scalar(result)
-    if build.extents[condition] != extent:
-        condition = build.points("lift", extent, condition)
-    if build.extents[value] == extent:
-        fewer = build.points("where", extent, condition)
-        value = build.points("at", fewer, build.points("sift", fewer, value), 0)
-    there = build.points("any", extent, condition)
-    return build.then(guard, build.of("if", there, value, body(scope, rest)))
-
-
-def _entered(scope: Scope, one: ast.For) -> tuple[int, Scope, int | None]:
-    if not isinstance(one.target, ast.Name) or one.orelse:
-        raise scope.build.refuse("a loop has one variable and no else")
-    extent, variable, guard = iterated(scope, one.iter)
-    inner = scope.branch()
-    inner.names[one.target.id] = variable
-    return extent, inner, guard
-
-
-def _loop(scope: Scope, one: ast.For) -> int | None:
-    """Compile a loop that adds up, counts, or collects: ``total += …``, ``chosen.append(…)``."""
-    extent, inner, guard = _entered(scope, one)
-    return scope.build.both(guard, _gathered(scope, inner, extent, one.body, one.target.id))  # type: ignore[attr-defined]
-
-
-def _gathered(
-    scope: Scope, inner: Scope, extent: int, block: Sequence[ast.stmt], variable: str
-) -> int | None:
-    one = block[0]
-    build = scope.build
-    build.line = one.lineno
-    if len(block) != 1:
-        raise build.refuse("a loop may do one thing: add to a number, or append to a list, under conditions")
-    if isinstance(one, ast.If) and not one.orelse:
-        fewer = kept(inner, extent, truth(inner, one.test), variable)
-        return _gathered(scope, inner, fewer, one.body, variable)
-    if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and isinstance(one.target, ast.Name):
-        return _added(scope, one.target.id, extent, _lifted(inner, extent, one.value))
-    if (
-        isinstance(one, ast.Expr)
-        and isinstance(one.value, ast.Call)
-        and isinstance(one.value.func, ast.Attribute)
-    ):
-        owner = one.value.func.value
-        if one.value.func.attr == "append" and isinstance(owner, ast.Name) and len(one.value.args) == 1:
-            return _appended(scope, owner.id, extent, _lifted(inner, extent, one.value.args[0]))
-    raise build.refuse("a loop may add to a number (+=) or append to a list, nothing else")
-
-
-def _lifted(inner: Scope, extent: int, node: ast.expr) -> int:
-    item = inner.scalar(node)
-    return item if inner.build.extents[item] == extent else inner.build.points("lift", extent, item)
-
-
-def _added(scope: Scope, name: str, extent: int, item: int) -> int | None:
-    start = scope.names.get(name)
-    if not isinstance(start, int):
-        raise scope.build.refuse(f"{name} is no number before the loop")
-    return _bind(scope, name, scope.build.points("fold", start, extent, item))
-
-
-def _appended(scope: Scope, name: str, extent: int, item: int) -> int | None:
-    if scope.names.get(name) != Known(()):
-        raise scope.build.refuse(f"{name} is no empty list before the loop")
-    return _bind(scope, name, Values(extent, item, scope.build.points("sound", extent, item)))
-
-
 def inlined(scope: Scope, helper: Helper, call: ast.Call) -> Static:
     """Return what a call of the source's own function gives: its body is put in."""
     build, code = scope.build, helper.code
@@ -245,7 +156,7 @@ def inlined(scope: Scope, helper: Helper, call: ast.Call) -> Static:
     inner = Scope(build, scope.top, dict(_arguments(scope, code, call)), scope.depth + 1)
     done: int | None = None
     for name, value in inner.names.items():
-        done = build.both(done, _bind(inner, name, value))
+        done = build.both(done, inner.bind(name, value))
     if _returns(code.body[:-1]) or not isinstance(code.body[-1], ast.Return) or code.body[-1].value is None:
         return build.then(done, body(inner, code.body))
     done = build.both(done, _all(inner, code.body[:-1]))
