@@ -266,6 +266,17 @@ def test_a_killed_parent_is_replaced(sandbox: Sandbox, batch: Any) -> None:
     assert is_right(found["bob/one"])
 
 
+def test_a_signal_to_all_is_left_to_who_uses_the_sandbox(sandbox: Sandbox, batch: Any) -> None:
+    """Ctrl-C in a terminal reaches every process; the engine finishes its batch first."""
+    judge(sandbox, batch, row_filter("alice", BRIGHT))
+    before = children_of(sandbox)["alice"]
+    for pid in (sandbox._children._parent._process.pid, before):
+        os.kill(pid, signal.SIGINT)
+        os.kill(pid, signal.SIGTERM)
+    assert is_right(judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"])
+    assert children_of(sandbox)["alice"] == before
+
+
 def test_what_forks_has_one_thread(sandbox: Sandbox) -> None:
     tasks = Path(f"/proc/{sandbox._children._parent._process.pid}/task")
     assert len(list(tasks.iterdir())) == 1

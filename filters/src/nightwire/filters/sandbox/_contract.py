@@ -55,7 +55,7 @@ class Limits:
     cpu_s: float = 2.0
     wall_s: float = 5.0
     memory_mb: int = 1024
-    nice: int = 5
+    nice: int = 2
 
     def within(self, cpu_s: float | None) -> "Limits":
         """Return these limits with CPU time of *cpu_s* at most, and less time by the clock in proportion."""

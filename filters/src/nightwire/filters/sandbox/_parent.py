@@ -63,7 +63,6 @@ class Parent:
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env=ENVIRONMENT,
-                start_new_session=True,
             )
         try:
             self._answer()

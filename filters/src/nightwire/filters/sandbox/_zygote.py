@@ -19,6 +19,10 @@ MOST = 1 << 16
 
 def main() -> None:
     """Serve the requests on the socket that is standard input, until it closes; then end all children."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # what a terminal or a supervisor sends to all: the socket decides
     control = socket.socket(fileno=os.dup(0))
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
