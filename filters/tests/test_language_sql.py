@@ -4,6 +4,7 @@ import pytest
 
 from filters.tests._random_alerts import alerts, database, table
 from nightwire.filters.language import FilterError, Program, compile_sql, evaluate
+from nightwire.filters.language._like import matcher
 
 ALERTS = alerts(11, 300)
 
@@ -18,6 +19,8 @@ SAME_AS_SQLITE = [
     "band IN ('g', NULL)",
     "\"diaSource.reason\" LIKE 'm%' OR \"diaSource.reason\" LIKE '_P'",
     "\"diaSource.reason\" NOT LIKE '%a_b%'",
+    "\"diaSource.reason\" LIKE '%A%I%' OR band LIKE '_'",
+    "\"diaSource.reason\" LIKE 'm%n' OR \"diaSource.reason\" LIKE '%' AND band NOT LIKE '%%'",
     "flux * 2 + 1 > 10 AND -flux < 3 - 4",
     "SQRT(flux) > 10 OR LOG10(flux) < 1",
     "LN(flux) > 2 AND EXP(flux / 1e4) < 2",
@@ -58,6 +61,13 @@ def test_least_and_greatest_are_sqlites_min_and_max() -> None:
 def test_bare_names_are_fields_of_the_surveys_source() -> None:
     assert compile_sql("reliability > 0.5", "sim").nodes == compile_sql("diaSource.reliability > 0.5").nodes
     assert compile_sql("rb > 0.5", "ztf").names == ("candidate.rb",)
+
+
+def test_a_pattern_cannot_take_for_ever() -> None:
+    """A regular expression for it would try more ways than there are atoms."""
+    assert not matcher("%a" * 200 + "%b")("a" * 2_000)
+    assert matcher("%a" * 200 + "%b")("a" * 2_000 + "B")
+    assert not matcher("ab%ba")("aba")
 
 
 @pytest.mark.parametrize(

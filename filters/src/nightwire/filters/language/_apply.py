@@ -1,7 +1,6 @@
 """Operations on values row by row: over whole columns where that is exact, else by Python's own function."""
 
 import operator
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import product
@@ -39,13 +38,6 @@ def function_of(operation: str) -> Function:
     if function is None:
         raise LookupError(operation)
     return function
-
-
-@cache
-def pattern(like: str) -> re.Pattern[str]:
-    """Return what SQL's pattern *like* means: % any text, _ any letter; capitals are as good as others."""
-    parts = {"%": ".*", "_": "."}
-    return re.compile("".join(parts.get(one, re.escape(one)) for one in like), re.IGNORECASE | re.DOTALL)
 
 
 class Apply:
@@ -169,22 +161,6 @@ def first_fault(operands: Iterable[Value]) -> Array | None:
         if value.fault is not None:
             found = value.fault if found is None else np.where(found, found, value.fault)
     return found
-
-
-def like(value: Value, text: str, size: int, faults: Faults) -> Value:
-    """Return which texts are *like* a pattern of SQL's."""
-    rows = Rows(size)
-    matches = pattern(text).fullmatch
-    for lane in value.lanes:
-        where = np.ones(size, bool) if lane.where is None else lane.where
-        if lane.kind == "none":
-            rows.none(where)
-        elif lane.kind == "str":
-            chosen = np.flatnonzero(where)
-            rows.scatter(chosen, (matches(one) is not None for one in python(lane, chosen)))
-        else:
-            rows.fault(faults.number("TypeError: LIKE compares texts, not numbers"), where)
-    return rows.value(value.fault)
 
 
 def _unbounded(operation: str, lanes: Sequence[Lane]) -> bool:

@@ -7,7 +7,8 @@ import numpy as np
 
 from nightwire.filters.language import _points as points
 from nightwire.filters.language import _reduce as reduce
-from nightwire.filters.language._apply import Apply, like
+from nightwire.filters.language._apply import Apply
+from nightwire.filters.language._like import like
 from nightwire.filters.language._logic import CONTROL, of_sql
 from nightwire.filters.language._nodes import Node
 from nightwire.filters.language._operations import REDUCTIONS, SCALAR, SQL
