@@ -13,6 +13,7 @@ from nightwire.filters._caps import Caps
 from nightwire.filters._choice import Moment
 from nightwire.filters._decision import Decision, Pick, decide
 from nightwire.filters._delivery import Delivery
+from nightwire.filters._judge import LiveFilter
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._offsets import planned_at, positions, version, visits
 from nightwire.filters._rows import judged
@@ -38,6 +39,7 @@ class Batches:
     metrics: Metrics
     _places: tuple[int, Caps] | None = None
     _watch: VisitWatch | None = None
+    _set: tuple[int, Sequence[LiveFilter]] = (0, ())
 
     def __post_init__(self) -> None:
         self.restart()
@@ -69,9 +71,14 @@ class Batches:
             return known
         before = self._before(number)
         moment = self._moment(number, before)
-        decision = decide(judged(rows()), before, self.state.filters(moment.filters), moment)
+        decision = decide(judged(rows()), before, self._filters(moment.filters), moment)
         self._places = number, self.state.keep_decision(number, decision, before)
         return decision
+
+    def _filters(self, version: int) -> Sequence[LiveFilter]:
+        if self._set[0] != version:
+            self._set = version, self.state.filters(version)
+        return self._set[1]
 
     def _before(self, number: int) -> Caps:
         """Return the places before a batch."""

@@ -18,7 +18,6 @@ from nightwire.filters._caps import (
     Ends,
     Places,
     Visit,
-    changed,
     changes,
     end_visit,
     held,
@@ -228,8 +227,3 @@ def passed(one: Candidate) -> Pass:
 
 def _visit(hit: Hit) -> Visit:
     return (hit.survey, -1 if hit.visit is None else hit.visit)
-
-
-def state_after(caps: Caps, choice: Choice) -> Caps:
-    """Return the places after a batch."""
-    return changed(caps, choice.changes)

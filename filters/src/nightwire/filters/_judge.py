@@ -4,7 +4,7 @@ Pure but for the time limit, which the caller passes in.  No Spark, no Kafka.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -148,13 +148,6 @@ class Judge:
         """
         tally = self.tallies.setdefault(one.live.key, Tally(one.live.version))
         return self._outcomes(one, alerts, tally), tally
-
-    def restart_counts(self) -> Mapping[str, Tally]:
-        """Return the tallies and begin new ones (the budgets go on)."""
-        counted, self.tallies = self.tallies, {}
-        for one in self.filters:
-            counted.setdefault(one.live.key, Tally(one.live.version))
-        return counted
 
     def _outcomes(self, one: Compiled, alerts: Sequence[Any], tally: Tally) -> list[Pass | bool | None]:
         """Return a `Pass`, False (rejected) or None (faulted) per alert; shorter when time ran out."""

@@ -55,6 +55,7 @@ class Planner:
     _watch: "FilterWatch | None" = None
     _visits: VisitWatch | None = None
     _due: tuple[int, int | None] = (-1, None)
+    _kept: int = 0
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """Return the next batch's end, at most *limit* records after *start*; *start* when nothing is new."""
@@ -124,8 +125,9 @@ class Planner:
         if self._watch is None:
             self._watch = FilterWatch(self.bootstrap)
         reached = self._watch.refresh()
-        if reached:
+        if reached != self._kept:
             self.state.keep_filters(reached, _filterset.dump(self._watch.filters.live()))
+            self._kept = reached
         return reached
 
     def _client(self) -> AdminClient:
