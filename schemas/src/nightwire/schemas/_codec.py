@@ -108,7 +108,7 @@ class Codec:
             return batch
         from nightwire.schemas._missing import with_nulls  # pyarrow takes 0.1 s to import
 
-        return with_nulls(batch, fields, self._types, len(messages))  # type: ignore[no-any-return]
+        return with_nulls(batch, fields, self._types, len(messages))
 
     def has(self, field: str) -> bool:
         """Return whether the reader's schema has a field at a dotted path."""

@@ -111,7 +111,8 @@ def _objects(array: Any) -> Array:
     """Return texts, or bytes, as objects, equal ones as one object."""
     encoded = array.dictionary_encode()
     known = np.append(encoded.dictionary.to_numpy(zero_copy_only=False).astype(object), [None])
-    return known[_filled(encoded.indices, len(known) - 1).to_numpy(zero_copy_only=False)]
+    places: Array = _filled(encoded.indices, len(known) - 1).to_numpy(zero_copy_only=False)
+    return known[places]
 
 
 def _filled(array: Any, value: Any) -> Any:

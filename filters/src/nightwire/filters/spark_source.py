@@ -1,0 +1,185 @@
+"""Alerts as a Spark table or stream: ``spark.readStream.format("nightwire")``.  No connector jar.
+
+    register(spark)
+    alerts = spark.readStream.format("nightwire").option("survey", "lsst").load()
+
+Kafka's records are read and decoded in Spark's Python workers; only the fields that are asked for enter
+Spark.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import KafkaException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from nightwire.core.endpoints import NoStackError, find_endpoints
+from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, ranges, share_out, to_offset
+from nightwire.filters._spark_columns import Wanted
+from nightwire.filters._spark_options import Options, options
+from nightwire.filters._spark_reading import Task, edges, newest_schema, run
+
+FORMAT = "nightwire"
+IDLE = 0.2
+"""Pause when there is nothing to read; Spark would ask again at once. [s]"""
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format ``nightwire`` known to a session.
+
+    Where Kafka and the schema registry are, if no option says so, is found out here and now: Spark's own
+    processes may have another environment and folder.
+    """
+
+    class Here(Alerts):
+        addresses = _addresses()
+
+    spark.dataSource.register(Here)
+
+
+def _addresses() -> dict[str, str]:
+    try:
+        ends = find_endpoints()
+    except NoStackError:
+        return {}
+    found = {"bootstrap": ends.kafka, "registry": ends.schema_registry}
+    return {name: address for name, address in found.items() if address}
+
+
+class Alerts(DataSource):
+    """A survey's alerts as columns, a row per alert; points in fields' names become underscores.
+
+    Options: survey (or topic), fields (canonical names and dotted paths, with commas between), bootstrap,
+    registry, starting (earliest, latest, or a time), batch (records), tasks, mode (FAILFAST or
+    DROPMALFORMED).
+    """
+
+    addresses: Mapping[str, str] = {}
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._avro: Mapping[str, Any] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name under which Spark knows it."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return the columns.
+
+        Raises:
+            ValueError: An option is unknown or faulty.
+            SchemaError: The newest alert has no such field; names those there are.
+        """
+        chosen = self._options("latest")
+        return from_arrow_schema(Wanted(chosen.fields, chosen.survey, self._schema(chosen)).arrow)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of a stream, which starts at the latest alert if nothing is said."""
+        chosen = self._options("latest")
+        return StreamReader(chosen, self._schema(chosen))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of what is there now, from the earliest alert if nothing is said."""
+        chosen = self._options("earliest")
+        return Reader(chosen, self._schema(chosen))
+
+    def _options(self, starting: str) -> Options:
+        given = {name.lower(): value for name, value in self.options.items()}
+        return options({**self.addresses, **given}, starting)
+
+    def _schema(self, chosen: Options) -> Mapping[str, Any]:
+        """Return the schema as which all alerts are read: found once, and pickled along."""
+        if self._avro is None:
+            self._avro = newest_schema(chosen)
+        return self._avro
+
+
+class Reader(DataSourceReader):
+    """Alerts that are there now.
+
+    Args:
+        chosen: The options.
+        schema: As which all alerts are read.
+    """
+
+    def __init__(self, chosen: Options, schema: Mapping[str, Any]) -> None:
+        self._chosen, self._schema = chosen, schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks."""
+        start, end = edges(self._chosen, self._chosen.starting), edges(self._chosen, "latest")
+        return tasks(self._chosen, self._schema, ranges(start, end, {}))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read; runs in a worker."""
+        return run(partition.value)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Alerts as they come; with the trigger ``availableNow``, those that are there.
+
+    Args:
+        chosen: The options.
+        schema: As which all alerts are read.
+    """
+
+    def __init__(self, chosen: Options, schema: Mapping[str, Any]) -> None:
+        self._chosen, self._schema = chosen, schema
+        self._start: dict[Spot, int] | None = None
+        self._target: dict[Spot, int] | None = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the most records of a batch."""
+        return ReadMaxRows(self._chosen.batch)
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """Return where to start, the same at every call."""
+        if self._start is None:
+            self._start = edges(self._chosen, self._chosen.starting)
+        return to_offset(self._start, 0)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Note how far to read."""
+        self._target = edges(self._chosen, "latest")
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Return the end of the next batch; *start* when nothing is new, or Kafka does not answer."""
+        known = positions(start)
+        try:
+            ends = edges(self._chosen, "latest") if self._target is None else self._target
+            fresh = [spot for spot in ends if spot not in known]
+            known |= {spot: first for spot, first in self._beginnings(fresh).items() if spot in fresh}
+        except (KafkaException, TimeoutError):
+            ends = known
+        reached = advance(known, ends, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        if reached == positions(start):
+            time.sleep(IDLE)
+            return start
+        return to_offset(reached, 0)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Return the tasks of a batch, the same each time it is run."""
+        begun, reached = positions(start), positions(end)
+        fresh = [spot for spot in reached if spot not in begun]
+        return tasks(self._chosen, self._schema, ranges(begun, reached, self._beginnings(fresh)))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read; runs in a worker."""
+        return run(partition.value)
+
+    def _beginnings(self, fresh: Sequence[Spot]) -> dict[Spot, int]:
+        return edges(self._chosen, "earliest") if fresh else {}
+
+
+def tasks(chosen: Options, schema: Mapping[str, Any], work: Sequence[Range]) -> list[InputPartition]:
+    """Return Spark's tasks for *work*; one that does nothing where there is nothing to do."""
+    parts = share_out(work, chosen.tasks) or [()]
+    return [InputPartition(Task(chosen, schema, part)) for part in parts]
