@@ -14,7 +14,7 @@ from nightwire.filters.language._values import UNSURE, Array, Faults, Lane, Rows
 
 Function = Callable[..., Any]
 
-LARGEST = {"**": 64, "round_to": 400}
+LARGEST = {"**": 64, "array **": 64, "round_to": 400}
 """The largest second operand, a whole number, of operations that could make a number of any length."""
 
 NO_NUMBER = frozenset({"none", "str"})

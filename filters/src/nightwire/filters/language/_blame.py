@@ -7,7 +7,7 @@ import numpy as np
 
 from nightwire.filters.language._nodes import Node, operands
 from nightwire.filters.language._operations import REDUCTIONS
-from nightwire.filters.language._points import Extent, first_of_each
+from nightwire.filters.language._points import Extent, first_of_each, placed
 from nightwire.filters.language._program import Program
 from nightwire.filters.language._values import Array, Value, truth
 
@@ -47,7 +47,7 @@ def blamed(program: Program, found: Sequence[Any]) -> Iterator[tuple[int, Array]
 
 def _followed(value: Value, way: Way, trail: Trail, codes: Array) -> tuple[Array, Array]:
     """Return which of *trail* have the same fault in *value*, and where."""
-    if value.fault is None or not len(trail.rows):
+    if value.fault is None or not len(value.fault) or not len(trail.rows):
         return np.zeros(len(trail.rows), bool), trail.places
     places = way(trail.places)
     return (places >= 0) & (value.fault[places] == codes[trail.rows]), places
@@ -96,8 +96,8 @@ def _into(node: Node, extent: Extent, item: Value) -> Way:
     if node[0] not in REDUCTIONS:
         return _same
     if node[0] == "at":
-        index = node[3]
-        return lambda alerts: (extent.offsets[:-1] if index >= 0 else extent.offsets[1:])[alerts] + index
+        place, there = placed(extent, node[3])
+        return lambda alerts: np.where(there, place, -1)[alerts]
     first = np.full(len(extent.lengths), -1)
     fault = extent.faulty(item)
     if fault is not None:

@@ -148,7 +148,6 @@ TEXT: Mapping[str, Operation] = {
     "strip": Operation("n", 4, operator.methodcaller("strip")),
     "startswith": Operation("nn", 4, lambda text, other: text.startswith(other)),
     "endswith": Operation("nn", 4, lambda text, other: text.endswith(other)),
-    "like": Operation("nt", 8),
 }
 
 MATH_ONE = (
@@ -185,12 +184,13 @@ SCALAR: Mapping[str, Operation] = {**COMPARISONS, **ARITHMETIC, **BUILTINS, **TE
 SQL: Mapping[str, Operation] = {
     f"sql.{name}": SCALAR[name]
     for name in (
-        *COMPARISONS, *ARITHMETIC, "like", "round", "round_to", "smallest", "largest", "size", "lower",
+        *COMPARISONS, *ARITHMETIC, "round", "round_to", "smallest", "largest", "size", "lower",
         "upper", "math.sqrt", "math.log", "math.log10", "math.log2", "math.exp", "math.sin", "math.cos",
         "math.tan", "math.asin", "math.acos", "math.atan", "math.degrees", "math.radians", "math.floor",
         "math.ceil", "math.pow/2", "math.atan2/2",
     )
 } | {
+    "sql.like": Operation("nt", 8),
     "sql.%": Operation("nn", 4, math.fmod),
     "sql.round": Operation("n", 4, _half_away),
 }  # fmt: skip

@@ -92,21 +92,26 @@ def sift(extent: Extent, value: Value) -> Value:
 
 def at(extent: Extent, item: Value, index: int, faults: Faults) -> Value:
     """Return the value at the point number *index* of each list; IndexError where there is none."""
-    lengths = extent.lengths
-    there = lengths > index if index >= 0 else lengths >= -index
-    place = (extent.offsets[:-1] if index >= 0 else extent.offsets[1:]) + index
+    place, there = placed(extent, index)
     missing = np.where(there, 0, faults.number("IndexError: list index out of range")).astype(np.int32)
     if not there.any():
         return Value((), missing)
     found = take(item, np.where(there, place, place[there][0]))
     if there.all():
         return found
-    rows = Rows(len(lengths))
+    rows = Rows(len(there))
     for lane in found.lanes:
         rows.lane(lane.kind, lane.values, there if lane.where is None else there & lane.where)
     if found.fault is not None:
         rows.fault(found.fault, there)
     return rows.value(missing)
+
+
+def placed(extent: Extent, index: int) -> tuple[Array, Array]:
+    """Return where the point number *index* of each list is, and which lists have one."""
+    lengths = extent.lengths
+    there = lengths > index if index >= 0 else lengths >= -index
+    return (extent.offsets[:-1] if index >= 0 else extent.offsets[1:]) + index, there
 
 
 def first_of_each(extent: Extent, chosen: Array) -> tuple[Array, Array]:

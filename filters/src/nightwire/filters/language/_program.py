@@ -27,7 +27,7 @@ MAX_NODES = 2_000
 MAX_TEXT = 400_000
 """Longest program accepted as JSON text. [character]"""
 
-MAX_COST = 200_000
+MAX_COST = 100_000
 """Most work for one alert. [comparison of two numbers, ~10 ns]"""
 
 

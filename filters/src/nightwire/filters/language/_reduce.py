@@ -6,6 +6,7 @@ Alerts with equally many points are put into one matrix, along whose rows NumPy 
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -98,7 +99,8 @@ def reduced(name: str, extent: Extent, item: Value, faults: Faults, extra: int =
     quick = QUICK.get(name)
     lane = _main(item)
     if quick is not None and lane is not None and lane.kind in ("float", "npfloat"):
-        left &= ~_by_matrix(partial(quick, extra), lane, _result(name, lane.kind), extent, left, rows)
+        with suppress(TypeError, ValueError):  # no such percentile: each list tells
+            left &= ~_by_matrix(partial(quick, extra), lane, _result(name, lane.kind), extent, left, rows)
     chosen = np.flatnonzero(left)
     function = partial(_one, name, extra)
     _row_by_row(

@@ -52,7 +52,7 @@ class Run:
             extent: How many values it has.
         """
         name = node[0]
-        if name in SCALAR and name != "like":
+        if name in SCALAR:
             return self.apply(name, operands, extent)
         if name in SQL:
             return self._sql(node, operands, extent)
