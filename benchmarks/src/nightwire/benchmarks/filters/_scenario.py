@@ -18,7 +18,7 @@ PROCESSES = 5 * 10**9
 """Kafka, Spark, the sandbox and the consumer together. [byte]"""
 PER_ALERT = 0.004
 """An alert of a pair of runs, for each hundred filters that are sent to. [s]"""
-STARTING = {100: 90.0, 1_000: 240.0}
+STARTING = {100: 150.0, 1_000: 300.0}
 """Kafka, registry, engine, the filters' topics. [s]"""
 
 
