@@ -1,12 +1,28 @@
 """Conditions in SQL, for people who come from Lasair."""
 
+import sqlite3
+
 import pytest
 
 from filters.tests._random_alerts import alerts, database, table
 from nightwire.filters.language import FilterError, Program, compile_sql, evaluate
 from nightwire.filters.language._like import matcher
+from nightwire.schemas import AlertTable
 
 ALERTS = alerts(11, 300)
+
+
+@pytest.fixture(scope="module")
+def columns() -> AlertTable:
+    """Return the alerts as columns."""
+    return table(ALERTS)
+
+
+@pytest.fixture(scope="module")
+def rows() -> sqlite3.Connection:
+    """Return the alerts in SQLite."""
+    return database(ALERTS)
+
 
 SAME_AS_SQLITE = [
     "magnitude < 19 AND ABS(galactic_latitude) > 10",
@@ -44,19 +60,21 @@ SAME_AS_SQLITE = [
 
 
 @pytest.mark.parametrize("condition", SAME_AS_SQLITE)
-def test_conditions_choose_what_sqlite_chooses(condition: str) -> None:
-    said = evaluate(Program.loads(compile_sql(condition).dumps()), table(ALERTS))
+def test_conditions_choose_what_sqlite_chooses(
+    condition: str, columns: AlertTable, rows: sqlite3.Connection
+) -> None:
+    said = evaluate(Program.loads(compile_sql(condition).dumps()), columns)
     where = condition.removeprefix("WHERE ").removesuffix(";")
-    chosen = {at for (at,) in database(ALERTS).execute(f"SELECT at FROM alerts WHERE {where}")}  # noqa: S608
+    chosen = {at for (at,) in rows.execute(f"SELECT at FROM alerts WHERE {where}")}  # noqa: S608
     assert set(said.passed.nonzero()[0].tolist()) == chosen
     assert not said.faults
     assert len(said.unsure) == 0
 
 
-def test_least_and_greatest_are_sqlites_min_and_max() -> None:
+def test_least_and_greatest_are_sqlites_min_and_max(rows: sqlite3.Connection) -> None:
     said = evaluate(compile_sql("LEAST(flux, snr, 20) > 3 AND GREATEST(flux, 9) < 300"), table(ALERTS))
     where = "min(flux, snr, 20) > 3 AND max(flux, 9) < 300"
-    chosen = {at for (at,) in database(ALERTS).execute(f"SELECT at FROM alerts WHERE {where}")}  # noqa: S608
+    chosen = {at for (at,) in rows.execute(f"SELECT at FROM alerts WHERE {where}")}  # noqa: S608
     assert set(said.passed.nonzero()[0].tolist()) == chosen
     assert chosen
 
