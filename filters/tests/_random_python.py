@@ -122,11 +122,25 @@ def newest(alert):
 """
 
 
+SEEN = 'any((s["psfFlux"] or 0) > 900 for s in a["prvDiaSources"])'
+EVERY = (
+    SEEN,
+    *(f"math.{name}((a.{{0}} or 0.5) / {{1}})" for name in (*MATH_ANY, *MATH_SMALL)),
+    *(f"math.{name}(abs((a.{{0}} or 0.5) / {{1}}))" for name in MATH_POSITIVE),
+    *(f"math.{name}(abs(a.{{0}} or 0.5), {{1}})" for name in MATH_TWO),
+    *(f"np.{name}((a.{{0}} or 0.5) / {{1}})" for name in NUMPY_ANY),
+    *(f"np.{name}(a.{{0}} or 0.5, {{1}})" for name in (*NUMPY_TWO, *NUMPY_LOGIC)),
+    *(f"np.{name}(np.array([p.{{0}} or 0.5 for p in a.history])) / {{1}}" for name in REDUCED),
+)
+"""Every function, of something that is mostly there."""
+
+
 class Filters:
-    """Makes random filters, the same for the same *seed*."""
+    """Makes random filters, the same for the same *seed*; three of `EVERY` function are in each, in turn."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self._turn = 3 * seed
 
     def source(self) -> str:
         """Return a source whose function is ``keep``."""
@@ -141,6 +155,12 @@ class Filters:
             if self.random.random() < 0.3:
                 lines.append(f"    elif {self.truth(2, names)}:")
                 lines.append(f"        return {self._verdict(2, names)}")
+        for at in range(3):
+            every = EVERY[(self._turn + at) % len(EVERY)]
+            lines.append(
+                f"    y{at} = {every.format(self._of('flux', 'snr', 'mjd_tai'), self._of(1.5, 900.0, 1e4))}"
+            )
+        names += ["y0", "y1", "y2"]
         lines.append(f"    return {self._verdict(4, names)}")
         return TOP + "\n".join(lines) + "\n"
 

@@ -12,9 +12,7 @@ from nightwire.filters.language._statics import CANONICAL
 MAX_STEPS = 5_000
 """Most statements that are compiled, those of helpers and of branches that meet again counted each time."""
 
-SAFE = frozenset(
-    {"const", "lenient", "has", "known", "is_none", "absent", "count", "not", "and", "or", "if", "seq"}
-)
+SAFE = frozenset({"const", "lenient", "has", "known", "is_none", "count", "not", "and", "or", "if", "seq"})
 """Operations that cannot fail themselves."""
 
 FOLDED: Mapping[str, Callable[..., int | float]] = {

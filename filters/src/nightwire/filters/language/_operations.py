@@ -86,7 +86,6 @@ ITEMS: Mapping[str, Operation] = {
 REDUCTIONS: Mapping[str, Operation] = {
     "count": Operation("p"),
     "each": Operation("p"),
-    "absent": Operation("p"),
     "sound": Operation("pi"),
     "at": Operation("pik", 2),
     "any": Operation("pi", 2),

@@ -223,10 +223,6 @@ def _each(run: Run, extent: Extent) -> Value:
     return Value((Lane("none", None, ~extent.absent),), np.where(extent.absent, code, 0).astype(np.int32))
 
 
-def _absent(extent: Extent) -> Value:
-    return constant(False) if extent.absent is None else Value((Lane("bool", extent.absent, None),))
-
-
 OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
     "item": lambda run, node, given: _item(run, node[2], given[0]),
     "lift": lambda run, node, given: points.lift(*given),
@@ -237,7 +233,6 @@ OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
     "sound": lambda run, node, given: reduce.sound(*given),
     "count": lambda run, node, given: Value((Lane("int", given[0].lengths, None),)),
     "each": lambda run, node, given: _each(run, given[0]),
-    "absent": lambda run, node, given: _absent(given[0]),
     "at": lambda run, node, given: points.at(given[0], given[1], node[3], run.faults),
     "fold": lambda run, node, given: reduce.folded(given[0], given[1], given[2], run.faults),
 }
