@@ -17,6 +17,7 @@ from nightwire.filters.language._apply import function_of
 from nightwire.filters.language._points import Extent, first_of_each
 from nightwire.filters.language._values import (
     SAME_AS_NUMPY,
+    TYPES,
     UNSURE,
     Array,
     Faults,
@@ -241,9 +242,13 @@ QUICK: Mapping[str, Callable[[int, Array], tuple[Any, Array | None]]] = {
 }
 
 
+COUNTED = TYPES[type(np.count_nonzero(np.zeros(1)))]
+"""What counting gives: a whole number of Python's, or, in later versions, of NumPy's."""
+
+
 def _result(name: str, kind: str) -> str:
     function = name.rpartition(".")[2]
     if not name.startswith("np."):
         return kind
-    kinds = {"any": "npbool", "all": "npbool", "argmax": "npint", "argmin": "npint", "count_nonzero": "int"}
+    kinds = {"any": "npbool", "all": "npbool", "argmax": "npint", "argmin": "npint", "count_nonzero": COUNTED}
     return kinds.get(function, "npfloat")

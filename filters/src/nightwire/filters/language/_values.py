@@ -5,6 +5,7 @@ and a lane ``none``.  Each row is in exactly one lane, or has a fault.
 """
 
 from collections.abc import Iterable, Sequence
+from traceback import format_exception_only
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,8 @@ class Faults:
 
     def of(self, error: BaseException) -> int:
         """Return the number of a fault that says what *error* does."""
+        if type(error).__module__ != "builtins":
+            return self.number(format_exception_only(error)[-1].strip()[:300])
         text = str(error)
         return self.number(f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__)
 
