@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from confluent_kafka import Message
 

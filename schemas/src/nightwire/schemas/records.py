@@ -33,7 +33,7 @@ class Record:
     Args:
         name: Name of its file in ``avsc/``, without ``.avsc``.
         schema_id: Its id on the wire.
-        older: Ids of its earlier schemas, which lie in ``avsc/<name>.<id>.avsc``; they are read as the newest.
+        older: Ids of its earlier schemas (``avsc/<name>.<id>.avsc``), which are read as the newest.
     """
 
     def __init__(self, name: str, schema_id: int, *older: int) -> None:
