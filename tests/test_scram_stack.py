@@ -63,6 +63,7 @@ def test_only_the_operator_can_enter_the_state_folder(stack: Stack) -> None:
     assert "nightwire.stack" not in stack.run("user", "list")
 
 
+@pytest.mark.proof
 def test_the_choice_is_kept(stack: Stack) -> None:
     stack.run("down")
     stack.run("up")

@@ -138,18 +138,22 @@ def test_a_visit_goes_through_everything(stack: Stack) -> None:
     assert stack.stages()["gateway"]["delivered"] == 20
 
 
-@pytest.mark.parametrize("name", ["kafka", "schema_registry", "gateway", "filters", "exporter"])
-def test_any_process_may_be_killed_during_a_visit(stack: Stack, name: str) -> None:
-    before, restarts = stack.stages(), stack.processes()[name]["restarts"]
+@pytest.mark.parametrize(
+    "names", [["kafka"], ["filters"], ["schema_registry", "gateway", "exporter"]], ids=" ".join
+)
+def test_any_process_may_be_killed_during_a_visit(stack: Stack, names: list[str]) -> None:
+    before, restarts = stack.stages(), {name: stack.processes()[name]["restarts"] for name in names}
     visit = stack.start("simulate", "--visits", "2", "--alerts", "200", "--interval", "3s", "--json")
     until(lambda: stack.records(alerts("sim")) > before["producer"]["delivered"], "the visit begins")
     events = stack.start(
         "send", "--samples", "50", "--first-sample", str(stack.records("voevents")), "--json"
     )
-    os.kill(stack.processes()[name]["pid"], signal.SIGKILL)
+    for name in names:
+        os.kill(stack.processes()[name]["pid"], signal.SIGKILL)
     written, sent = (json.loads(child.communicate(timeout=300)[0]) for child in (visit, events))
     assert (written["acknowledged"], sent["acked"]) == (400, 50)
-    until(lambda: stack.processes()[name]["restarts"] > restarts, f"{name} comes back")
+    for name in names:
+        until(lambda: stack.processes()[name]["restarts"] > restarts[name], f"{name} comes back")  # noqa: B023
     until(lambda: {one["state"] for one in stack.processes().values()} == {"healthy"}, "all is healthy")
     settled(stack)
     until(lambda: stack.stages()["gateway"]["delivered"] >= before["gateway"]["delivered"] + 50, "events")

@@ -91,6 +91,7 @@ def test_an_owner_has_his_first_alerts_when_the_last_of_them_is_there() -> None:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(400)
 def test_a_small_visit_goes_through_a_hundred_filters_and_is_measured(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
