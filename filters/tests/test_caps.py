@@ -256,6 +256,13 @@ def test_alerts_without_a_visit_have_no_cap() -> None:
     assert len(copies(decisions, "me/first")) == len(copies(decisions, "me/best")) == 10
 
 
+def test_what_best_cuts_off_is_told_visit_by_visit_however_the_interpreter_hashes() -> None:
+    log = Log()
+    alerts = [log.alert(n, 20 - n % 20) for n in range(200)]
+    visits = [visit for visit, _ in cut(list(play([Batch(alerts)])), "me/best")]
+    assert visits == [visit for visit in range(1, 21) for _ in range(10 - 3)]
+
+
 def test_old_visits_are_forgotten_but_never_what_they_hold() -> None:
     log, caps = Log(), Caps()
     for visit in range(REMEMBERED + 10):

@@ -125,7 +125,7 @@ class _Usher:
         """Return the passes that have to do with caps, by filter and visit, each in the order of time."""
         hits, hit, judge = self._judged.hits, self._judged.hit, self._judged.judge
         turn = np.argsort(sorted(range(len(hits)), key=lambda at: hits[at].turn))
-        numbers = {visit: n for n, visit in enumerate({_visit(one) for one in hits})}
+        numbers = {visit: n for n, visit in enumerate(sorted({_visit(one) for one in hits}))}
         visit = np.array([numbers[_visit(one)] for one in hits], np.int64)
         counts = np.array([one.cap > 0 for one in self._filters], bool)[judge]
         counts &= np.array([one.visit is not None for one in hits], bool)[hit]
