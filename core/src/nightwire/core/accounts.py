@@ -6,13 +6,13 @@ written after the outputs are acknowledged and before the offset is committed.  
 replayed writes the same key again, and so counts once.
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from nightwire.core.clock import now_ms
 from nightwire.core.kafka import Record, Writer, read_to_end
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
@@ -103,7 +103,7 @@ def to_record(account: Account) -> dict[str, Any]:
         **vars(account),
         "rejected": dict(account.rejected),
         "filters": filters,
-        "written": int(time.time() * 1000),
+        "written": now_ms(),
     }
 
 

@@ -1,10 +1,10 @@
 """Dead letters: what could not be read goes to a topic of its own, with where, why and when."""
 
-import time
 from typing import cast
 
 from confluent_kafka import Message
 
+from nightwire.core.clock import now_ms
 from nightwire.core.kafka import Headers, Writer
 from nightwire.schemas.topics import DEAD_LETTERS
 
@@ -48,7 +48,7 @@ def bury(
         ("stage", stage.encode()),
         ("source", source.encode()),
         ("reason", reason[:MAX_REASON].encode()),
-        ("time", str(int(time.time() * 1000)).encode()),
+        ("time", str(now_ms()).encode()),
     ]
     theirs = [(ORIGINAL + name, content) for name, content in headers]
     writer.write(DEAD_LETTERS, value, key=key, headers=[*ours, *theirs])

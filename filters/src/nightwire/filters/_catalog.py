@@ -1,8 +1,6 @@
 """The engine's own copy of the filter set, and the only hand that writes the topic `filters`."""
 
-import logging
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,8 +11,6 @@ from nightwire.filters._filterset import FilterSet, milliseconds
 from nightwire.filters._planner import FilterWatch
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS
-
-log = logging.getLogger("nightwire.filters")
 
 SUBMITTED = ("survey", "language", "source", "entry", "cap", "choice", "sources", "output")
 """What of a request makes the filter what it is."""
@@ -142,31 +138,6 @@ class Catalog:
         writer.flush()
 
 
-class Strikes:
-    """Suspends a filter that was too slow in several batches.
-
-    Args:
-        catalog: Where it is taken out.
-        most: After so many batches.
-    """
-
-    def __init__(self, catalog: Catalog, most: int = 3) -> None:
-        self._catalog, self._most = catalog, most
-        self._counts: dict[tuple[str, int], int] = {}
-
-    def count(self, key: str, version: int, fault: str | None) -> bool:
-        """Count one more batch in which a version of filter *key* was too slow; True when suspended."""
-        strikes = self._counts[key, version] = self._counts.get((key, version), 0) + 1
-        if strikes < self._most:
-            return False
-        owner, name = key.split("/")
-        self._catalog.stop(owner, name, version, suspended=f"too slow in {strikes} batches: {fault}")
-        log.warning(
-            "filter %s version %d is suspended, too slow in %d batches: %s", key, version, strikes, fault
-        )
-        return True
-
-
 def _pointed(known: FilterSet, owner: str, name: str) -> int:
     """Return the version that is live, or was until it was stopped; 0 when there is none."""
     pointer = known.pointers.get((owner, name))
@@ -192,8 +163,3 @@ def _record(request: Mapping[str, Any], compiled: Compilation, version: int) -> 
         "remarks": list(compiled.remarks),
         "submitted": milliseconds(request["time"]),
     }
-
-
-def now_ms() -> int:
-    """Return the time. [ms since 1970, UTC]"""
-    return int(time.time() * 1000)

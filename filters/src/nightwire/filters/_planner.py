@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core import kafka
+from nightwire.core.clock import now_ms
 from nightwire.core.kafka import marks
 from nightwire.filters import _filterset
 from nightwire.filters._choice import DEADLINE
@@ -134,11 +135,6 @@ class Planner:
         if self._admin is None:
             self._admin = kafka.admin(self.bootstrap)
         return self._admin
-
-
-def now_ms() -> int:
-    """Return the time. [ms since 1970, UTC]"""
-    return int(time.time() * 1000)
 
 
 class FilterWatch:

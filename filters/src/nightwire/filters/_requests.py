@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.core import kafka
+from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
 from nightwire.core.process import Stop
-from nightwire.filters._catalog import now_ms
 from nightwire.filters._engineer import Engineer as Engineer
 from nightwire.filters._offsets import Spot
 from nightwire.schemas import DecodeError, records

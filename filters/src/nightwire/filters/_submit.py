@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from nightwire.core import kafka
+from nightwire.core.clock import now_ms
 from nightwire.core.kafka import Writer, ensure_topics, marks
 from nightwire.filters._capture import by_running
 from nightwire.filters._cells import code_of
@@ -90,7 +91,7 @@ def ask(
     ensure_topics(bootstrap, [settings(requests(owner)), settings(answers(owner))])
     request = {
         "id": uuid.uuid4().hex, "action": action, "owner": owner, "name": name,
-        "time": int(time.time() * 1000), **about,
+        "time": now_ms(), **about,
     }  # fmt: skip
     for answer in _answers(bootstrap, owner, request, timeout):
         if answer["request"] == request["id"]:

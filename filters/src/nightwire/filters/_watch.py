@@ -5,8 +5,9 @@ import logging
 from confluent_kafka import KafkaException
 
 from nightwire.core import kafka
+from nightwire.core.clock import now_ms
 from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
-from nightwire.filters._catalog import Catalog, now_ms
+from nightwire.filters._catalog import Catalog
 from nightwire.filters._decision import Decision
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._notices import Notice, Record, fault_notices, live_notices, suspensions

@@ -1,9 +1,9 @@
 """Events on their way into the log: each once, and nobody is told so before Kafka has it."""
 
 import asyncio
-import time
 from typing import Protocol
 
+from nightwire.core.clock import now_ms
 from nightwire.gateway._voevent import Packet, voevent_fields
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS
@@ -84,7 +84,7 @@ class Admission:
 
     async def _write(self, packet: Packet, origin: str) -> tuple[int, int]:
         fields = voevent_fields(packet)
-        value = VOEVENT.encode({**fields, "origin": origin, "received": int(time.time() * 1000)})
+        value = VOEVENT.encode({**fields, "origin": origin, "received": now_ms()})
         headers = [("hash", packet.hash), ("instance", self._instance), ("role", packet.role.encode())]
         try:
             return await self._log.produce(VOEVENTS, value, key=packet.ivorn.encode(), headers=headers)

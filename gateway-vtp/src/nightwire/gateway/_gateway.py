@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaException, Message
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, consumer, producer
 from nightwire.core.process import Stop
@@ -182,7 +183,7 @@ class Parts:
         self.book = AccountBook(lambda: Writer(producer(settings.bootstrap), flush_timeout=30))
         instance = f"{settings.ivorn}@{socket.gethostname()}"
         self.admission = Admission(self._index, self._log, instance)
-        started = int(time.time() * 1000)
+        started = now_ms()
         self._hub = self._make_hub(begin)
         shared = settings, self.admission, self.book
         self.upstreams = Upstreams(*shared, Tally("vtp-brokers", started), metrics)

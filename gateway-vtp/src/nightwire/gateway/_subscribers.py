@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Coroutine
 from itertools import count
 from typing import Any
 
 from nightwire.core.accounts import Account
+from nightwire.core.clock import now_ms
 from nightwire.gateway._book import STAGE_OUT, AccountBook
 from nightwire.gateway._conversation import messages
 from nightwire.gateway._filters import FilterList
@@ -41,7 +41,7 @@ class Subscribers:
 
     def __init__(self, settings: Settings, hub: Hub, book: AccountBook, metrics: GatewayMetrics) -> None:
         self._settings, self._hub, self._book, self._metrics = settings, hub, book, metrics
-        self._sessions = count(int(time.time() * 1000))
+        self._sessions = count(now_ms())
         self._said_too_large = False
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from nightwire.core import kafka
 from nightwire.core.accounts import write_account
+from nightwire.core.clock import now_ms
 from nightwire.core.endpoints import find_endpoints
 from nightwire.core.pacing import Lateness
 from nightwire.core.process import Stop, stopping
@@ -56,7 +57,7 @@ def _desk(bootstrap: str, writer: kafka.Writer, name: str, stop: Stop) -> "Repla
     """Return a desk for a new replay, after closing what an earlier writer left open."""
     patiently(lambda: make_topics(bootstrap, name), stop)
     patiently(lambda: tidy(bootstrap, VisitDesk(writer, name), name), stop)
-    return ReplayDesk(writer, name, time.time_ns() // 1_000_000)
+    return ReplayDesk(writer, name, now_ms())
 
 
 class ReplayDesk(VisitDesk):
