@@ -1,8 +1,18 @@
 """What a filter may be."""
 
+import math
+
+import numpy as np
 import pytest
 
-from nightwire.filters.language import FilterError, compile_filter, fault_text, fields_read, objections
+from nightwire.filters.language import (
+    FilterError,
+    compile_filter,
+    fault_text,
+    fields_read,
+    objections,
+    rank_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +67,19 @@ def test_fields_that_a_filter_reads() -> None:
     reads = "alert['diaSource']['ra'] + alert.get('diaObject').get('dec')"
     source = f"def keep(alert):\n  x = {reads}\n  return alert.flux"
     assert fields_read(source, "keep") == ["diaObject.dec", "diaSource.ra", "flux"]
+
+
+@pytest.mark.parametrize(
+    ("result", "rank"),
+    [
+        (True, math.nan),
+        (2, 2.0),
+        (np.float32(1.5), 1.5),
+        (np.True_, math.nan),
+        ("yes", math.nan),
+        ([1], math.nan),
+        (10**400, math.nan),
+    ],
+)
+def test_a_number_ranks(result: object, rank: float) -> None:
+    assert repr(rank_of(result)) == repr(rank)

@@ -1,9 +1,7 @@
 """The layout of answers, by its bytes; and answers that are none."""
 
-import math
 import struct
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +17,6 @@ from nightwire.filters.sandbox._answer import (
     decode,
     encode,
     length,
-    rank_of,
 )
 
 NONCE = bytes(range(16))
@@ -119,18 +116,3 @@ def test_a_filter_that_is_stopped_between_rank_and_verdict_leaves_a_sound_answer
     said.stop(3, "late")
     found = decode(encode(NONCE, said), NONCE, 3)
     assert (found.passed.tolist(), found.faults, found.judged, found.late) == ([0], {1: "late"}, 2, True)
-
-
-@pytest.mark.parametrize(
-    ("result", "rank"),
-    [
-        (True, math.nan),
-        (2, 2.0),
-        (np.float32(1.5), 1.5),
-        (np.True_, math.nan),
-        ("yes", math.nan),
-        ([1], math.nan),
-    ],
-)
-def test_a_number_ranks(result: object, rank: float) -> None:
-    assert repr(rank_of(result)) == repr(rank)

@@ -3,6 +3,7 @@
 Pure but for the time limit, which the caller passes in.  No Spark, no Kafka.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +12,7 @@ from typing import Any
 
 from nightwire.filters._limits import TimeLimit
 from nightwire.filters._mentions import UNREAD
-from nightwire.filters.language import FilterError, Predicate, compile_filter, fault_text
+from nightwire.filters.language import FilterError, Predicate, compile_filter, fault_text, rank_of
 
 Limit = Callable[[float], AbstractContextManager[None]]
 
@@ -175,8 +176,8 @@ def _verdict(one: Compiled, alert: Any, tally: Tally) -> Pass | bool | None:
         result = one.function(alert)  # type: ignore[misc]  # broken ones do not come here
         if not result:
             return False
-        rank = None if isinstance(result, bool) else _number(result)
-        return Pass(one.live.key, one.live.version, rank)
+        rank = rank_of(result)
+        return Pass(one.live.key, one.live.version, None if math.isnan(rank) else rank)
     except TimeLimit:
         raise
     except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
@@ -189,13 +190,6 @@ def _verdict(one: Compiled, alert: Any, tally: Tally) -> Pass | bool | None:
 def _id(alert: Any) -> str | None:
     found = getattr(alert, "id", None)
     return None if found is None else str(found)
-
-
-def _number(result: Any) -> float | None:
-    try:
-        return float(result) if not type(result).__name__.startswith("bool") else None
-    except (TypeError, ValueError):
-        return None
 
 
 def _count(tally: Tally, outcomes: Sequence[Pass | bool | None], offered: int) -> None:

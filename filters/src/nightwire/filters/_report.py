@@ -1,5 +1,6 @@
 """What a filter does with a sample: how many pass, what stopped the others, what an alert costs."""
 
+import math
 import statistics
 import time
 import warnings
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nightwire.filters._stages import explain
-from nightwire.filters.language import FilterError, compile_filter, fault_text
+from nightwire.filters.language import compile_filter, fault_text, rank_of
 from nightwire.schemas import AlertView
 
 SHOWN = 10
@@ -126,22 +127,8 @@ def _quietly(function: Any, alert: AlertView) -> None:
 def _judged(explained: Any, alert: AlertView, source: str) -> Judged:
     try:
         result, stopped = explained(alert)
-        rank = (
-            float(result)
-            if result and not isinstance(result, bool | np.bool_) and _is_number(result)
-            else None
-        )
+        passed = bool(result)
+        rank = rank_of(result) if passed else math.nan
     except Exception as error:  # noqa: BLE001 - whatever the filter raises, its writer is told
         return Judged(alert, passed=False, fault=fault_text(error, source))
-    return Judged(alert, passed=bool(result), rank=rank, stopped=stopped)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-__all__ = ["SHOWN", "FilterError", "Judged", "Report", "report"]
+    return Judged(alert, passed, None if math.isnan(rank) else rank, stopped)

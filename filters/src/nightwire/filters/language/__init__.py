@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nightwire.filters.language._program import NotCompilable, Program
 from nightwire.filters.language._python import compile_python
+from nightwire.filters.language._rank import rank_of
 from nightwire.filters.language._source import (
     DUNDERS,
     FILENAME,
@@ -46,6 +47,7 @@ __all__ = [
     "fault_text",
     "fields_read",
     "objections",
+    "rank_of",
 ]
 
 

@@ -9,7 +9,6 @@
 Little-endian throughout.
 """
 
-import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -121,16 +120,6 @@ def decode(body: bytes | bytearray, nonce: bytes, rows: int) -> Answer:
 def readable(text: str) -> str:
     """Return *text* in one line, without what a terminal or a log would take for a command."""
     return "".join(char if char.isprintable() else " " for char in text).strip()
-
-
-def rank_of(result: Any) -> float:
-    """Return the number that a filter's *result* ranks by; NaN where it is none."""
-    if isinstance(result, bool) or type(result).__name__.startswith("bool"):
-        return math.nan
-    try:
-        return float(result)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _packed(text: str) -> bytes:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from nightwire.filters.language import FILENAME, FilterError, compile_filter, fault_text
-from nightwire.filters.sandbox._answer import PASSED, REJECTED, Verdicts, rank_of
+from nightwire.filters.language import FILENAME, FilterError, compile_filter, fault_text, rank_of
+from nightwire.filters.sandbox._answer import PASSED, REJECTED, Verdicts
 from nightwire.filters.sandbox._rows import Rows
 from nightwire.filters.sandbox._warm import advice
 
