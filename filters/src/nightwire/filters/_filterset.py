@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from nightwire.filters._judge import LiveFilter
+from nightwire.schemas import records
 
 Record = Mapping[str, Any]
 
@@ -21,6 +22,14 @@ class FilterSet:
 
     versions: dict[tuple[str, str, int], Record] = field(default_factory=dict)
     pointers: dict[tuple[str, str], Record] = field(default_factory=dict)
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """Take in a record of the topic as it lies there.
+
+        Raises:
+            DecodeError: It is none of ours.
+        """
+        self.apply((key or b"").decode(), None if value is None else records.FILTER.decode(value))
 
     def apply(self, key: str, record: Record | None) -> None:
         """Take in one record of the topic; None is a tombstone."""

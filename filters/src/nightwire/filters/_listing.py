@@ -8,7 +8,6 @@ from nightwire.core.accounts import StageTotal, read_accounts, totals
 from nightwire.core.kafka import read_to_end
 from nightwire.filters._filterset import FilterSet
 from nightwire.filters.language import fields_read
-from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS, filter_topic
 
 
@@ -45,9 +44,7 @@ def filters(bootstrap: str) -> FilterSet:
     """
     found = FilterSet()
     for message in read_to_end(bootstrap, [FILTERS]):
-        value = message.value()
-        record = None if value is None else records.FILTER.decode(value)
-        found.apply((message.key() or b"").decode(), record)
+        found.take(message.key(), message.value())
     return found
 
 

@@ -22,7 +22,7 @@ from nightwire.filters._filterset import FilterSet
 from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, to_offset, version, visits
 from nightwire.filters._state import State
 from nightwire.filters._visits import VisitWatch
-from nightwire.schemas import records, surveys
+from nightwire.schemas import surveys
 from nightwire.schemas.topics import FILTERS
 
 log = logging.getLogger("nightwire.filters.planner")
@@ -160,8 +160,6 @@ class FilterWatch:
             wanted = Range(FILTERS, 0, max(low, self._next), end)
             fresh = [message for some in fetch(self._consumer, wanted, patience=TIMEOUT) for message in some]
             for message in fresh:  # all of them or, when Kafka fell silent, none
-                value = message.value()
-                record = None if value is None else records.FILTER.decode(value)
-                self.filters.apply((message.key() or b"").decode(), record)
+                self.filters.take(message.key(), message.value())
             self._next = end
         return max(self._next, end)
