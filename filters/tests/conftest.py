@@ -95,11 +95,16 @@ def until_fixture() -> Callable[..., Any]:
 class Site:
     """A Kafka, a registry, and an engine that can be killed."""
 
-    bootstrap: str
+    broker: Broker
     registry: str
     folder: Path
     port: int = field(default_factory=free_port)
     child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address."""
+        return self.broker.bootstrap
 
     @property
     def log(self) -> Path:
@@ -184,7 +189,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         registry = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
     url = f"http://127.0.0.1:{port}"
     until(lambda: _answers(url), 60)
-    site = Site(broker.bootstrap, url, folder)
+    site = Site(broker, url, folder)
     yield site
     for child in (site.child, registry):
         if child is not None and child.poll() is None:

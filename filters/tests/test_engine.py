@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
+from filters.tests._killing import FILTERS, LONG, Ledger, Night, java, planner, sandboxed, worker, zygote
 from nightwire.core.accounts import Account, discrepancies, read_accounts
 from nightwire.schemas import SchemaRegistry, records, wire
 
@@ -244,46 +244,64 @@ def test_real_alerts_pass_a_filter_of_their_own_survey(
     assert discrepancies([one for one in read_accounts(engine.bootstrap) if one.stage == "filters"]) == []
 
 
-def test_killed_in_mid_batch_nothing_is_lost_or_counted_twice(
-    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
-) -> None:
-    """Kill -9 of driver, planner and Java while batches run: the set of copies and the accounts are whole."""
-    expected = judged(engine, "alerts.sim")
-    before = origins(engine.read("filter.me.odd"))
-
-    def feed(first: int) -> None:
-        nonlocal expected
-        engine.write("alerts.sim", [encode(number) for number in range(first, first + 1000)])
-        expected += 1000
-        sent = sum(origins(engine.read("filter.me.odd")).values())
-        until(lambda: sum(origins(engine.read("filter.me.odd")).values()) > sent, 60)
-
-    feed(10_000)
-    java = one_child(engine, "org.apache.spark.deploy")
-    engine.kill()
-    until(lambda: not java.is_running() or java.status() == psutil.STATUS_ZOMBIE, 30)
-    engine.start()
-    feed(20_000)
-    one_child(engine, "python_streaming_source_runner").kill()
-    until(lambda: judged(engine, "alerts.sim") == expected, 120, lambda: engine.log.read_text()[-3000:])
-    feed(30_000)
-    one_child(engine, "org.apache.spark.deploy").kill()
-    assert engine.child.wait(60) == 1
-    assert "Spark's Java process is gone" in engine.log.read_text()
-    engine.start()
-    until(lambda: judged(engine, "alerts.sim") == expected, 120, lambda: engine.log.read_text()[-3000:])
-    after = origins(engine.read("filter.me.odd"))
-    assert len(after) - len(before) == 1500
-    assert discrepancies(accounted(engine, "alerts.sim")) == []
-    assert engine.stop() == 0
+def kill_driver(site: Site) -> None:
+    """Kill the engine; its Java process ends with it."""
+    left = java(site)
+    site.kill()
+    left.wait(30)
+    site.start()
 
 
-def one_child(site: Site, word: str) -> psutil.Process:
-    """Return the process below the engine whose command line has *word*."""
-    for child in psutil.Process(site.child.pid).children(recursive=True):
-        try:
-            if word in " ".join(child.cmdline()):
-                return child
-        except psutil.NoSuchProcess:
-            continue
-    pytest.fail(f"the engine has no process {word}")
+def kill_java(site: Site) -> None:
+    """Kill Spark's Java process; the engine ends and asks to be started again."""
+    java(site).kill()
+    assert site.child.wait(60) == 1
+    assert "Spark's Java process is gone" in site.log.read_text()
+    site.start()
+
+
+def kill_kafka(site: Site) -> None:
+    """Kill Kafka, and start it again on the same data."""
+    site.broker.kill()
+    site.broker.start()
+
+
+VICTIMS: dict[str, Callable[[Site], None]] = {
+    "worker": lambda site: worker(site).kill(),
+    "sandboxed": lambda site: sandboxed(site).kill(),
+    "zygote": lambda site: zygote(site).kill(),
+    "planner": lambda site: planner(site).kill(),
+    "driver": kill_driver,
+    "kafka": kill_kafka,
+    "java": kill_java,
+}
+
+
+@pytest.fixture(scope="module")
+def night(engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]) -> Night:
+    """Return a night of visits in which processes are killed."""
+    for name, (code, *options) in FILTERS.items():
+        done = engine.submit(name, code, "--survey", "sim", *options)
+        assert done.returncode == 0, done.stderr
+    ledger = Ledger(engine.folder / "state" / "checkpoint" / "decisions")
+    return Night(engine, encode, until, ledger, judged(engine, "alerts.sim"))
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_whoever_is_killed_in_mid_visit_it_ends_as_if_nobody_was(night: Night, victim: str) -> None:
+    visit = night.feed()
+    VICTIMS[victim](night.site)
+    close(night.site, visit, "alerts.sim")
+    night.settle(visit, lambda: judged(night.site, "alerts.sim"))
+    night.check(visit)
+    assert discrepancies(accounted(night.site, "alerts.sim")) == []
+
+
+def test_a_visit_that_lasted_through_all_deaths_has_its_best_and_its_first(night: Night) -> None:
+    close(night.site, LONG, "alerts.sim")
+    night.settle(LONG, lambda: judged(night.site, "alerts.sim"))
+    night.check(LONG)
+    night.check_decisions()
+    counts = [one.filters["me/few"] for one in accounted(night.site, "alerts.sim") if "me/few" in one.filters]
+    assert (sum(one.evaluated for one in counts), sum(one.faulted for one in counts)) == (night.alerts(), 0)
+    assert night.site.stop() == 0

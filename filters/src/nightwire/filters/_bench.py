@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from nightwire.filters._columns import table_of
 from nightwire.filters._compilation import Compilation
+from nightwire.filters._decoding import NoColumn
 from nightwire.filters._recent import Sample
 from nightwire.filters._trial import WARM, Rules, Trial, together
 from nightwire.filters.language import Program, evaluate
@@ -74,6 +75,10 @@ class Bench:
             verdicts = evaluate(program, table)
         except KeyError as error:
             return Trial(broken=f"alerts of survey {name} have no {error.args[0]}")
+        except NoColumn as error:
+            if one.entry:
+                return self._by_rows(one, name, values)
+            return Trial(broken=f"the schemas of survey {name} differ: {error}")
         spent = 1000 * (time.thread_time() - began)
         if len(verdicts.unsure):
             return self._by_rows(one, name, values)

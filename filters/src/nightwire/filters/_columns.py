@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from nightwire.filters._decoding import columns, schema_id
 from nightwire.schemas import AlertDecoder, AlertTable, DecodeError, SchemaError, survey
-from nightwire.schemas.wire import is_container, unframe
 
 
 def table_of(
@@ -17,23 +17,26 @@ def table_of(
         names: What is read: ``Program.names``.
         of_survey: The survey.
         decoder: Reads them.
+
+    Raises:
+        NoColumn: The alerts' schemas do not agree on the types of some fields.
+        RegistryAwayError: The registry does not answer.
     """
     described, wanted = survey(of_survey), list(names)
     paths = AlertTable.fields(wanted, described)
     for schema in _schemas(values, decoder):
         paths += AlertTable.fields(wanted, described, schema)
-    found = decoder.columns(values, list(dict.fromkeys(paths)), missing_ok=True)
+    found = columns(decoder, values, list(dict.fromkeys(paths)), patience=0.0)
     return AlertTable(found.batch, described), found.rows
 
 
 def _schemas(values: Iterable[bytes], decoder: AlertDecoder) -> Iterator[Mapping[str, Any]]:
     """Yield the schemas with which *values* were written, each once; of containers that of the first."""
-    seen: set[int] = set()
+    firsts: dict[int | None, bytes] = {}
     for value in values:
+        firsts.setdefault(schema_id(value), value)
+    for value in firsts.values():
         try:
-            number = 0 if is_container(value) else unframe(value)[0]
-            if number not in seen:
-                seen.add(number)
-                yield decoder.decode(value).schema
+            yield decoder.decode(value).schema
         except (DecodeError, SchemaError):
             continue

@@ -30,14 +30,22 @@ class NoColumn(Exception):  # noqa: N818 - nothing is wrong but that these field
         super().__init__(f"no columns of {', '.join(sorted(self.paths))}")
 
 
-def columns(decoder: AlertDecoder, values: Sequence[bytes], fields: Sequence[str]) -> Any:
+def columns(
+    decoder: AlertDecoder, values: Sequence[bytes], fields: Sequence[str], *, patience: float = PATIENCE
+) -> Any:
     """Return the columns of *fields*; wait for a registry that is away: its schemas are no dead letters.
+
+    Args:
+        decoder: Reads the messages.
+        values: Messages.
+        fields: Dotted paths.
+        patience: Longest wait for the registry. [s]
 
     Raises:
         NoColumn: The schemas do not agree on the types of some fields.
         RegistryAwayError: The registry was away too long.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while True:
         try:
             found = decoder.columns(values, fields, missing_ok=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nightwire.filters._columns import table_of
+from nightwire.filters._decoding import NoColumn
 from nightwire.filters._recent import Sample
 from nightwire.filters._report import Judged, Report
 from nightwire.filters.language import FilterError, compile_sql, evaluate
@@ -56,14 +57,16 @@ def sql_report(condition: str, of_survey: str, samples: Sequence[Sample], regist
     programs = [compile_sql(condition, of_survey), *(compile_sql(part, of_survey) for part in parts)]
     values, decoder = [value for _, value in samples], AlertDecoder(registry)
     names = {name for program in programs for name in program.names}
+    began = time.perf_counter()
     try:
         table, rows = table_of(values, names, of_survey, decoder)
-        whole, *each = [evaluate(program, table).passed for program in programs]
+        whole = evaluate(programs[0], table).passed
+        cost = 1e6 * (time.perf_counter() - began) / max(1, len(rows))
+        each = [evaluate(program, table).passed for program in programs[1:]]
     except KeyError as error:
         raise FilterError(f"alerts of survey {of_survey} have no {error.args[0]}") from error
-    began = time.perf_counter()
-    evaluate(programs[0], table_of(values, programs[0].names, of_survey, decoder)[0])
-    cost = 1e6 * (time.perf_counter() - began) / max(1, len(rows))
+    except NoColumn as error:
+        raise FilterError(f"the schemas of survey {of_survey} differ: {error}") from error
     alerts = [survey(of_survey).view(decoder.decode(values[row]).alert) for row in rows]
     stopped = [
         next((part for part, ok in zip(parts, each, strict=True) if not ok[at]), None)

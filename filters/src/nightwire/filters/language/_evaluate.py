@@ -1,13 +1,15 @@
 """Judging tables of alerts by programs: verdicts, ranks and faults, as Python gives them one by one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
 
 from nightwire.filters.language._blame import blamed
+from nightwire.filters.language._costs import Shares
 from nightwire.filters.language._nodes import ANY, ROW, Node, letters, operands
 from nightwire.filters.language._program import Program
 from nightwire.filters.language._run import Result, Run
@@ -29,12 +31,14 @@ class Verdicts:
         faults: By row, what Python would have raised, and in which line.
         unsure: Rows that must be judged by Python itself, alert by alert: whole numbers beyond
             64 bits, and such.
+        cpu_s: CPU time that it took; of what it shares with others, an equal part. [s]
     """
 
     passed: Array
     rank: Array
     faults: Mapping[int, str] = field(default_factory=dict)
     unsure: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    cpu_s: float = 0.0
 
 
 def evaluate(program: Program, table: AlertTable) -> Verdicts:
@@ -45,21 +49,26 @@ def evaluate(program: Program, table: AlertTable) -> Verdicts:
 def evaluate_all(programs: Sequence[Program], table: AlertTable) -> list[Verdicts]:
     """Return what each of *programs* says of each alert; what they have in common is computed once."""
     together = _together(tuple(programs))
-    run = Run(table)
+    run, began = Run(table), thread_time()
     results: dict[int, Any] = {}
-    verdicts = []
+    verdicts, times, alone = [], [0.0] * together.shares.nodes, []
     with np.errstate(all="ignore"):
         for program, places, done in zip(programs, together.places, together.done, strict=True):
             for node, place, extent in zip(program.nodes, places, program.extents, strict=True):
                 if place not in results:
+                    moment = perf_counter()
                     results[place] = _computed(
                         run, node, [results[places[at]] for at in operands(node)], results, places, extent
                     )
+                    times[place] += perf_counter() - moment
+            moment = perf_counter()
             found = [results[place] for place in places]
             verdicts.append(_verdicts(program, found, run))
+            alone.append(perf_counter() - moment)
             for place in done:
                 del results[place]
-    return verdicts
+    costs = together.shares.costs(times, alone, thread_time() - began).tolist()
+    return [replace(one, cpu_s=cost) for one, cost in zip(verdicts, costs, strict=True)]
 
 
 def _computed(
@@ -76,10 +85,12 @@ class _Together:
     Attributes:
         places: For each program, for each node, its number among all different nodes.
         done: For each program, the nodes that no later one needs.
+        shares: Who pays for which node.
     """
 
     places: Sequence[Sequence[int]]
     done: Sequence[Sequence[int]]
+    shares: Shares
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -90,7 +101,7 @@ def _together(programs: tuple[Program, ...]) -> _Together:
     done: list[list[int]] = [[] for _ in programs]
     for place, at in last.items():
         done[at].append(place)
-    return _Together(places, done)
+    return _Together(places, done, Shares(places))
 
 
 def _placed(program: Program, numbers: dict[Any, int]) -> list[int]:
