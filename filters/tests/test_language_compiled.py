@@ -17,6 +17,7 @@ from nightwire.filters.language import (
     evaluate,
     evaluate_all,
 )
+from nightwire.filters.language._costs import Shares
 
 ALERTS = alerts(7, 150)
 
@@ -246,6 +247,19 @@ def test_programs_judged_together_say_what_they_say_alone() -> None:
         assert together.passed.tolist() == alone.passed.tolist()
         assert together.faults == alone.faults
         assert repr(together.rank.tolist()) == repr(alone.rank.tolist())
+
+
+def test_what_programs_share_is_paid_for_by_all_of_them() -> None:
+    shares = Shares([[0, 1, 2], [0, 1, 1, 3]])  # two nodes in common, the second has one of them twice
+    assert shares.costs([2.0, 4.0, 8.0, 16.0], [0.0, 0.0], 30.0).tolist() == [11.0, 19.0]
+    assert shares.costs([2.0, 4.0, 8.0, 16.0], [3.0, 7.0], 20.0).tolist() == [
+        7.0,
+        13.0,
+    ]  # the clock is shared
+    assert Shares([]).costs([], [], 1.0).tolist() == []
+    twins = [compile_python(HEAD + "    return alert.flux > 3\n")] * 2
+    first, second = evaluate_all(twins, table(ALERTS))
+    assert min(first.cpu_s, second.cpu_s) > 0.0
 
 
 def test_no_alerts_are_judged_as_well() -> None:
