@@ -12,7 +12,8 @@ from nightwire.filters._caps import Caps
 from nightwire.filters._choice import Moment
 from nightwire.filters._cut import overflow_records
 from nightwire.filters._decision import Decision, Pick, decide, headers
-from nightwire.filters._delivery import neighbours, spans
+from nightwire.filters._delivery import spans
+from nightwire.filters._fetch import runs
 from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._offsets import Range
 from nightwire.filters._rows import DEAD, PASSED, Counts, Dead, Fault, Hit, judged, to_batch
@@ -114,8 +115,8 @@ def test_only_what_is_wanted_is_fetched_again() -> None:
 
 
 def test_a_wide_gap_is_not_read() -> None:
-    assert neighbours([1, 2, 101, 202, 1000]) == [[1, 2, 101], [202], [1000]]
-    assert neighbours([]) == []
+    assert runs([1, 2, 101, 202, 1000]) == [[1, 2, 101], [202], [1000]]
+    assert runs([]) == []
 
 
 def hit(offset: int, visit: int | None = None) -> Hit:

@@ -15,7 +15,7 @@ from nightwire.filters._accounts import STAGE, Place
 from nightwire.filters._bulk import Bulk
 from nightwire.filters._cut import overflow_records
 from nightwire.filters._decision import Decision, Pick, headers
-from nightwire.filters._fetch import Gone, fetch, reader
+from nightwire.filters._fetch import Gone, fetch, reader, runs
 from nightwire.filters._offsets import Range, Spot
 from nightwire.filters._rows import Dead
 from nightwire.schemas.topics import overflow, settings
@@ -27,9 +27,6 @@ Topic = Callable[[str], str]
 
 COMPRESSION = "lz4"
 """zstd gains little on stamps and costs the one core that we have; see docs/decisions/0003."""
-
-STRIDE = 100
-"""A gap of more offsets than this is not read, but skipped."""
 
 
 @dataclass
@@ -133,16 +130,5 @@ def spans(decision: Decision) -> list[tuple[Range, Wanted]]:
     return [
         (Range(*spot, near[0], near[-1] + 1), {offset: some[offset] for offset in near})
         for spot, some in sorted(wanted.items())
-        for near in neighbours(sorted(some))
+        for near in runs(sorted(some))
     ]
-
-
-def neighbours(offsets: Iterable[int]) -> list[list[int]]:
-    """Return *offsets*, which are in order, in runs without a gap of more than `STRIDE`.  Pure."""
-    runs: list[list[int]] = []
-    for offset in offsets:
-        if runs and offset - runs[-1][-1] <= STRIDE:
-            runs[-1].append(offset)
-        else:
-            runs.append([offset])
-    return runs

@@ -28,6 +28,9 @@ PATIENCE = 60.0
 TIMEOUT = 10.0
 """Longest wait for the answer to a question. [s]"""
 
+STRIDE = 100
+"""A gap of more offsets than this is not read, but skipped."""
+
 AT_ONCE = 255
 """Records taken from librdkafka's queue at once."""
 
@@ -40,8 +43,8 @@ class Gone:
 
 
 def reader(bootstrap: str) -> Consumer:
-    """Return a consumer for `fetch`."""
-    return kafka.consumer(bootstrap, group="nightwire-filters-ranges", enable_partition_eof=True)
+    """Return a consumer for `fetch`; an owner may have one as well."""
+    return kafka.consumer(bootstrap, enable_partition_eof=True)
 
 
 def bounds(client: AdminClient, spots: Iterable[Spot], *, earliest: bool = False) -> dict[Spot, int]:
@@ -92,6 +95,31 @@ def fetch(
         if time.monotonic() > deadline:
             said = failure.str() if failure else "no records"
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{wanted}: {said} for {patience:g} s"))
+
+
+def fetch_at(
+    consumer: Consumer, spot: Spot, offsets: Iterable[int], *, patience: float = PATIENCE
+) -> Iterator[Message]:
+    """Yield the records at *offsets* of one partition, in order, but for those that have expired.
+
+    Raises:
+        KafkaException: Kafka was silent for *patience* [s].
+    """
+    wanted = set(offsets)
+    for near in runs(sorted(wanted)):
+        for messages in fetch(consumer, Range(*spot, near[0], near[-1] + 1), Gone(), patience=patience):
+            yield from (message for message in messages if message.offset() in wanted)
+
+
+def runs(offsets: Iterable[int]) -> list[list[int]]:
+    """Return *offsets*, which are in order, in runs without a gap of more than `STRIDE`.  Pure."""
+    found: list[list[int]] = []
+    for offset in offsets:
+        if found and offset - found[-1][-1] <= STRIDE:
+            found[-1].append(offset)
+        else:
+            found.append([offset])
+    return found
 
 
 def _take(consumer: Consumer, wanted: Range) -> tuple[list[Message], KafkaError | None, int]:

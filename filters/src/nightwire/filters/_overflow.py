@@ -7,10 +7,9 @@ from typing import Any
 
 import fastavro
 
-from nightwire.core import kafka
 from nightwire.core.kafka import read_to_end
-from nightwire.filters._fetch import Gone, fetch
-from nightwire.filters._offsets import Range
+from nightwire.filters._fetch import fetch_at, reader
+from nightwire.filters._offsets import Spot
 from nightwire.schemas import AlertDecoder, SchemaRegistry, records
 from nightwire.schemas.topics import overflow
 
@@ -37,12 +36,14 @@ def values(bootstrap: str, found: Sequence[Mapping[str, Any]]) -> Iterator[tuple
     Raises:
         KafkaException: Kafka does not answer.
     """
-    consumer = kafka.consumer(bootstrap, enable_partition_eof=True)
+    by_spot: dict[Spot, dict[int, Mapping[str, Any]]] = {}
+    for one in found:
+        by_spot.setdefault((one["topic"], one["partition"]), {})[one["offset"]] = one
+    consumer = reader(bootstrap)
     try:
-        for one in found:
-            place = Range(one["topic"], one["partition"], one["offset"], one["offset"] + 1)
-            for messages in fetch(consumer, place, Gone(), patience=10.0):
-                yield from ((one, message.value() or b"") for message in messages)
+        for spot, wanted in by_spot.items():
+            for message in fetch_at(consumer, spot, wanted, patience=10.0):
+                yield wanted[message.offset() or 0], message.value() or b""
     finally:
         consumer.close()
 

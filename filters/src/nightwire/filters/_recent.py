@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer
 
-from nightwire.core import kafka
 from nightwire.core.kafka import marks
-from nightwire.filters._fetch import fetch
+from nightwire.filters._fetch import fetch, reader
 from nightwire.filters._offsets import Range, Spot
 from nightwire.schemas import AlertDecoder, AlertView, DecodeError, SchemaError, SchemaRegistry, survey
 from nightwire.schemas.topics import alerts
@@ -21,7 +20,7 @@ def recent(bootstrap: str, surveys: Sequence[str], most: int) -> list[Sample]:
     Raises:
         KafkaException: Kafka does not answer.
     """
-    consumer = kafka.consumer(bootstrap, enable_partition_eof=True)
+    consumer = reader(bootstrap)
     try:
         known = consumer.list_topics(timeout=10).topics
         return [
