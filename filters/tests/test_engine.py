@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from filters.tests._accounted import accounted, close, judged
 from filters.tests._killing import FILTERS, LONG, Ledger, Night, java, planner, sandboxed, worker, zygote
-from nightwire.core.accounts import Account, discrepancies, read_accounts
+from nightwire.core.accounts import discrepancies, read_accounts
 from nightwire.schemas import SchemaRegistry, records, wire
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -18,26 +19,18 @@ FAULTY = "def keep(alert):\n    return 1 / (alert.id % 10) > 0.4\n"
 ODD = "def keep(alert):\n    return alert['diaSource']['diaSourceId'] % 2 == 1\n"
 
 Site = Any
+PATIENT = ("--deadline", "3600")
+"""What the engine is told: a visit is held until it is closed, however long the tests take."""
 
 
 @pytest.fixture(scope="module")
 def engine(site: Site) -> Site:
     """Return a site whose engine judges by three filters of everything and two of real surveys."""
-    site.start()
+    site.start(*PATIENT)
     for name, code in (("bright", BRIGHT), ("faulty", FAULTY), ("odd", ODD)):
         done = site.submit(name, code, "--survey", "sim", "--cap", "0")
         assert done.returncode == 0, done.stderr + site.log.read_text()[-3000:]
     return site
-
-
-def accounted(site: Site, source: str) -> list[Account]:
-    """Return the engine's accounts of one topic."""
-    return [one for one in read_accounts(site.bootstrap) if one.stage == "filters" and one.source == source]
-
-
-def judged(site: Site, source: str) -> int:
-    """Return how many records of a topic are accounted for."""
-    return sum(one.read for one in accounted(site, source))
 
 
 def origins(messages: list[Any]) -> Counter[tuple[bytes, bytes, bytes]]:
@@ -195,18 +188,6 @@ def delivered(site: Site, name: str) -> int:
     return sum(one.passed for one in found if one is not None)
 
 
-def close(site: Site, visit: int, topic: str) -> None:
-    """Write that a visit of simulated alerts is closed."""
-    ends = Counter[int]()
-    for message in site.read(topic):
-        ends[message.partition()] = max(ends[message.partition()], message.offset())
-    record = {
-        "survey": "sim", "visit": visit, "opened": 0, "closed": 1, "written": 20, "refused": 0,
-        "partitions": [{"partition": part, "first": 0, "last": last} for part, last in ends.items()],
-    }  # fmt: skip
-    site.write("visits", {f"sim/{visit}".encode(): records.VISIT.encode(record)})
-
-
 @pytest.mark.data
 def test_real_alerts_pass_a_filter_of_their_own_survey(
     engine: Site, data: Path, until: Callable[..., Any]
@@ -249,7 +230,7 @@ def kill_driver(site: Site) -> None:
     left = java(site)
     site.kill()
     left.wait(30)
-    site.start()
+    site.start(*PATIENT)
 
 
 def kill_java(site: Site) -> None:
@@ -257,7 +238,7 @@ def kill_java(site: Site) -> None:
     java(site).kill()
     assert site.child.wait(60) == 1
     assert "Spark's Java process is gone" in site.log.read_text()
-    site.start()
+    site.start(*PATIENT)
 
 
 def kill_kafka(site: Site) -> None:
