@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nightwire.filters._columnwise import merged
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._offsets import Range
-from nightwire.filters._rows import judged, to_batch
+from nightwire.filters._rows import Counts, judged, to_batch
 from nightwire.filters._rowwise import SHORTEST, Leashes, from_outcome
 from nightwire.filters._verdicts import Known, Portion, Verdict, counts, of_rows, passed_rows
 from nightwire.filters.sandbox import Outcome, RowFilter
@@ -88,6 +88,21 @@ def test_rows_that_were_unsure_are_as_the_second_look_says(
     assert sorted(found.passed.tolist()) == found.passed.tolist()
 
 
+def test_ranges_share_what_a_filter_took_by_their_rows_and_one_of_them_has_its_sample() -> None:
+    one = replace(verdict(0, {3}), cpu_s=0.004, stopped={"line 2: alert.flux > 3": 8})
+    spots = ((0, 0), (0, 15), (15, ROWS))
+    portions = [Portion(Range("alerts.sim", n, *spot), *spot, 5) for n, spot in enumerate(spots)]
+    told = [counts(portion, [one], KNOWN.alert) for portion in portions]
+    assert [found.cost for found in told] == [[0], [3000], [1000]]
+    assert [found.stopped for found in told] == [{}, {0: one.stopped}, {}]
+    heard = judged(to_table(told)).counts
+    assert [(found.cost, found.stopped) for found in heard] == [(one.cost, one.stopped) for one in told]
+
+
+def to_table(told: Iterable[Counts]) -> pa.Table:
+    return pa.Table.from_batches([to_batch([one.row() for one in told])])
+
+
 def test_a_leash_is_as_long_as_what_a_filter_took_and_short_once_it_was_late() -> None:
     live, leashes = LiveFilter("me", "f", 1, "*", "", "keep"), Leashes(2.0)
     one = RowFilter("me", "f", 1, "", "keep")
@@ -107,5 +122,5 @@ def test_what_the_sandbox_says_of_a_stopped_filter() -> None:
         4, Outcome(3, np.array([1]), np.array([0.5]), {2: "x"}, killed="too much memory"), 10
     )
     assert (killed.judge, killed.evaluated, killed.late, killed.fault) == (4, 3, True, "too much memory")
-    fine = from_outcome(4, Outcome(10), 10)
-    assert (fine.evaluated, fine.late, fine.fault) == (None, False, None)
+    fine = from_outcome(4, Outcome(10, cpu_s=0.5), 10)
+    assert (fine.evaluated, fine.late, fine.fault, fine.cpu_s) == (None, False, None, 0.5)

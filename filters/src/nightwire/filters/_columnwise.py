@@ -39,7 +39,7 @@ def _alone(one: Numbered, table: AlertTable, again: Again) -> Verdict:
 
 def _verdict(one: Numbered, said: Any, again: Again) -> Verdict:
     passed = np.flatnonzero(said.passed)
-    verdict = Verdict(one[0], passed, said.rank[passed], said.faults)
+    verdict = Verdict(one[0], passed, said.rank[passed], said.faults, cpu_s=said.cpu_s)
     return merged(verdict, said.unsure, again(one, said.unsure)) if len(said.unsure) else verdict
 
 
@@ -52,5 +52,6 @@ def merged(verdict: Verdict, rows: Any, other: Verdict) -> Verdict:
     unsure = set(rows.tolist())
     faults = {row: text for row, text in verdict.faults.items() if row not in unsure}
     return Verdict(
-        verdict.judge, passed[order], rank[order], {**faults, **other.faults}, None, other.late, other.fault
-    )
+        verdict.judge, passed[order], rank[order], {**faults, **other.faults}, None, other.late, other.fault,
+        verdict.cpu_s + other.cpu_s,
+    )  # fmt: skip

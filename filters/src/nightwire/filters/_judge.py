@@ -150,6 +150,10 @@ class Judge:
         tally = self.tallies.setdefault(one.live.key, Tally(one.live.version))
         return self._outcomes(one, alerts, tally), tally
 
+    def spent(self, key: str) -> float:
+        """Return the CPU time that filter *key* took. [s]"""
+        return self._spent.get(key, 0.0)
+
     def _outcomes(self, one: Compiled, alerts: Sequence[Any], tally: Tally) -> list[Pass | bool | None]:
         """Return a `Pass`, False (rejected) or None (faulted) per alert; shorter when time ran out."""
         outcomes: list[Pass | bool | None] = []

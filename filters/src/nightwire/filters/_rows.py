@@ -94,6 +94,8 @@ class Counts:
         faulted: and those on which it failed.
         faults: Its first fault, by number.
         late: Filters that had no time left, by number.
+        cost: CPU time that each of *judges* took. [µs]
+        stopped: How many alerts of a sample each condition of a filter stopped, by the filter's number.
     """
 
     range: Range
@@ -107,6 +109,8 @@ class Counts:
     faulted: Sequence[int] = ()
     faults: Mapping[int, Fault] = field(default_factory=dict)
     late: Sequence[int] = ()
+    cost: Sequence[int] = ()
+    stopped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def row(self) -> Row:
         """Return it as a row."""
@@ -140,7 +144,9 @@ def counts_from(topic: str, partition: int, detail: Mapping[str, Any]) -> Counts
     """Return the counts that JSON made of `Counts` holds."""
     first, end = detail["range"]
     faults = {int(number): Fault(*fault) for number, fault in detail["faults"].items()}
-    return Counts(**{**detail, "range": Range(topic, partition, first, end), "faults": faults})
+    stopped = {int(number): some for number, some in detail.get("stopped", {}).items()}
+    own = {"range": Range(topic, partition, first, end), "faults": faults, "stopped": stopped}
+    return Counts(**{**detail, **own})
 
 
 def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:

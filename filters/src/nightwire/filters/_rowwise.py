@@ -62,6 +62,7 @@ def _verdict(number: int, judge: Judge, one: Compiled, views: Sequence[Any]) -> 
         len(outcomes) if len(outcomes) < len(views) else None,
         late=tally.late,
         fault=tally.fault,
+        cpu_s=judge.spent(one.live.key),
     )
 
 
@@ -143,6 +144,7 @@ def from_outcome(number: int, outcome: Outcome, rows: int) -> Verdict:
         outcome.evaluated if outcome.evaluated < rows else None,
         late=why is not None,
         fault=why,
+        cpu_s=outcome.cpu_s,
     )
 
 

@@ -25,6 +25,8 @@ class Verdict:
         evaluated: Rows before this one have a verdict or a fault; the others were not looked at.
         late: It had no time for those.
         fault: What went wrong with all rows that were not looked at.
+        cpu_s: CPU time that it took. [s]
+        stopped: How many alerts of a sample each of its conditions stopped.
     """
 
     judge: int
@@ -34,6 +36,8 @@ class Verdict:
     evaluated: int | None = None
     late: bool = False
     fault: str | None = None
+    cpu_s: float = 0.0
+    stopped: Mapping[str, int] = field(default_factory=dict)
 
     def asks(self, text: str) -> bool:
         """Return whether one of its faults says *text*."""
@@ -125,7 +129,14 @@ def counts(portion: Portion, verdicts: Sequence[Verdict], ids: Sequence[str]) ->
         faulted=[_faulted(one, first, end) for one in verdicts],
         faults=dict(_first_faults(verdicts, first, end, ids)),
         late=[one.judge for one in verdicts if one.late and _stopped(one, first, end)],
+        cost=_costs(verdicts, end - first, len(ids)),
+        stopped={one.judge: one.stopped for one in verdicts if one.stopped and first == 0 < end},
     )
+
+
+def _costs(verdicts: Sequence[Verdict], rows: int, of: int) -> list[int]:
+    """Return what each filter took for some *rows* of so many. [µs]"""
+    return np.rint([1e6 * one.cpu_s * rows / max(1, of) for one in verdicts]).astype(int).tolist()
 
 
 def _inside(one: Verdict, first: int, end: int) -> slice:
