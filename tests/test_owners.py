@@ -34,7 +34,7 @@ SECRETS = {"ann": "ann's own password", "bob": "bob's own password", "fink": "fi
 DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 HOUSE = ["visits", "filters", "accounts", "dead-letters", "alerts.sim", "alerts.lsst"]
 OUTPUT = ["filter.ann.bright", "overflow.ann.bright", "filter.bob.faint", "broker.fink.sim"]
-FILLED = [*HOUSE, *OUTPUT, "answers.ann", "answers.bob"]
+FILLED = [*HOUSE, *OUTPUT, "answers.ann", "answers.bob", "seen.ann"]
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,7 @@ def client(guarded: Guarded, name: str, **more: Any) -> dict[str, Any]:
         ("ann", "filter.ann.bright"),
         ("ann", "overflow.ann.bright"),
         ("ann", "answers.ann"),
+        ("ann", "seen.ann"),
         ("ann", "alerts.sim"),
         ("ann", "filters"),
         ("bob", "filter.bob.faint"),
@@ -101,6 +102,7 @@ def test_our_own_readers_need_no_group(guarded: Guarded, name: str) -> None:
         ("bob", "filter.ann.bright"),
         ("bob", "overflow.ann.bright"),
         ("bob", "answers.ann"),
+        ("bob", "seen.ann"),
         ("bob", "requests.ann"),
         ("bob", "broker.fink.sim"),
         ("bob", "returns.fink"),
@@ -122,6 +124,7 @@ def test_nobody_reads_what_is_not_theirs(guarded: Guarded, name: str, topic: str
         ("bob", "requests.ann"),
         ("bob", "answers.ann"),
         ("bob", "answers.bob"),
+        ("bob", "seen.bob"),
         ("bob", "filter.ann.bright"),
         ("bob", "filter.bob.faint"),
         ("bob", "filters"),

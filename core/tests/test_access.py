@@ -49,8 +49,8 @@ def allows(rights: Rights, deed: Deed, name: str, what: What = What.TOPIC) -> bo
 @example("ann", "ann-marie")
 def test_nothing_of_an_owner_is_anybody_elses(name: str, other: str) -> None:
     rights, theirs = owner(name), name == other
-    for topic in (f"filter.{other}.x", f"overflow.{other}.x", f"answers.{other}", f"requests.{other}"):
-        assert allows(rights, Deed.READ, topic) == theirs
+    for kind_ in ("filter.{}.x", "overflow.{}.x", "answers.{}", "requests.{}", "seen.{}"):
+        assert allows(rights, Deed.READ, kind_.format(other)) == theirs
     assert allows(rights, Deed.WRITE, f"requests.{other}") == theirs
     assert allows(rights, Deed.READ, f"{other}.archive", What.GROUP) == theirs
     assert not allows(rights, Deed.WRITE, "filters")

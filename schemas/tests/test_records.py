@@ -116,6 +116,25 @@ SAMPLES["overflow"] = {
     "rank": 2.5,
     "time": NOW,
 }
+SAMPLES["seen"] = {
+    "owner": "ada",
+    "name": "bright",
+    "version": 1,
+    "way": "columns",
+    "since": NOW,
+    "evaluated": 10_000,
+    "passed": 120,
+    "faulted": 3,
+    "sent": 20,
+    "capped": 100,
+    "cpu": 0.004,
+    "delay_p50": 0.4,
+    "delay_p99": None,
+    "evaluated_at": NOW,
+    "passed_at": None,
+    "stopped": {"line 3: alert.snr > 5": 60},
+    "time": NOW,
+}
 each = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 
 
@@ -148,6 +167,7 @@ def test_ids_are_these_for_ever() -> None:
         "request": 100_008,
         "answer": 100_006,
         "overflow": 100_009,
+        "seen": 100_010,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_004,),

@@ -20,6 +20,7 @@ DAY = 86_400_000
         (topics.filter_topic("ada", "bright-sn"), "filter.ada.bright-sn"),
         (topics.requests("ada"), "requests.ada"),
         (topics.answers("ada"), "answers.ada"),
+        (topics.seen("ada"), "seen.ada"),
         (topics.overflow("ada", "bright-sn"), "overflow.ada.bright-sn"),
         (topics.broker_topic("fink", "no-stamps"), "broker.fink.no-stamps"),
         (topics.returns("fink"), "returns.fink"),
@@ -42,7 +43,7 @@ def test_names_come_back_unchanged(name: str) -> None:
     assert settings(topics.filter_topic(name, name)).partitions == 1
 
 
-@pytest.mark.parametrize("topic", ["visits", "filters", "accounts", "_schemas"])
+@pytest.mark.parametrize("topic", ["visits", "filters", "accounts", "_schemas", "seen.ada"])
 def test_what_must_never_be_lost_is_compacted_in_one_partition(topic: str) -> None:
     kept = settings(topic)
     assert kept.partitions == 1
@@ -76,7 +77,8 @@ def test_voevents_are_kept_thirty_days_at_least() -> None:
 
 
 @pytest.mark.parametrize(
-    "topic", ["nonsense", "alerts", "filter.a", "filter.a.b.c", "alerts.A", "__consumer_offsets"]
+    "topic",
+    ["nonsense", "alerts", "filter.a", "filter.a.b.c", "alerts.A", "seen.A", "seen", "__consumer_offsets"],
 )
 def test_a_topic_that_is_not_ours_has_no_settings(topic: str) -> None:
     with pytest.raises(NameError_):

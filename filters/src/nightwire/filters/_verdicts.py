@@ -77,8 +77,14 @@ class Known:
     alert: Sequence[str]
 
 
-def passed_rows(verdicts: Sequence[Verdict], known: Known) -> pa.RecordBatch:
-    """Return a row for each alert that passed something, with the numbers of its filters and their ranks."""
+def passed_rows(verdicts: Sequence[Verdict], known: Known, survey: str | None = None) -> pa.RecordBatch:
+    """Return a row for each alert that passed something, with the numbers of its filters and their ranks.
+
+    Args:
+        verdicts: What the filters said.
+        known: What is known of the alerts.
+        survey: Theirs, where their topic does not tell.
+    """
     row = _joined([one.passed for one in verdicts], np.int64)
     judge = np.repeat([one.judge for one in verdicts], [len(one.passed) for one in verdicts]).astype(np.int32)
     rank = _joined([one.rank for one in verdicts], np.float64)
@@ -93,6 +99,7 @@ def passed_rows(verdicts: Sequence[Verdict], known: Known) -> pa.RecordBatch:
         "filters": lists[0],
         "ranks": lists[1],
         "detail": [None] * len(chosen),
+        "survey": [survey] * len(chosen),
     }
     arrays = [_array(columns[one.name], one.type) for one in COLUMNS]
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
@@ -136,7 +143,7 @@ def counts(portion: Portion, verdicts: Sequence[Verdict], ids: Sequence[str]) ->
 
 def _costs(verdicts: Sequence[Verdict], rows: int, of: int) -> list[int]:
     """Return what each filter took for some *rows* of so many. [µs]"""
-    return np.rint([1e6 * one.cpu_s * rows / max(1, of) for one in verdicts]).astype(int).tolist()
+    return [round(1e6 * one.cpu_s * rows / max(1, of)) for one in verdicts]
 
 
 def _inside(one: Verdict, first: int, end: int) -> slice:

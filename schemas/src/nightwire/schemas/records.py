@@ -93,8 +93,9 @@ FILTER = Record("filter", 100_007, 100_004)
 REQUEST = Record("request", 100_008, 100_005)
 ANSWER = Record("answer", 100_006)
 OVERFLOW = Record("overflow", 100_009)
+SEEN = Record("seen", 100_010)
 
-RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW)
+RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW, SEEN)
 
 SIM_ALERT_ID = 100_100
 """Id of the schema of simulated alerts."""

@@ -80,6 +80,11 @@ def answers(owner: str) -> str:
     return f"answers.{check_name(owner)}"
 
 
+def seen(owner: str) -> str:
+    """Return the topic of what the filter engine saw of an owner's filters."""
+    return f"seen.{check_name(owner)}"
+
+
 def overflow(owner: str, name: str) -> str:
     """Return the topic of what passed a filter and was cut off by its cap."""
     return f"overflow.{check_name(owner)}.{check_name(name)}"
@@ -107,7 +112,7 @@ def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
         SchemaError: The changes ask for what cannot be.
     """
     table = (standing_changes() if changes is None else changes).get(topic, {})
-    if topic in COMPACTED:
+    if topic in COMPACTED or _latest(topic):
         return _compacted(topic, table)
     kept = changed(_default(topic), table, topic)
     if kept.format != "wire" and not topic.startswith("alerts."):
@@ -128,6 +133,11 @@ def _default(topic: str) -> Retention:
     if kind == "alerts":
         return retention(names[0])
     return DAYS[kind]
+
+
+def _latest(topic: str) -> bool:
+    kind, _, owner = topic.partition(".")
+    return kind == "seen" and NAME.fullmatch(owner) is not None
 
 
 COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS})
@@ -153,7 +163,7 @@ def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
     config = {
         # Small segments, so that compaction (which leaves the active one alone) has something to do.
         "cleanup.policy": "compact",
-        "segment.bytes": str(16 << 20),
+        "segment.bytes": str((1 if _latest(topic) else 16) << 20),
         "max.message.bytes": str(MAX_MESSAGE),
     }
     if kept.compression:

@@ -14,6 +14,7 @@ from nightwire.schemas.topics import (
     check_name,
     requests,
     returns,
+    seen,
 )
 
 MB = 10**6
@@ -86,13 +87,13 @@ class Rights:
 def owner(name: str) -> Rights:
     """Return the rights of an owner of filters.
 
-    It asks in its `requests`, reads the `answers` and what passed or was cut off, and sees what filters are
-    written against: alerts, visits, the filter set and the accounts.
+    It asks in its `requests`, reads the `answers`, what was `seen` of its filters and what passed or was cut
+    off, and sees what filters are written against: alerts, visits, the filter set and the accounts.
 
     Raises:
         NameError_: It cannot be part of a topic.
     """
-    own = [requests(check_name(name)), answers(name)]
+    own = [requests(check_name(name)), answers(name), seen(name)]
     grants = {
         Grant(requests(name), Deed.WRITE),
         *_read(*own, VISITS, FILTERS, ACCOUNTS),
@@ -111,7 +112,7 @@ def broker(name: str, surveys: Iterable[str]) -> Rights:
     Raises:
         NameError_: It cannot be part of a topic.
     """
-    own = [requests(check_name(name)), answers(name), returns(name)]
+    own = [requests(check_name(name)), answers(name), seen(name), returns(name)]
     grants = {
         Grant(requests(name), Deed.WRITE),
         Grant(returns(name), Deed.WRITE),
