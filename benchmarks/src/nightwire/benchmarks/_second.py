@@ -33,6 +33,17 @@ class Second:
         if self._child.process.stdin is not None:
             self._child.process.stdin.close()
 
+    def ask(self) -> dict[str, Any]:
+        """Send it an empty line; return what it says to that.
+
+        Raises:
+            ChildError: It ended in an error.
+        """
+        if self._child.process.stdin is not None:
+            self._child.process.stdin.write(b"\n")
+            self._child.process.stdin.flush()
+        return self._line()
+
     def findings(self) -> dict[str, Any]:
         """Wait until it is through (where it notes arrivals: with all there is); return what it says.
 

@@ -1,18 +1,16 @@
-"""A visit in one burst through many filters, beside a consumer that only takes the bytes."""
+"""A visit in one burst, while the engine judges: how long owners wait, and what bad neighbours do to that."""
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from nightwire.benchmarks._feed import alert_writer
-from nightwire.benchmarks._pool import Alert, patched
 from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
 from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks._stats import quantile
-from nightwire.benchmarks.filters._mixture import mixture
+from nightwire.benchmarks.filters._kinds import DISTURBERS
+from nightwire.benchmarks.filters._mixture import Mixed, mixture
 from nightwire.benchmarks.filters._services import CAP, ManyFilters
+from nightwire.benchmarks.filters._visits import Visits
 from nightwire.benchmarks.visit._services import ALERTS
 
-FIRST_VISIT = 2026_0105_00000
 WARM_UP = 500
 """Alerts that the engine judges before the first pair, twice."""
 
@@ -20,26 +18,26 @@ WARM_UP = 500
 class Burst:
     """Dictionaries → Kafka → every filter judged, what passed acknowledged, accounts written; owners read.
 
+    The baseline is a plain consumer of such a visit.
+
     Args:
         context: Says how much.
         services: The engine.
-        pool: Alerts.
-        count: Number of filters.
-        code: How many of them cannot be compiled.
+        visits: What sends.
+        count: Number of filters; and
+        code: how many of them cannot be compiled.
     """
 
     def __init__(
-        self, context: Context, services: ManyFilters, pool: Sequence[Alert], count: int, code: int
+        self, context: Context, services: ManyFilters, visits: Visits, count: int, code: int
     ) -> None:
-        self.name = f"filters-{count}"
-        self._context, self._services, self._pool = context, services, pool
+        self.name = f"burst-{count}-filters"
+        self._context, self._services, self._visits = context, services, visits
         self._count, self._code = count, code
-        self._visits = self._sent = 0
 
     def prepare(self) -> None:
         """Make the filters live, and have the engine judge some alerts by them."""
-        self._context.say(f"making {self._count:,} filters live")
-        self._services.live(mixture(self._count, self._code, self._pool))
+        self._services.live(mixture(self._count, self._code, self._visits.pool))
         for _turn in range(2):
             self._judged(min(WARM_UP, self._context.size.alerts))
 
@@ -47,60 +45,94 @@ class Burst:
         """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
         count = self._context.size.alerts
         if kind is Kind.BASELINE:
-            return {f"pass_seconds_{self._count}_filters": self._bare(count)}
-        return self._judged(count)
+            return {f"visit_seconds_{self._count}_filters": self._bare(count)}
+        seconds, delays, copies = self._judged(count)
+        return {
+            f"visit_seconds_{self._count}_filters": seconds,
+            f"first20_mean_seconds_{self._count}_filters": mean(delays),
+            f"first20_p99_seconds_{self._count}_filters": quantile(delays, 0.99),
+            f"copies_sent_{self._count}_filters": float(copies),
+        }
 
     def tear_down(self) -> None:
         """Nothing to stop: the engine serves the next experiment too."""
 
-    def _judged(self, count: int) -> Figures:
+    def _judged(self, count: int) -> tuple[float, list[float], int]:
+        """Return when all was accounted for, when each owner had his first alerts [s], and the copies."""
         owned = list(self._services.filters.values())
-        order = {
-            "bootstrap": self._services.bootstrap,
-            "topics": owned,
-            "work": "bytes",
-            "note": True,
-            "expect": 0,
-        }
+        order = {**self._order(owned), "note": True, "expect": 0}
         log = self._context.folder / "owners.log"
         with self._services.coverage() as coverage, second_process(self._context, order, log) as second:
-            began, ends = self._send(ALERTS, count)
+            began, ends = self._visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
             arrivals = second.findings()["arrivals"]
         delays = firsts([(topic, arrived - began) for topic, _, _, arrived in arrivals], CAP)
         if not delays:
             raise RunError(f"none of {count:,} alerts passed any of {len(owned):,} filters")
-        return {
-            f"pass_seconds_{self._count}_filters": seconds,
-            f"first20_mean_seconds_{self._count}_filters": sum(delays.values()) / len(delays),
-            f"first20_p99_seconds_{self._count}_filters": quantile(list(delays.values()), 0.99),
-            f"copies_sent_{self._count}_filters": float(len(arrivals)),
-        }
+        return seconds, list(delays.values()), len(arrivals)
 
     def _bare(self, count: int) -> float:
         with self._services.topic("bare") as topic:
-            order = {
-                "bootstrap": self._services.bootstrap,
-                "topics": [topic],
-                "work": "bytes",
-                "expect": count,
-            }
+            order = {**self._order([topic]), "expect": count}
             with second_process(self._context, order, self._context.folder / "consumer.log") as second:
-                began, _ = self._send(topic, count)
+                began, _ = self._visits.send(topic, count)
                 return float(second.findings()["last"]) - began
 
-    def _send(self, topic: str, count: int) -> tuple[float, dict[int, int]]:
-        """Send a visit of new alerts; return when the first was sent, and where each partition ends."""
-        writer, _codec, _client = alert_writer(self._services.bootstrap, topic)
-        note, ends = self._services.delivered()
-        visit = FIRST_VISIT + self._visits
-        alerts = patched(self._pool, count, visit=visit, first=self._sent)
-        self._visits, self._sent = self._visits + 1, self._sent + count
-        began = time.monotonic()
-        for alert in alerts:
-            writer.write(alert, visit=visit, on_delivered=note)
-        writer.flush()
-        return began, ends
+    def _order(self, topics: list[str]) -> dict[str, object]:
+        return {"bootstrap": self._services.bootstrap, "topics": topics, "work": "bytes"}
+
+
+class Disturbed(Burst):
+    """The same visits, while one filter begins to loop for ever and one to take all memory it gets.
+
+    The baseline is a visit without the two.  They are new in each run: the engine suspends what is too slow.
+    """
+
+    def __init__(
+        self, context: Context, services: ManyFilters, visits: Visits, count: int, code: int
+    ) -> None:
+        super().__init__(context, services, visits, count, code)
+        self.name = f"disturbed-{count}-filters"
+        self._quiet: list[Mixed] = []
+
+    def prepare(self) -> None:
+        """Make the filters live."""
+        super().prepare()
+        self._quiet = mixture(self._count, self._code, self._visits.pool)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send one visit, with bad neighbours or without."""
+        if kind is Kind.SUBJECT:
+            self._disturb()
+        try:
+            _, delays, _ = self._judged(self._context.size.alerts)
+        finally:
+            self._services.live(self._quiet)
+        return {
+            "disturbed_first20_mean_seconds": mean(delays),
+            "disturbed_first20_p99_seconds": quantile(delays, 0.99),
+        }
+
+    def _disturb(self) -> None:
+        """Let two filters judge some alerts well; from the next visit on they do not."""
+        after = self._visits.next + 1
+        bad = [
+            Mixed(
+                f"bad-{kind.name}", f"{kind.name}-{after}", kind, kind.source.replace("LIMIT", str(after)), 0
+            )
+            for kind in DISTURBERS
+        ]
+        self._services.live([*self._quiet, *bad])
+        self._services.filters = {
+            key: topic for key, topic in self._services.filters.items() if not key.startswith("bad-")
+        }
+        self._judged(min(WARM_UP, self._context.size.alerts))
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean of at least one value."""
+    some = list(values)
+    return sum(some) / len(some)
 
 
 def firsts(arrivals: Iterable[tuple[str, float]], cap: int) -> Mapping[str, float]:

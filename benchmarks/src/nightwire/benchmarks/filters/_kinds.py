@@ -161,3 +161,27 @@ CODE = (
 )
 
 COMPILED = (*CUTS, *COLOURS, *CURVES, *SQL)
+
+DISTURBERS = (
+    Kind(
+        "loop",
+        "class Never:\n    pass\n\n\n"
+        "def keep(alert):\n"
+        "    while alert.visit >= LIMIT:\n        pass\n"
+        "    return False\n",
+        "None",
+        compiles=False,
+    ),
+    Kind(
+        "grow",
+        "HOARD = []\n\n\n"
+        "def keep(alert):\n"
+        "    if alert.visit >= LIMIT:\n"
+        "        while True:\n"
+        "            HOARD.append(bytearray(10_000_000))\n"
+        "    return False\n",
+        "None",
+        compiles=False,
+    ),
+)
+"""Filters that behave until visit LIMIT; then one loops for ever, and one takes all the memory it gets."""

@@ -26,6 +26,7 @@ class Mixed:
         kind: What it is like.
         source: Its text.
         share: Of the alerts that it was made with, those that pass.
+        limit: What it compares with.
     """
 
     owner: str
@@ -33,6 +34,23 @@ class Mixed:
     kind: Kind
     source: str
     share: float
+    limit: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """``owner/name``."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def function(self) -> str:
+        """The filter as a Python function ``keep``, whatever it is written in."""
+        if not self.kind.sql:
+            return self.source
+        sign = ">" if self.kind.above else "<"
+        return (
+            f"def keep(alert):\n    value = {self.kind.value}\n"
+            f"    return value is not None and value {sign} {self.limit!r}\n"
+        )
 
 
 def mixture(count: int, code: int, pool: Sequence[Alert]) -> list[Mixed]:
@@ -81,4 +99,4 @@ def _mixed(number: int, kind: Kind, ranked: Sequence[float]) -> Mixed:
     part = 0.25 + 0.5 * (number * 0.6180339887 % 1.0)
     limit = inside + (outside - inside) * part if math.isfinite(outside) else inside
     text = kind.source.replace("LIMIT", repr(limit))
-    return Mixed(f"owner{number % OWNERS}", f"{kind.name}-{number}", kind, text, share)
+    return Mixed(f"owner{number % OWNERS}", f"{kind.name}-{number}", kind, text, share, limit)

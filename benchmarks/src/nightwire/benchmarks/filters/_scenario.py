@@ -1,95 +1,95 @@
-"""The scenario itself: its size, its figures, and what they have to show."""
+"""The scenario itself: its size, its experiments, and what they have to show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks._pool import POOL, make_pool
-from nightwire.benchmarks._scenario import Context, Experiment, Figure, Needs, Outcome, Size
-from nightwire.benchmarks.filters._burst import Burst
+from nightwire.benchmarks._pool import POOL, make_pool, ready_made
+from nightwire.benchmarks._scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
+from nightwire.benchmarks._stats import median
+from nightwire.benchmarks.filters._backlog import WARM_UP, Backlog
+from nightwire.benchmarks.filters._beside import BesideFunctions, BesideQueries
+from nightwire.benchmarks.filters._burst import Burst, Disturbed
+from nightwire.benchmarks.filters._figures import COUNTS, FIGURES
 from nightwire.benchmarks.filters._services import CAP, ManyFilters
+from nightwire.benchmarks.filters._visits import Visits
+from nightwire.benchmarks.visit._latency import Latency
 
-RAW = "the same visit into a topic, and a plain librdkafka consumer"
-MIXTURES = {100: 20, 1_000: 50}
+MIXTURES = {1: 0, 10: 2, 100: 20, 500: 35, 1_000: 50}
 """How many of so many filters cannot be compiled."""
+SHARES = (0.1, 0.3)
+"""Smaller visits of the curve, as shares of a whole one."""
 ON_DISK = 130_000
 """An alert in Kafka, uncompressed. [byte]"""
 IN_POOL = 600_000
 """An alert of the pool: dictionaries and bytes. [byte]"""
-PROCESSES = 5 * 10**9
-"""Kafka, Spark, the sandbox and the consumer together. [byte]"""
-PER_ALERT = 0.004
-"""An alert of a pair of runs, for each hundred filters that are sent to. [s]"""
-STARTING = {100: 150.0, 1_000: 300.0}
-"""Kafka, registry, engine, the filters' topics. [s]"""
-
-
-def figures(count: int, *, headline: bool) -> list[Figure]:
-    """Return the figures of *count* filters."""
-    many = f"{count:,} filters"
-    return [
-        Figure(
-            f"pass_seconds_{count}_filters",
-            "s",
-            f"A visit in one burst, judged by {many}, sent and accounted for",
-            baseline=RAW,
-            headline=headline,
-        ),
-        Figure(
-            f"first20_mean_seconds_{count}_filters",
-            "s",
-            f"From the first send until an owner has the first {CAP} of a visit, {many}, mean",
-            headline=headline,
-        ),
-        Figure(
-            f"first20_p99_seconds_{count}_filters",
-            "s",
-            f"From the first send until an owner has the first {CAP} of a visit, {many}, 99 %",
-            headline=headline,
-        ),
-        Figure(f"copies_sent_{count}_filters", "1", f"Copies that were sent to owners, {many}"),
-    ]
+PROCESSES = 6 * 10**9
+"""Kafka, Spark, the sandbox, the consumer, and what is measured beside. [byte]"""
+PER_ALERT = 0.0015
+"""An alert of one run: made, encoded, sent, judged. [s]"""
+STARTING = 120.0
+"""Kafka, registry, engine, topics. [s]"""
 
 
 class FiltersScenario:
-    """Visits in one burst, through a hundred and through a thousand filters."""
+    """Visits through a hundred and through a thousand filters."""
 
     name = "filters"
     title = "A hundred and a thousand filters"
     measures = (
-        "Each visit is sent in one burst: alerts of real sizes go from dictionaries through the encoder into "
-        "Kafka, and the engine judges them by every filter, sends each owner at most 20 and writes its "
-        "accounts. The filters are a mixture of cuts, colours, light-curve features and SQL, each of which "
-        "passes 0.3 to 5 %; 20 of 100 and 50 of 1,000 are code that cannot be compiled (a class, a try, a "
-        "call of astropy) and run in the sandbox. A second process reads all owners' topics. All processes "
-        "share one machine."
+        "The filters are a mixture of cuts, colours, light-curve features and SQL, each of which passes 0.3 "
+        "to 5 %; 20 of 100 and 50 of 1,000 are code that cannot be compiled (a class, a try, a call of "
+        "astropy) and run in the sandbox. *The pass*: a visit of alerts of real sizes is sent in one "
+        "transaction, so that all of it appears at one moment; the engine judges it, sends each owner at "
+        "most 20 and writes its accounts; a plain consumer of such a visit is the limit. *A burst*: the "
+        "visit goes from dictionaries through the encoder into Kafka while the engine judges, and a second "
+        "process reads all owners' topics. All processes share one machine."
     )
-    figures = (*figures(100, headline=True), *figures(1_000, headline=True))
+    figures = FIGURES
     standard: Mapping[str, Size] = {
-        "quick": Size(alerts=2_000, pairs=2, rate=1.0, profile="quick"),
-        "full": Size(alerts=10_000, pairs=5, rate=1.0, profile="full"),
+        "quick": Size(alerts=2_000, pairs=2, rate=256.0, profile="quick"),
+        "full": Size(alerts=10_000, pairs=5, rate=256.0, profile="full"),
     }
 
     def __init__(self) -> None:
         self._services: ManyFilters | None = None
         self._size = self.standard["quick"]
+        self._backlogs: list[Backlog] = []
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
-        counts = counted(size)
-        copies = sum(counts) * CAP * (size.pairs + 2)
+        passes, bursts = (1, 2) if size.profile == "quick" else (len(COUNTS) + len(SHARES), 3)
+        runs = (passes + bursts + 1) * (2 * size.pairs + WARM_UP)
+        filters = 100 if size.profile == "quick" else sum(COUNTS)
+        copies = (filters + bursts * 100) * CAP * (size.pairs + WARM_UP)
         return Needs(
-            disk=(size.alerts * 3 * (size.pairs + 1) + copies) * ON_DISK,
+            disk=round((0.7 * runs * size.alerts + copies) * ON_DISK),
             memory=min(size.alerts, POOL) * IN_POOL + PROCESSES,
-            seconds=sum(STARTING[one] + size.pairs * size.alerts * PER_ALERT for one in counts),
+            seconds=STARTING + runs * (size.alerts * PER_ALERT + 5.0),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
-        """Make the pool; return an experiment for each number of filters."""
+        """Make the pool; return the experiments."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
         self._services = services = ManyFilters(context)
+        visits = Visits(services, pool)
         if context.engine == "none":
             return []
-        return [Burst(context, services, pool, count, MIXTURES[count]) for count in counted(context.size)]
+        self._backlogs = list(backlogs(context, services, visits))
+        hundred = (context, services, visits, 100, MIXTURES[100])
+        # the curve ends with a hundred filters, and those that follow want just these
+        chosen: list[Experiment] = [
+            *self._backlogs,
+            Burst(*hundred),
+            Latency(context, services, pool, ready_made(pool)),
+            Disturbed(*hundred),
+        ]
+        if context.size.profile == "full":
+            chosen += [
+                Burst(context, services, visits, 1_000, MIXTURES[1_000]),
+                BesideFunctions(*hundred),
+                BesideQueries(context, services, visits, 10, MIXTURES[10]),
+            ]
+        return chosen
 
     def tear_down(self) -> None:
         """End Kafka, the registry and the engine."""
@@ -97,14 +97,35 @@ class FiltersScenario:
             self._services.close()
 
     def outcome(self) -> Outcome:
-        """Say how much was moved, and what was left out."""
+        """Say how much was moved, what was left out, and draw the curves."""
         size = self._size
         notes = [f"{size.alerts:,} alerts a visit ({size.profile} profile), {size.pairs} pairs; cap {CAP}."]
-        if counted(size) != list(MIXTURES):
-            notes.append("Reduced: a hundred filters only; the full profile has a thousand as well.")
-        return Outcome(notes=notes)
+        if size.profile == "quick":
+            notes.append(
+                "Reduced: a hundred filters only; the full profile has the curves, a thousand filters, and "
+                "what others do beside it."
+            )
+        return Outcome(series=list(curves(self._backlogs, size)), notes=notes)
 
 
-def counted(size: Size) -> list[int]:
-    """Return the numbers of filters that a run of *size* has."""
-    return [100] if size.profile == "quick" else list(MIXTURES)
+def backlogs(context: Context, services: ManyFilters, visits: Visits) -> Iterator[Backlog]:
+    """Yield the passes that are measured, in the full profile those of the curves; a hundred filters last."""
+    whole = context.size.alerts
+    if context.size.profile == "full":
+        for count in sorted(COUNTS, reverse=True):
+            if count != 100:
+                yield Backlog(context, services, visits, count, MIXTURES[count])
+        for share in SHARES:
+            yield Backlog(context, services, visits, 100, MIXTURES[100], round(share * whole))
+    yield Backlog(context, services, visits, 100, MIXTURES[100])
+
+
+def curves(backlogs: Sequence[Backlog], size: Size) -> Iterator[Series]:
+    """Yield how the pass grows with the number of filters, and of alerts."""
+    done = [one for one in backlogs if one.seconds]
+    by_count = {one.count: median(one.seconds) for one in done if one.alerts == size.alerts}
+    by_alerts = {one.alerts: median(one.seconds) for one in done if one.count == 100}
+    for axis, points in (("filters", by_count), ("alerts", by_alerts)):
+        if len(points) > 1:
+            line = Line("the pass", sorted(points), [points[x] for x in sorted(points)])
+            yield Series(f"The pass, by the number of {axis}", axis, "s", [line], log_x=True, log_y=True)

@@ -1,10 +1,11 @@
 """The engine with many filters: their records are written straight into the topic `filters`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from nightwire.benchmarks._cluster import PARTITIONS
+from nightwire.benchmarks._scenario import Context
 from nightwire.benchmarks.filters._mixture import Mixed
 from nightwire.benchmarks.visit._services import ALERTS, CONTROL, Services
 from nightwire.core.kafka import Writer, ensure_topics, producer
@@ -17,39 +18,60 @@ CAP = 20
 
 
 class ManyFilters(Services):
-    """A Kafka, a registry and the engine, judging by as many filters as were given to `live`."""
+    """A Kafka, a registry and the engine, judging by just those filters that were given to `live` last."""
 
-    def live(self, filters: Sequence[Mixed]) -> None:
-        """Make *filters* live beside those that are, and start the engine unless it runs.
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._topics: set[str] = set()
+        self._runs = False
+
+    def engine(self) -> None:
+        """Start the engine, unless it runs.
 
         Raises:
             ChildError: It did not start.
         """
-        running = bool(self.filters)
-        fresh = [one for one in filters if one.name not in self.filters]
-        self._make_topics(fresh)
-        self._write(fresh)
-        self.filters |= {one.name: topics.filter_topic(one.owner, one.name) for one in fresh}
-        if not running and self._context.engine == "own":
+        if not self._runs and self._context.engine == "own":
             self._start_engine()
+        self._runs = True
 
-    def _make_topics(self, filters: Sequence[Mixed]) -> None:
+    def live(self, filters: Sequence[Mixed]) -> None:
+        """Make *filters* live, and no others; start the engine unless it runs.
+
+        Raises:
+            ChildError: It did not start.
+        """
+        self._make_topics(filters)
+        wanted = {one.key: one for one in filters}
+        self._write(one for key, one in wanted.items() if key not in self.filters)
+        self._drop(key for key in self.filters if key not in wanted)
+        self.filters = {key: topics.filter_topic(one.owner, one.name) for key, one in wanted.items()}
+        self.engine()
+
+    def _make_topics(self, filters: Iterable[Mixed]) -> None:
         # all that a visit holds must be there until it is judged, so this topic is not cut by its size
         sim = topics.settings(ALERTS)
         kept = TopicSettings(sim.name, PARTITIONS, {**sim.config, "retention.bytes": "-1"})
         named = (topics.filter_topic, topics.overflow)
-        owned = [name(one.owner, one.name) for one in filters for name in named]
-        owned += sorted({topics.answers(one.owner) for one in filters})
-        ensure_topics(
-            self.bootstrap, [kept, *(topics.settings(name) for name in (*CONTROL, *owned))], timeout=240
-        )
+        owned = {name(one.owner, one.name) for one in filters for name in named}
+        owned |= {topics.answers(one.owner) for one in filters}
+        fresh = sorted({*CONTROL, *owned} - self._topics)
+        if fresh:
+            ensure_topics(self.bootstrap, [kept, *map(topics.settings, fresh)], timeout=240)
+            self._topics |= set(fresh)
 
-    def _write(self, filters: Sequence[Mixed]) -> None:
+    def _write(self, filters: Iterable[Mixed]) -> None:
         writer = Writer(producer(self.bootstrap))
         for one in filters:
             body = records.FILTER.encode(record(one))
-            for key in (f"{one.owner}/{one.name}/1", f"{one.owner}/{one.name}"):
+            for key in (f"{one.key}/1", one.key):
                 writer.write(topics.FILTERS, body, key=key.encode())
+        writer.flush()
+
+    def _drop(self, keys: Iterable[str]) -> None:
+        writer = Writer(producer(self.bootstrap))
+        for key in keys:
+            writer.write(topics.FILTERS, None, key=key.encode())
         writer.flush()
 
 

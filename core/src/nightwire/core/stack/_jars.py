@@ -1,4 +1,4 @@
-"""Kafka's jars: pinned in `jars.lock`, fetched once into a cache outside the clone, checked as they come."""
+"""Jars: pinned in a lock, fetched once into a cache outside the clone, checked as they come."""
 
 import hashlib
 import shutil
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -18,7 +19,7 @@ class JarError(Exception):
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of `jars.lock`."""
+    """One line of a lock."""
 
     group: str
     artifact: str
@@ -32,34 +33,38 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-def locked_jars() -> list[Jar]:
-    """Return the pinned jars: ``group:artifact:version size sha256`` a line."""
-    lines = (files("nightwire.core.stack") / "jars.lock").read_text().splitlines()
-    return [_parse(line) for line in lines if line]
+KAFKA: Traversable = files("nightwire.core.stack") / "jars.lock"
+"""Kafka itself."""
 
 
-def jar_folder(on_jar: Callable[[Jar], None] = lambda _: None) -> Path:
+def locked_jars(lock: Traversable = KAFKA) -> list[Jar]:
+    """Return the jars that *lock* pins: ``group:artifact:version size sha256`` a line."""
+    return [_parse(line) for line in lock.read_text().splitlines() if line]
+
+
+def jar_folder(on_jar: Callable[[Jar], None] = lambda _: None, lock: Traversable = KAFKA) -> Path:
     """Return the folder that holds exactly the pinned jars; fetch them where it is not there yet.
 
     Args:
         on_jar: Called as each jar has come.
+        lock: What pins them.
 
     Raises:
         JarError: One could not be fetched, or has another checksum than the lock says.
     """
-    folder = _folder()
+    folder = _folder(lock)
     if not folder.exists():
-        _fill(folder, locked_jars(), on_jar)
+        _fill(folder, locked_jars(lock), on_jar)
     return folder
 
 
 def jars_here() -> bool:
-    """Whether `jar_folder` has nothing to fetch."""
-    return _folder().exists()
+    """Whether `jar_folder` has nothing to fetch for Kafka."""
+    return _folder(KAFKA).exists()
 
 
-def _folder() -> Path:
-    digest = hashlib.sha256("".join(jar.sha256 for jar in locked_jars()).encode()).hexdigest()[:16]
+def _folder(lock: Traversable) -> Path:
+    digest = hashlib.sha256("".join(jar.sha256 for jar in locked_jars(lock)).encode()).hexdigest()[:16]
     return user_cache_path("nightwire") / "jars" / digest
 
 

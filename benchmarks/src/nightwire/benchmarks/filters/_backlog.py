@@ -1,0 +1,75 @@
+"""The pass alone: a visit that lies in Kafka is judged, sent to its owners, and accounted for."""
+
+from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._second import second_process
+from nightwire.benchmarks.filters._mixture import mixture
+from nightwire.benchmarks.filters._services import ManyFilters
+from nightwire.benchmarks.filters._visits import Visits
+from nightwire.benchmarks.visit._services import ALERTS
+
+WARM_UP = 3
+"""Visits that are judged before the first that counts: Java warms up, topics get their first record."""
+
+
+class Backlog:
+    """A visit appears in Kafka at one moment → filters judge it, copies are acknowledged, accounts written.
+
+    The baseline is a plain librdkafka consumer that takes the bytes of such a visit.
+
+    Args:
+        context: Says how much.
+        services: The engine.
+        visits: What sends.
+        count: Number of filters; and
+        code: how many of them cannot be compiled.
+        alerts: Alerts of a visit, where not as *context* says.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        services: ManyFilters,
+        visits: Visits,
+        count: int,
+        code: int,
+        alerts: int | None = None,
+    ) -> None:
+        self._context, self._services, self._visits = context, services, visits
+        self.count, self._code = count, code
+        self.alerts = alerts or context.size.alerts
+        self.name = f"pass-{count}-filters-{self.alerts}-alerts"
+        self.seconds: list[float] = []
+
+    def prepare(self) -> None:
+        """Make the filters live, and have the engine judge some visits by them."""
+        self._context.say(f"making {self.count:,} filters live")
+        self._services.live(mixture(self.count, self._code, self._visits.pool))
+        for _turn in range(WARM_UP):
+            self._judged(self.alerts)
+        self.seconds.clear()
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Judge one visit, or consume one."""
+        taken = (self._judged if kind is Kind.SUBJECT else self._consumed)(self.alerts)
+        whole = self.alerts == self._context.size.alerts
+        return {
+            f"pass_seconds_{self.count}_filters" if whole else f"pass_seconds_{self.alerts}_alerts": taken
+        }
+
+    def tear_down(self) -> None:
+        """Nothing to stop: the engine serves the next experiment too."""
+
+    def _judged(self, count: int) -> float:
+        with self._services.coverage() as coverage:
+            began, ends = self._visits.send_at_once(ALERTS, count)
+            self.seconds.append(coverage.await_ends(ends) - began)
+        return self.seconds[-1]
+
+    def _consumed(self, count: int) -> float:
+        order = {"bootstrap": self._services.bootstrap, "work": "bytes", "whole": True, "expect": count}
+        with self._services.topic("bare") as topic:
+            self._visits.send_at_once(topic, count)
+            log = self._context.folder / "consumer.log"
+            with second_process(self._context, {**order, "topics": [topic]}, log) as second:
+                found = second.findings()
+        return float(found["last"] - found["began"])

@@ -1,0 +1,84 @@
+"""The pass beside what others do: a Python function per filter, and a Spark query per user."""
+
+import json
+from pathlib import Path
+
+from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
+from nightwire.benchmarks._second import process
+from nightwire.benchmarks.filters._backlog import Backlog
+from nightwire.benchmarks.filters._mixture import mixture
+from nightwire.benchmarks.filters._services import ManyFilters
+from nightwire.benchmarks.filters._visits import Visits
+
+FUNCTIONS = "nightwire.benchmarks.filters._functions"
+QUERIES = "nightwire.benchmarks.filters._queries"
+
+
+class Beside(Backlog):
+    """The pass of a visit that lies in Kafka; what the baseline does is up to the class."""
+
+    figure = ""
+
+    def __init__(
+        self, context: Context, services: ManyFilters, visits: Visits, count: int, code: int
+    ) -> None:
+        super().__init__(context, services, visits, count, code)
+        self.name = self.figure.replace("_seconds", "").replace("_", "-")
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Judge one visit, by the engine or as others do."""
+        return {self.figure: (self._judged if kind is Kind.SUBJECT else self._others)(self.alerts)}
+
+    def _others(self, count: int) -> float:
+        raise NotImplementedError
+
+    def _order(self, topic: str) -> dict[str, object]:
+        """Return what others are told: where to read, and the filters as Python functions."""
+        sources = self._context.folder / f"sources-{self.count}.json"
+        filters = mixture(self.count, self._code, self._visits.pool)
+        sources.write_text(json.dumps([one.function for one in filters]))
+        return {
+            "bootstrap": self._services.bootstrap,
+            "topic": topic,
+            "topics": [topic],
+            "sources": str(sources),
+        }
+
+    @property
+    def _log(self) -> Path:
+        return self._context.folder / "others.log"
+
+
+class BesideFunctions(Beside):
+    """… a process that decodes each alert whole and calls each filter's function; nothing is sent."""
+
+    figure = "pass_beside_functions_seconds"
+
+    def _others(self, count: int) -> float:
+        with self._services.topic("functions") as topic:
+            self._visits.send_at_once(topic, count)
+            order = {**self._order(topic), "expect": count}
+            with process(self._context, FUNCTIONS, order, self._log, role="functions") as second:
+                second.await_ready()
+                found = second.findings()
+        return float(found["last"] - found["began"])
+
+
+class BesideQueries(Beside):
+    """… one query per user over Spark's own Kafka source."""
+
+    figure = "pass_beside_queries_seconds"
+
+    def _others(self, count: int) -> float:
+        """Return how long the queries take for the second visit that they see."""
+        with (
+            self._services.topic("queries") as topic,
+            process(self._context, QUERIES, self._order(topic), self._log, role="queries") as second,
+        ):
+            second.await_ready()
+            for _turn in range(2):
+                self._visits.send_at_once(topic, count)
+                found = second.ask()
+        if "seconds" not in found:
+            raise RunError(f"the queries said {found}")
+        return float(found["seconds"])
