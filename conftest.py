@@ -57,6 +57,9 @@ ELSEWHERE = {"docker", "data", "proof"}
 if shutil.which("cargo") is None:
     ELSEWHERE.add("native")  # without Rust there is nothing to build it with
 
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+# a Kafka or a Spark that lives for a minute starts in half the time with Java's quick compiler alone
+
 left_out: dict[str, int] = {}
 
 
@@ -85,6 +88,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell the process that prints the summary, where several run the tests."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = left_out
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one process more than there are cores, for many tests wait for a Kafka that comes or goes."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

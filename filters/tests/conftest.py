@@ -188,7 +188,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with (folder / "registry.log").open("wb") as out:
         registry = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
     url = f"http://127.0.0.1:{port}"
-    until(lambda: _answers(url), 60)
+    until(lambda: _answers(url), 60, (folder / "registry.log").read_text)
     site = Site(broker, url, folder)
     yield site
     for child in (site.child, registry):
