@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -58,10 +59,13 @@ class Batches:
         """
         began = time.monotonic()
         decision = self._decided(number, rows)
-        self._keep_lost(number, decision, self._delivery.send(decision))
-        self._delivery.account(self._accounts(number, decision))
+        with self._phase("send"):
+            self._keep_lost(number, decision, self._delivery.send(decision))
+        with self._phase("account"):
+            self._delivery.account(self._accounts(number, decision))
         held = len(self._places[1].waiting()) if self._places else 0
-        self.metrics.batch_done(decision, held, time.monotonic() - began)
+        live = self._filters(decision.filters)
+        self.metrics.batch_done(decision, live, held, time.monotonic() - began)
         return decision
 
     def _decided(self, number: int, rows: Callable[[], pa.Table]) -> Decision:
@@ -71,9 +75,16 @@ class Batches:
             return known
         before = self._before(number)
         moment = self._moment(number, before)
-        decision = decide(judged(rows()), before, self._filters(moment.filters), moment)
-        self._places = number, self.state.keep_decision(number, decision, before)
+        with self._phase("judge"):
+            table = rows()
+        with self._phase("decide"):
+            decision = decide(judged(table), before, self._filters(moment.filters), moment)
+            self._places = number, self.state.keep_decision(number, decision, before)
         return decision
+
+    def _phase(self, name: str) -> AbstractContextManager[None]:
+        """Measure a part of a batch."""
+        return self.metrics.phase.labels(name).time()
 
     def _filters(self, version: int) -> Sequence[LiveFilter]:
         if self._set[0] != version:

@@ -5,13 +5,14 @@ Counted by arrays: a batch of a thousand filters sends twenty thousand copies.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 BOUNDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.3, 3.0, 4.0, 6.0, 10.0, 20.0, 60.0, 300.0)
-"""Upper ends of the buckets: fine where the goals lie, 0.5 and 1.3 s at a steady rate, 3 and 6 s in a visit. [s]"""
+"""Upper ends of the buckets: fine where the goals lie, 0.5 and 1.3 s at a steady rate, 3 and 6. [s]"""
 
 NAME = "nightwire_filters_delay_seconds"
 TEXT = "From Kafka's timestamp of an alert to the acknowledged copy in a filter's topic."
@@ -21,7 +22,7 @@ class Delays(Collector):
     """The histogram, one for each choice (`first`, `best`): the best of a visit wait for its end."""
 
     def __init__(self) -> None:
-        self._counts = defaultdict(lambda: np.zeros(len(BOUNDS) + 1, np.int64))
+        self._counts: dict[str, Any] = defaultdict(lambda: np.zeros(len(BOUNDS) + 1, np.int64))
         self._sums: dict[str, float] = defaultdict(float)
 
     def observe(self, choice: str, delays: Sequence[float]) -> None:

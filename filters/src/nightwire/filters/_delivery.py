@@ -4,11 +4,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from confluent_kafka import Consumer, Message, Producer
 
 from nightwire.core import kafka
 from nightwire.core.accounts import Account, write_account
+from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, ensure_topics
 from nightwire.filters._accounts import STAGE, Place
@@ -18,6 +20,7 @@ from nightwire.filters._decision import Decision, Pick, headers
 from nightwire.filters._fetch import Gone, fetch, reader, runs
 from nightwire.filters._offsets import Range, Spot
 from nightwire.filters._rows import Dead
+from nightwire.filters._seen import Copy
 from nightwire.schemas.topics import overflow, settings
 
 log = logging.getLogger("nightwire.filters")
@@ -35,11 +38,11 @@ class Delivery:
 
     Args:
         bootstrap: Kafka's address.
-        on_sent: Called with its topic for each copy that Kafka acknowledged.
+        on_sent: Called with each copy that Kafka acknowledged.
     """
 
     bootstrap: str
-    on_sent: Callable[[str], None] = lambda _topic: None
+    on_sent: Callable[[Copy], None] = lambda _copy: None
     _consumer: Consumer | None = None
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
@@ -98,12 +101,13 @@ class Delivery:
             bury_message(writer, message, stage=STAGE, reason=one.reason)
             return
         for passed in one.passes:
+            noted = partial(self._noted, passed.key, one.hit.timestamp)
             writer.write(
-                topic(passed.key), value, key=key, headers=headers(one, passed), on_delivered=self._noted
+                topic(passed.key), value, key=key, headers=headers(one, passed), on_delivered=noted
             )
 
-    def _noted(self, message: Message) -> None:
-        self.on_sent(str(message.topic()))
+    def _noted(self, key: str, came: int, message: Message) -> None:
+        self.on_sent(Copy(str(message.topic()), key, (now_ms() - came) / 1000))
 
     def _make_topics(self, decision: Decision) -> None:
         """Make topics that somebody removed; sending to one that is missing would block all."""

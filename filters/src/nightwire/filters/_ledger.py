@@ -85,7 +85,7 @@ class Ledger:
             return [self._seen[key].record(now) for key in fresh]
 
     def stopped_most(self) -> Iterator[tuple[str, str, float]]:
-        """Yield, for each filter of which something is known, the condition that stopped most, and its share."""
+        """Yield the condition that stopped most of each filter's alerts, and its share."""
         with self._lock:
             known = [(key, one.stopped.copy()) for key, one in sorted(self._seen.items()) if one.stopped]
         for key, stopped in known:

@@ -87,10 +87,12 @@ class LightEngine:
                 number, start = number + 1, end
 
     def _batch(self, number: int, start: Offset, end: Offset) -> None:
-        self.progress.plan(number, end)
+        with self.metrics.phase.labels("plan").time():
+            self.progress.plan(number, end)
         decision = self.batches.run(number, lambda: self._rows(start, end))
         self.watch.look(number, decision)
-        self.progress.commit(number)
+        with self.metrics.phase.labels("commit").time():
+            self.progress.commit(number)
 
     def _rows(self, start: Offset, end: Offset) -> pa.Table:
         """Return what the worker says of what lies between two offsets."""

@@ -1,11 +1,25 @@
-"""All that the filter engine tells Prometheus.  Rates only: the proof that in = out is in the accounts."""
+"""All that the filter engine tells Prometheus.  Rates only: the proof that in = out is in the accounts.
+
+What there is one of for each filter is a plain number: eight series, eight thousand for a thousand filters.
+Delays are a histogram for all of them together; the filter's own are in its owner's topic (`_ledger`).
+"""
 
 from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from nightwire.filters._decision import Decision
-from nightwire.filters._rows import Counts
+from nightwire.filters._delays import Delays
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._ledger import Ledger
+from nightwire.filters._seen import COLUMNS, ROWS, Copy, Sums, sums, way
 
 SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 
@@ -21,6 +35,9 @@ class Metrics:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"nightwire_filters_{name}", text, labels, registry=registry)
 
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"nightwire_filters_{name}", text, labels, registry=registry)
+
         self.judged = counter("records_judged_total", "Records read and judged or dead-lettered.", "source")
         self.dead = counter("records_dead_lettered_total", "Records that are no alert.", "source")
         self.expired = counter("records_expired_total", "Records deleted before they were read.", "source")
@@ -28,6 +45,10 @@ class Metrics:
         self.rejected = counter("alerts_rejected_total", "Alerts that the filter did not want.", "filter")
         self.faulted = counter("alerts_faulted_total", "Alerts on which the filter failed.", "filter")
         self.capped = counter("alerts_capped_total", "Alerts cut off by the filter's cap.", "filter")
+        self.cpu = counter(
+            "cpu_seconds_total", "CPU time of judging, by columns or by rows.", "filter", "way"
+        )
+        self.late = counter("late_total", "Batches in which a filter had no time left.", "filter")
         self.sent = counter("copies_acknowledged_total", "Copies that Kafka acknowledged.", "topic")
         self.suspended = counter(
             "suspensions_total", "Filters suspended: too slow, or always failing.", "filter"
@@ -39,40 +60,106 @@ class Metrics:
             buckets=SECONDS,
             registry=registry,
         )
-        self.lag = Gauge(
-            "nightwire_filters_lag_records", "Offsets not yet judged.", ["source"], registry=registry
+        self.phase = Summary(
+            "nightwire_filters_phase_seconds", "Parts of a batch.", ["phase"], registry=registry
         )
-        self.set = Gauge("nightwire_filters_set_version", "Filter set of the last batch.", registry=registry)
-        self.live = Gauge("nightwire_filters_live_filters", "Filters in the last batch.", registry=registry)
-        self.held = Gauge(
-            "nightwire_filters_held_alerts", "Alerts held by filters that take the best.", registry=registry
+        self.spark_phase = Summary(
+            "nightwire_filters_spark_phase_seconds",
+            "Parts of a batch, as Spark tells them.",
+            ["phase"],
+            registry=registry,
         )
-        self.running = Gauge("nightwire_filters_query_running", "Whether the query runs.", registry=registry)
+        self.spark_rows = gauge("spark_input_rows", "Rows of Spark's last batch: what passed, not alerts.")
+        self.records = gauge("batch_records", "Records of the last batch.")
+        self.lag = gauge("lag_records", "Offsets not yet judged.", "source")
+        self.set = gauge("set_version", "Filter set of the last batch.")
+        self.live = gauge("live_filters", "Filters in the last batch, by columns or by rows.", "way")
+        self.held = gauge("held_alerts", "Alerts held by filters that take the best.")
+        self.running = gauge("query_running", "Whether the query runs.")
+        self.ledger, self.delays = Ledger(), Delays()
+        self._copies: list[Copy] = []
+        registry.register(self.delays)
+        registry.register(Stopped(self.ledger))
 
-    def acknowledged(self, topic: str) -> None:
-        """Count a copy that arrived in *topic*."""
-        self.sent.labels(topic).inc()
+    def acknowledged(self, copy: Copy) -> None:
+        """Take note of a copy that arrived."""
+        self._copies.append(copy)
 
-    def batch_done(self, decision: Decision, held: int, seconds: float) -> None:
-        """Count what a batch did; *held* is how many alerts wait for the end of their visit."""
+    def batch_done(self, decision: Decision, live: Sequence[LiveFilter], held: int, seconds: float) -> None:
+        """Count what a batch did.
+
+        Args:
+            decision: What was decided for it.
+            live: The filters of its set, by number.
+            held: How many alerts wait for the end of their visit.
+            seconds: How long it took. [s]
+        """
         self.batch.observe(seconds)
         self.held.set(held)
         self.set.set(decision.filters)
-        self.live.set(len(decision.judges))
-        for one in decision.counts:
-            source = one.range.topic
-            self.judged.labels(source).inc(one.read)
-            self.dead.labels(source).inc(one.dead)
-            self.expired.labels(source).inc(one.gone)
-            self._count_filters(one, decision)
+        ways = Tally(map(way, live))
+        for each in (COLUMNS, ROWS):
+            self.live.labels(each).set(ways[each])
+        added = sums(decision.counts, len(live))
+        self.ledger.batch(decision, added, live)
+        self._count_sources(decision)
+        self._count_filters(added, live)
         for judge, number in Tally(decision.cut.judge).items():
             self.capped.labels(decision.cut.judges[judge][0]).inc(number)
+        self._count_copies({one.key: one.choice for one in live})
 
-    def _count_filters(self, one: Counts, decision: Decision) -> None:
-        for judge, evaluated, passed, faulted in zip(
-            one.judges, one.evaluated, one.passed, one.faulted, strict=True
-        ):
-            key, _ = decision.judges[judge]
-            self.passed.labels(key).inc(passed)
-            self.rejected.labels(key).inc(evaluated - passed - faulted)
-            self.faulted.labels(key).inc(faulted)
+    def _count_sources(self, decision: Decision) -> None:
+        self.records.set(sum(one.read for one in decision.counts))
+        for source, some in groupby(decision.counts, key=lambda one: one.range.topic):
+            read, dead, gone = np.sum([(one.read, one.dead, one.gone) for one in some], axis=0).tolist()
+            self.judged.labels(source).inc(read)
+            self.dead.labels(source).inc(dead)
+            self.expired.labels(source).inc(gone)
+
+    def _count_filters(self, added: Sums, live: Sequence[LiveFilter]) -> None:
+        rejected = added.evaluated - added.passed - added.faulted
+        columns = ((self.passed, added.passed), (self.rejected, rejected), (self.faulted, added.faulted))
+        for number in np.flatnonzero(added.evaluated).tolist():
+            one = live[number]
+            for counter, column in columns:
+                counter.labels(one.key).inc(int(column[number]))
+            self.cpu.labels(one.key, way(one)).inc(1e-6 * int(added.cost[number]))
+        for number in added.late:
+            self.late.labels(live[number].key).inc()
+
+    def _count_copies(self, choices: dict[str, str]) -> None:
+        copies, self._copies = self._copies, []
+        self.ledger.copies(copies)
+        for topic, number in Tally(copy.topic for copy in copies).items():
+            self.sent.labels(topic).inc(number)
+        delays: dict[str, list[float]] = defaultdict(list)
+        for copy in copies:
+            delays[choices.get(copy.key, "first")].append(copy.delay)
+        for choice, some in delays.items():
+            self.delays.observe(choice, some)
+
+    def spark_progress(self, progress: dict[str, Any]) -> None:
+        """Count one batch as Spark tells of it: ``StreamingQueryProgress`` as JSON has it."""
+        self.spark_rows.set(progress.get("numInputRows", 0))
+        for phase, duration in progress.get("durationMs", {}).items():
+            self.spark_phase.labels(phase).observe(duration / 1000)
+
+
+class Stopped(Collector):
+    """What stopped most of each filter's alerts: one series a filter, which names the condition.
+
+    Args:
+        ledger: Knows.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the share of each filter's condition that stopped most."""
+        text = "Of a sample of alerts that did not pass, the share that the condition stopped."
+        labels = ["filter", "stage", "condition"]
+        family = GaugeMetricFamily("nightwire_filters_stopped_most_ratio", text, labels=labels)
+        for key, condition, share in self._ledger.stopped_most():
+            family.add_metric([key, f"filter.{key.replace('/', '.')}", condition], share)
+        yield family

@@ -89,7 +89,8 @@ class Seen:
         return {
             "owner": owner, "name": name, "version": self.version, "way": self.way, "since": self.since,
             "evaluated": self.evaluated, "passed": self.passed, "faulted": self.faulted, "sent": self.sent,
-            "capped": self.capped, "cpu": self.cpu_s, "delay_p50": self.delay(50), "delay_p99": self.delay(99),
+            "capped": self.capped, "cpu": self.cpu_s,
+            "delay_p50": self.delay(50), "delay_p99": self.delay(99),
             "evaluated_at": self.evaluated_at or None, "passed_at": self.passed_at or None,
             "stopped": dict(self.stopped.most_common(20)), "time": now,
         }  # fmt: skip
@@ -117,10 +118,11 @@ class Sums:
 def sums(counts: Iterable[Counts], filters: int) -> Sums:
     """Return the counts of all ranges, added up for each of so many *filters*."""
     counts = list(counts)
-    columns = [np.zeros(filters, np.int64) for _ in range(4)]
+    late = sorted({judge for one in counts for judge in one.late})
+    columns = {name: np.zeros(filters, np.int64) for name in ("evaluated", "passed", "faulted", "cost")}
     for one in counts:
         at = np.asarray(one.judges, np.int64)
-        for column, values in zip(columns, (one.evaluated, one.passed, one.faulted, one.cost), strict=True):
-            if len(values):  # what was decided before costs were told has none
+        for name, column in columns.items():
+            if len(values := getattr(one, name)):  # what was decided before costs were told has none
                 np.add.at(column, at, values)
-    return Sums(*columns, sorted({judge for one in counts for judge in one.late}))
+    return Sums(late=late, **columns)

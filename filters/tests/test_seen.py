@@ -1,0 +1,152 @@
+"""What the engine saw of its filters: counts, costs, delays, conditions; as Prometheus and owners hear it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from nightwire.filters._choice import Cut
+from nightwire.filters._decision import Decision
+from nightwire.filters._delays import BOUNDS, Delays
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._ledger import Ledger
+from nightwire.filters._metrics import Metrics
+from nightwire.filters._offsets import Range
+from nightwire.filters._rows import Counts, Hit
+from nightwire.filters._seen import SAMPLE, Copy, Seen, sums
+from nightwire.schemas import records
+
+LIVE = [
+    LiveFilter("me", "fast", 1, "sim", "", "keep", program="x"),
+    LiveFilter("me", "slow", 3, "sim", "", "keep", choice="best"),
+]
+JUDGES = [(one.key, one.version) for one in LIVE]
+HIT = Hit("alerts.sim", 0, 5, 1000, 7, "a5")
+NOON = 1_764_000_000_000
+
+
+def counts(partition: int, passed: int, stopped: Mapping[int, Mapping[str, int]] | None = None) -> Counts:
+    """Return what became of ten alerts: *passed* passed the first filter, the second failed on two."""
+    return Counts(
+        Range("alerts.sim", partition, 0, 10), 10, judges=[0, 1], evaluated=[10, 10], passed=[passed, 0],
+        faulted=[0, 2], cost=[5, 2000], stopped=stopped or {},
+    )  # fmt: skip
+
+
+def decision(*ranges: Counts, at: int = NOON, cut: Cut = Cut()) -> Decision:  # noqa: B008 - it is frozen
+    return Decision(4, JUDGES, at=at, counts=ranges, cut=cut)
+
+
+CUT = Cut([HIT], JUDGES, [0], [0], [None])
+STOPPED = {1: {"line 2: alert.flux > 3": 6, "line 3: alert.snr > 5": 2}}
+
+
+def test_ranges_add_up_by_filter() -> None:
+    found = sums([counts(0, 3), counts(1, 4)], 3)
+    assert found.evaluated.tolist() == [20, 20, 0]
+    assert found.passed.tolist() == [7, 0, 0]
+    assert found.faulted.tolist() == [0, 4, 0]
+    assert found.cost.tolist() == [10, 4000, 0]
+    old = sums(
+        [Counts(Range("alerts.sim", 0, 0, 1), 1, judges=[0], evaluated=[1], passed=[1], faulted=[0])], 1
+    )
+    assert (old.evaluated.tolist(), old.cost.tolist()) == ([1], [0])
+
+
+def told(ledger: Ledger) -> dict[str, dict[str, Any]]:
+    """Return what owners are told, by filter; each record fits the schema."""
+    found = [records.SEEN.decode(records.SEEN.encode(one)) for one in ledger.news(NOON)]
+    return {one["name"]: one for one in found}
+
+
+def test_an_owner_is_told_what_his_filters_did_and_only_when_they_did_something() -> None:
+    ledger = Ledger()
+    batch = decision(counts(0, 3, STOPPED), counts(1, 4), cut=CUT)
+    ledger.batch(batch, sums(batch.counts, 2), LIVE)
+    ledger.copies([Copy("filter.me.fast", "me/fast", delay) for delay in (0.2, 0.4, 0.9)])
+    found = told(ledger)
+    fast, slow = found["fast"], found["slow"]
+    assert (fast["evaluated"], fast["passed"], fast["sent"], fast["capped"]) == (20, 7, 3, 1)
+    assert (fast["way"], slow["way"], slow["version"], slow["faulted"]) == ("columns", "rows", 3, 4)
+    assert (fast["cpu"], slow["cpu"]) == pytest.approx((1e-5, 4e-3))
+    assert (fast["delay_p50"], slow["delay_p50"]) == (0.4, None)
+    assert (fast["passed_at"].timestamp() * 1000, slow["passed_at"]) == (NOON, None)
+    assert slow["stopped"] == STOPPED[1]
+    assert told(ledger) == {}
+
+
+def test_a_new_version_begins_anew_but_for_when_something_passed() -> None:
+    ledger = Ledger()
+    batch = decision(counts(0, 3))
+    ledger.batch(batch, sums(batch.counts, 2), LIVE)
+    newer = [LiveFilter("me", "fast", 2, "sim", "", "keep"), LIVE[1]]
+    later = decision(counts(0, 0), at=NOON + 9)
+    ledger.batch(later, sums(later.counts, 2), newer)
+    fast = told(ledger)["fast"]
+    assert (fast["version"], fast["way"], fast["evaluated"], fast["passed"]) == (2, "rows", 10, 0)
+    assert fast["passed_at"].timestamp() * 1000 == NOON
+    assert fast["evaluated_at"].timestamp() * 1000 == NOON + 9
+
+
+def test_when_something_passed_last_outlives_the_engine() -> None:
+    first, second = Ledger(), Ledger()
+    batch, nothing = decision(counts(0, 3)), decision(counts(1, 0), at=NOON + 9)
+    first.batch(batch, sums(batch.counts, 2), LIVE)
+    second.recall(told(first).values())
+    second.batch(nothing, sums(nothing.counts, 2), LIVE)
+    assert told(second)["fast"]["passed_at"].timestamp() * 1000 == NOON
+
+
+def test_a_condition_that_stops_most_now_displaces_one_of_long_ago() -> None:
+    seen = Seen("me/f", 1)
+    for _ in range(100):
+        seen.add_stopped({"old": 60})
+    for _ in range(60):
+        seen.add_stopped({"new": 60})
+    assert seen.stopped.total() <= SAMPLE
+    assert seen.stopped["new"] > seen.stopped["old"]
+
+
+def test_delays_are_a_histogram_by_choice() -> None:
+    registry, delays = CollectorRegistry(), Delays()
+    registry.register(delays)
+    delays.observe("first", [-3.0, 0.1, 0.100001, 2.0])
+    delays.observe("first", [1000.0])
+    delays.observe("best", [40.0])
+
+    def below(end: str, choice: str = "first") -> float | None:
+        name = "nightwire_filters_delay_seconds_bucket"
+        return registry.get_sample_value(name, {"le": end, "choice": choice})
+
+    assert [below(str(end)) for end in BOUNDS[:3]] == [2, 3, 3]  # an end belongs to its bucket
+    assert (below("300.0"), below("+Inf"), below("60.0", "best")) == (4, 5, 1)
+    name = "nightwire_filters_delay_seconds_sum"
+    assert registry.get_sample_value(name, {"choice": "first"}) == pytest.approx(1002.200001)
+
+
+def test_prometheus_hears_of_a_batch() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    metrics.acknowledged(Copy("filter.me.fast", "me/fast", 0.35))
+    metrics.batch_done(decision(counts(0, 3, STOPPED), counts(1, 4), cut=CUT), LIVE, 2, 0.7)
+    metrics.spark_progress({"numInputRows": 9, "durationMs": {"addBatch": 600, "walCommit": 40}})
+
+    def sample(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"nightwire_filters_{name}", labels)
+
+    assert sample("alerts_passed_total", filter="me/fast") == 7
+    assert sample("alerts_rejected_total", filter="me/slow") == 16
+    assert sample("alerts_faulted_total", filter="me/slow") == 4
+    assert sample("alerts_capped_total", filter="me/fast") == 1
+    assert sample("cpu_seconds_total", filter="me/slow", way="rows") == pytest.approx(0.004)
+    assert sample("copies_acknowledged_total", topic="filter.me.fast") == 1
+    assert sample("records_judged_total", source="alerts.sim") == 20
+    assert sample("live_filters", way="rows") == 1
+    assert sample("batch_records") == 20
+    assert sample("delay_seconds_count", choice="first") == 1
+    assert sample("spark_phase_seconds_sum", phase="addBatch") == 0.6
+    line = {"filter": "me/slow", "stage": "filter.me.slow", "condition": "line 2: alert.flux > 3"}
+    assert sample("stopped_most_ratio", **line) == 0.75
+    metrics.batch_done(decision(), LIVE, 0, 0.1)  # a copy is counted once
+    assert sample("copies_acknowledged_total", topic="filter.me.fast") == 1
