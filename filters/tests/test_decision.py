@@ -29,13 +29,13 @@ COUNTS = Counts(
 
 def passed(offset: int, rank: float = float("nan"), visit: int | None = 7) -> tuple[Any, ...]:
     """Return the row of an alert that passed filter 0."""
-    return (PASSED, *SPOT, offset, 1000 + offset, visit, f"a{offset}", [0], [rank], None)
+    return (PASSED, *SPOT, offset, 1000 + offset, visit, f"a{offset}", [0], [rank], None, None)
 
 
 ROWS = [
     passed(14, 0.5, visit=None),
     passed(11),
-    (DEAD, *SPOT, 12, None, None, None, None, None, "DecodeError: short"),
+    (DEAD, *SPOT, 12, None, None, None, None, None, "DecodeError: short", None),
     COUNTS.row(),
 ]
 

@@ -16,7 +16,7 @@ from nightwire.filters._decision import Decision, Pick, decide
 from nightwire.filters._delivery import Delivery
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._metrics import Metrics
-from nightwire.filters._offsets import planned_at, positions, version, visits
+from nightwire.filters._offsets import drained, planned_at, positions, version, visits
 from nightwire.filters._rows import judged
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import State
@@ -110,6 +110,7 @@ class Batches:
             reached=positions(offset),
             closed=self._watch.closed(before.position, position),
             deadline=round(1000 * self.settings.deadline),
+            drained=drained(offset),
         )
 
     def _keep_lost(self, number: int, decision: Decision, lost: list[Place]) -> None:

@@ -6,7 +6,7 @@ takes one.  A late alert takes one if one is free.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -50,14 +50,16 @@ class Places:
     Attributes:
         since: When its first alert passed. [ms since 1970, UTC]
         seen: When its latest did.
-        over: Whether it is over: what was held is sent, and `best` takes what comes as `first` does.
+        over: How many links of chains it is over for: 1 for filters that read alerts, 2 for those that
+            read what passed these, and so on.  What these held is sent, and `best` takes what comes as
+            `first` does.
         taken: The ids that have a place, by filter.
         held: The candidates that `best` filters hold, by filter.
     """
 
     since: int
     seen: int
-    over: bool = False
+    over: int = 0
     taken: Mapping[str, Ids] = field(default_factory=dict)
     held: Mapping[str, Sequence[Candidate]] = field(default_factory=dict)
 
@@ -81,10 +83,13 @@ class Caps:
     def due(self, deadline: int) -> int | None:
         """Return when the first of the visits that hold something is over, whatever happens; None = never.
 
+        A visit that is over for a chain's first filters is so for the next ones at once.
+
         Args:
             deadline: Longest that a visit is held. [ms]
         """
-        return min((one.since + deadline for one in self.visits.values() if one.held), default=None)
+        times = (0 if one.over else one.since + deadline for one in self.visits.values() if any(held(one)))
+        return min(times, default=None)
 
     def waiting(self) -> list[Candidate]:
         """Return all that is held."""
@@ -171,12 +176,14 @@ def is_judged(ends: Ends, survey: str, reached: Mapping[Spot, int]) -> bool:
     return all(reached.get((f"alerts.{survey}", partition), 0) > last for partition, last in ends.items())
 
 
-def end_visit(places: Places) -> Places:
-    """Return the visit's places when what was held is sent."""
+def end_visit(places: Places, ending: Collection[str]) -> Places:
+    """Return the visit's places one link of chains on: what the filters *ending* held is sent."""
     taken = dict(places.taken)
     for key, some in places.held.items():
-        taken[key] = taken.get(key, NOBODY) | {one.hit.alert for one in some}
-    return replace(places, over=True, taken=taken, held={})
+        if key in ending:
+            taken[key] = taken.get(key, NOBODY) | {one.hit.alert for one in some}
+    waiting = {key: some for key, some in places.held.items() if key not in ending}
+    return replace(places, over=places.over + 1, taken=taken, held=waiting)
 
 
 def remember(visits: Mapping[Visit, Places]) -> dict[Visit, Places]:

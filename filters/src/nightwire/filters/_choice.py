@@ -27,6 +27,7 @@ from nightwire.filters._caps import (
     remember,
     take,
 )
+from nightwire.filters._chains import depths
 from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._offsets import Spot
 from nightwire.filters._rows import Hit, Judged
@@ -50,6 +51,7 @@ class Moment:
         reached: The offsets up to which alerts are judged, this batch included.
         closed: Visits that were closed since the batch before, with their last offsets.
         deadline: Longest that a visit is held. [ms]
+        drained: Whether the batch reads all that passed filters before it.
     """
 
     batch: int
@@ -59,6 +61,7 @@ class Moment:
     reached: Mapping[Spot, int] = field(default_factory=dict)
     closed: Mapping[Visit, Ends] = field(default_factory=dict)
     deadline: int = DEADLINE
+    drained: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class _Usher:
 
     def __init__(self, caps: Caps, judged: Judged, filters: Sequence[LiveFilter], moment: Moment) -> None:
         self._before, self._judged, self._filters, self._moment = caps, judged, filters, moment
+        self._depths = dict(zip((one.key for one in filters), depths(filters), strict=True))
         self._visits = dict(caps.visits)
         self._closing = {**caps.closing, **moment.closed}
         self._fates = np.full(len(judged.hit), SENT, np.int8)
@@ -142,7 +146,7 @@ class _Usher:
         now = self._moment.at
         places = replace(self._visits.get(visit, Places(now, now)), seen=now)
         taken, waiting = places.taken.get(live.key, NOBODY), places.held.get(live.key, ())
-        if live.choice == "best" and not places.over:
+        if live.choice == "best" and places.over <= self._depths[live.key]:
             self._visits[visit] = self._held(places, live, group, hits)
             return
         free = live.cap - len(taken) - len({one.hit.alert for one in waiting})
@@ -164,17 +168,37 @@ class _Usher:
 
     def end_visits(self) -> None:
         """Release what visits hold that are over, and forget the old ones."""
-        moment = self._moment
+        moment, longest = self._moment, max(self._depths.values(), default=0)
+        if longest:
+            self._note_closed()
         for visit, places in self._visits.items():
-            ends = self._closing.get(visit)
-            if is_over(places, ends, visit[0], moment.at, moment.reached, moment.deadline):
-                self._released += held(places)
-                self._visits[visit] = end_visit(places)
+            if self._ends(visit, places, longest):
+                ending = {key for key in places.held if self._depths.get(key, 0) <= places.over}
+                self._released += (one for one in held(places) if one.key in ending)
+                self._visits[visit] = end_visit(places, ending)
         self._closing = {
             visit: ends
             for visit, ends in self._closing.items()
             if not is_judged(ends, visit[0], moment.reached)
         }
+
+    def _ends(self, visit: Visit, places: Places, longest: int) -> bool:
+        """Return whether a visit is over for one link more of the chains, the *longest* of which has so many.
+
+        For filters that read alerts that is when it is closed and judged; for those that read what passed
+        them, in a later batch that reads all that passed until then.
+        """
+        if places.over:
+            return self._moment.drained and (places.over <= longest or any(held(places)))
+        moment, ends = self._moment, self._closing.get(visit)
+        return is_over(places, ends, visit[0], moment.at, moment.reached, moment.deadline)
+
+    def _note_closed(self) -> None:
+        """Remember visits of which nothing took a place yet: what passed may still come along a chain."""
+        now = self._moment.at
+        for visit, ends in self._closing.items():
+            if is_judged(ends, visit[0], self._moment.reached):
+                self._visits.setdefault(visit, Places(now, now))
 
     def choice(self) -> Choice:
         """Return all that was chosen."""

@@ -12,6 +12,8 @@ from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._rows import Counts, Dead, Hit, Judged
 from nightwire.schemas.topics import filter_topic
 
+NOTHING: Mapping[str, str] = {}
+
 Named = tuple[str, int]
 """A filter, ``owner/name``, and its version."""
 
@@ -98,8 +100,14 @@ def _picks(candidates: Iterable[Candidate]) -> list[Pick]:
     return together((one.hit, passed(one)) for one in candidates)
 
 
-def headers(pick: Pick, one: Pass) -> list[tuple[str, bytes]]:
-    """Return the headers of *pick*'s copy for the filter that it passed; all are text."""
+def headers(pick: Pick, one: Pass, carried: Mapping[str, str] = NOTHING) -> list[tuple[str, bytes]]:
+    """Return the headers of *pick*'s copy for the filter that it passed; all are text.
+
+    Args:
+        pick: The alert.
+        one: The filter.
+        carried: What the alert brings along of another filter's topic.
+    """
     hit = pick.hit
     values = {
         "filter": one.key,
@@ -111,6 +119,7 @@ def headers(pick: Pick, one: Pass) -> list[tuple[str, bytes]]:
         "topic": hit.topic,
         "partition": hit.partition,
         "offset": hit.offset,
+        **carried,
     }
     if one.again:
         values["duplicate"] = "yes"

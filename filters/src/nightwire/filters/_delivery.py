@@ -15,8 +15,10 @@ from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, ensure_topics
 from nightwire.filters._accounts import STAGE, Place
 from nightwire.filters._bulk import Bulk
+from nightwire.filters._chains import is_fed
 from nightwire.filters._cut import overflow_records
 from nightwire.filters._decision import Decision, Pick, headers
+from nightwire.filters._fed import origin
 from nightwire.filters._fetch import Gone, fetch, reader, runs
 from nightwire.filters._offsets import Range, Spot
 from nightwire.filters._rows import Dead
@@ -100,11 +102,11 @@ class Delivery:
         if isinstance(one, Dead):
             bury_message(writer, message, stage=STAGE, reason=one.reason)
             return
+        carried = origin(message) if is_fed(one.hit.topic) else {}
         for passed in one.passes:
+            said = headers(one, passed, carried)
             noted = partial(self._noted, passed.key, one.hit.timestamp)
-            writer.write(
-                topic(passed.key), value, key=key, headers=headers(one, passed), on_delivered=noted
-            )
+            writer.write(topic(passed.key), value, key=key, headers=said, on_delivered=noted)
 
     def _noted(self, key: str, came: int, message: Message) -> None:
         self.on_sent(Copy(str(message.topic()), key, (now_ms() - came) / 1000))

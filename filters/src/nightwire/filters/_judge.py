@@ -13,6 +13,7 @@ from typing import Any
 from nightwire.filters._limits import TimeLimit
 from nightwire.filters._mentions import UNREAD
 from nightwire.filters.language import FilterError, Predicate, compile_filter, fault_text, rank_of
+from nightwire.schemas import topics
 
 Limit = Callable[[float], AbstractContextManager[None]]
 
@@ -59,9 +60,21 @@ class LiveFilter:
         """``owner/name``: what accounts and topics call it, whatever the version."""
         return f"{self.owner}/{self.name}"
 
-    def wants(self, survey: str) -> bool:
-        """Return whether it judges alerts of *survey*."""
-        return self.survey in ("*", survey)
+    @property
+    def topic(self) -> str:
+        """Topic of what passed."""
+        return self.output or topics.filter_topic(self.owner, self.name)
+
+    def judges(self, topic: str) -> bool:
+        """Return whether it judges alerts that lie in *topic*."""
+        if self.sources:
+            return topic in self.sources
+        kind, _, survey = topic.partition(".")
+        return kind == "alerts" and self.survey in ("*", survey)
+
+    def wants(self, survey: str, topic: str) -> bool:
+        """Return whether it judges alerts of *survey* that lie in *topic*."""
+        return self.survey in ("*", survey) and self.judges(topic)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from nightwire.filters import _worker
 from nightwire.filters._attend import attend, await_kafka
 from nightwire.filters._batch import Batches
 from nightwire.filters._metrics import Metrics
-from nightwire.filters._offsets import Offset, positions, ranges, share_out, to_offset, version
+from nightwire.filters._offsets import Offset, share_out, to_offset, version
 from nightwire.filters._planner import Planner
 from nightwire.filters._progress import Progress
 from nightwire.filters._rows import COLUMNS
@@ -96,10 +96,11 @@ class LightEngine:
 
     def _rows(self, start: Offset, end: Offset) -> pa.Table:
         """Return what the worker says of what lies between two offsets."""
-        work = ranges(positions(start), positions(end), self.planner.beginnings())
+        work, asked = self.planner.work(start, end)
+        options = self.settings.options()
         batches = [
             batch
             for part in share_out(work, 1)
-            for batch in _worker.run(_worker.task(self.settings.options(), part, version(end)))
+            for batch in _worker.run(_worker.task(options, part, version(end), asked))
         ]
         return pa.Table.from_batches(batches, COLUMNS)

@@ -2,15 +2,15 @@
 
 An offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57, "visits": 12, "at": 1764…}``: for each
 partition the next Kafka offset to read; the version of the filter set (the end offset of the topic
-`filters`) by which the records before it were judged; how far the topic `visits` was read; and when the
-batch was planned. [ms since 1970, UTC]
+`filters`) by which the records before it were judged; how far the topic `visits` was read; when the
+batch was planned [ms since 1970, UTC]; and whether it reads all that passed filters until then (`drained`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-FILTERS, VISITS, AT = "filters", "visits", "at"
+FILTERS, VISITS, AT, DRAINED = "filters", "visits", "at", "drained"
 
 Spot = tuple[str, int]
 Offset = dict[str, Any]
@@ -36,7 +36,7 @@ def positions(offset: Mapping[str, Any]) -> dict[Spot, int]:
     return {
         (topic, int(partition)): next_
         for topic, partitions in offset.items()
-        if topic not in (FILTERS, VISITS, AT)
+        if topic not in (FILTERS, VISITS, AT, DRAINED)
         for partition, next_ in partitions.items()
     }
 
@@ -62,6 +62,11 @@ def visits(offset: Mapping[str, Any]) -> int:
 def planned_at(offset: Mapping[str, Any]) -> int:
     """Return when the batch was planned. [ms since 1970, UTC]"""
     return int(offset.get(AT, 0))
+
+
+def drained(offset: Mapping[str, Any]) -> bool:
+    """Return whether the batch reads all that passed filters before it."""
+    return bool(offset.get(DRAINED, 0))
 
 
 def advance(start: Mapping[Spot, int], ends: Mapping[Spot, int], limit: int | None) -> dict[Spot, int]:

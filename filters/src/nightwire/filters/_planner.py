@@ -6,7 +6,7 @@ Kafka, for the query dies with it: while Kafka does not answer there is simply n
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaException
@@ -16,14 +16,25 @@ from nightwire.core import kafka
 from nightwire.core.clock import now_ms
 from nightwire.core.kafka import marks
 from nightwire.filters import _filterset
+from nightwire.filters._chains import asked, fed_sources, is_drained, is_fed, readable
 from nightwire.filters._choice import DEADLINE
 from nightwire.filters._fetch import TIMEOUT, bounds, fetch, reader
 from nightwire.filters._filterset import FilterSet
-from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, to_offset, version, visits
+from nightwire.filters._offsets import (
+    Offset,
+    Range,
+    Spot,
+    advance,
+    positions,
+    ranges,
+    to_offset,
+    version,
+    visits,
+)
 from nightwire.filters._state import State
 from nightwire.filters._visits import VisitWatch
 from nightwire.schemas import surveys
-from nightwire.schemas.topics import FILTERS
+from nightwire.schemas.topics import FILTERS, alerts
 
 log = logging.getLogger("nightwire.filters.planner")
 
@@ -32,8 +43,6 @@ IDLE = 0.2
 
 METADATA_AGE = 1.0
 """A new survey's topic, or partition, is noticed after at most this. [s]"""
-
-ALERTS = "alerts."
 
 
 @dataclass
@@ -52,6 +61,8 @@ class Planner:
     _admin: AdminClient | None = None
     _spots: list[Spot] = field(default_factory=list)
     _spots_at: float = -METADATA_AGE
+    _judged: set[str] = field(default_factory=set)
+    _sources: dict[int, frozenset[str]] = field(default_factory=dict)
     _beginnings: dict[Spot, int] | None = None
     _watch: "FilterWatch | None" = None
     _visits: VisitWatch | None = None
@@ -74,21 +85,42 @@ class Planner:
         return self._beginnings
 
     def _latest(self, start: Offset, limit: int | None) -> Offset:
-        spots = self._partitions()
-        ends = bounds(self._client(), spots)
-        self._note_beginnings(spots)
+        filters = max(version(start), self._filters(version(start)))
+        ends = self._ends(start, filters)
         known = dict(self.beginnings()) | positions(start)
-        reached = advance(known, ends, limit)
+        read = readable(ends, asked(start, self._fed(version(start)), self._fed(filters)))
+        reached = advance(known, read, limit)
         now = now_ms()
         if reached == known and not self._visit_ends(start, now):
             time.sleep(IDLE)
             return start
         return to_offset(
-            reached,
-            max(version(start), self._filters()),
+            {**reached, **{spot: end for spot, end in ends.items() if spot not in read}},
+            filters,
             visits=max(visits(start), self._closings().end()),
             at=now,
+            drained=int(is_drained(reached, read)),
         )
+
+    def work(self, start: Offset, end: Offset) -> tuple[list[Range], frozenset[str]]:
+        """Return the ranges of a batch, and which topics of what passed filters are read in it.
+
+        Both are the same each time.
+        """
+        read = asked(start, self._fed(version(start)), self._fed(version(end)))
+        return ranges(positions(start), positions(end), self.beginnings()), read
+
+    def _fed(self, filters: int) -> frozenset[str]:
+        """Return the topics of what passed filters that are read by a version of the filter set."""
+        if filters not in self._sources:
+            self._sources[filters] = fed_sources(self.state.filters(filters))
+        return self._sources[filters]
+
+    def _ends(self, start: Offset, filters: int) -> dict[Spot, int]:
+        """Return where all partitions end that filters read, or once read."""
+        spots = self._partitions(self._fed(filters) | {topic for topic in start if is_fed(topic)})
+        self._note_beginnings(spots)
+        return bounds(self._client(), spots)
 
     def _visit_ends(self, start: Offset, now: int) -> bool:
         """Return whether a visit whose best alerts are held is over: that makes a batch of its own."""
@@ -103,12 +135,13 @@ class Planner:
             self._visits = VisitWatch(self.bootstrap)
         return self._visits
 
-    def _partitions(self) -> list[Spot]:
-        if time.monotonic() - self._spots_at >= METADATA_AGE:
+    def _partitions(self, fed: Collection[str]) -> list[Spot]:
+        """Return the partitions of all alert topics, and of the topics *fed*."""
+        if time.monotonic() - self._spots_at >= METADATA_AGE or not self._judged.issuperset(fed):
             found = self._client().list_topics(timeout=TIMEOUT).topics
-            judged = {ALERTS + survey for survey in surveys()}
+            self._judged = {*(alerts(survey) for survey in surveys()), *fed}
             self._spots = sorted(
-                (topic, part) for topic in judged & found.keys() for part in found[topic].partitions
+                (topic, part) for topic in self._judged & found.keys() for part in found[topic].partitions
             )
             self._spots_at = time.monotonic()
         return self._spots
@@ -121,13 +154,13 @@ class Planner:
             self.state.keep_beginnings(self._beginnings)
             log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
 
-    def _filters(self) -> int:
-        """Return the filter set's present version, after having stored it."""
+    def _filters(self, before: int) -> int:
+        """Return the filter set's present version, after having stored it; version *before* is needed yet."""
         if self._watch is None:
             self._watch = FilterWatch(self.bootstrap)
         reached = self._watch.refresh()
         if reached != self._kept:
-            self.state.keep_filters(reached, _filterset.dump(self._watch.filters.live()))
+            self.state.keep_filters(reached, _filterset.dump(self._watch.filters.live()), before)
             self._kept = reached
         return reached
 

@@ -1,6 +1,6 @@
 """Reading ranges of alerts as columns: of each alert only the fields that are asked for."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,14 @@ class Source:
     consumer: Consumer
     decoder: AlertDecoder
     registry: SchemaRegistry
+
+    def records(self, work: Range, gone: Gone) -> Iterator[Sequence[Message]]:
+        """Yield the records of a range, some at a time; *gone* counts what has expired.
+
+        Raises:
+            KafkaException: Kafka was silent too long.
+        """
+        return fetch(self.consumer, work, gone)
 
 
 class Unreadable:
@@ -118,7 +126,7 @@ class _Reading:
     def read(self, work: Range) -> None:
         """Read a range."""
         gone, records, first, before = Gone(), 0, len(self.messages), len(self.dead)
-        for messages in fetch(self.source.consumer, work, gone):
+        for messages in self.source.records(work, gone):
             records += len(messages)
             self._add(messages)
         dead = len(self.dead) - before
@@ -132,9 +140,7 @@ class _Reading:
         reasons = {at: f"{type(error).__name__}: {error}" for at, error in found.faults.items()}
         reasons |= {at: "the record has no value" for at in reasons if messages[at].value() is None}
         reasons |= alien
-        self.dead += [
-            (DEAD, *_spot(messages[at]), *[None] * 5, reason) for at, reason in sorted(reasons.items())
-        ]
+        self.dead += [dead_row(messages[at], reason) for at, reason in sorted(reasons.items())]
         rows = [row for row, at in enumerate(found.rows) if at not in alien]
         self.batches.append(found.batch.take(pa.array(rows, pa.int64())) if alien else found.batch)
         kept = [found.rows[row] for row in rows]
@@ -214,6 +220,11 @@ def read(
     for one in work:
         reading.read(one)
     return reading.alerts()
+
+
+def dead_row(message: Message, reason: str) -> Row:
+    """Return the row of a record that is no alert."""
+    return (DEAD, *_spot(message), *[None] * 5, reason, None)
 
 
 def _spot(message: Message) -> tuple[str, int, int]:

@@ -5,8 +5,10 @@ a thousand filters that pass a hundred alerts each cost no text.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import reduce
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +31,12 @@ COLUMNS = pa.schema(
         ("filters", pa.list_(pa.field("element", pa.int32()))),
         ("ranks", pa.list_(pa.field("element", pa.float64()))),
         ("detail", pa.string()),
+        ("survey", pa.string()),
     ]
 )
 DDL = (
     "kind string, topic string, partition int, offset bigint, timestamp bigint, visit bigint, alert string, "
-    "filters array<int>, ranks array<double>, detail string"
+    "filters array<int>, ranks array<double>, detail string, survey string"
 )
 """The same for Spark."""
 
@@ -41,7 +44,10 @@ Row = tuple[Any, ...]
 
 
 class Hit(NamedTuple):
-    """An alert that passed a filter: where it lies, when Kafka took it [ms], and what it is."""
+    """An alert that passed a filter: where it lies, when Kafka took it [ms], and what it is.
+
+    *named* is the survey that its headers name, where its topic names none.
+    """
 
     topic: str
     partition: int
@@ -49,11 +55,12 @@ class Hit(NamedTuple):
     timestamp: int
     visit: int | None
     alert: str
+    named: str = ""
 
     @property
     def survey(self) -> str:
         """Its survey."""
-        return self.topic.partition(".")[2]
+        return self.named or self.topic.partition(".")[2]
 
     @property
     def turn(self) -> tuple[int, str, int, int]:
@@ -116,7 +123,7 @@ class Counts:
         """Return it as a row."""
         one, detail = self.range, asdict(self)
         detail["range"] = [one.first, one.end]
-        return (RANGE, one.topic, one.partition, one.first, None, None, None, None, None, json.dumps(detail))
+        return (RANGE, one.topic, one.partition, one.first, *[None] * 5, json.dumps(detail), None)
 
 
 @dataclass(frozen=True)
@@ -162,13 +169,45 @@ def judged(table: pa.Table) -> Judged:
     passed = table.filter(pa.array(kinds == PASSED))
     others = table.filter(pa.array(kinds != PASSED)).to_pylist()
     dead = sorted(_dead(row) for row in others if row["kind"] == DEAD)
-    counts = sorted((_counts(row) for row in others if row["kind"] == RANGE), key=lambda one: one.range)
-    hits = list(map(Hit._make, zip(*(passed[name].to_pylist() for name in Hit._fields), strict=True)))
+    counts = together(_counts(row) for row in others if row["kind"] == RANGE)
+    hits = _hits(passed)
     judge, rank = (_flat(passed[name]) for name in ("filters", "ranks"))
     places = np.argsort(sorted(range(len(hits)), key=lambda at: hits[at][:3]))
     hit = places.astype(np.int64).repeat(_lengths(passed["filters"]))
     order = np.lexsort((judge, hit))
     return Judged(sorted(hits, key=lambda one: one[:3]), hit[order], judge[order], rank[order], dead, counts)
+
+
+def together(counts: Iterable[Counts]) -> list[Counts]:
+    """Return *counts* in order, one of each range: a range may hold alerts of several surveys."""
+    by_range = sorted(counts, key=lambda one: one.range)
+    return [reduce(_sum, some) for _, some in groupby(by_range, key=lambda one: one.range)]
+
+
+def _sum(one: Counts, other: Counts) -> Counts:
+    """Return the counts of a range of which each has seen other records."""
+    judges = sorted({*one.judges, *other.judges})
+    sums: dict[str, Any] = {
+        name: _by_judge(judges, *((some.judges, getattr(some, name)) for some in (one, other)))
+        for name in ("evaluated", "passed", "faulted", "cost")
+    }
+    sums |= {name: getattr(one, name) + getattr(other, name) for name in ("read", "dead", "gone", "hits")}
+    sums |= {name: {**getattr(other, name), **getattr(one, name)} for name in ("faults", "stopped")}
+    return Counts(one.range, judges=judges, late=sorted({*one.late, *other.late}), **sums)
+
+
+def _by_judge(judges: Sequence[int], *some: tuple[Sequence[int], Sequence[int]]) -> list[int]:
+    sums = dict.fromkeys(judges, 0)
+    for numbers, values in some:
+        for judge, value in zip(numbers, values, strict=True):
+            sums[judge] += value
+    return [sums[judge] for judge in judges]
+
+
+def _hits(passed: pa.Table) -> list[Hit]:
+    known = [passed[name].to_pylist() for name in Hit._fields[:-1]]
+    named = [name or "" for name in passed["survey"].to_pylist()]
+    return list(map(Hit._make, zip(*known, named, strict=True)))
 
 
 def _lengths(lists: Any) -> "np.ndarray[Any, Any]":

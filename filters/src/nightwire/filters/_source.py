@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from nightwire.filters import _worker
 from nightwire.filters._choice import DEADLINE
-from nightwire.filters._offsets import Offset, positions, ranges, share_out, to_offset, version
+from nightwire.filters._offsets import Offset, share_out, to_offset, version
 from nightwire.filters._planner import Planner
 from nightwire.filters._rows import DDL
 from nightwire.filters._settings import BATCH, TASKS
@@ -97,9 +97,9 @@ class Reader(DataSourceStreamReader):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the tasks of a batch, the same each time it is run."""
-        work = ranges(positions(start), positions(end), self._planner.beginnings())
+        work, asked = self._planner.work(start, end)
         parts = share_out(work, int(self._options.get("tasks", TASKS)))
-        return [InputPartition(_worker.task(self._options, part, version(end))) for part in parts]
+        return [InputPartition(_worker.task(self._options, part, version(end), asked)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read and judge; runs in a worker."""

@@ -86,12 +86,12 @@ class State:
         """Store the beginnings."""
         write(self.root / "beginnings.json", json.dumps(to_offset(first, 0)))
 
-    def keep_filters(self, version: int, text: str) -> None:
-        """Store the live filters of the filter set's *version*, unless they are there."""
+    def keep_filters(self, version: int, text: str, needed: int = 0) -> None:
+        """Store the live filters of a *version*, unless they are there; version *needed* is kept, too."""
         path = self._filters(version)
         if not path.exists():
             write(path, text)
-            prune(path.parent)
+            prune(path.parent, [needed])
 
     def filters(self, version: int) -> list[LiveFilter]:
         """Return the live filters of the filter set's *version*; none for version 0.

@@ -14,25 +14,30 @@ from typing import Any
 
 import pyarrow as pa
 
+from nightwire.filters._chains import is_fed
 from nightwire.filters._columnwise import columnwise
 from nightwire.filters._decoding import NoColumn
+from nightwire.filters._fed import fetched_of
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import BUDGET, LiveFilter
 from nightwire.filters._mentions import UNREAD
 from nightwire.filters._offsets import Range
 from nightwire.filters._reading import Alerts, NewSchema, Source, read
-from nightwire.filters._rows import to_batch
+from nightwire.filters._rows import Counts, to_batch
 from nightwire.filters._rowwise import Rowwise, apart, here, nowhere, some
 from nightwire.filters._state import State
 from nightwire.filters._verdicts import Verdict, counts, of_rows, passed_rows
 from nightwire.filters._wishes import Knowledge, Numbered, Wishes, wishes
 from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
-from nightwire.schemas import AlertDecoder, SchemaRegistry
+from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
 
 
 @dataclass(frozen=True)
 class Task:
-    """What one Spark task reads, by which version of the filter set."""
+    """What one Spark task reads, by which version of the filter set.
+
+    Of the topics of what passed filters, those are read that were *asked* for; others are passed over.
+    """
 
     bootstrap: str
     registry: str
@@ -41,20 +46,30 @@ class Task:
     work: tuple[Range, ...]
     budget: float = BUDGET
     sandbox: str = "strong"
+    asked: frozenset[str] = frozenset()
 
 
-def task(options: Mapping[str, str], work: tuple[Range, ...], filters: int) -> Task:
+def task(
+    options: Mapping[str, str], work: tuple[Range, ...], filters: int, asked: frozenset[str] = frozenset()
+) -> Task:
     """Return the task of judging *work* by version *filters* of the filter set."""
     return Task(
         options["bootstrap"], options["registry"], options["state"], filters, work,
-        float(options.get("budget", BUDGET)), options.get("sandbox", "strong"),
+        float(options.get("budget", BUDGET)), options.get("sandbox", "strong"), asked,
     )  # fmt: skip
 
 
 def run(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield the rows of *task*: what passed, what could not be read, the counts of each range."""
-    for name, work in groupby(sorted(task.work), key=lambda one: one.topic.partition(".")[2]):
-        yield from judge(task, name, list(work))
+    for topic, ranges in groupby(sorted(task.work), key=lambda one: one.topic):
+        work = list(ranges)
+        if not is_fed(topic):
+            source = _source(task.bootstrap, task.registry, task.state)
+            yield from judge(task, source, topic, topic.partition(".")[2], work)
+        elif topic in task.asked:
+            yield from judge_fed(task, topic, work)
+        else:
+            yield to_batch([Counts(one, 0).row() for one in work])
 
 
 def warm(task: Task) -> Iterator[pa.RecordBatch]:
@@ -65,20 +80,32 @@ def warm(task: Task) -> Iterator[pa.RecordBatch]:
     yield from ()
 
 
-def judge(task: Task, name: str, work: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-    """Read and judge some ranges of one survey's alerts."""
-    filters = [(n, one) for n, one in enumerate(_filters(task.state, task.filters)) if one.wants(name)]
-    alerts, verdicts = _judged(task, filters, name, work)
-    yield passed_rows(verdicts, alerts.known)
+def judge_fed(task: Task, topic: str, work: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    """Read and judge some ranges of a topic of what passed filters, survey by survey."""
+    source = _source(task.bootstrap, task.registry, task.state)
+    fetched = fetched_of(source, work, surveys())
+    for name in fetched.surveys:
+        yield from judge(task, fetched.of(name), topic, name, work)
+    yield to_batch(list(fetched.rest()))
+
+
+def judge(
+    task: Task, source: Source, topic: str, name: str, work: Sequence[Range]
+) -> Iterator[pa.RecordBatch]:
+    """Read and judge the alerts of one survey in some ranges of a topic."""
+    live = enumerate(_filters(task.state, task.filters))
+    filters = [(number, one) for number, one in live if one.wants(name, topic)]
+    alerts, verdicts = _judged(task, source, filters, name, work)
+    yield passed_rows(verdicts, alerts.known, name if is_fed(topic) else None)
     ranges = (counts(portion, verdicts, alerts.known.alert) for portion in alerts.portions)
     yield to_batch([*alerts.dead, *(one.row() for one in ranges)])
 
 
 def _judged(
-    task: Task, filters: Sequence[Numbered], name: str, work: Sequence[Range]
+    task: Task, source: Source, filters: Sequence[Numbered], name: str, work: Sequence[Range]
 ) -> tuple[Alerts, Sequence[Verdict]]:
     """Return the alerts, and what the filters say of them; again, where one asks for what was not read."""
-    source, known = _source(task.bootstrap, task.registry, task.state), _known(name)
+    known = _known(name)
     while True:
         alerts, wanted = _read(source, filters, name, work, known)
         verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.judge)

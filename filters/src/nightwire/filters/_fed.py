@@ -1,0 +1,87 @@
+"""Reading topics of what passed filters: their records say in a header of which survey the alert is."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import Message
+
+from nightwire.filters._fetch import Gone
+from nightwire.filters._offsets import Range
+from nightwire.filters._reading import Source, dead_row
+from nightwire.filters._rows import Counts, Row
+
+STRANGE = ""
+"""Stands for the survey of a record that names none that there is."""
+
+
+@dataclass(frozen=True)
+class OfSurvey(Source):
+    """One survey's records of ranges that were fetched before."""
+
+    fetched: "Fetched"
+    survey: str
+
+    def records(self, work: Range, gone: Gone) -> Iterator[Sequence[Message]]:
+        """Yield the records of a range; what has expired was counted when they were fetched."""
+        yield self.fetched.messages.get((work, self.survey), [])
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """All records of some ranges.
+
+    Attributes:
+        source: Where they come from.
+        messages: The records, by range and survey.
+        gone: Offsets that had expired, by range.
+    """
+
+    source: Source
+    messages: dict[tuple[Range, str], list[Message]]
+    gone: dict[Range, int]
+
+    @property
+    def surveys(self) -> list[str]:
+        """The surveys of which there are alerts, by name."""
+        return sorted({name for _, name in self.messages} - {STRANGE})
+
+    def of(self, survey: str) -> Source:
+        """Return what gives the records of one survey."""
+        return OfSurvey(self.source.consumer, self.source.decoder, self.source.registry, self, survey)
+
+    def rest(self) -> Iterator[Row]:
+        """Yield the rows of records that are nobody's alert, and the counts of these and of what is gone."""
+        for work, gone in self.gone.items():
+            strange = self.messages.get((work, STRANGE), [])
+            yield from (dead_row(message, "no header `survey` says whose alert it is") for message in strange)
+            yield Counts(work, len(strange), len(strange), gone).row()
+
+
+def fetched_of(source: Source, work: Iterable[Range], known: Collection[str]) -> Fetched:
+    """Return the records of the ranges *work*; *known* are the surveys that there are.
+
+    Raises:
+        KafkaException: Kafka was silent too long.
+    """
+    found = Fetched(source, defaultdict(list), {})
+    for one in work:
+        gone = Gone()
+        for messages in source.records(one, gone):
+            for message in messages:
+                name = header(message, "survey")
+                found.messages[one, name if name in known else STRANGE].append(message)
+        found.gone[one] = gone.count
+    return found
+
+
+def header(message: Message, name: str) -> str:
+    """Return the text of a header; empty where there is none."""
+    value = dict(message.headers() or ()).get(name)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
+
+
+def origin(message: Message) -> dict[str, str]:
+    """Return the headers that tell where the alert of a record first lay, and through which topic it came."""
+    place = {name: header(message, name) for name in ("topic", "partition", "offset")}
+    return {**(place if all(place.values()) else {}), "via": str(message.topic())}
