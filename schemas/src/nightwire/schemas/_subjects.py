@@ -36,6 +36,7 @@ BUILT_IN = {
     "request": "nightwire.Request",
     "answer": "nightwire.Answer",
     "overflow": "nightwire.Overflow",
+    "seen": "nightwire.Seen",
 }
 """Subjects of the control records; topics of requests and answers are many, so those go by their record."""
 
