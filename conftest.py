@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from confluent_kafka import Producer
 from platformdirs import user_cache_path
@@ -59,6 +60,12 @@ if shutil.which("cargo") is None:
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 # a Kafka or a Spark that lives for a minute starts in half the time with Java's quick compiler alone
+
+hypothesis.settings.register_profile(
+    "nightwire", deadline=None, derandomize=os.environ.get("NIGHTWIRE_PROOFS") != "1"
+)
+hypothesis.settings.load_profile("nightwire")
+# the same examples each day, whatever else the machine does; proofs look further
 
 left_out: dict[str, int] = {}
 
