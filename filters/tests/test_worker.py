@@ -1,7 +1,8 @@
 """Reading and judging a range: over columns, alert by alert, in a sandbox; all as plain Python would."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ from nightwire.filters import _filterset
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._offsets import Range
+from nightwire.filters._probing import Prober
+from nightwire.filters._reading import Alerts
 from nightwire.filters._rows import Judged, judged
+from nightwire.filters._rowwise import here
 from nightwire.filters._state import State
+from nightwire.filters._verdicts import Known, Verdict
 from nightwire.filters._wishes import Knowledge, wishes
-from nightwire.filters._worker import Task, run
+from nightwire.filters._worker import Task, _prober, run
 from nightwire.filters.language import compile_filter, compile_python, compile_sql
-from nightwire.schemas import Codec, sim_alert_schema, survey, wire
+from nightwire.schemas import AlertDecoder, AlertTable, Codec, SchemaRegistry, sim_alert_schema, survey, wire
 
 BRIGHT = "def keep(alert):\n    return alert.flux > 500"
 FAULTY = "def keep(alert):\n    return 1 / (alert.id % 10) > 0.4"
@@ -119,6 +124,55 @@ def test_a_filter_says_what_plain_python_says(
     fault = found.counts[0].faults[1]
     assert fault.alert == "10"
     assert "ZeroDivisionError: division by zero (line 2: return 1 / (alert.id % 10) > 0.4)" in fault.text
+
+
+CUTS = """
+def keep(alert):
+    if alert.flux < 300:
+        return False
+    return alert.flux > 500 and alert.id % 2 == 1
+""".strip()
+CONDITIONS = ["line 2: if alert.flux < 300", "line 4: alert.flux > 500", "line 4: alert.id % 2 == 1"]
+IN_SQL = "flux >= 300 AND flux > 500 AND visit = 8"
+
+
+@pytest.mark.parametrize("how", ["compiled", "guessed", "narrow", "sql", "contained"])
+def test_what_stopped_a_sample_is_told_however_a_filter_is_judged(
+    how: str, judge: Callable[..., Judged], alerts: list[bytes]
+) -> None:
+    one = {
+        "compiled": compiled(0, CUTS),
+        "guessed": live(0, CUTS),
+        "narrow": live(0, CUTS, fields=("flux", "id")),
+        "contained": live(0, CUTS, fields=("flux", "id")),
+        "sql": live(0, IN_SQL, language="sql", program=compile_sql(IN_SQL, "sim").dumps()),
+    }[how]
+    _prober.cache_clear()  # nothing was spent yet
+    found = judge(alerts[:64], [one], "weak" if how == "contained" else "none")
+    (stopped,) = found.counts[0].stopped.values()
+    names = ["flux >= 300", "flux > 500", "visit = 8"] if how == "sql" else CONDITIONS
+    assert stopped == dict(zip(names, [29, 21, 14] if how == "sql" else [29, 21, 7], strict=True))
+    assert sum(stopped.values()) == 64 - len(passes(found, 0))
+
+
+def test_what_is_asked_stays_within_its_share_of_the_time() -> None:
+    batch = pa.RecordBatch.from_pydict({"diaSource.psfFlux": pa.array([100.0, 400.0, 600.0])})
+    columns, known = AlertTable(batch, survey("sim")), Known(*[[]] * 6)
+    some = Alerts("sim", columns, batch, known, [], [], decoder=AlertDecoder(SchemaRegistry("http://h:9")))
+    fast = [live(number, "def keep(alert):\n    return alert.flux > 300") for number in range(3)]
+    filters = [(n, replace(one, program=compile_python(one.source).dumps())) for n, one in enumerate(fast)]
+    verdicts, prober = [Verdict(0), Verdict(1, late=True), Verdict(2)], Prober("sim")
+
+    def asked(spent: float) -> dict[int, Mapping[str, int]]:
+        found = prober.ask(some, filters, verdicts, here(1.0), spent)
+        return {one.judge: one.stopped for one in found if one.stopped}
+
+    line = {"line 2: alert.flux > 300": 1}
+    assert asked(0.0) == {}
+    assert asked(1e-9) == {0: line}  # and now the time is spent, for long
+    assert asked(1e-9) == {}
+    assert asked(10.0).keys() <= {2, 0}  # in turn; never who is late
+    assert asked(10.0)
 
 
 def test_the_hits_say_where_and_when_and_what(judge: Callable[..., Judged], alerts: list[bytes]) -> None:

@@ -22,6 +22,7 @@ from nightwire.filters._fetch import reader
 from nightwire.filters._judge import BUDGET, LiveFilter
 from nightwire.filters._mentions import UNREAD
 from nightwire.filters._offsets import Range
+from nightwire.filters._probing import Prober
 from nightwire.filters._reading import Alerts, NewSchema, Source, read
 from nightwire.filters._rows import Counts, to_batch
 from nightwire.filters._rowwise import Rowwise, apart, here, nowhere, some
@@ -108,11 +109,17 @@ def _judged(
     known = _known(name)
     while True:
         alerts, wanted = _read(source, filters, name, work, known)
+        began = time.monotonic()
         verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.judge)
+        spent = time.monotonic() - began
         narrow = {number: (live.key, live.version) for number, live in wanted.narrow}
         surprised = {narrow[one.judge] for one in verdicts if one.judge in narrow and one.asks(UNREAD)}
-        if not surprised:
+        if not surprised and not len(alerts.table):
             return alerts, verdicts
+        if not surprised:
+            able = [*wanted.programs, *wanted.narrow, *wanted.wide]
+            rowwise = _rowwise(task.sandbox, task.budget)
+            return alerts, _prober(name).ask(alerts, able, verdicts, rowwise, spent)
         known.wide |= surprised
 
 
@@ -177,6 +184,12 @@ def _rowwise(strength: str, budget: float) -> Rowwise:
         return apart(Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget)), budget)
     except SandboxError as error:
         return nowhere(f"cannot be judged here: {error}")
+
+
+@lru_cache
+def _prober(name: str) -> Prober:
+    """Return who asks what stops the alerts of survey *name*."""
+    return Prober(name)
 
 
 @lru_cache
