@@ -41,7 +41,8 @@ class Submitted:
 
 def submit(
     keep: Filter | str, name: str, *, survey: str = "*", owner: str | None = None, cap: int = 20,
-    choice: str = "first", trial: bool = True, timeout: float = 60.0, bootstrap: str | None = None,
+    choice: str = "first", source: str | Sequence[str] = (), trial: bool = True, timeout: float = 60.0,
+    bootstrap: str | None = None,
 ) -> Submitted:  # fmt: skip
     """Make a function of this notebook or script, or an SQL condition, a live filter.
 
@@ -52,6 +53,7 @@ def submit(
         owner: Whose it is; by default Kafka's user, else ``me``.
         cap: Most alerts a visit; 0 for all.
         choice: Which ones: the ``first``, or the ``best`` by what the filter returns.
+        source: Topics that it judges, such as ``filter.alice.bright``; none for the survey's alerts.
         trial: Whether it is tried on recent alerts first.
         timeout: Longest wait for the engine's answer. [s]
         bootstrap: Kafka's address; by default the environment's, else the running stack's.
@@ -68,6 +70,7 @@ def submit(
     owner = owner or whoami()
     text = _sql(keep) if isinstance(keep, str) else _python(*travelling(keep))
     about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": trial}
+    about["sources"] = [source] if isinstance(source, str) else list(source)
     topic = filter_topic(owner, name)
     answer = ask(find_endpoints(bootstrap).kafka, "submit", owner, name, timeout=timeout, **about)
     if not answer["accepted"]:

@@ -7,8 +7,10 @@ from typing import Any
 from nightwire.core import kafka
 from nightwire.core.kafka import Writer
 from nightwire.filters._compilation import Compilation
-from nightwire.filters._filterset import FilterSet, milliseconds
+from nightwire.filters._filterset import FilterSet, milliseconds, to_filter
 from nightwire.filters._planner import FilterWatch
+from nightwire.filters._sources import Sources
+from nightwire.filters.language import FilterError
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS
 
@@ -24,6 +26,7 @@ class Catalog:
     """
 
     def __init__(self, bootstrap: str) -> None:
+        self._sources = Sources(bootstrap)
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
         self._watch = FilterWatch(bootstrap)
@@ -43,6 +46,15 @@ class Catalog:
             if known.live_version(owner, name) != version:
                 self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
             return version
+
+    def refusals(self, request: Mapping[str, Any]) -> list[str]:
+        """Return why the filter of *request* may not read its sources; empty where it may.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            return self._sources.refusals(to_filter(request), self._refreshed().live())
 
     def unchanged(self, request: Mapping[str, Any]) -> int:
         """Return the live version when it is just what *request* submits, else 0.
@@ -118,11 +130,17 @@ class Catalog:
             return live
 
     def _point(self, known: FilterSet, owner: str, name: str, version: int) -> int:
-        """Make *version* the live one, if there is such a version; return it, else 0."""
+        """Make *version* the live one, if there is such a version; return it, else 0.
+
+        Raises:
+            FilterError: It may not read its sources.
+        """
         record = known.versions.get((owner, name, version))
         if record is None:
             return 0
         if known.live_version(owner, name) != version:
+            if reasons := self._sources.refusals(to_filter(record), known.live()):
+                raise FilterError(*reasons)
             self._write({f"{owner}/{name}": {**record, "live": True, "suspended": ""}})
         return version
 

@@ -10,6 +10,7 @@ from typing import Any
 from nightwire.core.kafka import ensure_topics
 from nightwire.filters._bench import Bench
 from nightwire.filters._catalog import Catalog
+from nightwire.filters._chains import is_fed
 from nightwire.filters._compilation import Compilation, compiled
 from nightwire.filters._recent import recent
 from nightwire.filters._trial import Rules, Trial
@@ -76,7 +77,10 @@ class Engineer:
         }  # fmt: skip
         if (action := actions.get(request["action"])) is None:
             return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
-        accepted, version, said = action(request)
+        try:
+            accepted, version, said = action(request)
+        except FilterError as error:
+            return False, 0, error.reasons
         if accepted:
             log.info("filter %s/%s: %s, version %d", owner, request["name"], request["action"], version)
         return accepted, version, said
@@ -86,17 +90,15 @@ class Engineer:
             return False, 0, reasons
         if version := self.catalog.unchanged(request):
             return True, version, ["unchanged: it was live already"]
-        try:
-            made = compiled(request)
-        except FilterError as error:
-            return False, 0, error.reasons
+        if reasons := self.catalog.refusals(request):
+            return False, 0, reasons
+        made = compiled(request)
         if made.program is None and (lack := self._bench.lack()):
             return False, 0, [lack, *made.said]
         remark = "not tried, as was asked"
         if request["trial"]:
             trial = self._tried(request, made)
-            best = request["choice"] == "best" and request["cap"] > 0
-            if refusals := trial.refusals(self.rules, best=best):
+            if refusals := trial.refusals(self.rules, any_share=_takes_any_share(request)):
                 return False, 0, refusals
             remark = trial.remark()
         self._make_topics(request)
@@ -104,7 +106,7 @@ class Engineer:
 
     def _tried(self, request: Request, made: Compilation) -> Trial:
         wanted = surveys() if request["survey"] == "*" else [request["survey"]]
-        samples = recent(self.bootstrap, wanted, self.rules.alerts)
+        samples = recent(self.bootstrap, wanted, self.rules.alerts, request["sources"])
         one = RowFilter(request["owner"], request["name"], 0, request["source"], request["entry"])
         return self._bench.tried(one, made, samples)
 
@@ -153,6 +155,12 @@ def check(request: Request, rules: Rules | None = None) -> list[str]:
     if not request["trial"] and not rules.untried:
         return ["this engine tries every filter: submit it without --no-trial"]
     return objections(request["source"], request["entry"]) if request["language"] == "python" else []
+
+
+def _takes_any_share(request: Request) -> bool:
+    """Return whether a filter may pass all that it likes: the best few, or what passed others."""
+    best = request["choice"] == "best" and request["cap"] > 0
+    return best or (bool(request["sources"]) and all(map(is_fed, request["sources"])))
 
 
 def _own(output: str, owner: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Message
 
+from nightwire.filters._chains import is_fed
 from nightwire.filters._fetch import Gone
 from nightwire.filters._offsets import Range
 from nightwire.filters._reading import Source, dead_row
@@ -69,10 +70,16 @@ def fetched_of(source: Source, work: Iterable[Range], known: Collection[str]) ->
         gone = Gone()
         for messages in source.records(one, gone):
             for message in messages:
-                name = header(message, "survey")
+                name = survey_of(message)
                 found.messages[one, name if name in known else STRANGE].append(message)
         found.gone[one] = gone.count
     return found
+
+
+def survey_of(message: Message) -> str:
+    """Return the survey of a record's alert, as its topic says, or a header; empty where neither does."""
+    topic = str(message.topic())
+    return header(message, "survey") if is_fed(topic) else topic.partition(".")[2]
 
 
 def header(message: Message, name: str) -> str:

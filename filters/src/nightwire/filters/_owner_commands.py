@@ -51,13 +51,18 @@ def whose(owner: str | None) -> str:
     help="For community brokers: broker.<broker>.<stream>, in its place.",
 )
 @click.option(
+    "--source", "sources", multiple=True, metavar="TOPIC",
+    help="What it judges, filter.<owner>.<name>, broker.<broker>.<stream> or alerts.<survey>; repeatable.  "
+    "[default: the survey's alerts]",
+)  # fmt: skip
+@click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
 )
 @timeout_option
 @bootstrap_option
 def submit(
     file: Path | None, name: str, owner: str | None, survey: str, entry: str, sql: str | None, cap: int,
-    choice: str, output: str, no_trial: bool, timeout: float, bootstrap: str | None,
+    choice: str, output: str, sources: tuple[str, ...], no_trial: bool, timeout: float, bootstrap: str | None,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb or .py) a live filter, or the condition in FILE (.sql) or --sql.
 
@@ -70,6 +75,7 @@ def submit(
       nightwire filter submit bright.ipynb --name bright --survey lsst
       nightwire filter submit rising.py --name rising --cap 50 --choice best
       nightwire filter submit --sql "WHERE magnitude < 19 AND snr > 10" --name bright
+      nightwire filter submit red.py --name red --source filter.alice.bright
     """
     from nightwire.filters._submit import submission
     from nightwire.filters.language import FilterError
@@ -82,6 +88,7 @@ def submit(
     except (FilterError, NameError_) as error:
         refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
     about = {**text, "survey": survey, "cap": cap, "choice": choice, "output": output, "trial": not no_trial}
+    about["sources"] = list(sources)
     answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
     if not answer["accepted"]:
         refused(f"{owner}/{name} is refused:", answer["reasons"])

@@ -1,10 +1,11 @@
-"""The newest alerts of a survey, as they lie in Kafka."""
+"""The newest alerts of a survey, or of what passed other filters, as they lie in Kafka."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Message
 
 from nightwire.core.kafka import marks
+from nightwire.filters._fed import survey_of
 from nightwire.filters._fetch import fetch, reader
 from nightwire.filters._offsets import Range, Spot
 from nightwire.schemas import AlertDecoder, AlertView, DecodeError, SchemaError, SchemaRegistry, survey
@@ -14,8 +15,14 @@ Sample = tuple[str, bytes]
 """Survey and record."""
 
 
-def recent(bootstrap: str, surveys: Sequence[str], most: int) -> list[Sample]:
-    """Return the newest alerts of each of *surveys*, at most so many of each.
+def recent(bootstrap: str, surveys: Sequence[str], most: int, sources: Sequence[str] = ()) -> list[Sample]:
+    """Return the newest alerts of each of *surveys*, at most so many of each topic.
+
+    Args:
+        bootstrap: Kafka's address.
+        surveys: Whose alerts are wanted.
+        most: How many of each topic.
+        sources: Topics in which to look; none for the surveys' own.
 
     Raises:
         KafkaException: Kafka does not answer.
@@ -24,10 +31,11 @@ def recent(bootstrap: str, surveys: Sequence[str], most: int) -> list[Sample]:
     try:
         known = consumer.list_topics(timeout=10).topics
         return [
-            (name, value)
-            for name in surveys
-            if alerts(name) in known
-            for value in _newest(consumer, alerts(name), len(known[alerts(name)].partitions), most)
+            (name, message.value() or b"")
+            for topic in sources or map(alerts, surveys)
+            if topic in known
+            for message in _newest(consumer, topic, len(known[topic].partitions), most)
+            if (name := survey_of(message)) in surveys
         ]
     finally:
         consumer.close()
@@ -56,10 +64,10 @@ def shares(there: Mapping[Spot, int], wanted: int) -> dict[Spot, int]:
     return taken
 
 
-def _newest(consumer: Consumer, topic: str, partitions: int, most: int) -> Iterator[bytes]:
+def _newest(consumer: Consumer, topic: str, partitions: int, most: int) -> Iterator[Message]:
     bounds = {(topic, part): marks(consumer, topic, part) for part in range(partitions)}
     taken = shares({spot: end - first for spot, (first, end) in bounds.items()}, most)
     for spot, count in taken.items():
         end = bounds[spot][1]
         for messages in fetch(consumer, Range(*spot, end - count, end), patience=10.0) if count else ():
-            yield from (message.value() or b"" for message in messages)
+            yield from messages

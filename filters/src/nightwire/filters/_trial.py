@@ -14,11 +14,13 @@ class Rules:
     Attributes:
         alerts: Recent alerts of each survey that it is tried on.
         share: Largest part of them that may pass.  Not asked of filters that send the best few of a visit,
-            where the cap says how many, nor of fewer alerts than *fewest*.
+            where the cap says how many, nor of those that read what passed others, nor of fewer alerts than
+            *fewest*.
         fewest: Alerts that a share is told from.
         cpu_ms: CPU time that an alert may cost on average: what a batch has, over the alerts of a batch. [ms]
         memory_mb: Memory that the filter may take. [MB]
         untried: Whether an owner may submit a filter without a trial.
+        backfill: Most alerts that a backfill sends; the rest goes to overflow.
     """
 
     alerts: int = 300
@@ -27,6 +29,7 @@ class Rules:
     cpu_ms: float = 0.8
     memory_mb: int = 1024
     untried: bool = False
+    backfill: int = 1000
 
 
 @dataclass(frozen=True)
@@ -49,15 +52,15 @@ class Trial:
     broken: str | None = None
     cpu_ms: float | None = None
 
-    def refusals(self, rules: Rules, *, best: bool = False) -> list[str]:
-        """Return why the filter is refused; empty when it is not.  *best*: it sends the best of a visit."""
+    def refusals(self, rules: Rules, *, any_share: bool = False) -> list[str]:
+        """Return why the filter is refused; empty when it is not.  *any_share*: it may pass them all."""
         if self.broken:
             return [self.broken]
         if (self.fault or "").startswith("MemoryError"):
             return [f"too much memory: it takes more than {rules.memory_mb:,} MB: {self.fault}"]
         if self.evaluated and self.faulted == self.evaluated:
             return [f"failed on all of {self.evaluated} recent alerts: {self.fault}"]
-        return [*self._too_dear(rules), *self._too_many(rules, best=best)]
+        return [*self._too_dear(rules), *(() if any_share else self._too_many(rules))]
 
     def _too_dear(self, rules: Rules) -> Iterator[str]:
         if self.cpu_ms is not None and self.cpu_ms > rules.cpu_ms:
@@ -66,8 +69,8 @@ class Trial:
                 "ask the cheap and selective questions first"
             )
 
-    def _too_many(self, rules: Rules, *, best: bool) -> Iterator[str]:
-        if best or self.evaluated < rules.fewest or self.passed <= rules.share * self.evaluated:
+    def _too_many(self, rules: Rules) -> Iterator[str]:
+        if self.evaluated < rules.fewest or self.passed <= rules.share * self.evaluated:
             return
         yield (
             f"passes too much: {self.passed} of {self.evaluated} recent alerts, "
