@@ -15,12 +15,13 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from nightwire.core import kafka
 from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
-from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
+from nightwire.core.kafka import DeliveryError
 from nightwire.core.process import Stop
 from nightwire.filters._engineer import Engineer as Engineer
 from nightwire.filters._offsets import Spot
+from nightwire.filters._outbox import Outbox
 from nightwire.schemas import DecodeError, records
-from nightwire.schemas.topics import NameError_, answers, check_name, settings
+from nightwire.schemas.topics import NameError_, answers, check_name
 
 log = logging.getLogger("nightwire.filters.requests")
 
@@ -40,9 +41,13 @@ class Desk:
     bootstrap: str
     engineer: Engineer
     stop: Stop
+    _outbox: Outbox = field(init=False)
     _next: dict[Spot, int] = field(default_factory=dict)
     _looked: float = -LOOK
     _consumer: Consumer | None = None
+
+    def __post_init__(self) -> None:
+        self._outbox = Outbox(self.bootstrap)
 
     def start(self) -> threading.Thread:
         """Serve in a thread of its own."""
@@ -106,21 +111,20 @@ class Desk:
 
     def _answer(self, message: Message) -> None:
         owner = str(message.topic()).removeprefix(REQUESTS)
-        writer = Writer(kafka.producer(self.bootstrap))
         try:
             request = records.REQUEST.decode(message.value() or b"")
             check_name(owner)
         except (DecodeError, NameError_) as error:
-            bury_message(writer, message, stage="requests", reason=str(error))
-        else:
-            accepted, version, reasons = self.engineer.reply(request, owner)
-            answer = {
-                "request": request["id"], "accepted": accepted, "owner": owner, "name": request["name"],
-                "version": version, "reasons": reasons, "time": now_ms(),
-            }  # fmt: skip
-            ensure_topics(self.bootstrap, [settings(answers(owner))])
+            with self._outbox.writer() as writer:
+                bury_message(writer, message, stage="requests", reason=str(error))
+            return
+        accepted, version, reasons = self.engineer.reply(request, owner)
+        answer = {
+            "request": request["id"], "accepted": accepted, "owner": owner, "name": request["name"],
+            "version": version, "reasons": reasons, "time": now_ms(),
+        }  # fmt: skip
+        with self._outbox.writer(answers(owner)) as writer:
             writer.write(answers(owner), records.ANSWER.encode(answer), key=request["name"].encode())
-        writer.flush()
 
     def _forget(self) -> None:
         if self._consumer is not None:
