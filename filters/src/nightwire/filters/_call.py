@@ -41,8 +41,8 @@ class Submitted:
 
 def submit(
     keep: Filter | str, name: str, *, survey: str = "*", owner: str | None = None, cap: int = 20,
-    choice: str = "first", source: str | Sequence[str] = (), trial: bool = True, timeout: float = 60.0,
-    bootstrap: str | None = None,
+    choice: str = "first", source: str | Sequence[str] = (), backfill: str = "", trial: bool = True,
+    timeout: float = 60.0, bootstrap: str | None = None,
 ) -> Submitted:  # fmt: skip
     """Make a function of this notebook or script, or an SQL condition, a live filter.
 
@@ -54,6 +54,7 @@ def submit(
         cap: Most alerts a visit; 0 for all.
         choice: Which ones: the ``first``, or the ``best`` by what the filter returns.
         source: Topics that it judges, such as ``filter.alice.bright``; none for the survey's alerts.
+        backfill: How much of the past it judges as well, such as ``1d``.
         trial: Whether it is tried on recent alerts first.
         timeout: Longest wait for the engine's answer. [s]
         bootstrap: Kafka's address; by default the environment's, else the running stack's.
@@ -62,14 +63,17 @@ def submit(
         FilterError: It is refused; the reasons say why.
         NoAnswerError: The engine did not answer in time.
         NoStackError: There is no Kafka.
+        ValueError: *backfill* is no duration.
     """
+    from nightwire.core.durations import parse_duration
     from nightwire.core.endpoints import find_endpoints
     from nightwire.filters._submit import ask, whoami
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or whoami()
     text = _sql(keep) if isinstance(keep, str) else _python(*travelling(keep))
-    about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": trial}
+    past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
+    about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": trial, "backfill": past}
     about["sources"] = [source] if isinstance(source, str) else list(source)
     topic = filter_topic(owner, name)
     answer = ask(find_endpoints(bootstrap).kafka, "submit", owner, name, timeout=timeout, **about)

@@ -1,13 +1,12 @@
 """The engine's own copy of the filter set, and the only hand that writes the topic `filters`."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from nightwire.core import kafka
-from nightwire.core.kafka import Writer
 from nightwire.filters._compilation import Compilation
 from nightwire.filters._filterset import FilterSet, milliseconds, to_filter
+from nightwire.filters._outbox import Outbox
 from nightwire.filters._planner import FilterWatch
 from nightwire.filters._sources import Sources
 from nightwire.filters.language import FilterError
@@ -27,12 +26,22 @@ class Catalog:
 
     def __init__(self, bootstrap: str) -> None:
         self._sources = Sources(bootstrap)
-        self._bootstrap = bootstrap
+        self._outbox = Outbox(bootstrap)
         self._lock = threading.Lock()
         self._watch = FilterWatch(bootstrap)
 
-    def accept(self, request: Mapping[str, Any], compiled: Compilation) -> int:
+    def accept(
+        self,
+        request: Mapping[str, Any],
+        compiled: Compilation,
+        before: Callable[[int], object] = lambda _: None,
+    ) -> int:
         """Make the filter of a request live and return its version; asked twice, it is the same version.
+
+        Args:
+            request: What is submitted.
+            compiled: What became of it.
+            before: Called with the version before anybody can see it.
 
         Raises:
             DeliveryError: Kafka did not take it.
@@ -44,6 +53,7 @@ class Catalog:
             version = _same(known, request) or known.newest(owner, name) + 1
             record = _record(request, compiled, version)
             if known.live_version(owner, name) != version:
+                before(version)
                 self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
             return version
 
@@ -150,10 +160,9 @@ class Catalog:
 
     def _write(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
         """Write in the order given: a version before the record that makes it live."""
-        writer = Writer(kafka.producer(self._bootstrap))
-        for key, record in entries.items():
-            writer.write(FILTERS, records.FILTER.encode(record), key=key.encode())
-        writer.flush()
+        with self._outbox.writer() as writer:
+            for key, record in entries.items():
+                writer.write(FILTERS, records.FILTER.encode(record), key=key.encode())
 
 
 def _pointed(known: FilterSet, owner: str, name: str) -> int:

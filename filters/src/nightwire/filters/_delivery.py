@@ -12,7 +12,7 @@ from nightwire.core import kafka
 from nightwire.core.accounts import Account, write_account
 from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
-from nightwire.core.kafka import Writer, ensure_topics
+from nightwire.core.kafka import Headers, Writer, ensure_topics
 from nightwire.filters._accounts import STAGE, Place
 from nightwire.filters._bulk import Bulk
 from nightwire.filters._chains import is_fed
@@ -41,10 +41,12 @@ class Delivery:
     Args:
         bootstrap: Kafka's address.
         on_sent: Called with each copy that Kafka acknowledged.
+        marks: Further headers of each copy.
     """
 
     bootstrap: str
     on_sent: Callable[[Copy], None] = lambda _copy: None
+    marks: Headers = ()
     _consumer: Consumer | None = None
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
@@ -104,7 +106,7 @@ class Delivery:
             return
         carried = origin(message) if is_fed(one.hit.topic) else {}
         for passed in one.passes:
-            said = headers(one, passed, carried)
+            said = [*headers(one, passed, carried), *self.marks]
             noted = partial(self._noted, passed.key, one.hit.timestamp)
             writer.write(topic(passed.key), value, key=key, headers=said, on_delivered=noted)
 

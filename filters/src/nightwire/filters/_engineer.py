@@ -3,15 +3,18 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from nightwire.core.kafka import ensure_topics
+from nightwire.filters._backfill import Job
+from nightwire.filters._backfill_jobs import Jobs
 from nightwire.filters._bench import Bench
 from nightwire.filters._catalog import Catalog
 from nightwire.filters._chains import is_fed
 from nightwire.filters._compilation import Compilation, compiled
+from nightwire.filters._filterset import milliseconds
 from nightwire.filters._recent import recent
 from nightwire.filters._trial import Rules, Trial
 from nightwire.filters.language import FilterError, objections
@@ -39,6 +42,7 @@ class Engineer:
         catalog: All filters.
         rules: What a filter must satisfy.
         strength: Of the sandbox in which filters are tried that cannot be compiled.
+        backfills: Where backfills are noted; None where this engine does none.
     """
 
     bootstrap: str
@@ -47,6 +51,7 @@ class Engineer:
     catalog: Catalog
     rules: Rules = field(default_factory=Rules)
     strength: Strength = "weak"
+    backfills: Jobs | None = None
 
     @cached_property
     def _bench(self) -> Bench:
@@ -88,7 +93,9 @@ class Engineer:
     def _submit(self, request: Request) -> Reply:
         if reasons := check(request, self.rules):
             return False, 0, reasons
-        if version := self.catalog.unchanged(request):
+        if request["backfill"] and self.backfills is None:
+            return False, 0, ["this engine does no backfills: submit it without --backfill"]
+        if not request["backfill"] and (version := self.catalog.unchanged(request)):
             return True, version, ["unchanged: it was live already"]
         if reasons := self.catalog.refusals(request):
             return False, 0, reasons
@@ -102,7 +109,13 @@ class Engineer:
                 return False, 0, refusals
             remark = trial.remark()
         self._make_topics(request)
-        return True, self.catalog.accept(request, made), [remark, *made.said]
+        version = self.catalog.accept(request, made, partial(self._ask_backfill, request))
+        return True, version, [remark, *made.said, *_backfill_remark(request)]
+
+    def _ask_backfill(self, request: Request, version: int) -> None:
+        if request["backfill"] and self.backfills is not None:
+            since = milliseconds(request["time"]) - request["backfill"]
+            self.backfills.ask(Job(request["owner"], request["name"], version, since))
 
     def _tried(self, request: Request, made: Compilation) -> Trial:
         wanted = surveys() if request["survey"] == "*" else [request["survey"]]
@@ -112,7 +125,7 @@ class Engineer:
 
     def _make_topics(self, request: Request) -> None:
         owner, name = request["owner"], request["name"]
-        capped = [overflow(owner, name)] if request["cap"] else []
+        capped = [overflow(owner, name)] if request["cap"] or request["backfill"] else []
         topics = [request["output"] or filter_topic(owner, name), *capped]
         ensure_topics(self.bootstrap, [settings(topic) for topic in topics])
 
@@ -148,6 +161,8 @@ def check(request: Request, rules: Rules | None = None) -> list[str]:
         return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
     if request["cap"] < 0:
         return [f"a cap of {request['cap']} alerts a visit is none; 0 sends all"]
+    if request["backfill"] < 0:
+        return [f"a backfill of {request['backfill']} ms is none"]
     if request["output"] and not _own(request["output"], request["owner"]):
         return [
             f"{request['owner']} may write to broker.{request['owner']}.<stream>, not to {request['output']}"
@@ -155,6 +170,11 @@ def check(request: Request, rules: Rules | None = None) -> list[str]:
     if not request["trial"] and not rules.untried:
         return ["this engine tries every filter: submit it without --no-trial"]
     return objections(request["source"], request["entry"]) if request["language"] == "python" else []
+
+
+def _backfill_remark(request: Request) -> list[str]:
+    log_of = f"`nightwire filter log {request['name']}` tells how far that is"
+    return [f"its past is judged beside the stream, {log_of}"] if request["backfill"] else []
 
 
 def _takes_any_share(request: Request) -> bool:

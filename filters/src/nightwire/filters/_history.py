@@ -47,7 +47,8 @@ def _asked(request: Mapping[str, Any]) -> Entry:
     if action == "submit":
         cap = f"cap {request['cap']} {request['choice']}" if request["cap"] else "no cap"
         lines = request["source"].count("\n") + 1
-        text = f" for survey {request['survey']}, {cap}, {request['language']}, {lines} lines"
+        past = f", backfill {request['backfill'] / 3_600_000:g} h" if request["backfill"] else ""
+        text = f" for survey {request['survey']}, {cap}, {request['language']}, {lines} lines{past}"
     elif request["version"]:
         text = f" version {request['version']}"
     return Entry(request["time"], "asked", f"{action}{text}")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from nightwire.core.durations import Duration
 from nightwire.core.options import bootstrap_option
 
 owner_option = click.option(
@@ -51,6 +52,13 @@ def whose(owner: str | None) -> str:
     help="For community brokers: broker.<broker>.<stream>, in its place.",
 )
 @click.option(
+    "--backfill",
+    type=Duration(),
+    metavar="TIME",
+    help="Judge the past as well, such as 1d: outside the cap, but no more than the operator allows.",
+)
+@click.option("--wait", is_flag=True, help="Tell how far the backfill is, until it has ended.")
+@click.option(
     "--source", "sources", multiple=True, metavar="TOPIC",
     help="What it judges, filter.<owner>.<name>, broker.<broker>.<stream> or alerts.<survey>; repeatable.  "
     "[default: the survey's alerts]",
@@ -62,7 +70,8 @@ def whose(owner: str | None) -> str:
 @bootstrap_option
 def submit(
     file: Path | None, name: str, owner: str | None, survey: str, entry: str, sql: str | None, cap: int,
-    choice: str, output: str, sources: tuple[str, ...], no_trial: bool, timeout: float, bootstrap: str | None,
+    choice: str, output: str, sources: tuple[str, ...], backfill: float | None, wait: bool, no_trial: bool,
+    timeout: float, bootstrap: str | None,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb or .py) a live filter, or the condition in FILE (.sql) or --sql.
 
@@ -74,6 +83,7 @@ def submit(
     Example:
       nightwire filter submit bright.ipynb --name bright --survey lsst
       nightwire filter submit rising.py --name rising --cap 50 --choice best
+      nightwire filter submit rising.py --name rising --backfill 1d --wait
       nightwire filter submit --sql "WHERE magnitude < 19 AND snr > 10" --name bright
       nightwire filter submit red.py --name red --source filter.alice.bright
     """
@@ -89,11 +99,26 @@ def submit(
         refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
     about = {**text, "survey": survey, "cap": cap, "choice": choice, "output": output, "trial": not no_trial}
     about["sources"] = list(sources)
+    about["backfill"] = round(1000 * (backfill or 0))
     answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
     if not answer["accepted"]:
         refused(f"{owner}/{name} is refused:", answer["reasons"])
     click.echo(f"{owner}/{name} is live in version {answer['version']} ({'; '.join(answer['reasons'])})")
     click.echo(f"read it:  nightwire subscribe {output or topic}")
+    if backfill and wait:
+        _await_backfill(bootstrap, owner, name, answer["version"])
+
+
+def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:
+    """Print how far a backfill is until it is over; leave with status 1 where it was stopped."""
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters._submit import STOPPED, follow
+
+    text = ""
+    for text in follow(find_endpoints(bootstrap).kafka, owner, name, version):
+        click.echo(text)
+    if text.startswith(STOPPED):
+        raise SystemExit(1)
 
 
 @click.command()

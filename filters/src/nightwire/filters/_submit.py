@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
 from nightwire.core import kafka
 from nightwire.core.clock import now_ms
@@ -18,6 +18,12 @@ from nightwire.filters._extract import extract
 from nightwire.filters.language import FilterError, objections
 from nightwire.schemas import records
 from nightwire.schemas.topics import answers, requests, settings
+
+BACKFILL = "backfill "
+"""How that begins what the engine tells of a backfill; and"""
+
+ENDED, STOPPED = "backfill ended", "backfill stopped"
+"""when it is over."""
 
 TIMEOUT = 60.0
 """Longest wait for an answer. [s]"""
@@ -102,6 +108,43 @@ def ask(
     )
 
 
+def follow(bootstrap: str, owner: str, name: str, version: int) -> Iterator[str]:
+    """Yield what the engine tells of the backfill of a filter's version, until it is over.
+
+    Raises:
+        KafkaException: We may not read the owner's answers.
+    """
+    consumer = kafka.consumer(bootstrap, fetch_wait_max_ms=100)
+    try:
+        consumer.assign([TopicPartition(answers(owner), 0, OFFSET_BEGINNING)])
+        while True:
+            message = consumer.poll(0.2)
+            answer = None if message is None else _answer(message)
+            if answer is None or (answer["name"], answer["version"]) != (name, version):
+                continue
+            (text, *_) = answer["reasons"] or [""]
+            if not answer["request"] and text.startswith(BACKFILL):
+                yield text
+                if text.startswith((ENDED, STOPPED)):
+                    return
+    finally:
+        consumer.close()
+
+
+def _answer(message: Message) -> Mapping[str, Any] | None:
+    """Return the answer in *message*; None where Kafka is away for a moment.
+
+    Raises:
+        KafkaException: It cannot be read.
+    """
+    error = message.error()
+    if error is None:
+        return records.ANSWER.decode(message.value() or b"")
+    if error.code() not in kafka.STARTING:
+        raise KafkaException(error)
+    return None
+
+
 def _answers(
     bootstrap: str, owner: str, request: Mapping[str, Any], timeout: float
 ) -> Iterator[Mapping[str, Any]]:
@@ -116,8 +159,8 @@ def _answers(
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             message = consumer.poll(0.1)
-            value = None if message is None or message.error() is not None else message.value()
-            if value is not None:
-                yield records.ANSWER.decode(value)
+            answer = None if message is None else _answer(message)
+            if answer is not None:
+                yield answer
     finally:
         consumer.close()

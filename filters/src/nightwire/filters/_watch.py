@@ -1,19 +1,23 @@
 """Looking after filters: tells owners what happens, and suspends what is too slow or always fails."""
 
 import logging
+from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 
-from nightwire.core import kafka
 from nightwire.core.clock import now_ms
-from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
+from nightwire.core.kafka import DeliveryError
+from nightwire.filters._backfill import live_from
+from nightwire.filters._backfill_jobs import Jobs
 from nightwire.filters._catalog import Catalog
 from nightwire.filters._decision import Decision
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._notices import Notice, Record, fault_notices, live_notices, suspensions
+from nightwire.filters._offsets import Spot, positions
+from nightwire.filters._outbox import Outbox
 from nightwire.filters._state import State
 from nightwire.schemas import records
-from nightwire.schemas.topics import answers, settings
+from nightwire.schemas.topics import answers
 
 log = logging.getLogger("nightwire.filters")
 
@@ -29,12 +33,14 @@ class Watch:
     """
 
     def __init__(self, bootstrap: str, catalog: Catalog, metrics: Metrics, state: State) -> None:
-        self._bootstrap, self._catalog, self._metrics = bootstrap, catalog, metrics
-        before = state.decision(state.newest_decision())
+        self._outbox, self._catalog, self._metrics = Outbox(bootstrap), catalog, metrics
+        self._state, self._jobs = state, Jobs(state.root)
+        before = state.decision(state.newest_commit())  # a batch that is done again is looked at again
         self._record = Record(live=set(before.judges) if before else set())
 
     def look(self, number: int, decision: Decision) -> None:
         """Tell the owners what batch *number* says of their filters, and suspend the bad."""
+        self._begin_backfills(number, decision)
         news = [
             *live_notices(self._record, number, decision),
             *fault_notices(self._record, number, decision),
@@ -43,9 +49,15 @@ class Watch:
         try:
             for one in bad:
                 self._suspend(one)
-            self._tell([*news, *bad])
+            tell(self._outbox, [*news, *bad])
         except (KafkaException, DeliveryError, TimeoutError) as error:
             log.warning("owners were not told: %s", error)
+
+    def _begin_backfills(self, number: int, decision: Decision) -> None:
+        """Say of the filters that are live now and were not before where their past ends."""
+        for judge, named in enumerate(decision.judges):
+            if named not in self._record.live and self._jobs.waits(named):
+                self._jobs.begin(named, live_from(judge, began(self._state, number), decision.counts))
 
     def _suspend(self, one: Notice) -> None:
         owner, _, name = one.key.partition("/")
@@ -53,12 +65,24 @@ class Watch:
         self._metrics.suspended.labels(one.key).inc()
         log.warning("filter %s version %d is %s", one.key, one.version, one.text)
 
-    def _tell(self, news: list[Notice]) -> None:
-        if not news:
-            return
-        owners = {one.key.partition("/")[0] for one in news}
-        ensure_topics(self._bootstrap, [settings(answers(owner)) for owner in sorted(owners)])
-        writer = Writer(kafka.producer(self._bootstrap))
+
+def began(state: State, batch: int) -> dict[Spot, int]:
+    """Return the offsets at which *batch* began."""
+    before = positions(state.planned(batch - 1)) if batch > 0 else {}
+    return {**state.beginnings(), **before}
+
+
+def tell(outbox: Outbox, news: Sequence[Notice]) -> None:
+    """Write *news* to their owners' answers; on return they are acknowledged.
+
+    Raises:
+        DeliveryError: Kafka did not take one.
+        KafkaException: Kafka does not answer.
+    """
+    if not news:
+        return
+    owners = sorted({one.key.partition("/")[0] for one in news})
+    with outbox.writer(*map(answers, owners)) as writer:
         for one in news:
             log.info("filter %s version %d: %s", one.key, one.version, one.text)
             owner, _, name = one.key.partition("/")
@@ -67,4 +91,3 @@ class Watch:
                 "version": one.version, "reasons": [one.text], "time": now_ms(),
             }  # fmt: skip
             writer.write(answers(owner), records.ANSWER.encode(notice), key=name.encode())
-        writer.flush()

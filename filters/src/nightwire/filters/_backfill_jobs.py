@@ -1,0 +1,76 @@
+"""Backfills on disk: ``DIR/backfills/<owner>.<name>.<version>/``, from the request until they are done.
+
+job.json        what is to be judged
+reached.json    how far it is
+filter-sets/    the filter
+past/           what was decided for each batch, before anything was sent
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nightwire.filters._backfill import Job, Reached, dump_job, dump_reached, load_job, load_reached
+from nightwire.filters._decision import Named
+from nightwire.filters._offsets import Spot
+from nightwire.filters._state import State, write
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The backfills of one engine.
+
+    Args:
+        root: The engine's state directory.
+    """
+
+    root: Path
+
+    def ask(self, job: Job) -> None:
+        """Note that *job* is wanted; it waits until its version is live."""
+        write(self._file(job.id), json.dumps(dump_job(job)))
+
+    def waits(self, named: Named) -> bool:
+        """Return whether there is a job for a version of a filter that waits until that is live."""
+        file = self._of(named)
+        return file.exists() and _load(file).until is None
+
+    def begin(self, named: Named, at: Mapping[Spot, int]) -> None:
+        """Let the job of a version begin; what lies from *at* on is the live stream's."""
+        file = self._of(named)
+        write(file, json.dumps(dump_job(replace(_load(file), until=at))))
+
+    def due(self) -> list[Job]:
+        """Return those that can be done, by name."""
+        found = map(_load, sorted((self.root / "backfills").glob("*/job.json")))
+        return [job for job in found if job.until is not None]
+
+    def state(self, job: Job) -> State:
+        """Return where a job keeps its filter and its decisions."""
+        return State(self._file(job.id).parent, "past")
+
+    def reached(self, job: Job) -> Reached | None:
+        """Return how far a job is; None where it has not begun."""
+        file = self._file(job.id).with_name("reached.json")
+        return load_reached(json.loads(file.read_text())) if file.exists() else None
+
+    def keep_reached(self, job: Job, reached: Reached) -> None:
+        """Store how far a job is; on return it is on disk."""
+        write(self._file(job.id).with_name("reached.json"), json.dumps(dump_reached(reached)))
+
+    def done(self, job: Job) -> None:
+        """Forget a job."""
+        shutil.rmtree(self._file(job.id).parent)
+
+    def _of(self, named: Named) -> Path:
+        key, version = named
+        return self._file(f"{key.replace('/', '.')}.{version}")
+
+    def _file(self, id_: str) -> Path:
+        return self.root / "backfills" / id_ / "job.json"
+
+
+def _load(file: Path) -> Job:
+    return load_job(json.loads(file.read_text()))
