@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 from typing import Any
 
 import fastavro
@@ -12,7 +13,8 @@ from nightwire.schemas import Codec, DecodeError
 from nightwire.schemas._parse import parse
 from schemas.tests._schemas import has_column, pairs, schemas, values
 
-thoroughly = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = 1000 if os.environ.get("NIGHTWIRE_PROOFS") == "1" else 50
+thoroughly = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def written(schema: Any, value: Any) -> bytes:
