@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nightwire.schemas import records, topics, wire
 from nightwire.schemas._changes import Change
 from nightwire.schemas._codec import Codec
+from nightwire.schemas._derive import derived_schema, kept_fields
 from nightwire.schemas._engines import engines
 from nightwire.schemas._errors import (
     DecodeError,
@@ -45,7 +46,9 @@ __all__ = [
     "SchemaRegistry",
     "Survey",
     "UnknownSchemaError",
+    "derived_schema",
     "engines",
+    "kept_fields",
     "records",
     "sim_alert_schema",
     "survey",
