@@ -28,7 +28,7 @@ def test_what_is_added_is_read_from_the_source_and_never_run() -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("def transform(a): return {}", "declares what it adds, such as ADDS = {"),
+        ("def transform(a): return {}", "declares what it adds, as ADDS = {"),
         ("ADDS = make()", "declares what it adds"),
         ('ADDS = {"score": complex}', "score is declared as complex; types are float, int"),
         ('ADDS = {"my score": float}', "is no name of a field"),

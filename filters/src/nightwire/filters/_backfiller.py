@@ -38,9 +38,11 @@ from nightwire.filters._notices import Notice
 from nightwire.filters._offsets import Spot, advance, ranges
 from nightwire.filters._opening import opening
 from nightwire.filters._outbox import Outbox
+from nightwire.filters._outlet import outlet
 from nightwire.filters._planner import FilterWatch
 from nightwire.filters._rows import COLUMNS, Judged, judged
 from nightwire.filters._settings import Settings
+from nightwire.filters._state import State
 from nightwire.filters._watch import tell
 from nightwire.schemas import RegistryAwayError
 
@@ -132,7 +134,8 @@ class Backfiller:
 
     def _restart(self) -> None:
         """Make new clients: the old ones may be lost."""
-        self._delivery = Delivery(self.settings.bootstrap, marks=[MARK])
+        made_over = outlet(self.settings.registry, State(self.settings.state).schemas)
+        self._delivery = Delivery(self.settings.bootstrap, marks=[MARK], outlet=made_over)
 
     def _left(self, job: Job) -> int:
         reached = self._jobs.reached(job)

@@ -17,6 +17,7 @@ from nightwire.filters._delivery import Delivery
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._offsets import drained, planned_at, positions, version, visits
+from nightwire.filters._outlet import outlet
 from nightwire.filters._rows import judged
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import State
@@ -47,7 +48,8 @@ class Batches:
 
     def restart(self) -> None:
         """Make new clients: the old ones may be lost."""
-        self._delivery = Delivery(self.settings.bootstrap, self.metrics.acknowledged)
+        made_over = outlet(self.settings.registry, self.state.schemas)
+        self._delivery = Delivery(self.settings.bootstrap, self.metrics.acknowledged, outlet=made_over)
         self._watch = None
 
     def run(self, number: int, rows: Callable[[], pa.Table]) -> Decision:

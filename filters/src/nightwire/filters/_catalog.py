@@ -13,7 +13,10 @@ from nightwire.filters.language import FilterError
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS
 
-SUBMITTED = ("survey", "language", "source", "entry", "cap", "choice", "sources", "output")
+SUBMITTED = (
+    *("survey", "language", "source", "entry", "cap", "choice", "sources", "output"),
+    *("drop", "means", "transform"),
+)
 """What of a request makes the filter what it is."""
 
 

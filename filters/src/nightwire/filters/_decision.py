@@ -10,6 +10,7 @@ from nightwire.filters._caps import Candidate, Caps, Changes
 from nightwire.filters._choice import Cut, Moment, choose, passed
 from nightwire.filters._judge import LiveFilter, Pass
 from nightwire.filters._rows import Counts, Dead, Hit, Judged
+from nightwire.filters._shape import Shape
 from nightwire.schemas.topics import filter_topic
 
 NOTHING: Mapping[str, str] = {}
@@ -33,7 +34,8 @@ class Decision:
     Attributes:
         filters: Version of the filter set.
         judges: The filters of that set, by their numbers.
-        outputs: Topics of those filters that have not their own, by ``owner/name``.
+        outputs: Topics of those filters that have not their own, by ``owner/name``; and
+        shapes: what becomes of the alerts of those that are transforms.
         at: When the batch was planned. [ms since 1970, UTC]
         picks: Alerts of this batch that are sent.
         released: Alerts of earlier batches that are sent, by batch; and
@@ -47,6 +49,7 @@ class Decision:
     filters: int
     judges: Sequence[Named] = ()
     outputs: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
     at: int = 0
     picks: Sequence[Pick] = ()
     released: Mapping[int, Sequence[Pick]] = field(default_factory=dict)
@@ -75,6 +78,7 @@ def decide(judged: Judged, caps: Caps, filters: Sequence[LiveFilter], moment: Mo
         filters=moment.filters,
         judges=[(one.key, one.version) for one in filters],
         outputs={one.key: one.output for one in filters if one.output},
+        shapes={one.key: one.shape for one in filters if one.shape},
         at=moment.at,
         picks=together(choice.sent),
         released={

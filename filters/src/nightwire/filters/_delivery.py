@@ -20,15 +20,17 @@ from nightwire.filters._cut import overflow_records
 from nightwire.filters._decision import Decision, Pick, headers
 from nightwire.filters._fed import origin
 from nightwire.filters._fetch import Gone, fetch, reader, runs
+from nightwire.filters._judge import Pass
 from nightwire.filters._offsets import Range, Spot
-from nightwire.filters._rows import Dead
+from nightwire.filters._outlet import Outlet
+from nightwire.filters._rows import Dead, Hit
 from nightwire.filters._seen import Copy
+from nightwire.schemas import DecodeError
 from nightwire.schemas.topics import overflow, settings
 
 log = logging.getLogger("nightwire.filters")
 
 Wanted = dict[int, list[Pick | Dead]]
-Topic = Callable[[str], str]
 
 COMPRESSION = "lz4"
 """zstd gains little on stamps and costs the one core that we have; see docs/decisions/0003."""
@@ -42,11 +44,13 @@ class Delivery:
         bootstrap: Kafka's address.
         on_sent: Called with each copy that Kafka acknowledged.
         marks: Further headers of each copy.
+        outlet: Makes alerts over for transforms; none where there are no transforms.
     """
 
     bootstrap: str
     on_sent: Callable[[Copy], None] = lambda _copy: None
     marks: Headers = ()
+    outlet: Outlet | None = None
     _consumer: Consumer | None = None
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
@@ -61,9 +65,7 @@ class Delivery:
         writer = Writer(self._made_producer())
         self._make_topics(decision)
         lost = [
-            place
-            for work, wanted in spans(decision)
-            for place in self._send(writer, work, wanted, decision.topic)
+            place for work, wanted in spans(decision) for place in self._send(writer, work, wanted, decision)
         ]
         writer.flush()
         self._send_cut(decision)
@@ -87,28 +89,46 @@ class Delivery:
             write_account(writer, account)
         writer.flush()
 
-    def _send(self, writer: Writer, work: Range, wanted: Wanted, topic: Topic) -> Iterator[Place]:
+    def _send(self, writer: Writer, work: Range, wanted: Wanted, decision: Decision) -> Iterator[Place]:
         """Send what is *wanted* of *work*; yield the place of each that is gone."""
         self._consumer = self._consumer or reader(self.bootstrap)
         left = dict(wanted)
         for messages in fetch(self._consumer, work, Gone()):
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
-                    self._write(writer, message, one, topic)
+                    self._write(writer, message, one, decision)
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
         yield from {one.hit[:3] for some in left.values() for one in some if isinstance(one, Pick)}
 
-    def _write(self, writer: Writer, message: Message, one: Pick | Dead, topic: Topic) -> None:
-        value, key = message.value(), message.key()
+    def _write(self, writer: Writer, message: Message, one: Pick | Dead, decision: Decision) -> None:
+        key = message.key()
         if isinstance(one, Dead):
             bury_message(writer, message, stage=STAGE, reason=one.reason)
             return
         carried = origin(message) if is_fed(one.hit.topic) else {}
         for passed in one.passes:
+            try:
+                value = self._value(message, one.hit, passed, decision)
+            except DecodeError as error:
+                bury_message(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
+                continue
             said = [*headers(one, passed, carried), *self.marks]
             noted = partial(self._noted, passed.key, one.hit.timestamp)
-            writer.write(topic(passed.key), value, key=key, headers=said, on_delivered=noted)
+            writer.write(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
+
+    def _value(self, message: Message, hit: Hit, passed: Pass, decision: Decision) -> bytes | None:
+        """Return what is sent for an alert that passed: itself, or what a transform makes of it.
+
+        Raises:
+            DecodeError: It cannot be transformed: it is malformed where no filter looked.
+        """
+        value, shape = message.value(), decision.shapes.get(passed.key)
+        if shape is None or value is None:
+            return value
+        if self.outlet is None:
+            raise RuntimeError(f"{passed.key} is a transform, and has no schema registry to be sent with")
+        return self.outlet.value(hit[:3], value, decision.topic(passed.key), hit.survey, shape, passed.added)
 
     def _noted(self, key: str, came: int, message: Message) -> None:
         self.on_sent(Copy(str(message.topic()), key, (now_ms() - came) / 1000))

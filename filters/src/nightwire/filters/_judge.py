@@ -12,6 +12,7 @@ from typing import Any
 
 from nightwire.filters._limits import TimeLimit
 from nightwire.filters._mentions import UNREAD
+from nightwire.filters._shape import Shape, declared
 from nightwire.filters.language import FilterError, Predicate, compile_filter, fault_text, rank_of
 from nightwire.schemas import topics
 
@@ -39,6 +40,9 @@ class LiveFilter:
         fields: Dotted paths of what it reads of an alert; empty where that is not known.
         sources: Topics that it judges; none for its survey's alerts.
         output: Topic of what passed; empty for its own.
+        drop: Dotted paths of what a transform leaves out.
+        means: Dotted paths of numbers in arrays whose mean a transform adds.
+        transform: Its function that computes what is added; empty where nothing is.
     """
 
     owner: str
@@ -54,6 +58,9 @@ class LiveFilter:
     fields: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     output: str = ""
+    drop: tuple[str, ...] = ()
+    means: tuple[str, ...] = ()
+    transform: str = ""
 
     @property
     def key(self) -> str:
@@ -64,6 +71,11 @@ class LiveFilter:
     def topic(self) -> str:
         """Topic of what passed."""
         return self.output or topics.filter_topic(self.owner, self.name)
+
+    @property
+    def shape(self) -> Shape:
+        """What becomes of what passed."""
+        return Shape(self.drop, self.means, declared(self.source) if self.transform else ())
 
     def judges(self, topic: str) -> bool:
         """Return whether it judges alerts that lie in *topic*."""
@@ -102,13 +114,15 @@ class Tally:
 class Pass:
     """An alert passed this filter; *rank* is the number it returned, where it returned one.
 
-    *again* says that the visit has had a copy of the same alert before.
+    *again* says that the visit has had a copy of the same alert before, *added* what a transform computed,
+    as JSON.
     """
 
     key: str
     version: int
     rank: float | None = None
     again: bool = False
+    added: str = ""
 
 
 class Compiled:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nightwire.filters._shape import Shape, count_name, mean, mean_name
@@ -49,6 +50,11 @@ class Mould:
             found[count_name(path)] = None if records is None else len(records)
             found[mean_name(path)] = mean((one[name] for one in records or ()), self.means[path])
         return found
+
+
+def outlet(registry: str, cache: Path) -> "Outlet":
+    """Return an outlet for the schema registry at a URL, with a folder in which schemas are kept."""
+    return Outlet(SchemaRegistry(registry, cache_dir=cache))
 
 
 @dataclass

@@ -147,10 +147,17 @@ class Planner:
         return self._spots
 
     def _note_beginnings(self, spots: list[Spot]) -> None:
-        """Resolve "from the earliest" once and keep it: a re-run must start at the same offset."""
+        """Resolve where new partitions begin once and keep it: a re-run must start at the same offset.
+
+        Alerts are read from the earliest; of what passed filters, what comes after somebody asked for it.
+        """
         fresh = [spot for spot in spots if spot not in self.beginnings()]
         if fresh:
-            self._beginnings = {**self.beginnings(), **bounds(self._client(), fresh, earliest=True)}
+            known = {topic for topic, _ in self.beginnings()}
+            late = [spot for spot in fresh if is_fed(spot[0]) and spot[0] not in known]
+            early = [spot for spot in fresh if spot not in late]
+            found = bounds(self._client(), early, earliest=True) | bounds(self._client(), late)
+            self._beginnings = {**self.beginnings(), **found}
             self.state.keep_beginnings(self._beginnings)
             log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
 

@@ -113,7 +113,7 @@ def declared(source: str) -> tuple[Added, ...]:
                 if name == DECLARED:
                     return tuple(map(_added, keys, values))
     raise FilterError(
-        f'a transform declares what it adds, such as {DECLARED} = {{"score": float, "label": (str, "what")}}; '
+        f'a transform declares what it adds, as {DECLARED} = {{"score": float, "label": (str, "what")}}; '
         f"types are {', '.join(TYPES)}"
     )
 

@@ -13,6 +13,7 @@ from nightwire.filters._choice import Cut
 from nightwire.filters._decision import Decision, Pick
 from nightwire.filters._judge import Pass
 from nightwire.filters._rows import Counts, Dead, Hit, counts_from
+from nightwire.filters._shape import shape_from
 
 Json = Any
 
@@ -23,6 +24,7 @@ def dump(decision: Decision) -> str:
         "filters": decision.filters,
         "judges": decision.judges,
         "outputs": dict(decision.outputs),
+        "shapes": {key: shape.as_json() for key, shape in decision.shapes.items()},
         "at": decision.at,
         "picks": _picks(decision.picks),
         "released": {batch: _picks(some) for batch, some in decision.released.items()},
@@ -47,6 +49,7 @@ def load(text: str) -> Decision:
         filters=said["filters"],
         judges=[(key, version) for key, version in said["judges"]],
         outputs=said["outputs"],
+        shapes={key: shape_from(shape) for key, shape in said.get("shapes", {}).items()},
         at=said["at"],
         picks=_picked(said["picks"]),
         released=_by_batch(said["released"]),
@@ -74,10 +77,7 @@ def _counts(one: Counts) -> Json:
 
 
 def _picks(picks: Iterable[Pick]) -> Json:
-    return [
-        [one.hit, [(passed.key, passed.version, passed.rank, passed.again) for passed in one.passes]]
-        for one in picks
-    ]
+    return [[one.hit, [list(vars(passed).values()) for passed in one.passes]] for one in picks]
 
 
 def _picked(said: Json) -> list[Pick]:
