@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from nightwire.filters._extract import extract
 from nightwire.filters._lite import lite
 from nightwire.filters._outlet import Mould
 from nightwire.filters._shape import Added, Shape, declared, mean, misfit, parsed, shape_from
+from nightwire.filters._shape_check import unfit, wrong_transform
 from nightwire.filters.language import FilterError
 from nightwire.schemas import Codec, derived_schema, kept_fields, sim_alert_schema, survey, surveys, wire
 
@@ -122,3 +124,65 @@ def test_an_alert_is_made_over(make_alert: Any) -> None:
     assert found.keys().isdisjoint(shape.drop)
     view = survey("sim").view(found)
     assert (view.id, view.flux, list(view.history), view.stamps) == (5, 400.0, [], {})
+
+
+REQUEST: dict[str, Any] = {
+    "survey": "sim", "language": "python", "output": "broker.fink.light", "choice": "first", "cap": 0,
+    "drop": [], "means": [], "transform": "",
+    "source": 'ADDS = {"score": float}\ndef keep(a): return True\ndef transform(a): return {"score": 1.0}\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"drop": ["cutoutScience"]}, None),
+        ({"transform": "transform"}, None),
+        (
+            {"drop": ["cutoutScience"], "output": ""},
+            "a transform writes to broker.<broker>.<stream>, never to filter",
+        ),
+        ({"means": ["prvDiaSources.psfFlux"], "choice": "best", "cap": 5}, "holds nothing for --choice best"),
+        ({"drop": ["diaSource"]}, "diaSource tells which alert it is: it cannot be dropped"),
+        ({"transform": "transform", "language": "sql"}, "what is added is computed in python"),
+        ({"transform": "other"}, "there is no function other(alert)"),
+        (
+            {"transform": "transform", "source": "def keep(a): return 1\ndef transform(a): ..."},
+            "declares what it adds",
+        ),
+    ],
+    ids=["drop", "code", "no output", "best", "id", "sql", "no function", "no declaration"],
+)
+def test_a_transform_that_cannot_be_is_refused_by_name(about: dict[str, Any], said: str | None) -> None:
+    wrong = wrong_transform({**REQUEST, **about})
+    assert (said in wrong[0]) if said else wrong == []
+
+
+def test_other_filters_are_no_transforms() -> None:
+    assert wrong_transform({**REQUEST, "output": "", "choice": "best"}) == []
+
+
+def test_what_fits_no_schema_is_named() -> None:
+    codecs = [Codec(sim_alert_schema())]
+    shape = Shape(("cutoutScience", "nothing"), ("diaSource.psfFlux",), (Added("diaSource", "float"),))
+    assert list(unfit(shape, codecs)) == [
+        "no field nothing in these alerts",
+        "diaSource.psfFlux is no number in an array of records, so it has no mean",
+        "ADDS: diaSource is a field of these alerts: take another name, or --drop it",
+    ]
+    assert not list(unfit(Shape(**{key: tuple(value) for key, value in lite("sim").items()}), codecs))
+
+
+def test_a_transform_travels_with_what_it_declares_and_uses() -> None:
+    code = (
+        "import numpy as np\nprint('a notebook')\nSCALE = 2.0\n"
+        'ADDS = {"score": (float, "How sure."), "curve": list[float]}\n'
+        "def keep(alert):\n    return alert.snr > 5\n"
+        "def transform(alert):\n    return {'score': SCALE * np.log(alert.snr)}\n"
+    )
+    source = extract(code, "keep", also=["transform", "ADDS"])
+    assert "print" not in source
+    assert "SCALE = 2.0" in source
+    assert declared(source) == (Added("score", "float", "How sure."), Added("curve", "list[float]"))
+    with pytest.raises(FilterError, match="there is no ADDS, which a transform needs beside keep"):
+        extract("def keep(a): return 1\ndef transform(a): return {}\n", "keep", also=["transform", "ADDS"])

@@ -19,13 +19,14 @@ Values = Callable[[Sequence[str]], Mapping[str, str]]
 """Finds the values of names by running the code: for each name the code that gives it its value."""
 
 
-def extract(code: str, entry: str = "keep", values: Values | None = None) -> str:
+def extract(code: str, entry: str = "keep", values: Values | None = None, also: Sequence[str] = ()) -> str:
     """Return the source of the function *entry* with all that it uses, in the order it was written.
 
     Args:
         code: A whole script.
         entry: The filter's function.
         values: Finds what running the code makes; without it, such a name is refused.
+        also: What else travels, with all that it uses.
 
     Raises:
         FilterError: The code does not parse, has no such function, or the function uses what cannot travel.
@@ -39,7 +40,9 @@ def extract(code: str, entry: str = "keep", values: Values | None = None) -> str
         functions = sorted(name for name, found in known.items() if found.kind is Kind.FUNCTION)
         names = ", ".join(functions) or "none"
         raise FilterError(f"there is no function {entry}(alert); functions found: {names}")
-    used = _Closure(known, _stars(tree)).of(entry)
+    if absent := [name for name in also if name not in known]:
+        raise FilterError(f"there is no {absent[0]}, which a transform needs beside {entry}")
+    used = _Closure(known, _stars(tree)).of(entry, *also)
     made = {name: one for name, one in used.items() if one.kind is Kind.MADE}
     if made:
         used = used | _valued(made, values)
@@ -51,9 +54,9 @@ class _Closure:
     known: Mapping[str, Definition]
     stars: Sequence[str]
 
-    def of(self, entry: str) -> dict[str, Definition]:
-        """Return the definitions that *entry* needs, itself among them, by name."""
-        todo, done, reasons = [entry], dict[str, Definition](), list[str]()
+    def of(self, *entries: str) -> dict[str, Definition]:
+        """Return the definitions that *entries* need, themselves among them, by name."""
+        todo, done, reasons = [*entries], dict[str, Definition](), list[str]()
         while todo:
             one = self._as_it_stands(self.known[todo.pop()])
             done[one.name] = one

@@ -64,14 +64,28 @@ def whose(owner: str | None) -> str:
     "[default: the survey's alerts]",
 )  # fmt: skip
 @click.option(
+    "--drop", multiple=True, metavar="FIELD",
+    help="For community brokers: leave this field out, such as cutoutScience.  Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--mean", "means", multiple=True, metavar="FIELD",
+    help="… and add the mean of these numbers, such as prvDiaSources.psfFlux, and their count.  Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--transform",
+    default="",
+    metavar="F",
+    help="… and add what this function of one alert computes, as the constant ADDS beside it declares.",
+)
+@click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
 )
 @timeout_option
 @bootstrap_option
 def submit(
     file: Path | None, name: str, owner: str | None, survey: str, entry: str, sql: str | None, cap: int,
-    choice: str, output: str, sources: tuple[str, ...], backfill: float | None, wait: bool, no_trial: bool,
-    timeout: float, bootstrap: str | None,
+    choice: str, output: str, sources: tuple[str, ...], drop: tuple[str, ...], means: tuple[str, ...],
+    transform: str, backfill: float | None, wait: bool, no_trial: bool, timeout: float, bootstrap: str | None,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb or .py) a live filter, or the condition in FILE (.sql) or --sql.
 
@@ -94,11 +108,11 @@ def submit(
     owner = whose(owner)
     try:
         topic = filter_topic(owner, name)
-        text = submission(file, sql, entry)
+        text = submission(file, sql, entry, transform)
     except (FilterError, NameError_) as error:
         refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
     about = {**text, "survey": survey, "cap": cap, "choice": choice, "output": output, "trial": not no_trial}
-    about["sources"] = list(sources)
+    about |= {"sources": list(sources), "drop": list(drop), "means": list(means), "transform": transform}
     about["backfill"] = round(1000 * (backfill or 0))
     answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
     if not answer["accepted"]:

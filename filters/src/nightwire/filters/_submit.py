@@ -15,6 +15,7 @@ from nightwire.core.kafka import Writer, ensure_topics, marks
 from nightwire.filters._capture import by_running
 from nightwire.filters._cells import code_of
 from nightwire.filters._extract import extract
+from nightwire.filters._shape import DECLARED
 from nightwire.filters.language import FilterError, objections
 from nightwire.schemas import records
 from nightwire.schemas.topics import answers, requests, settings
@@ -33,7 +34,7 @@ class NoAnswerError(Exception):
     """The engine did not answer in time; the message says what to do."""
 
 
-def source_of(file: Path, entry: str) -> str:
+def source_of(file: Path, entry: str, transform: str = "") -> str:
     """Return what of a notebook or script travels; checked here, where its writer sees it at once.
 
     A value that the filter uses and that only running the code tells is found by running what makes it, in
@@ -43,11 +44,18 @@ def source_of(file: Path, entry: str) -> str:
         FilterError: It is no filter.
     """
     code = code_of(file.read_text(), notebook=file.suffix == ".ipynb")
-    return checked(extract(code, entry, by_running(code, file.resolve().parent)), entry)
+    also = [transform, DECLARED] if transform else []
+    return checked(extract(code, entry, by_running(code, file.resolve().parent), also), entry)
 
 
-def submission(file: Path | None, sql: str | None, entry: str) -> dict[str, str]:
+def submission(file: Path | None, sql: str | None, entry: str, transform: str = "") -> dict[str, str]:
     """Return language, source and entry of what is submitted: a file (.ipynb, .py or .sql), or SQL alone.
+
+    Args:
+        file: The file.
+        sql: The condition, where there is no file.
+        entry: The filter's function.
+        transform: Name of its function that computes what is added; empty for none.
 
     Raises:
         FilterError: It is no filter; or there are both, or neither.
@@ -58,7 +66,7 @@ def submission(file: Path | None, sql: str | None, entry: str) -> dict[str, str]
         sql, file = file.read_text(), None
     if file is None:
         return {"language": "sql", "source": str(sql).strip(), "entry": ""}
-    return {"language": "python", "source": source_of(file, entry), "entry": entry}
+    return {"language": "python", "source": source_of(file, entry, transform), "entry": entry}
 
 
 def checked(source: str, entry: str) -> str:
