@@ -71,6 +71,16 @@ def test_an_account_adds_up_and_its_range_is_that_of_the_offsets() -> None:
     assert discrepancies([account]) == []
 
 
+def test_two_ranges_of_a_partition_have_each_its_own_account() -> None:
+    about = {"judges": [0], "evaluated": [5], "passed": [1], "faulted": [0]}
+    ends = [(10, 12), (12, 22)]
+    rows = [Counts(Range(*SPOT, *range_), read=5, hits=1, **about).row() for range_ in ends]  # type: ignore[arg-type]
+    both = accounts(decided([passed(11), passed(14), *rows]))
+    assert [(one.first, one.last, one.delivered) for one in both] == [(10, 11, 1), (12, 21, 1)]
+    assert [one.filters["me/f"] for one in both] == [FilterClasses(5, 1, 4, 0, 0)] * 2
+    assert discrepancies(both) == []
+
+
 def test_what_was_cut_off_is_capped() -> None:
     rows = [passed(11), passed(14), *ROWS[2:]]
     (account,) = accounts(decided(rows, cap=1))

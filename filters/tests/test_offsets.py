@@ -3,7 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.filters._offsets import Range, advance, lag, positions, ranges, share_out, to_offset, version
+from nightwire.filters._offsets import (
+    Range,
+    advance,
+    chunks,
+    lag,
+    positions,
+    ranges,
+    share_out,
+    to_offset,
+    version,
+)
 
 A, B, C = ("alerts.sim", 0), ("alerts.sim", 1), ("alerts.ztf", 0)
 spots = st.sampled_from([A, B, C])
@@ -47,3 +57,14 @@ def test_work_is_shared_out_evenly_and_the_same_each_time() -> None:
 
 def test_lag_is_what_is_not_done() -> None:
     assert lag({A: 10, B: 10, C: 7}, {A: 4}, {B: 8, C: 0}) == {"alerts.sim": 8, "alerts.ztf": 7}
+
+
+def test_work_is_done_in_parts_that_are_not_too_large() -> None:
+    work = [Range("t", 0, 5, 30), Range("t", 1, 0, 3), Range("t", 2, 7, 8)]
+    assert chunks(work, 10) == [
+        [Range("t", 0, 5, 15)],
+        [Range("t", 0, 15, 25)],
+        [Range("t", 0, 25, 30), Range("t", 1, 0, 3), Range("t", 2, 7, 8)],
+    ]
+    assert chunks(work, 100) == [work]
+    assert chunks([], 10) == []

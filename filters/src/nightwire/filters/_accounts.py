@@ -38,9 +38,15 @@ def accounts(decision: Decision, later: Iterable[Pick] = (), lost: Iterable[Plac
         keys = by_spot.setdefault(place[:2], {}).setdefault(place, [])
         keys += [one.key for one in pick.passes]
     return [
-        _account(one, by_spot.get((one.range.topic, one.range.partition), {}), gone, decision.judges)
+        _account(
+            one, _within(one, by_spot.get((one.range.topic, one.range.partition), {})), gone, decision.judges
+        )
         for one in decision.counts
     ]
+
+
+def _within(one: Counts, picked: Mapping[Place, list[str]]) -> Mapping[Place, list[str]]:
+    return {place: keys for place, keys in picked.items() if one.range.first <= place[2] < one.range.end}
 
 
 def _account(

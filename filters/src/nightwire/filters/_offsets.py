@@ -6,8 +6,8 @@ partition the next Kafka offset to read; the version of the filter set (the end 
 batch was planned [ms since 1970, UTC]; and whether it reads all that passed filters until then (`drained`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 FILTERS, VISITS, AT, DRAINED = "filters", "visits", "at", "drained"
@@ -99,6 +99,23 @@ def share_out(work: Sequence[Range], tasks: int) -> list[tuple[Range, ...]]:
     for one in sorted(work, key=lambda one: (-one.size, one)):
         min(parts, key=lambda part: sum(other.size for other in part)).append(one)
     return [tuple(sorted(part)) for part in parts]
+
+
+def chunks(work: Iterable[Range], most: int) -> list[list[Range]]:
+    """Divide *work* into parts of at most *most* offsets, in its order; a range that is larger is cut."""
+    parts: list[list[Range]] = [[]]
+    for one in cut(work, most):
+        if parts[-1] and sum(other.size for other in parts[-1]) + one.size > most:
+            parts.append([])
+        parts[-1].append(one)
+    return [part for part in parts if part]
+
+
+def cut(work: Iterable[Range], most: int) -> Iterator[Range]:
+    """Yield the ranges of *work*, none of more than *most* offsets."""
+    for one in work:
+        for first in range(one.first, one.end, most):
+            yield replace(one, first=first, end=min(first + most, one.end))
 
 
 def lag(ends: Mapping[Spot, int], done: Mapping[Spot, int], beginnings: Mapping[Spot, int]) -> dict[str, int]:

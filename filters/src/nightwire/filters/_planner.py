@@ -31,6 +31,7 @@ from nightwire.filters._offsets import (
     version,
     visits,
 )
+from nightwire.filters._pace import Pace
 from nightwire.filters._state import State
 from nightwire.filters._visits import VisitWatch
 from nightwire.schemas import surveys
@@ -68,6 +69,7 @@ class Planner:
     _visits: VisitWatch | None = None
     _due: tuple[int, int | None] = (-1, None)
     _kept: int = 0
+    _pace: Pace = field(default_factory=Pace)
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """Return the next batch's end, at most *limit* records after *start*; *start* when nothing is new."""
@@ -89,11 +91,12 @@ class Planner:
         ends = self._ends(start, filters)
         known = dict(self.beginnings()) | positions(start)
         read = readable(ends, asked(start, self._fed(version(start)), self._fed(filters)))
-        reached = advance(known, read, limit)
+        reached = advance(known, read, self._pace.limit(limit))
         now = now_ms()
         if reached == known and not self._visit_ends(start, now):
             time.sleep(IDLE)
             return start
+        self._pace.planned(sum(reached.values()) - sum(known.get(spot, 0) for spot in reached))
         return to_offset(
             {**reached, **{spot: end for spot, end in ends.items() if spot not in read}},
             filters,

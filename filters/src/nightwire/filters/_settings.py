@@ -7,8 +7,8 @@ from nightwire.filters._choice import DEADLINE
 from nightwire.filters._judge import BUDGET
 from nightwire.filters._trial import Rules
 
-BATCH = 2500
-"""Most records in a batch: bounds its duration, and so how long a new filter waits."""
+BATCH = 10_000
+"""Most records in a batch; `Pace` says how many it has."""
 
 TASKS = 2
 """Tasks per batch; one for each core of a small machine."""
