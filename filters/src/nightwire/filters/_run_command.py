@@ -12,7 +12,11 @@ from nightwire.core.options import bootstrap_option, metrics_port_option, regist
     "--state", required=True, type=click.Path(file_okay=False, path_type=Path), help="State directory."
 )
 @click.option(
-    "--batch", default=2500, show_default=True, type=click.IntRange(1), help="Most records in a batch."
+    "--batch",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Most records in a batch; within that, as many as take about 2 s.",
 )
 @click.option(
     "--deadline",
@@ -35,6 +39,13 @@ from nightwire.core.options import bootstrap_option, metrics_port_option, regist
     type=click.FloatRange(0, 1),
     help="Largest part of them that may pass.",
 )
+@click.option(
+    "--backfill-most",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Most alerts that a filter's backfill sends; the rest goes to overflow.",
+)
 @click.option("--allow-no-trial", is_flag=True, help="Owners may submit filters without a trial.")
 @click.option(
     "--sandbox",
@@ -45,8 +56,20 @@ from nightwire.core.options import bootstrap_option, metrics_port_option, regist
     "those that this machine has, or not at all.",
 )
 @click.option("--light", is_flag=True, help="Without Spark and Java: one process, one core.")
-@click.option("--memory", default="768m", show_default=True, help="Heap of Spark's Java process.")
-@click.option("--master", default="local[2,4]", show_default=True, help="Spark master.")
+@click.option("--memory", default="768m", show_default=True, help="Heap of each of Spark's Java processes.")
+@click.option(
+    "--master",
+    default="local[2,4]",
+    show_default=True,
+    help="Spark master; spark://HOST:PORT for a cluster, whose machines see --state under the same path.",
+)
+@click.option(
+    "--tasks",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Tasks of a batch: as many as Spark has cores.",
+)
 @bootstrap_option
 @registry_option
 @metrics_port_option
@@ -56,11 +79,13 @@ def run(
     deadline: float,
     trial_alerts: int,
     most_share: float,
+    backfill_most: int,
     allow_no_trial: bool,
     sandbox: str,
     light: bool,
     memory: str,
     master: str,
+    tasks: int,
     bootstrap: str | None,
     registry: str | None,
     metrics_port: int,
@@ -85,7 +110,7 @@ def run(
         raise click.UsageError(
             "no schema registry: name one with --registry URL or NIGHTWIRE_SCHEMA_REGISTRY"
         )
-    rules = Rules(alerts=trial_alerts, share=most_share, untried=allow_no_trial)
+    rules = Rules(alerts=trial_alerts, share=most_share, untried=allow_no_trial, backfill=backfill_most)
     settings = Settings(
         at.kafka,
         at.schema_registry,
@@ -93,6 +118,7 @@ def run(
         master,
         memory,
         batch,
+        tasks,
         deadline=deadline,
         sandbox=sandbox,
         trial=rules,

@@ -1,4 +1,4 @@
-"""The Spark session: small, local, quiet, and warm."""
+"""The Spark session: small, quiet, and warm; on this machine, or on a cluster."""
 
 import logging
 import os
@@ -19,22 +19,26 @@ JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+IgnoreUnrecognizedVMOptions
 """Spark only plans here, the work is in Python: one collector thread and the quick compiler suffice."""
 
 
+ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""Nobody from outside needs to reach a driver that has no executors but itself."""
+
+
 def session(scratch: Path, *, master: str = "local[2,4]", memory: str = "768m") -> SparkSession:
     """Return a session with our data source.
 
     Args:
         scratch: Folder for what Spark writes in passing.
         master: Where it runs; four attempts, for with one a dead worker ends the query.
-        memory: Heap of the driver.
+        memory: Heap of each Java process.
     """
-    os.environ["JAVA_HOME"] = str(java_home())
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    local = master.startswith("local")
+    prepare(local=local)
     settings = {
+        **(ALONE if local else {}),
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": JVM,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": memory,
+        "spark.executor.extraJavaOptions": JVM,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
@@ -51,6 +55,20 @@ def session(scratch: Path, *, master: str = "local[2,4]", memory: str = "768m") 
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(Judged)
     return spark
+
+
+def prepare(*, local: bool) -> None:
+    """Say in the environment which Java and which Python Spark takes; on a cluster its operator may say so.
+
+    Args:
+        local: Whether all of Spark runs in this machine's one process.
+    """
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if local or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    if local:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
 def warm_up(spark: SparkSession, options: dict[str, str]) -> None:
