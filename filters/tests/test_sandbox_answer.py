@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from nightwire.filters.sandbox._answer import (
     HEADER,
+    MAX_ADDED,
+    MAX_ADDED_BYTES,
     MAX_TEXT,
     MAX_TEXTS,
     PASSED,
@@ -22,12 +24,17 @@ from nightwire.filters.sandbox._answer import (
 NONCE = bytes(range(16))
 SOUND = (
     NONCE
-    + struct.pack("<5I", 4, 2, 1, 5, 0)
+    + struct.pack("<6I", 4, 2, 1, 5, 0, 0)
     + bytes([0, 1, 2, 1])
     + struct.pack("<2d", 1.5, 2.5)
     + bytes([0])
     + b"\x03\x00bad"
 )
+
+
+ADDED = b"\x06\0\0\0" + b'{"a":1' + b"\x02\0\0\0{}"
+ADDING = SOUND[:36] + struct.pack("<I", len(ADDED)) + SOUND[40:] + ADDED
+"""The same of a transform; what it adds is whatever it says: others know what was declared."""
 
 
 def verdicts() -> Verdicts:
@@ -43,6 +50,25 @@ def test_an_answer_has_this_layout() -> None:
     found = decode(SOUND, NONCE, 4)
     assert (found.judged, found.passed.tolist(), found.rank.tolist()) == (4, [1, 3], [1.5, 2.5])
     assert (found.faults, found.late) == ({2: "bad"}, False)
+
+
+def test_what_a_transform_adds_stands_at_the_end() -> None:
+    said = verdicts()
+    for text in ('{"a":1', "{}"):
+        said.add(text)
+    assert encode(NONCE, said) == ADDING
+    assert list(decode(ADDING, NONCE, 4).added) == ['{"a":1', "{}"]
+    assert decode(SOUND, NONCE, 4).added == []
+
+
+def test_a_transform_adds_no_more_than_there_is_room_for() -> None:
+    said = Verdicts()
+    with pytest.raises(ValueError, match="adds 16,385 bytes to an alert, most are 16,384"):
+        said.add("x" * (MAX_ADDED + 1))
+    for _ in range(MAX_ADDED_BYTES // (MAX_ADDED + 4)):
+        said.add("x" * MAX_ADDED)
+    with pytest.raises(ValueError, match="to the alerts of a batch"):
+        said.add("x" * MAX_ADDED)
 
 
 def changed(at: int, *values: int) -> bytes:
@@ -63,10 +89,15 @@ def changed(at: int, *values: int) -> bytes:
         changed(20, 255, 255, 255, 255),
         changed(28, 255, 255, 255, 255),  # four gigabytes of text
         changed(32, 2),  # an unknown flag
-        changed(36, 3),  # an unknown state
-        changed(37, 0),
-        changed(56, 1),  # a text that is not there
-        changed(57, 4),  # a text that is cut off
+        changed(36, 1),  # something is added, and is not there
+        changed(36, 255, 255, 255, 255),  # four gigabytes are added
+        changed(40, 3),  # an unknown state
+        changed(41, 0),
+        changed(60, 1),  # a text that is not there
+        changed(61, 4),  # a text that is cut off
+        ADDING[:-1],
+        ADDING[:36] + b"\x0a" + ADDING[37:-6],  # to one of two alerts that passed
+        ADDING[:-6] + b"\x03" + ADDING[-5:],  # what is added is cut off
     ],
 )
 def test_what_contradicts_itself_or_the_question_is_no_answer(body: bytes) -> None:
@@ -113,6 +144,8 @@ def test_texts_are_few_short_and_harmless() -> None:
 
 def test_a_filter_that_is_stopped_between_rank_and_verdict_leaves_a_sound_answer() -> None:
     said = Verdicts(bytearray([PASSED]), [1.0, 2.0])
+    said.added = [b"{}", b"{}"]
     said.stop(3, "late")
     found = decode(encode(NONCE, said), NONCE, 3)
+    assert found.added == ["{}"]
     assert (found.passed.tolist(), found.faults, found.judged, found.late) == ([0], {1: "late"}, 2, True)

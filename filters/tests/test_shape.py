@@ -2,13 +2,22 @@
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from nightwire.filters._caps import Caps
+from nightwire.filters._choice import Moment
+from nightwire.filters._decision import decide
 from nightwire.filters._extract import extract
+from nightwire.filters._judge import LiveFilter
 from nightwire.filters._lite import lite
 from nightwire.filters._outlet import Mould
+from nightwire.filters._rows import judged, to_batch
 from nightwire.filters._shape import Added, Shape, declared, mean, misfit, parsed, shape_from
 from nightwire.filters._shape_check import unfit, wrong_transform
+from nightwire.filters._stored import dump, load
+from nightwire.filters._verdicts import Known, Verdict, added_rows, passed_rows
 from nightwire.filters.language import FilterError
 from nightwire.schemas import Codec, derived_schema, kept_fields, sim_alert_schema, survey, surveys, wire
 
@@ -186,3 +195,24 @@ def test_a_transform_travels_with_what_it_declares_and_uses() -> None:
     assert declared(source) == (Added("score", "float", "How sure."), Added("curve", "list[float]"))
     with pytest.raises(FilterError, match="there is no ADDS, which a transform needs beside keep"):
         extract("def keep(a): return 1\ndef transform(a): return {}\n", "keep", also=["transform", "ADDS"])
+
+
+def test_what_is_added_comes_through_to_what_is_sent_and_survives_the_disk() -> None:
+    """From a worker's verdict, over the rows of a batch and its decision, to the copy."""
+    known = Known(["alerts.sim"] * 2, [0, 0], [5, 6], [1, 2], [7, 7], ["a", "b"])
+    passed, rank = np.array([0, 1]), np.full(2, np.nan)
+    said = [Verdict(0, passed, rank, added={0: "{}", 1: '{"score":1.0}'}), Verdict(1, passed, rank)]
+    rows = [passed_rows(said, known), to_batch(added_rows(said, known))]
+    about: dict[str, Any] = {"output": "broker.fink.x", "cap": 0, "drop": ("cutoutScience",)}
+    code = REQUEST["source"]
+    filters = [
+        LiveFilter("fink", "x", 1, "sim", code, "keep", transform="transform", **about),
+        LiveFilter("ann", "y", 1, "sim", "", "keep"),
+    ]
+    decision = decide(judged(pa.Table.from_batches(rows)), Caps(), filters, Moment(0))
+    assert [[one.added for one in pick.passes] for pick in decision.picks] == [
+        ["{}", ""],
+        ['{"score":1.0}', ""],
+    ]
+    assert decision.shapes == {"fink/x": Shape(("cutoutScience",), (), (Added("score", "float"),))}
+    assert load(dump(decision)) == decision

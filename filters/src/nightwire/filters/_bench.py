@@ -11,6 +11,8 @@ from nightwire.filters._columns import table_of
 from nightwire.filters._compilation import Compilation
 from nightwire.filters._decoding import NoColumn
 from nightwire.filters._recent import Sample
+from nightwire.filters._rowwise import fitting
+from nightwire.filters._shape import declared
 from nightwire.filters._trial import WARM, Rules, Trial, together
 from nightwire.filters.language import Program, evaluate
 from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, SandboxError, Strength
@@ -90,15 +92,18 @@ class Bench:
     def _by_rows(self, one: RowFilter, name: str, values: Sequence[bytes]) -> Trial:
         sound, schemas = self._sound(values, name)
         sandbox = self._opened()
-        first = sandbox.judge([one], name, values=sound[:1], schemas=schemas)[one.key]
+        adds = declared(one.source) if one.transform else ()
+        first = fitting(sandbox.judge([one], name, values=sound[:1], schemas=schemas)[one.key], adds)
         if first.killed or first.late or len(sound) < 2:
             return _told([first])
-        rest = sandbox.judge([one], name, values=sound[1:], schemas=schemas)[one.key]
+        rest = fitting(sandbox.judge([one], name, values=sound[1:], schemas=schemas)[one.key], adds)
         return _told([first, rest])
 
     def _top_level(self, one: RowFilter) -> Trial:
         """Run what the filter does before it sees an alert; for a time without alerts."""
-        probe = replace(one, source=f"{one.source}\n{PROBE}", entry="nightwire_probe", fields=())
+        probe = replace(
+            one, source=f"{one.source}\n{PROBE}", entry="nightwire_probe", fields=(), transform=""
+        )
         outcome = self._opened().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
         found = _told([outcome])
         return Trial(broken=found.broken or found.fault)

@@ -224,7 +224,9 @@ class _Usher:
         for at in np.flatnonzero(self._fates <= AGAIN).tolist():
             live = self._filters[judge[at]]
             again = bool(self._fates[at] == AGAIN)
-            yield self._judged.hits[hit[at]], Pass(live.key, live.version, rank_of(rank[at]), again)
+            alert = self._judged.hits[hit[at]]
+            added = self._judged.added.get((*alert[:3], int(judge[at])), "")
+            yield alert, Pass(live.key, live.version, rank_of(rank[at]), again, added)
 
     def _all_cut(self) -> Cut:
         at = np.flatnonzero(self._fates == CUT)

@@ -43,6 +43,8 @@ def compiled(request: Mapping[str, Any]) -> Compilation:
     Raises:
         FilterError: It is no filter.
     """
+    if request.get("transform"):
+        return Compilation(remarks=(f"{request['transform']}, which computes what is added",))
     if request["language"] == "sql":
         return Compilation(compile_sql(request["source"], request["survey"]))
     try:

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from nightwire.core.access.reading import may_read
 from nightwire.core.kafka import ensure_topics
 from nightwire.filters._backfill import Job
 from nightwire.filters._backfill_jobs import Jobs
@@ -16,6 +17,7 @@ from nightwire.filters._chains import is_fed
 from nightwire.filters._compilation import Compilation, compiled
 from nightwire.filters._filterset import milliseconds
 from nightwire.filters._recent import recent
+from nightwire.filters._shape_check import misplaced, wrong_transform
 from nightwire.filters._trial import Rules, Trial
 from nightwire.filters.language import FilterError, objections
 from nightwire.filters.sandbox import RowFilter, Strength
@@ -91,14 +93,10 @@ class Engineer:
         return accepted, version, said
 
     def _submit(self, request: Request) -> Reply:
-        if reasons := check(request, self.rules):
+        if reasons := self._refusals(request):
             return False, 0, reasons
-        if request["backfill"] and self.backfills is None:
-            return False, 0, ["this engine does no backfills: submit it without --backfill"]
         if not request["backfill"] and (version := self.catalog.unchanged(request)):
             return True, version, ["unchanged: it was live already"]
-        if reasons := self.catalog.refusals(request):
-            return False, 0, reasons
         made = compiled(request)
         if made.program is None and (lack := self._bench.lack()):
             return False, 0, [lack, *made.said]
@@ -112,6 +110,19 @@ class Engineer:
         version = self.catalog.accept(request, made, partial(self._ask_backfill, request))
         return True, version, [remark, *made.said, *_backfill_remark(request)]
 
+    def _refusals(self, request: Request) -> list[str]:
+        """Return what is wrong with a submission before anything of it is compiled."""
+        owner, output = request["owner"], request["output"]
+        if reasons := check(request, self.rules) or wrong_transform(request):
+            return reasons
+        if reasons := misplaced(request, self.registry, self.schemas):
+            return reasons
+        if output and not may_read(self.bootstrap, owner, output):
+            return [f"{owner} may not read {output}: `nightwire broker add {owner}` makes it a broker"]
+        if request["backfill"] and self.backfills is None:
+            return ["this engine does no backfills: submit it without --backfill"]
+        return self.catalog.refusals(request)
+
     def _ask_backfill(self, request: Request, version: int) -> None:
         if request["backfill"] and self.backfills is not None:
             since = milliseconds(request["time"]) - request["backfill"]
@@ -120,7 +131,8 @@ class Engineer:
     def _tried(self, request: Request, made: Compilation) -> Trial:
         wanted = surveys() if request["survey"] == "*" else [request["survey"]]
         samples = recent(self.bootstrap, wanted, self.rules.alerts, request["sources"])
-        one = RowFilter(request["owner"], request["name"], 0, request["source"], request["entry"])
+        names = (request["owner"], request["name"], 0, request["source"], request["entry"])
+        one = RowFilter(*names, transform=request["transform"])
         return self._bench.tried(one, made, samples)
 
     def _make_topics(self, request: Request) -> None:
@@ -178,9 +190,11 @@ def _backfill_remark(request: Request) -> list[str]:
 
 
 def _takes_any_share(request: Request) -> bool:
-    """Return whether a filter may pass all that it likes: the best few, or what passed others."""
+    """Return whether a filter may pass all it likes: the best few, what passed others, a broker's stream."""
     best = request["choice"] == "best" and request["cap"] > 0
-    return best or (bool(request["sources"]) and all(map(is_fed, request["sources"])))
+    return (
+        best or bool(request["output"]) or (bool(request["sources"]) and all(map(is_fed, request["sources"])))
+    )
 
 
 def _own(output: str, owner: str) -> bool:

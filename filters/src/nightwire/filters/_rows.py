@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from nightwire.filters._offsets import Range
 
-PASSED, DEAD, RANGE = "passed", "dead", "range"
-"""Kinds of rows: an alert that passed, a record that could not be read, the counts of a range."""
+PASSED, DEAD, RANGE, ADDED = "passed", "dead", "range", "added"
+"""Kinds of rows: an alert that passed, a record that could not be read, the counts of a range, and what a
+transform adds to an alert."""
 
 COLUMNS = pa.schema(
     [
@@ -137,6 +138,7 @@ class Judged:
         rank: For each pass, the filter's rank; NaN where it gave none.
         dead: Records that could not be read, in order.
         counts: For each range, in order.
+        added: What transforms add, as JSON, by the alert's place and the filter's number.
     """
 
     hits: Sequence[Hit]
@@ -145,6 +147,7 @@ class Judged:
     rank: "np.ndarray[Any, Any]"
     dead: Sequence[Dead] = ()
     counts: Sequence[Counts] = ()
+    added: Mapping[tuple[str, int, int, int], str] = field(default_factory=dict)
 
 
 def counts_from(topic: str, partition: int, detail: Mapping[str, Any]) -> Counts:
@@ -175,7 +178,9 @@ def judged(table: pa.Table) -> Judged:
     places = np.argsort(sorted(range(len(hits)), key=lambda at: hits[at][:3]))
     hit = places.astype(np.int64).repeat(_lengths(passed["filters"]))
     order = np.lexsort((judge, hit))
-    return Judged(sorted(hits, key=lambda one: one[:3]), hit[order], judge[order], rank[order], dead, counts)
+    added = {_spot(row): row["detail"] for row in others if row["kind"] == ADDED}
+    ordered = sorted(hits, key=lambda one: one[:3])
+    return Judged(ordered, hit[order], judge[order], rank[order], dead, counts, added)
 
 
 def together(counts: Iterable[Counts]) -> list[Counts]:
@@ -216,6 +221,11 @@ def _lengths(lists: Any) -> "np.ndarray[Any, Any]":
 
 def _flat(lists: Any) -> "np.ndarray[Any, Any]":
     return np.asarray(lists.combine_chunks().flatten())
+
+
+def _spot(row: Mapping[str, Any]) -> tuple[str, int, int, int]:
+    (judge,) = row["filters"]
+    return row["topic"], row["partition"], row["offset"], judge
 
 
 def _dead(row: Mapping[str, Any]) -> Dead:

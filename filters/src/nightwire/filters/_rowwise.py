@@ -13,6 +13,7 @@ import pyarrow as pa
 from nightwire.filters._judge import Compiled, Judge, LiveFilter, Pass
 from nightwire.filters._limits import time_limit
 from nightwire.filters._reading import Alerts
+from nightwire.filters._shape import Added, parsed
 from nightwire.filters._verdicts import Verdict
 from nightwire.filters._wishes import Numbered
 from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox
@@ -22,14 +23,19 @@ Rowwise = Callable[[Alerts, Sequence[Numbered]], list[Verdict]]
 """Returns the verdict of each of some filters on all of some alerts."""
 
 
+APART = "what it adds is computed in the sandbox alone, which this engine does without"
+
+
 def here(budget: float) -> Rowwise:
     """Return what judges in this process, each filter within *budget*: CPU time for one call. [s]"""
 
     def judge(alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
+        unfit = [Verdict(number, evaluated=0, fault=APART) for number, live in filters if live.transform]
+        filters = [one for one in filters if not one[1].transform]
         narrow = [one for one in filters if reads_columns(one[1])]
         wide = [one for one in filters if not reads_columns(one[1])]
         rows = [alerts.table.view(row) for row in range(len(alerts.table))] if narrow else []
-        return _judged(narrow, rows, budget) + _judged(wide, alerts.views() if wide else [], budget)
+        return unfit + _judged(narrow, rows, budget) + _judged(wide, alerts.views() if wide else [], budget)
 
     return judge
 
@@ -81,7 +87,11 @@ def apart(sandbox: Sandbox, budget: float) -> Rowwise:
         )  # fmt: skip
         for key, (_, one) in asked.items():
             leashes.note(one, outcomes[key])
-        return [from_outcome(number, outcomes[key], rows) for key, (number, _) in asked.items()]
+        shapes = {live.key: live.shape for _, live in filters}
+        return [
+            from_outcome(number, fitting(outcomes[key], shapes[key].adds), rows)
+            for key, (number, _) in asked.items()
+        ]
 
     return judge
 
@@ -130,7 +140,31 @@ def nowhere(reason: str) -> Rowwise:
 
 def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
     fields = live.fields if reads_columns(live) else None
-    return RowFilter(live.owner, live.name, live.version, live.source, live.entry, fields, cpu_s)
+    named = (live.owner, live.name, live.version, live.source, live.entry)
+    return RowFilter(*named, fields, cpu_s, live.transform)
+
+
+def fitting(outcome: Outcome, adds: Sequence[Added]) -> Outcome:
+    """Return *outcome*, but with a fault for each alert to which a transform adds what is not as declared.
+
+    Args:
+        outcome: What the sandbox said.
+        adds: What the transform declares; nothing for any other filter.
+    """
+    if not adds:
+        return outcome
+    rows = outcome.passed.tolist()
+    texts = outcome.added if len(outcome.added) == len(rows) else [""] * len(rows)
+    said = [parsed(adds, text) for text in texts]
+    kept = [at for at, one in enumerate(said) if not isinstance(one, str)]
+    wrong = {row: one for row, one in zip(rows, said, strict=True) if isinstance(one, str)}
+    return replace(
+        outcome,
+        passed=outcome.passed[kept],
+        rank=outcome.rank[kept],
+        added=[texts[at] for at in kept],
+        faults={**outcome.faults, **wrong},
+    )
 
 
 def from_outcome(number: int, outcome: Outcome, rows: int) -> Verdict:
@@ -145,6 +179,7 @@ def from_outcome(number: int, outcome: Outcome, rows: int) -> Verdict:
         late=why is not None,
         fault=why,
         cpu_s=outcome.cpu_s,
+        added=dict(zip(outcome.passed.tolist(), outcome.added, strict=False)),
     )
 
 

@@ -36,9 +36,6 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONG = 1 << 63
 """Integers are smaller than this, and at least its negative."""
 
-LARGEST = 1 << 16
-"""Longest text of all that is added to an alert, as JSON. [byte]"""
-
 
 @dataclass(frozen=True, order=True)
 class Added:

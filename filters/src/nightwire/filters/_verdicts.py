@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nightwire.filters._offsets import Range
-from nightwire.filters._rows import COLUMNS, PASSED, Counts, Fault
+from nightwire.filters._rows import ADDED, COLUMNS, PASSED, Counts, Fault, Row
 
 Array = np.ndarray[Any, Any]
 
@@ -26,6 +26,7 @@ class Verdict:
         late: It had no time for those.
         fault: What went wrong with all rows that were not looked at.
         cpu_s: CPU time that it took. [s]
+        added: What a transform adds, by row, as JSON.
         stopped: How many alerts of a sample each of its conditions stopped.
     """
 
@@ -37,6 +38,7 @@ class Verdict:
     late: bool = False
     fault: str | None = None
     cpu_s: float = 0.0
+    added: Mapping[int, str] = field(default_factory=dict)
     stopped: Mapping[str, int] = field(default_factory=dict)
 
     def asks(self, text: str) -> bool:
@@ -105,12 +107,26 @@ def passed_rows(verdicts: Sequence[Verdict], known: Known, survey: str | None = 
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
 
 
+def added_rows(verdicts: Iterable[Verdict], known: Known) -> list[Row]:
+    """Return a row for each alert and each transform that adds something to it."""
+    return [
+        (ADDED, *_spot(known, row), None, None, None, [one.judge], None, text, None)
+        for one in verdicts
+        for row, text in one.added.items()
+    ]
+
+
+def _spot(known: Known, row: int) -> tuple[str, int, int]:
+    return known.topic[row], known.partition[row], known.offset[row]
+
+
 def of_rows(verdict: Verdict, rows: Any) -> Verdict:
     """Return a verdict on some alerts as one on all: row i of it is row ``rows[i]``."""
     faults = {int(rows[row]): text for row, text in verdict.faults.items()}
     if verdict.evaluated is not None:
         faults |= {int(row): verdict.fault or "" for row in rows[verdict.evaluated :]}
-    return replace(verdict, passed=rows[verdict.passed], faults=faults, evaluated=None)
+    added = {int(rows[row]): text for row, text in verdict.added.items()}
+    return replace(verdict, passed=rows[verdict.passed], faults=faults, added=added, evaluated=None)
 
 
 def counts(portion: Portion, verdicts: Sequence[Verdict], ids: Sequence[str]) -> Counts:

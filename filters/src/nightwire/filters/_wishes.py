@@ -94,7 +94,7 @@ def reads(live: LiveFilter, known: Knowledge) -> tuple[str, ...] | None:
     if live.fields:
         return live.fields
     mentioned = mentions(live.source, live.entry)
-    if mentioned is None:
+    if mentioned is None or (live.transform and mentions(live.source, live.transform) is None):
         return None
     own = (path for one in known.schemas.values() for path in one.mentioned(mentioned))
     return tuple(dict.fromkeys(["id", *canonical(mentioned), *own]))

@@ -21,16 +21,19 @@ from nightwire.filters._fed import fetched_of
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import BUDGET, LiveFilter
 from nightwire.filters._mentions import UNREAD
-from nightwire.filters._offsets import Range
+from nightwire.filters._offsets import Range, chunks
 from nightwire.filters._probing import Prober
 from nightwire.filters._reading import Alerts, NewSchema, Source, read
 from nightwire.filters._rows import Counts, to_batch
 from nightwire.filters._rowwise import Rowwise, apart, here, nowhere, some
 from nightwire.filters._state import State
-from nightwire.filters._verdicts import Verdict, counts, of_rows, passed_rows
+from nightwire.filters._verdicts import Verdict, added_rows, counts, of_rows, passed_rows
 from nightwire.filters._wishes import Knowledge, Numbered, Wishes, wishes
 from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
 from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
+
+AT_ONCE = 2500
+"""Alerts judged together: bounds what is held where filters want them whole, and what a filter takes."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,8 @@ def run(task: Task) -> Iterator[pa.RecordBatch]:
         work = list(ranges)
         if not is_fed(topic):
             source = _source(task.bootstrap, task.registry, task.state)
-            yield from judge(task, source, topic, topic.partition(".")[2], work)
+            for part in chunks(work, AT_ONCE):
+                yield from judge(task, source, topic, topic.partition(".")[2], part)
         elif topic in task.asked:
             yield from judge_fed(task, topic, work)
         else:
@@ -99,7 +103,7 @@ def judge(
     alerts, verdicts = _judged(task, source, filters, name, work)
     yield passed_rows(verdicts, alerts.known, name if is_fed(topic) else None)
     ranges = (counts(portion, verdicts, alerts.known.alert) for portion in alerts.portions)
-    yield to_batch([*alerts.dead, *(one.row() for one in ranges)])
+    yield to_batch([*alerts.dead, *added_rows(verdicts, alerts.known), *(one.row() for one in ranges)])
 
 
 def _judged(

@@ -1,10 +1,11 @@
 """A child's answer: a fixed layout of which nothing is taken on trust.  Pure: bytes to values and back.
 
-    header   16 bytes: the request's nonce; u32 judged, passed, faulted, bytes of texts, flags
+    header   16 bytes: the request's nonce; u32 judged, passed, faulted, bytes of texts, flags, bytes added
     states   judged × u8: 0 rejected, 1 passed, 2 faulted, for rows 0, 1, …
     ranks    passed × f64, NaN where none
     which    faulted × u8: number of the text
     texts    u16 length, UTF-8; at most 255 of them
+    added    where that was asked for, for each that passed: u32 length, UTF-8: what a transform adds, as JSON
 
 Little-endian throughout.
 """
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-HEADER = struct.Struct("<16sIIIII")
+HEADER = struct.Struct("<16sIIIIII")
 NONCE = 16
 """Length of a nonce. [byte]"""
 REJECTED, PASSED, FAULTED = 0, 1, 2
@@ -27,6 +28,11 @@ MAX_TEXT = 600
 MAX_TEXTS = 64
 """Distinct texts in one answer; further faults take the last."""
 MAX_TEXT_BYTES = MAX_TEXTS * (MAX_TEXT + 2)
+MAX_ADDED = 1 << 14
+"""Longest text of what is added to an alert. [byte]"""
+MAX_ADDED_BYTES = 16 << 20
+"""The same of all alerts of an answer."""
+SIZE = struct.Struct("<I")
 
 
 class ForgedError(Exception):
@@ -41,7 +47,23 @@ class Verdicts:
     ranks: list[float] = field(default_factory=list)
     which: bytearray = field(default_factory=bytearray)
     texts: list[str] = field(default_factory=list)
+    added: list[bytes] = field(default_factory=list)
+    size: int = 0
     late: bool = False
+
+    def add(self, text: str) -> None:
+        """Note what is added to the next row, before it is noted that it passes.
+
+        Raises:
+            ValueError: It is too much.
+        """
+        said = text.encode()
+        if len(said) > MAX_ADDED:
+            raise ValueError(f"adds {len(said):,} bytes to an alert, most are {MAX_ADDED:,}")
+        if self.size + SIZE.size + len(said) > MAX_ADDED_BYTES:
+            raise ValueError(f"adds more than {MAX_ADDED_BYTES:,} bytes to the alerts of a batch")
+        self.added.append(said)
+        self.size += SIZE.size + len(said)
 
     def fault(self, text: str) -> None:
         """Note a fault of the next row."""
@@ -55,29 +77,31 @@ class Verdicts:
         self.late = True
         del self.ranks[self.states.count(PASSED) :]  # it may have been stopped between the two
         del self.which[self.states.count(FAULTED) :]
+        del self.added[self.states.count(PASSED) :]
         if len(self.states) < rows:
             self.fault(text)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A sound answer: passing rows, their ranks, faults by row."""
+    """A sound answer: passing rows, their ranks, faults by row, and what is added to the passing ones."""
 
     judged: int
     passed: "np.ndarray[Any, Any]"
     rank: "np.ndarray[Any, Any]"
     faults: dict[int, str]
     late: bool
+    added: Sequence[str] = ()
 
 
 def encode(nonce: bytes, verdicts: Verdicts) -> bytes:
     """Return the answer that carries *verdicts*."""
     texts = b"".join(_packed(text) for text in verdicts.texts)
-    header = HEADER.pack(
-        nonce, len(verdicts.states), len(verdicts.ranks), len(verdicts.which), len(texts), verdicts.late
-    )
+    added = b"".join(SIZE.pack(len(said)) + said for said in verdicts.added)
+    counts = (len(verdicts.states), len(verdicts.ranks), len(verdicts.which), len(texts))
+    header = HEADER.pack(nonce, *counts, verdicts.late, len(added))
     ranks = struct.pack(f"<{len(verdicts.ranks)}d", *verdicts.ranks)
-    return b"".join((header, verdicts.states, ranks, verdicts.which, texts))
+    return b"".join((header, verdicts.states, ranks, verdicts.which, texts, added))
 
 
 def length(head: bytes | bytearray, nonce: bytes, rows: int) -> int:
@@ -86,12 +110,14 @@ def length(head: bytes | bytearray, nonce: bytes, rows: int) -> int:
     Raises:
         ForgedError: It is not the answer to this request, or says more than *rows* rows can.
     """
-    given, judged, passed, faulted, texts, flags = HEADER.unpack_from(head)
+    given, judged, passed, faulted, texts, flags, added = HEADER.unpack_from(head)
     if given != nonce:
         raise ForgedError("it answered something that it was not asked")
     if judged > rows or passed + faulted > judged or texts > MAX_TEXT_BYTES or flags not in (0, LATE):
         raise ForgedError(f"its answer says {passed} + {faulted} of {judged} of {rows} rows, flags {flags}")
-    return int(HEADER.size + judged + 8 * passed + faulted + texts)
+    if added > min(MAX_ADDED_BYTES, passed * (SIZE.size + MAX_ADDED)):
+        raise ForgedError(f"its answer adds {added:,} bytes to {passed} alerts")
+    return int(HEADER.size + judged + 8 * passed + faulted + texts + added)
 
 
 def decode(body: bytes | bytearray, nonce: bytes, rows: int) -> Answer:
@@ -102,19 +128,21 @@ def decode(body: bytes | bytearray, nonce: bytes, rows: int) -> Answer:
     """
     if len(body) < HEADER.size or len(body) != length(body, nonce, rows):
         raise ForgedError(f"its answer has {len(body)} bytes, which is not what it announced")
-    _, judged, passed, faulted, _, flags = HEADER.unpack_from(body)
-    ends = np.cumsum([HEADER.size, judged, 8 * passed, faulted])
+    _, judged, passed, faulted, size, flags, _ = HEADER.unpack_from(body)
+    ends = np.cumsum([HEADER.size, judged, 8 * passed, faulted, size])
     states = np.frombuffer(body, np.uint8, judged, ends[0])
     rank = np.frombuffer(body, "<f8", passed, ends[1]).astype(np.float64)
     which = np.frombuffer(body, np.uint8, faulted, ends[2])
     hits, faults = np.flatnonzero(states == PASSED), np.flatnonzero(states == FAULTED)
     if len(hits) != passed or len(faults) != faulted or (judged and states.max() > FAULTED):
         raise ForgedError("its answer's counts are not those of its rows")
-    texts = _texts(bytes(body[ends[3] :]))
+    texts, added = _texts(bytes(body[ends[3] : ends[4]])), _added(bytes(body[ends[4] :]))
+    if len(added) not in (0, passed):
+        raise ForgedError(f"its answer adds something to {len(added)} of {passed} alerts")
     if faulted and which.max() >= len(texts):
         raise ForgedError("its answer names a text that is not in it")
     said = {int(row): texts[number] for row, number in zip(faults, which, strict=True)}
-    return Answer(judged, hits.astype(np.int64), rank, said, flags == LATE)
+    return Answer(judged, hits.astype(np.int64), rank, said, flags == LATE, added)
 
 
 def readable(text: str) -> str:
@@ -136,3 +164,14 @@ def _texts(packed: bytes) -> Sequence[str]:
     if at != len(packed):
         raise ForgedError("its answer's texts are cut off")
     return texts
+
+
+def _added(packed: bytes) -> Sequence[str]:
+    found, at = [], 0
+    while at + SIZE.size <= len(packed):
+        (size,) = SIZE.unpack_from(packed, at)
+        at += SIZE.size + size
+        found.append(packed[at - size : at].decode("utf-8", "replace"))
+    if at != len(packed):
+        raise ForgedError("what its answer adds is cut off")
+    return found

@@ -40,8 +40,8 @@ class Case:
         self._began, self._told = child.usage(), Usage(0.0, 0.0)
         self._nonce = os.urandom(NONCE)
         self._row, self._cost = rows, Outcome(0)
-        asked = {"key": one.key, "source": one.source, "entry": one.entry, "whole": one.fields is None}
-        child.tell(JUDGE, asked, self._nonce)
+        names = {"key": one.key, "source": one.source, "entry": one.entry, "transform": one.transform}
+        child.tell(JUDGE, {**names, "whole": one.fields is None}, self._nonce)
 
     def hear(self) -> Answer | None:
         """Take in what the process said; return the answer once it is whole.
@@ -92,6 +92,7 @@ class Case:
             passed=answer.passed,
             rank=answer.rank,
             faults=faults,
+            added=answer.added,
             late=answer.late,
         )
 

@@ -25,6 +25,7 @@ class RowFilter:
         entry: Name of its function of one alert.
         fields: What it reads of an alert, canonical names or dotted paths; None: it wants the whole alert.
         cpu_s: Less CPU time than the limits allow, for one that was late before, say. [s]
+        transform: Name of its function that computes what is added to what passes; empty for none.
     """
 
     owner: str
@@ -34,6 +35,7 @@ class RowFilter:
     entry: str
     fields: tuple[str, ...] | None = None
     cpu_s: float | None = None
+    transform: str = ""
 
     @property
     def key(self) -> str:
@@ -77,6 +79,7 @@ class Outcome:
         killed: Why its process had to be ended, or ended; None where it lives.
         cpu_s: CPU time it took. [s]
         memory_mb: By how much its process had grown at its largest. [MiB]
+        added: What its transform adds to each alert that passed, as JSON; shape (p,), or none.
     """
 
     evaluated: int
@@ -87,6 +90,7 @@ class Outcome:
     killed: str | None = None
     cpu_s: float = 0.0
     memory_mb: float = 0.0
+    added: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

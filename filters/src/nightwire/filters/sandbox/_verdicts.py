@@ -1,8 +1,11 @@
 """Judging a batch by one filter, inside its owner's process."""
 
+import json
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
+
+import numpy as np
 
 from nightwire.filters.language import FILENAME, FilterError, compile_filter, fault_text, rank_of
 from nightwire.filters.sandbox._answer import PASSED, REJECTED, Verdicts
@@ -28,13 +31,17 @@ class Bench:
         self._progress = progress
         self._functions: dict[str, tuple[str, Predicate]] = {}
 
-    def judge(self, rows: Rows, key: str, source: str, entry: str, whole: bool) -> Verdicts:
+    def judge(
+        self, rows: Rows, key: str, source: str, entry: str, whole: bool, transform: str = ""
+    ) -> Verdicts:
         """Return the verdicts of the filter *key* on all *rows*; on fewer, where it was stopped."""
         verdicts = Verdicts()
         self._progress[0] = 0
         try:
             self.judging = True
-            self._each(self._function(key, source, entry), rows.views(whole), rows.count, source, verdicts)
+            function = self._function(key, source, entry)
+            made = None if not transform else function.__globals__[transform]
+            self._each(function, made, rows.views(whole), rows.count, source, verdicts)
             self.judging = False
         except FilterError as error:
             self.judging = False
@@ -51,12 +58,16 @@ class Bench:
             known = self._functions[key] = (source, _compiled(source, entry))
         return known[1]
 
-    def _each(self, function: Predicate, view: Any, count: int, source: str, verdicts: Verdicts) -> None:
+    def _each(
+        self, function: Any, transform: Any, view: Any, count: int, source: str, verdicts: Verdicts
+    ) -> None:
         progress, states, ranks, said = self._progress, verdicts.states, verdicts.ranks, Faults(source)
         for row in range(count):
             progress[0] = row
             try:
-                if result := function(view(row)):
+                if result := function(alert := view(row)):
+                    if transform is not None:
+                        verdicts.add(json.dumps(transform(alert), default=plain))
                     ranks.append(rank_of(result))
                     states.append(PASSED)
                 else:
@@ -65,6 +76,17 @@ class Bench:
                 raise
             except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
                 verdicts.fault(said.text(error))
+
+
+def plain(value: Any) -> Any:
+    """Return a value of NumPy's as one that JSON can hold.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"transform gave a {type(value).__name__}, which cannot be added to an alert")
 
 
 class Faults:
