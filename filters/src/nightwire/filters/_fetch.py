@@ -31,6 +31,9 @@ TIMEOUT = 10.0
 STRIDE = 100
 """A gap of more offsets than this is not read, but skipped."""
 
+WAIT_MS = 10
+"""How long Kafka waits for records at a partition's end, and with it whoever wants the next range. [ms]"""
+
 AT_ONCE = 255
 """Records taken from librdkafka's queue at once."""
 
@@ -44,7 +47,7 @@ class Gone:
 
 def reader(bootstrap: str) -> Consumer:
     """Return a consumer for `fetch`; an owner may have one as well."""
-    return kafka.consumer(bootstrap, enable_partition_eof=True)
+    return kafka.consumer(bootstrap, enable_partition_eof=True, fetch_wait_max_ms=WAIT_MS)
 
 
 def bounds(client: AdminClient, spots: Iterable[Spot], *, earliest: bool = False) -> dict[Spot, int]:
@@ -68,7 +71,7 @@ def fetch(
     """Yield the records of *wanted*, some at a time, in order; waits out a Kafka that is away.
 
     Args:
-        consumer: From `reader`; it is assigned to the range.
+        consumer: From `reader`; it is assigned to the range, and to nothing afterwards.
         wanted: What to read.
         gone: Counts offsets that have expired; without one they are an error.
         patience: Longest wait for the next record. [s]
@@ -76,6 +79,15 @@ def fetch(
     Raises:
         KafkaException: Kafka was silent too long, or records are missing.
     """
+    try:
+        yield from _fetched(consumer, wanted, gone, patience)
+    finally:
+        consumer.unassign()  # it would go on asking for what comes behind the range
+
+
+def _fetched(
+    consumer: Consumer, wanted: Range, gone: Gone | None, patience: float
+) -> Iterator[list[Message]]:
     next_ = wanted.first
     _seek(consumer, wanted, next_)
     deadline = time.monotonic() + patience
