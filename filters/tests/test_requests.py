@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from nightwire.core.clock import now_ms
 from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.core.process import Stop
 from nightwire.filters._catalog import Catalog
+from nightwire.filters._decision import Decision
 from nightwire.filters._engineer import Engineer
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._ledger import Ledger
 from nightwire.filters._listing import filters
+from nightwire.filters._offsets import Range
+from nightwire.filters._publish import Publisher, read_seen
 from nightwire.filters._requests import Desk
+from nightwire.filters._rows import Counts
+from nightwire.filters._seen import Copy, sums
 from nightwire.filters._trial import Rules
 from nightwire.filters.commands import filter_
 from nightwire.filters.language import FilterError
@@ -82,6 +90,18 @@ def test_versions_come_go_and_come_back(office: Office) -> None:
     )
 
 
+def test_a_request_that_comes_twice_is_done_once(office: Office) -> None:
+    for limit in (99, 98, 97):
+        assert office.submit("twice", keep(f"alert.flux > {limit}")).exit_code == 0
+    request = {"id": "the same", "action": "rollback", "owner": "me", "name": "twice", "time": 0}
+    writer = Writer(producer(office.bootstrap))
+    for _ in range(2):
+        writer.write(topics.requests("me"), records.REQUEST.encode(request))
+    writer.flush()
+    assert "no filter nothing" in office.ask("enable", "nothing").output  # answered behind the two
+    assert office.live("twice") == 2
+
+
 def test_what_is_asked_of_a_filter_is_in_its_record_and_its_log(office: Office) -> None:
     office.submit("capped", keep("alert.flux > 99 and alert.flux"), "--cap", "5", "--choice", "best")
     record = filters(office.bootstrap).versions["me", "capped", 1]
@@ -98,6 +118,30 @@ def test_what_is_asked_of_a_filter_is_in_its_record_and_its_log(office: Office) 
     assert "at most 5 alerts a visit, best" in office.ask("show", "capped").output
     assert "capped" in office.ask("list").output
     assert office.ask("top", "--once").exit_code == 0
+
+
+def test_an_owner_sees_his_filters_at_work(office: Office) -> None:
+    office.submit("busy", keep("alert.flux > 97"))
+    live = [LiveFilter("me", "busy", 1, "sim", "", "keep", program="x")]
+    one = Counts(
+        Range("alerts.sim", 0, 0, 10), 10, judges=[0], evaluated=[10], passed=[3], faulted=[0], cost=[25],
+        stopped={0: {"line 2: alert.flux > 97": 7}},
+    )  # fmt: skip
+    ledger, batch = Ledger(), Decision(4, [("me/busy", 1)], at=now_ms(), counts=[one])
+    ledger.batch(batch, sums(batch.counts, 1), live)
+    ledger.copies([Copy("filter.me.busy", "me/busy", 0.25)])
+    Publisher(office.bootstrap, ledger, Stop()).publish()
+    seen = {line["key"]: line for line in json.loads(office.ask("top", "--json").output)}["me/busy"]
+    assert (seen["evaluated"], seen["passed"], seen["sent"]) == (10, 3, 1)
+    assert seen["cost_us"] == pytest.approx(2.5)
+    assert "me/busy" in office.ask("top", "--once", "--all").output
+    assert json.loads(office.ask("top", "--json", "--owner", "you").output) == []
+    listed = {line["name"]: line for line in json.loads(office.ask("list", "--json").output)}["busy"]
+    assert (listed["delay_p50"], listed["stopped"]) == (0.25, {"line 2: alert.flux > 97": 7})
+    shown = office.ask("show", "busy").output
+    assert "# judged 10 alerts" in shown
+    assert "# stopped 100% by line 2: alert.flux > 97" in shown
+    assert [one["name"] for one in read_seen(office.bootstrap)] == ["busy"]
 
 
 @pytest.mark.parametrize(
@@ -205,3 +249,19 @@ def test_a_new_notebook_runs_from_top_to_bottom(
     exec(session["In"][-1], session)  # noqa: S102
     with pytest.raises(FilterError, match="may not import os"):
         session["submit"](session["spy"], name="spy")
+
+
+def test_a_chain_that_cannot_be_is_refused_and_one_to_which_nothing_comes_says_so(office: Office) -> None:
+    assert office.submit("spring", keep("alert.flux > 99")).exit_code == 0
+    done = office.submit("river", keep("alert.flux > 99"), "--source", "filter.me.spring")
+    assert "not tried: there are no alerts yet" in done.output
+    assert "judges filter.me.spring" in office.ask("show", "river").output
+    refused = office.submit("brook", keep("alert.flux > 99"), "--source", "filter.me.sprig")
+    assert "there is no topic filter.me.sprig; there is filter.me.spring" in refused.output
+    back = (keep("alert.flux > 98"), "--source", "filter.me.river")
+    assert "a cycle: me/spring reads me/river reads me/spring" in office.submit("spring", *back).output
+    office.ask("disable", "river")
+    assert office.submit("spring", *back).exit_code == 0  # nothing live feeds it now
+    assert "but no live filter writes to filter.me.river" in office.ask("show", "spring").output
+    assert "a cycle: me/river reads me/spring reads me/river" in office.ask("enable", "river").output
+    assert office.live("river") == 0

@@ -1,11 +1,17 @@
 """What the engine saw of its filters: counts, costs, delays, conditions; as Prometheus and owners hear it."""
 
+import io
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from rich.console import Console
+from rich.text import Text
 
+from nightwire.filters._at_work import Look, sights
 from nightwire.filters._choice import Cut
 from nightwire.filters._decision import Decision
 from nightwire.filters._delays import BOUNDS, Delays
@@ -15,6 +21,8 @@ from nightwire.filters._metrics import Metrics
 from nightwire.filters._offsets import Range
 from nightwire.filters._rows import Counts, Hit
 from nightwire.filters._seen import SAMPLE, Copy, Seen, sums
+from nightwire.filters._sight import Sight, ago, described, sight, spelled
+from nightwire.filters._top import Column, fitting, top_view
 from nightwire.schemas import records
 
 LIVE = [
@@ -150,3 +158,113 @@ def test_prometheus_hears_of_a_batch() -> None:
     assert sample("stopped_most_ratio", **line) == 0.75
     metrics.batch_done(decision(), LIVE, 0, 0.1)  # a copy is counted once
     assert sample("copies_acknowledged_total", topic="filter.me.fast") == 1
+
+
+NOW = datetime(2025, 11, 24, 16, 0, 0, tzinfo=UTC)
+
+
+def record(name: str = "fast", *, minutes: float = 10, **about: Any) -> dict[str, Any]:
+    """Return what the engine tells of a filter that began *minutes* ago."""
+    known = {
+        "owner": "me", "name": name, "version": 1, "way": "columns", "since": NOW - timedelta(minutes=10),
+        "evaluated": 60_000, "passed": 600, "faulted": 0, "sent": 400, "capped": 200, "cpu": 0.06,
+        "delay_p50": 0.4, "delay_p99": 1.25, "evaluated_at": NOW, "passed_at": NOW - timedelta(seconds=75),
+        "stopped": {"line 3: alert.snr > 5": 48, "line 2: if alert.flux is None": 16},
+        "time": NOW - timedelta(minutes=10) + timedelta(minutes=minutes),
+    }  # fmt: skip
+    return known | about
+
+
+def test_cost_and_rate_are_of_late_and_counts_of_all_time() -> None:
+    before = record(minutes=9, evaluated=30_000, cpu=0.05)
+    one = sight(record(), before)
+    assert (one.evaluated, one.rate, one.cost_us) == (60_000, 500.0, pytest.approx(1 / 3))
+    alone = sight(record())
+    assert (alone.rate, alone.cost_us, alone.load) == (100.0, pytest.approx(1.0), pytest.approx(1e-4))
+    idle = sight(record(), record())
+    assert (idle.rate, idle.cost_us, idle.load) == (0.0, pytest.approx(1.0), 0.0)
+    other_version = sight(record(), {**before, "version": 7})
+    assert other_version == alone
+    assert sight(record(evaluated=0, cpu=0.0)).cost_us is None
+
+
+def test_live_filters_are_shown_and_those_that_did_nothing_as_well() -> None:
+    look = Look({"me/fast": record(), "me/gone": record("gone")}, ["me/fast", "me/new"])
+    assert [(one.key, one.way) for one in sights(look)] == [("me/fast", "columns"), ("me/new", "")]
+    assert [one.key for one in sights(Look(look.records))] == [
+        "me/fast",
+        "me/gone",
+    ]  # not told which are live
+
+
+def test_a_filter_at_work_is_described() -> None:
+    assert list(described(sight(record()), NOW)) == [
+        "judged 60,000 alerts in 10 min, 1.0 µs of CPU each; 600 passed (1.00%), 400 sent, 200 cut off, "
+        "0 failed",
+        "last passed 1 min ago; from the producer to your topic 0.4 s, 99 of 100 within 1.2 s",
+        "stopped  75% by line 3: alert.snr > 5",
+        "stopped  25% by line 2: if alert.flux is None",
+    ]
+    assert list(described(Sight("me/new"), NOW)) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-3, "0 s ago"),
+        (0, "0 s ago"),
+        (59.9, "59 s ago"),
+        (60, "1 min ago"),
+        (7300, "2 h ago"),
+        (9e5, "10 d ago"),
+    ],
+)
+def test_times_are_told_in_their_largest_unit(seconds: float, said: str) -> None:
+    assert ago(NOW - timedelta(seconds=seconds), NOW) == said
+
+
+def test_numbers_have_two_digits_or_all_before_the_point() -> None:
+    assert [spelled(one) for one in (None, 0.0421, 1.0, 9.99, 17.4, 1204.0)] == [
+        "·", "0.042", "1.0", "10.", "17", "1,204",
+    ]  # fmt: skip
+
+
+def shown(width: int) -> list[str]:
+    """Return the lines of the table in a terminal of some width."""
+    slow = record("slow", way="rows", cpu=3.0, faulted=7, passed=0, passed_at=None, delay_p99=None)
+    view = top_view([sight(record()), Sight("me/new"), sight(slow)], NOW, width=width)
+    console = Console(width=width, record=True, force_terminal=True, file=io.StringIO())
+    console.print(view)
+    return console.export_text().splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_the_table_fits_its_terminal_and_the_dearest_filter_comes_first(width: int) -> None:
+    lines = shown(width)
+    assert max(map(len, lines)) <= width
+    assert [line.split()[0] for line in lines[-3:]] == ["me/slow", "me/fast", "me/new"]
+    assert "µs/alert" in lines[-4]
+    assert ("stopped most" in lines[-4]) == (width >= 100)
+    assert ("p50 s" in lines[-4]) == (width >= 200)
+
+
+def test_a_wide_table_says_everything() -> None:
+    head, _, titles, slow, fast, new = shown(200)
+    assert "3 live filters · 100 alerts/s · 0.5% of a core · 1 judged alert by alert" in head
+    assert titles.split()[0] == "filter"
+    assert fast.split()[:2] == ["me/fast", "columns"]
+    assert "600   1.00%" in fast
+    assert "1 min ago" in fast
+    assert fast.rstrip().endswith("75% line 3: alert.snr > 5")
+    assert "50" in slow
+    assert set(new.split()[1:]) == {"·"}
+
+
+def test_what_matters_least_is_left_out_first() -> None:
+    first, second, third = (
+        Column(name, lambda *_: Text(), turn) for name, turn in (("a", 0), ("b", 9), ("c", 1))
+    )
+    widths = {first: 10, second: 10, third: 10}
+    assert list(fitting(widths, 34)) == [first, second, third]
+    assert list(fitting(widths, 30)) == [first, third]
+    assert fitting({replace(first, most=4): 10}, 7) == {replace(first, most=4): 7}

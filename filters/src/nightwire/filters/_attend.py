@@ -11,6 +11,7 @@ from nightwire.core.process import Stop
 from nightwire.filters._catalog import Catalog
 from nightwire.filters._lag import LagMeter
 from nightwire.filters._metrics import Metrics
+from nightwire.filters._publish import Publisher
 from nightwire.filters._requests import Desk, Engineer
 from nightwire.filters._settings import Settings
 from nightwire.filters._state import State
@@ -56,6 +57,7 @@ def attend(settings: Settings, state: State, metrics: Metrics, stop: Stop) -> Wa
     Desk(settings.bootstrap, engineer, stop).start()
     threading.Thread(target=look_at_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
+    Publisher(settings.bootstrap, metrics.ledger, stop).start()
     return Watch(settings.bootstrap, catalog, metrics, state)
 
 

@@ -131,7 +131,7 @@ class Delivery:
         return self.outlet.value(hit[:3], value, decision.topic(passed.key), hit.survey, shape, passed.added)
 
     def _noted(self, key: str, came: int, message: Message) -> None:
-        self.on_sent(Copy(str(message.topic()), key, (now_ms() - came) / 1000))
+        self.on_sent(Copy(str(message.topic()), key, (now_ms() - came) / 1000, len(message)))
 
     def _make_topics(self, decision: Decision) -> None:
         """Make topics that somebody removed; sending to one that is missing would block all."""

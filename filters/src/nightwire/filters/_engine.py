@@ -22,6 +22,7 @@ from nightwire.filters._attend import JavaDied, attend, await_kafka
 from nightwire.filters._batch import Batches
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._settings import Settings
+from nightwire.filters._spark_progress import progress_after
 from nightwire.filters._state import State
 
 log = logging.getLogger("nightwire.filters")
@@ -48,6 +49,7 @@ class Engine:
     stop: Stop
     _busy: threading.Lock = field(default_factory=threading.Lock)
     _last: int = -1
+    _told: int = -1
     _healthy: bool = False
 
     def __post_init__(self) -> None:
@@ -125,6 +127,14 @@ class Engine:
             if self.stop.wait(TICK):
                 self._finish(query)
                 return
+            if self._told < self._last:
+                self._tell(query)
+
+    def _tell(self, query: StreamingQuery) -> None:
+        """Tell Prometheus what Spark says of the batches that were done since we last looked."""
+        for progress in progress_after(query, self._told):
+            self.metrics.spark_progress(progress)
+            self._told = progress["batchId"]
 
     def _finish(self, query: StreamingQuery) -> None:
         """Let the running batch end and be committed, then stop."""

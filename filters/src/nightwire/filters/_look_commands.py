@@ -1,11 +1,24 @@
 """The verbs with which an owner looks at filters: list, show, log, top, overflow."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nightwire.core.options import bootstrap_option, json_option, registry_option
 from nightwire.filters._owner_commands import owner_option, whose
+
+if TYPE_CHECKING:
+    from nightwire.filters._at_work import Look
+
+WINDOW = 30.0
+"""Time over which `top` takes cost and rate. [s]"""
+
+
+def spot(record: Mapping[str, Any]) -> tuple[str, int]:
+    """Return of which filter's version of an owner a record is."""
+    return record["name"], record["version"]
 
 
 @click.command("list")
@@ -19,20 +32,26 @@ def list_(as_json: bool, bootstrap: str | None) -> None:
       nightwire filter list --json
     """
     import json
-    from dataclasses import asdict
+    from datetime import UTC, datetime
 
     from rich.console import Console
 
     from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters._at_work import look
     from nightwire.filters._listing import lines
-    from nightwire.filters._tables import list_table
+    from nightwire.filters._sight import sight
+    from nightwire.filters._tables import list_table, listed
 
-    found = lines(find_endpoints(bootstrap).kafka)
+    where = find_endpoints(bootstrap).kafka
+    found = lines(where)
+    seen = {key: sight(record) for key, record in look(where, None).records.items()}
     if as_json:
-        click.echo(json.dumps([asdict(line) for line in found], indent=2))
+        click.echo(json.dumps([listed(line, seen) for line in found], default=str, indent=2))
         return
     Console().print(
-        list_table(found) if found else "no filters yet: `nightwire filter submit FILE --name NAME`"
+        list_table(found, seen, datetime.now(UTC))
+        if found
+        else "no filters yet: `nightwire filter submit FILE --name NAME`"
     )
 
 
@@ -48,15 +67,21 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
     Example:
       nightwire filter show bright
     """
-    from nightwire.core.endpoints import find_endpoints
-    from nightwire.filters._listing import described, filters, shown_version
+    from datetime import UTC, datetime
 
-    owner = whose(owner)
-    known = filters(find_endpoints(bootstrap).kafka)
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters import _sight
+    from nightwire.filters._listing import described, filters, shown_version
+    from nightwire.filters._publish import read_seen
+
+    owner, where = whose(owner), find_endpoints(bootstrap).kafka
+    known = filters(where)
     record = known.versions.get((owner, name, version or shown_version(known, owner, name)))
     if record is None:
         raise click.ClickException(f"no filter {owner}/{name}{f' version {version}' if version else ''}")
-    for line in described(known, record):
+    seen = [_sight.sight(one) for one in read_seen(where, owner) if spot(one) == spot(record)]
+    at_work = (line for one in seen for line in _sight.described(one, datetime.now(UTC)))
+    for line in (*described(known, record), *at_work):
         click.echo(f"# {line}")
     for number, line in enumerate(record["source"].splitlines(), 1):
         click.echo(f"{number:4}  {line}")
@@ -93,32 +118,69 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
 @click.command()
 @click.option("--every", default=2.0, show_default=True, help="How often. [s]")
 @click.option("--once", is_flag=True, help="Print the table once and leave.")
+@click.option("--all", "everybody", is_flag=True, help="Of all owners, as far as Kafka lets you read them.")
+@owner_option
+@json_option
 @bootstrap_option
-def top(every: float, once: bool, bootstrap: str | None) -> None:
-    """Watch the live filters: what they judge, pass and send, the busiest first, until Ctrl-C.
+def top(
+    every: float, once: bool, everybody: bool, owner: str | None, as_json: bool, bootstrap: str | None
+) -> None:
+    """Watch your live filters: what they cost, pass, send and stop, the dearest first, until Ctrl-C.
+
+    Numbers come from the engine, every five seconds, and count since the filter's version, or the engine,
+    began; cost and rate are of the last half minute.  Delays are from Kafka's timestamp of the alert to the
+    copy in your topic.  What stopped most is found on samples.
 
     \b
     Example:
       nightwire filter top
-      nightwire filter top --once
+      nightwire filter top --once --all
     """
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters._at_work import look, sights
+
+    where, whom = find_endpoints(bootstrap).kafka, None if everybody else whose(owner)
+    first = look(where, whom)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        click.echo(json.dumps([asdict(one) for one in sights(first)], default=str, indent=2))
+    elif once:
+        from datetime import UTC, datetime
+
+        from rich.console import Console
+
+        from nightwire.filters._top import top_view
+
+        screen = Console()
+        screen.print(top_view(sights(first), datetime.now(UTC), width=screen.width))
+    else:
+        _watch(first, lambda: look(where, whom), every)
+
+
+def _watch(first: "Look", look: "Callable[[], Look]", every: float) -> None:
+    """Show the table anew every so many seconds, until Ctrl-C."""
     import time
+    from collections import deque
     from contextlib import suppress
+    from datetime import UTC, datetime
 
     from rich.live import Live
 
-    from nightwire.core.endpoints import find_endpoints
-    from nightwire.filters._listing import lines
-    from nightwire.filters._tables import top_table
+    from nightwire.filters._at_work import sights
+    from nightwire.filters._top import top_view
 
-    where = find_endpoints(bootstrap).kafka
-    before, began = lines(where), time.monotonic()
-    with Live(top_table(before), auto_refresh=False) as screen, suppress(KeyboardInterrupt):
-        while not once:
+    def view(now: "Look", before: "Look | None" = None) -> Any:
+        return top_view(sights(now, before), datetime.now(UTC), width=screen.console.width)
+
+    with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
+        screen.update(view(first), refresh=True)
+        looks = deque([first], maxlen=max(2, round(WINDOW / every)))
+        while True:
             time.sleep(every)
-            now, moment = lines(where), time.monotonic()
-            screen.update(top_table(now, before, moment - began), refresh=True)
-            before, began = now, moment
+            looks.append(look())
+            screen.update(view(looks[-1], looks[0]), refresh=True)
 
 
 @click.command()

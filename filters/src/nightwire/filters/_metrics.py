@@ -50,6 +50,9 @@ class Metrics:
         )
         self.late = counter("late_total", "Batches in which a filter had no time left.", "filter")
         self.sent = counter("copies_acknowledged_total", "Copies that Kafka acknowledged.", "topic")
+        self.bytes = counter(
+            "copied_bytes_total", "Bytes of copies: by broker's stream, and of all users' topics.", "to"
+        )
         self.suspended = counter(
             "suspensions_total", "Filters suspended: too slow, or always failing.", "filter"
         )
@@ -78,6 +81,7 @@ class Metrics:
         self.running = gauge("query_running", "Whether the query runs.")
         self.ledger, self.delays = Ledger(), Delays()
         self._copies: list[Copy] = []
+        self._known: set[str] = set()
         registry.register(self.delays)
         registry.register(Stopped(self.ledger))
 
@@ -122,7 +126,9 @@ class Metrics:
         for number in np.flatnonzero(added.evaluated).tolist():
             one = live[number]
             for counter, column in columns:
-                counter.labels(one.key).inc(int(column[number]))
+                if column[number] or one.key not in self._known:  # what never happened is zero, not unknown
+                    counter.labels(one.key).inc(int(column[number]))
+            self._known.add(one.key)
             self.cpu.labels(one.key, way(one)).inc(1e-6 * int(added.cost[number]))
         for number in added.late:
             self.late.labels(live[number].key).inc()
@@ -132,6 +138,11 @@ class Metrics:
         self.ledger.copies(copies)
         for topic, number in Tally(copy.topic for copy in copies).items():
             self.sent.labels(topic).inc(number)
+        sizes: dict[str, int] = defaultdict(int)
+        for copy in copies:
+            sizes[copy.topic if copy.topic.startswith("broker.") else "users"] += copy.size
+        for to, size in sizes.items():
+            self.bytes.labels(to).inc(size)
         delays: dict[str, list[float]] = defaultdict(list)
         for copy in copies:
             delays[choices.get(copy.key, "first")].append(copy.delay)

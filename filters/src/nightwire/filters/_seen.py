@@ -24,11 +24,12 @@ COLUMNS, ROWS = "columns", "rows"
 
 
 class Copy(NamedTuple):
-    """A copy that Kafka acknowledged: its topic, its filter, and how old its alert was then. [s]"""
+    """A copy that Kafka acknowledged: its topic and filter, how old its alert was [s], its size [byte]."""
 
     topic: str
     key: str
     delay: float
+    size: int = 0
 
 
 def way(live: LiveFilter) -> str:

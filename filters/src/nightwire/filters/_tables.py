@@ -1,48 +1,45 @@
 """Tables of filters that people read in the terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from rich.table import Table
 
 from nightwire.filters._listing import Line
+from nightwire.filters._sight import Sight, ago, spelled
 
 COUNTS = ("evaluated", "passed", "capped", "rejected", "faulted")
 
 
-def list_table(lines: Iterable[Line]) -> Table:
-    """Return one row per filter: its state, and what became of the alerts that it judged."""
-    table = _table("filter", "version", "survey", "cap", counts=COUNTS)
+def list_table(lines: Iterable[Line], seen: Mapping[str, Sight], now: datetime) -> Table:
+    """Return one row per filter: its state, what became of the alerts that it judged, and what it costs.
+
+    Args:
+        lines: The filters.
+        seen: What was seen of them at work, as far as we may know.
+        now: The time.
+    """
+    table = _table("filter", "version", "survey", "cap", counts=(*COUNTS, "µs/alert"))
+    table.add_column("last passed", justify="right")
     table.add_column("state")
     for line in lines:
-        counts = (f"{getattr(line, name):,}" for name in COUNTS)
+        key = f"{line.owner}/{line.name}"
+        one = seen.get(key, Sight(key))
         table.add_row(
-            f"{line.owner}/{line.name}", str(line.version), line.survey, _cap(line), *counts, line.state
-        )
+            key, str(line.version), line.survey, _cap(line),
+            *(f"{getattr(line, name):,}" for name in COUNTS),
+            spelled(one.cost_us), ago(one.passed_at, now), line.state,
+        )  # fmt: skip
     return table
 
 
-def top_table(now: Sequence[Line], before: Sequence[Line] = (), seconds: float = 1.0) -> Table:
-    """Return one row per live filter, those that judged most in the last *seconds* [s] first."""
-    table = _table(
-        "filter", "judged by", counts=("alerts/s", "evaluated", "passed", "%", "sent", "capped", "faulted")
-    )
-    earlier = {line.topic: line.evaluated for line in before}
-    rates = {line.topic: (line.evaluated - earlier.get(line.topic, line.evaluated)) / seconds for line in now}
-    for line in sorted(now, key=lambda line: (-rates[line.topic], -line.evaluated)):
-        if line.live:
-            share = f"{100 * line.passed / line.evaluated:.2f}" if line.evaluated else "·"
-            numbers = (line.evaluated, line.passed, line.sent, line.capped, line.faulted)
-            shown = [f"{number:,}" for number in numbers]
-            table.add_row(
-                f"{line.owner}/{line.name}",
-                _way(line),
-                f"{rates[line.topic]:,.0f}",
-                *shown[:2],
-                share,
-                *shown[2:],
-            )
-    return table
+def listed(line: Line, seen: Mapping[str, Sight]) -> dict[str, Any]:
+    """Return a filter as JSON has it: the line, and what was seen of it at work; null where nobody knows."""
+    one = seen.get(f"{line.owner}/{line.name}")
+    names = ("cost_us", "delay_p50", "delay_p99", "passed_at", "stopped")
+    return asdict(line) | {name: getattr(one, name, None) for name in names}
 
 
 def overflow_table(found: Iterable[Mapping[str, Any]]) -> Table:
@@ -67,7 +64,3 @@ def _table(*columns: str, counts: Sequence[str] = ()) -> Table:
 
 def _cap(line: Line) -> str:
     return f"{line.cap} {line.choice}" if line.cap else "none"
-
-
-def _way(line: Line) -> str:
-    return "columns" if line.compiled else "rows"
