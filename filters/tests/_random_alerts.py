@@ -106,6 +106,24 @@ def alert(random_: random.Random) -> dict[str, Any]:
     }
 
 
+def odd_share(of: Sequence[dict[str, Any]]) -> float:
+    """Return the share of values that are no ordinary number: nothing, NaN, infinite, beyond floats, a text.
+
+    A list counts as one value, odd where it is empty or not there.
+    """
+    values = [value for one in of for value in one["diaSource"].values()]
+    lists = [one[name] for one in of for name in ARRAYS]
+    points = [value for some in lists for point in some or () for value in point.values()]
+    odd = [*map(_is_odd, values), *(not some for some in lists), *map(_is_odd, points)]
+    return sum(odd) / len(odd)
+
+
+def _is_odd(value: Any) -> bool:
+    if isinstance(value, float):
+        return not 1e-300 < abs(value) < 1e300
+    return value is None or isinstance(value, str) or abs(value) > 1 << 53
+
+
 def alerts(seed: int, count: int) -> list[dict[str, Any]]:
     """Return alerts, the same for the same *seed*."""
     random_ = random.Random(seed)

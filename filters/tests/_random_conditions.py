@@ -26,6 +26,20 @@ WHOLE = ("visit", "healpix", "diaSource.psfNdata", "diaSource.parentDiaSourceId"
 POINT = ("flux", "magnitude", "snr", "mjd_tai")
 
 
+OF_SMALL = (
+    *(
+        (f"math.{name.lower()}(3.0 * {{0}})", f"{name}(3.0 * {{0}})")
+        for name in ("SIN", "COS", "TAN", "DEGREES")
+    ),
+    *((f"math.{name.lower()}({{0}} / 1.6)", f"{name}({{0}} / 1.6)") for name in ("ASIN", "ACOS")),
+    *((f"math.{name.lower()}({{0}} * 9.0)", f"{name}({{0}} * 9.0)") for name in ("FLOOR", "CEIL")),
+    ("math.fmod({0} * 9.0, 0.7)", "MOD({0} * 9.0, 0.7)"),
+    ("math.copysign(math.floor(abs({0} * 9.0) + 0.5), {0})", "ROUND({0} * 9.0)"),
+    ("round({0} * 9.0, 1)", "ROUND({0} * 9.0, 1)"),
+)
+"""Functions of what lies between -1.6 and 1.6, in Python and in SQL."""
+
+
 @dataclass(frozen=True)
 class Phrase:
     """The same in Python, in our SQL (None where that has no words for it), and in SQLite's."""
@@ -118,6 +132,7 @@ class Conditions:
                 _put('({0}.lower() == "main")', "LOWER({0}) = 'main'", [one]),
                 _put('({0}.lower().startswith("m"))', "{0} LIKE 'm%'", [one]),
                 _put("(len({0}) > 1)", "LENGTH({0}) > 1", [one]),
+                _put('({0}.upper() == "MAIN")', "UPPER({0}) = 'MAIN'", [one]),
                 _put('({0} >= "i")', "{0} >= 'i'", [one]),
             ]
         )
@@ -166,8 +181,13 @@ class Conditions:
             value = repr(self.random.choice([whole, wide, small]))
             return self.random.choice([column(self.random.choice(COLUMNS)), Phrase(value, value, value)])
         one, other = self._real(), self._real()
+        small = _put("math.atan({0})", "ATAN({0})", [one])  # finite, and no large number, whatever it is of
+        if self.random.random() < 0.5:
+            return _put(*self.random.choice(OF_SMALL), [small])
         return self.random.choice(
             [
+                small,
+                _put("math.atan2({0}, {1})", "ATAN2({0}, {1})", [small, other]),
                 _put("({0} + {1})", "({0} + {1})", [one, other]),
                 _put("({0} - {1})", "({0} - {1})", [one, other]),
                 _put("({0} * {1})", "({0} * {1})", [one, other]),
@@ -178,7 +198,7 @@ class Conditions:
                 _put("math.log10(abs({0}) + 1.0)", "LOG10(ABS({0}) + 1.0)", [one]),
                 _put("math.log(abs({0}) + 1.0)", "LN(ABS({0}) + 1.0)", [one]),
                 _put("math.exp(-abs({0}))", "EXP(-ABS({0}))", [one]),
-                _put("math.atan({0})", "ATAN({0})", [one]),
+                _put("math.log2(abs({0}) + 1.0)", "LOG2(ABS({0}) + 1.0)", [one]),
                 _put("math.radians({0})", "RADIANS({0})", [one]),
                 _put("math.pow(abs({0}), 0.25)", "POWER(ABS({0}), 0.25)", [one]),
                 _least("min", "LEAST", [one, other]),

@@ -9,10 +9,18 @@ NUMBERS = (
     *("a.galactic_longitude", 'a["diaSource"]["psfFlux"]', 'a["diaSource"].get("reliability")'),
     *('a["diaSource"]["trailLength"]', 'a["diaObject"]["g_psfFluxMean"]'),
     '(a.get("diaObject") or {}).get("g_psfFluxMean", 1.5)',
+    'a.colour("g", "r")',
 )
 WHOLE = (
     *("a.visit", "a.healpix", 'a["diaSource"]["psfNdata"]', 'a["diaSource"]["parentDiaSourceId"]', "a.id"),
-    *("len(a.history)", 'len(a["prvDiaSources"] or [])', 'a["diaObject"]["nDiaSources"]', "a.object_id"),
+    *(
+        "a.healpix_at(5)",
+        'len(a.magnitudes("r"))',
+        "len(a.history)",
+        'len(a["prvDiaSources"] or [])',
+        'a["diaObject"]["nDiaSources"]',
+        "a.object_id",
+    ),
 )
 TEXTS = ("a.band", 'a["diaSource"]["reason"]', '"r"', '"main"')
 TRUTHS = (
@@ -92,6 +100,7 @@ REDUCED = (
     "argmin",
     "ptp",
 )
+QUANTILES = ("percentile({0}, 25)", "percentile({0}, 97.5)", "nanpercentile({0}, 5)", "quantile({0}, 0.9)")
 REDUCED += ("median", "nanmedian", "std", "var", "nanstd", "nanvar", "count_nonzero")
 METHODS = ("mean", "max", "min", "sum", "std", "var", "prod", "argmax", "argmin")
 
@@ -115,6 +124,12 @@ def twice(value):
 def earlier(alert):
     return [p.flux for p in alert.history if p.band == alert.band and p.flux is not None]
 
+def fluxes(alert):
+    return np.array([p.flux for p in alert.history if p.flux is not None])
+
+def above(values, limit):
+    return values[values > limit]
+
 def newest(alert):
     points = [p for p in alert.history if p.flux is not None]
     return points[-1].flux if len(points) > 0 else None
@@ -122,9 +137,42 @@ def newest(alert):
 """
 
 
+WELL = "[p.{0} for p in a.history if p.{0} is not None]"
+ORDERED = (
+    f"sum(sorted({WELL})[-2:])",
+    f"len(sorted({WELL}, reverse=True)[1:3])",
+    "[s.mjd_tai for s in sorted(a.history, key=lambda p: p.{0} or {1})][0]",
+    "sorted([(p.{0} or 0.5) / {1} for p in a.history], key=abs, reverse=True)[0]",
+    "max(a.history, key=lambda p: p.{0} or {1}).mjd_tai",
+    f"min({WELL}, key=lambda x: abs(x - {{1}}))",
+    "len([p for p in sorted(a.history, key=lambda p: p.mjd_tai) if p.{0} is not None])",
+)
+CHOSEN = (
+    'a.light_curve()["mjd_tai"][np.argmax(np.abs(a.light_curve()["flux"]))]',
+    f"np.array({WELL})[np.argmin(np.array({WELL}))]",
+    f"{WELL}[len({WELL}) // 2]",
+    f"np.sum(np.where(np.array({WELL}) > {{1}}, np.array({WELL}), {{1}}))",
+    'np.nanmax(np.where(a.light_curve()["flux"] > 0, a.light_curve()["mjd_tai"], 2))',
+    f"np.mean(np.clip(np.array({WELL}), -{{1}}, {{1}}))",
+    'np.nansum(np.clip(a.light_curve()["mjd_tai"], 0, None))',
+    "np.clip(a.{0} or 0.5, 0, {1})",
+    f"np.sum(np.diff(np.array({WELL})) > 0)",
+    'np.nanmedian(np.diff(a.light_curve()["mjd_tai"]) / {1})',
+    f"np.sum(np.array({WELL})[np.array([p.{{0}} > {{1}} for p in a.history if p.{{0}} is not None])])",
+    f"np.sum(np.array({WELL}) ** 2) / {{1}}",
+    f"sum({WELL}, 0.5)",
+    "np.logical_not(a.{0})",
+    'np.sum(a.magnitudes("r")) / {1}',
+    'a.colour("g", "i")',
+    "a.healpix_at(8) % {1}",
+    *(f"np.{one.format('np.array(' + WELL + ')')} / {{1}}" for one in QUANTILES),
+)
+
 SEEN = 'any((s["psfFlux"] or 0) > 900 for s in a["prvDiaSources"])'
 EVERY = (
     SEEN,
+    *ORDERED,
+    *CHOSEN,
     *(f"math.{name}((a.{{0}} or 0.5) / {{1}})" for name in (*MATH_ANY, *MATH_SMALL)),
     *(f"math.{name}(abs((a.{{0}} or 0.5) / {{1}}))" for name in MATH_POSITIVE),
     *(f"math.{name}(abs(a.{{0}} or 0.5), {{1}})" for name in MATH_TWO),
@@ -333,6 +381,20 @@ class Filters:
             f"np.{self._of(*REDUCED)}(np.array([{values}]))",
             f"np.{self._of(*REDUCED)}(np.array([{values}], dtype=float))",
             "sum(earlier(a))",
+            f"sorted({self._values(depth)}{self._of('', ', reverse=True')})[{self._of(0, -1, 1)}]",
+            f"len(sorted({self._points()}, key=lambda p: {self._point_number(depth)})[1:])",
+            f"sorted({self._points()}, key=lambda q: q.{self._of('flux', 'snr')})[{self._of(0, -1)}].flux",
+            f"{self._of('max', 'min')}({self._points()}, key=lambda p: {self._point_number(depth)}).mjd_tai",
+            f"{self._of('max', 'min')}(({values}), key=abs)",
+        )
+
+    def _values(self, depth: int) -> str:
+        return self._of(
+            f"[{self._point_number(depth)} for p in {self._points()}]",
+            f"({self._point_number(0)} for p in {self._points()} if {self._point_truth(1)})",
+            self._array(depth),
+            "[p.band for p in a.history]",
+            f"[{self._point_truth(1)} for p in {self._points()}]",
         )
 
     def _reduced(self, depth: int, names: list[str]) -> str:
@@ -344,6 +406,9 @@ class Filters:
             f"({array}).{self._of(*METHODS)}()",
             f"({array}).size",
             f"({array})[{self._of(0, -1)}]",
+            f"({array})[np.{self._of('argmax', 'argmin')}({array})]",
+            f"({array})[{self.number(0, names)}]",
+            f"np.{self._of(*QUANTILES).format(array)}",
         )
 
     def _array(self, depth: int) -> str:
@@ -364,6 +429,19 @@ class Filters:
             f"{curve}[~np.isnan({curve})]",
             f"np.{self._of('hypot', 'maximum')}({curve}, {curve})",
             f"-{curve}",
+            'a.magnitudes("r")',
+            f"np.diff({curve})",
+            f"np.diff({curve} > 0)",
+            f"np.diff(np.array([p.flux for p in {self._points()} if p.flux is not None]))",
+            f"np.where({curve} {self._of('<', '>')} {self._constant()}, {curve}, {self._of(0, 'a.flux')})",
+            f"np.where({red}, {self._of(1, 'a.snr', curve)}, {curve})",
+            f"np.clip({curve}, {self._of('None', 0, -50.5, 'a.snr')}, {self._of(900, 1e4, 'a.flux')})",
+            "fluxes(a)",
+            f"above(fluxes(a), {self._constant()})",
+            f"above({curve}, {self._of(*NUMBERS)})",
+            f"np.array([{self._point_number(0)} for p in {self._points()}])",
+            "fluxes(a)[np.array([p.band in NAMES for p in a.history if p.flux is not None])]",
+            "fluxes(a)[~np.array([p.snr > 5 for p in a.history if p.flux is not None])]",
         )
 
     def _points(self) -> str:

@@ -43,6 +43,9 @@ def rising(alert, sigmas=2.0):
         return False
     return bool(np.all(alert.flux - before[-2:] > sigmas))
 
+def age(point):
+    return -point.mjd_tai
+
 def keep(alert):
 """
 
@@ -116,14 +119,63 @@ COMPILES = {
     reason = alert["diaSource"]["reason"]
     return alert.band.upper().startswith("R") or reason.strip().lower() == "main" """,
     "big whole numbers": "return alert.id * 3 > 2 ** 60 or alert.object_id == 2 ** 62",
+    "a colour": """
+    colour = alert.colour("g", "r")
+    return colour is not None and colour < 0.5 and alert.healpix_at(3) > 300""",
+    "magnitudes of a band": """
+    red = alert.magnitudes("r")
+    return len(red) > 2 and red[-1] < red.mean() and np.ptp(red[1:]) > 0.1""",
+    "steps of a light curve": """
+    curve = alert.light_curve()
+    good = np.isfinite(curve["flux"])
+    rates = np.diff(curve["flux"][good]) / np.clip(np.diff(curve["mjd_tai"][good]), 0.01, None)
+    return rates.size > 0 and np.max(rates) > 100""",
+    "either of two arrays": """
+    flux = fluxes(alert, "r")
+    return np.sum(np.where(flux > 0, flux, 0)) > 2000""",
+    "a mask": """
+    flux = np.asarray([p.flux for p in alert.history if p.flux is not None])
+    red = np.array([p.band == "r" for p in alert.history if p.flux is not None])
+    return len(flux[flux > 0]) > 2 and flux[~red & (flux > 0)].sum() > 10""",
+    "percentiles": """
+    flux = fluxes(alert, alert.band)
+    return flux.size > 3 and np.percentile(flux, 97.5) > 2 * np.quantile(flux, 0.5)""",
+    "where the brightest is": """
+    curve = alert.light_curve()
+    good = np.isfinite(curve["flux"])
+    peak = curve["mjd_tai"][good][np.argmax(curve["flux"][good])]
+    return alert.mjd_tai is not None and alert.mjd_tai - peak < 20""",
+    "the middle one": """
+    flux = sorted([p.flux for p in alert.history if p.flux is not None], reverse=True)
+    return len(flux) > 2 and flux[len(flux) // 2] > flux[-1] + 900""",
+    "sorted points": """
+    seen = [p for p in alert.history if p.flux is not None]
+    first = sorted(seen, key=lambda p: p.mjd_tai)[:2]
+    return len(first) > 1 and first[1].flux > first[0].flux""",
+    "the brightest point": """
+    seen = [p for p in alert.history if p.flux is not None]
+    return len(seen) > 0 and max(seen, key=lambda p: p.flux).band == "r" """,
+    "by a helper's value": """
+    return min(alert.history, key=age).flux < 0""",
     "bits": "return (alert.visit & 1) == 0 and ~alert.visit < -5 or alert.visit ^ 3 == 4",
 }
 
 REFUSED = {
-    "try:\n        return alert.flux\n    except KeyError:\n        return 0": "line 24: try/except",
-    "while True:\n        pass": "line 24: a while loop",
+    "try:\n        return alert.flux\n    except KeyError:\n        return 0": "line 27: try/except",
+    "while True:\n        pass": "line 27: a while loop",
     "return f'{alert.flux}' == '1'": "an f-string",
-    "return sorted(alert.history)[0].flux": "sorted is not known here",
+    "return sorted(alert.history)[0].flux": "points have no order of their own: sorted(…, key=",
+    "return sorted(alert.history, key=lambda p, q: 1)": "a key is a function of one argument",
+    "return sorted([p.flux for p in alert.history], reverse=alert.flux)[0]": "takes True or False",
+    "return alert.colour(alert.band, 'r')": "a band as constant text, 'r' and a band as constant text",
+    "return alert.healpix_at(30)": "orders are 0 to 29",
+    "return np.where(alert.flux > 3, 1, 0)": "say `a if condition else b`",
+    "return np.where(alert.light_curve()['flux'] > 3)[0][0]": "say flux[mask]",
+    "return np.clip(alert.flux, None, None)": "at least one limit",
+    "return np.diff(alert.light_curve()['flux'], n=2)[0]": "np.diff takes one array",
+    "return alert.light_curve()['flux'][alert.light_curve()['flux']][0]": "true or false for each point",
+    "return np.percentile([p.flux for p in alert.history], [5, 95])[0]": "these arguments of np.percentile",
+    "return (p.flux for p in alert.history)[0]": "make a list of it",
     "return alert.stamps": "pictures are not read",
     "return (lambda x: x)(alert.flux)": "a lambda",
     "return alert": "the alert itself",
@@ -131,7 +183,7 @@ REFUSED = {
     "return alert.light_curve()['flux'] > 3": "a list or array with a value per point",
     "return alert['flux'] > 3": "what all surveys have is alert.flux",
     "return alert.psfFlux": "alert['psfFlux']",
-    "return max(alert.history, key=len)": "key=",
+    "return max(alert.history, key=len)": "a point of the history as a whole",
     "return [1 for p in alert.history for q in alert.history]": "one list, with one variable",
     "return np.linalg.norm(alert.flux)": "`np.linalg.norm` cannot be compiled",
     "return np.any([p.flux for p in alert.history] > 2)": "make an array",
@@ -291,6 +343,14 @@ def test_names_are_what_is_read() -> None:
 
 NODES: dict[str, list[Any]] = {
     "no such operation": [["system", "ls"]],
+    "healpix_at cannot take": [["healpix_at", 30]],
+    "np.quantile cannot take": [["points", "history"], ["item", 0, "flux"], ["np.quantile", 0, 1, "9"]],
+    "before reads of a list without its first": [
+        *(["points", "history"], ["item", 0, "flux"], ["slice", 0, None, -1], ["before", 2, 1]),
+        ["sum", 2, 3],
+    ],
+    "nth mixes values": [["points", "history"], ["item", 0, "flux"], ["nth", 0, 1], ["chosen", 2]],
+    "fold mixes values": [["points", "history"], ["item", 0, "flux"], ["fold", 1, 0, 1]],
     "does not take 1 arguments": [["const", 1], ["+", 0]],
     "cannot take '1'": [["+", 1, 1]],
     "cannot take '-1'": [["const", 1], ["+", 0, -1]],

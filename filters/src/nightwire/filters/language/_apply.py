@@ -18,8 +18,8 @@ LARGEST = {"**": 64, "array **": 64, "round_to": 400}
 """The largest second operand, a whole number, of operations that could make a number of any length."""
 
 NO_NUMBER = frozenset({"none", "str"})
-BY_TYPE = frozenset({*COMPARISONS, *ARITHMETIC})
-"""Operations on two values that look at their types before they look at anything else."""
+BY_TYPE = frozenset({*COMPARISONS, *ARITHMETIC, "np.clip/3"})
+"""Operations on several values that look at their types before they look at anything else."""
 
 GROWING = frozenset({"+", "*", "%", "&", "|", "^"})
 """Operations that could make a text, or a number, of any length."""
@@ -30,6 +30,8 @@ def function_of(operation: str) -> Function:
     """Return what Python would call for *operation*."""
     if operation == "array **":
         return operator.pow
+    if operation == "np.diff/2":
+        return _difference
     name, _, kind = operation.partition(".")
     if name == "np":
         found: Function = getattr(np, kind.partition("/")[0])
@@ -38,6 +40,10 @@ def function_of(operation: str) -> Function:
     if function is None:
         raise LookupError(operation)
     return function
+
+
+def _difference(later: Any, earlier: Any) -> Any:
+    return np.diff(np.array([earlier, later]))[0]
 
 
 class Apply:

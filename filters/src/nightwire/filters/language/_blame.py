@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nightwire.filters.language._nodes import Node, operands
-from nightwire.filters.language._operations import REDUCTIONS
+from nightwire.filters.language._operations import REDUCTIONS, ROOTS
 from nightwire.filters.language._points import Extent, first_of_each, placed
 from nightwire.filters.language._program import Program
 from nightwire.filters.language._values import Array, Value, truth
@@ -64,10 +64,19 @@ def _back(nodes: Sequence[Node], at: int, found: Sequence[Any]) -> Iterator[tupl
     before, item = _around(node, points)
     yield from ((one, _same) for one in before)
     if item is None:
+        yield from _of_the_best(nodes, points, found)
         return
     way = _into(node, found[points], found[item])
     yield from _conditions(nodes, points, found, way)
-    yield item, _then(way, lambda places: found[points].kept[places]) if node[0] == "sift" else way
+    back = {"sift": 0, "before": 1}.get(node[0])
+    yield item, way if back is None else _then(way, lambda places: found[points].kept[places] - back)
+
+
+def _of_the_best(nodes: Sequence[Node], points: int, found: Sequence[Any]) -> Iterator[tuple[int, Way]]:
+    """Yield the values by which a point was chosen, and the way to the first that has a fault."""
+    if nodes[points][0] == "best":
+        longer, key = nodes[points][1:3]
+        yield key, _first_faulty(found[longer], found[key])
 
 
 def _around(node: Node, points: int) -> tuple[list[int], int | None]:
@@ -98,6 +107,10 @@ def _into(node: Node, extent: Extent, item: Value) -> Way:
     if node[0] == "at":
         place, there = placed(extent, node[3])
         return lambda alerts: np.where(there, place, -1)[alerts]
+    return _first_faulty(extent, item)
+
+
+def _first_faulty(extent: Extent, item: Value) -> Way:
     first = np.full(len(extent.lengths), -1)
     fault = extent.faulty(item)
     if fault is not None:
@@ -110,7 +123,7 @@ def _conditions(
     nodes: Sequence[Node], points: int, found: Sequence[Any], way: Way
 ) -> Iterator[tuple[int, Way]]:
     """Yield the conditions by which *points* were chosen, and the ways there."""
-    while nodes[points][0] != "points":
+    while nodes[points][0] not in ROOTS:
         kept = found[points].kept
         way = _then(way, lambda places, kept=kept: kept[places])  # type: ignore[misc]  # bound now
         if nodes[points][0] == "where":

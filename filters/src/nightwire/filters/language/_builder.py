@@ -4,15 +4,28 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nightwire.filters.language._nodes import ANY, ROW, Node
-from nightwire.filters.language._operations import CONTROL, ITEMS, OPERATIONS, POINTS, REDUCTIONS, SCALAR
+from nightwire.filters.language._nodes import ANY, ROW, Node, operands
+from nightwire.filters.language._operations import (
+    CONTROL,
+    ITEMS,
+    POINTS,
+    REDUCTIONS,
+    REFERENCES,
+    ROOTS,
+    SCALAR,
+)
 from nightwire.filters.language._program import MAX_COST, MAX_NODES, NotCompilable, Program
 from nightwire.filters.language._statics import CANONICAL
 
 MAX_STEPS = 5_000
 """Most statements that are compiled, those of helpers and of branches that meet again counted each time."""
 
-SAFE = frozenset({"const", "lenient", "has", "known", "is_none", "count", "not", "and", "or", "if", "seq"})
+SAFE = frozenset(
+    {
+        *("const", "lenient", "has", "known", "is_none", "count", "not", "and", "or", "if", "seq"),
+        *("colour", "healpix_at"),
+    }
+)
 """Operations that cannot fail themselves."""
 
 FOLDED: Mapping[str, Callable[..., int | float]] = {
@@ -22,14 +35,22 @@ FOLDED: Mapping[str, Callable[..., int | float]] = {
 
 
 class Builder:
-    """Nodes, each with its line; the line that is compiled now is *line*."""
+    """Nodes, each with its line; the line that is compiled now is *line*.
+
+    *survey* is told of helpers that cannot be put in, by whoever wants to know all that keeps them from it.
+
+    Of each node is known its extent, whether it is *safe* (cannot have a fault) and, once somebody asked,
+    whether it is an array's *numbers*.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.lines: list[int] = []
         self.extents: list[int] = []
         self.safe: list[bool] = []
+        self.numbers: dict[int, bool] = {}
         self.line = 0
+        self.survey: Callable[[Any, Any], None] | None = None
         self._steps = 0
         self._known: dict[Any, int] = {}
 
@@ -53,10 +74,10 @@ class Builder:
         """Return the node of a constant."""
         return self._add(("const", value), (value.__class__, repr(value)), ANY, safe=True)
 
-    def leaf(self, operation: str, text: str) -> int:
-        """Return a node that has a text for its argument: a field, a list of points, a fault."""
-        node = (operation, text)
-        safe = operation in SAFE or operation == "points" or (operation == "field" and text in CANONICAL)
+    def leaf(self, operation: str, *literals: str | int) -> int:
+        """Return a node that refers to no other: a field, a list of points, a fault."""
+        node = (operation, *literals)
+        safe = operation in SAFE or operation in ROOTS or (operation == "field" and literals[0] in CANONICAL)
         return self._add(node, node if safe else (node, self.line), ROW, safe=safe)
 
     def of(self, operation: str, *operands: int) -> int:
@@ -191,22 +212,17 @@ def _needed(nodes: Sequence[Node], verdict: int) -> list[int]:
     wanted = {verdict}
     for at in range(verdict, -1, -1):
         if at in wanted:
-            wanted.update(_references(nodes[at]))
+            wanted.update(operands(nodes[at]))
     return sorted(wanted)
 
 
-def _references(node: Node) -> list[int]:
-    takes = OPERATIONS[node[0]].takes
-    if takes == "*":
-        return list(node[1:])
-    return [at for letter, at in zip(takes, node[1:], strict=True) if letter in "npi"]
-
-
-def _renumbered(node: Node, place: dict[int, int]) -> Node:
-    takes = OPERATIONS[node[0]].takes
-    if takes == "*":
+def _renumbered(node: Node, place: Mapping[int, int]) -> Node:
+    places = REFERENCES.get(node[0])
+    if places is None:
         return (node[0], *[place[at] for at in node[1:]])
-    if takes in ("c", "f", "t"):
+    if not places:
         return node
-    arguments = [place[at] if letter in "npi" else at for letter, at in zip(takes, node[1:], strict=True)]
-    return (node[0], *arguments)
+    new = list(node)
+    for at in places:
+        new[at] = place[node[at]]
+    return tuple(new)

@@ -2,12 +2,18 @@
 
 import ast
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from nightwire.filters.language._expressions import combine
+from nightwire.filters.language._indices import key_of
 from nightwire.filters.language._lists import array, length
 from nightwire.filters.language._lookup import looked_up, top_field
-from nightwire.filters.language._operations import MATH, NUMPY, REDUCTIONS, TEXT
+from nightwire.filters.language._nodes import HIGHEST_ORDER
+from nightwire.filters.language._numpy_calls import of_numpy
+from nightwire.filters.language._one_of_many import extreme, reduction
+from nightwire.filters.language._operations import MATH, OPERATIONS, TEXT
 from nightwire.filters.language._scope import HANDLERS, Scope
+from nightwire.filters.language._sorting import in_order
 from nightwire.filters.language._statics import (
     Alert,
     Curve,
@@ -50,10 +56,10 @@ def _method(scope: Scope, method: Method, node: ast.Call) -> Static:
     owner, name = method.owner, method.name
     if name == "get" and isinstance(owner, Alert | Field | Known | Point | PointAt):
         return _get(scope, owner, node)
-    if isinstance(owner, Alert) and name == "light_curve":
-        return Curve()
+    if isinstance(owner, Alert):
+        return OF_ALERT[name](scope, node)
     if isinstance(owner, Values) and owner.numpy and name in METHODS:
-        return _reduction(scope, f"np.{name}", owner, node.args, node)
+        return reduction(scope, f"np.{name}", owner, node.args, node)
     if (
         isinstance(owner, Values)
         and owner.numpy
@@ -65,6 +71,46 @@ def _method(scope: Scope, method: Method, node: ast.Call) -> Static:
         _no_keywords(scope, node)
         return _exactly(scope, name, [scope.plain(owner), *[scope.scalar(one) for one in node.args]])
     raise scope.build.refuse(f"`{ast.unparse(node.func)[:60]}` cannot be compiled")
+
+
+def _light_curve(scope: Scope, node: ast.Call) -> Static:
+    _constants(scope, node)
+    return Curve()
+
+
+def _colour(scope: Scope, node: ast.Call) -> Static:
+    return scope.build.leaf("colour", *_constants(scope, node, str, str))
+
+
+def _magnitudes(scope: Scope, node: ast.Call) -> Static:
+    extent = scope.build.leaf("magnitudes", *_constants(scope, node, str))
+    return Values(extent, scope.build.points("item", extent, "magnitude"), numpy=True)
+
+
+def _healpix_at(scope: Scope, node: ast.Call) -> Static:
+    (order,) = _constants(scope, node, int)
+    if not 0 <= order <= HIGHEST_ORDER:
+        raise scope.build.refuse(f"there is no HEALPix order {order}; orders are 0 to {HIGHEST_ORDER}")
+    return scope.build.leaf("healpix_at", order)
+
+
+def _constants(scope: Scope, node: ast.Call, *kinds: type) -> list[Any]:
+    """Return the arguments of a call, constants of these *kinds*."""
+    _no_keywords(scope, node)
+    found = [key_of(scope, one) for one in node.args]
+    if [type(one) for one in found] != list(kinds) or "" in found:
+        words = {str: "a band as constant text, 'r'", int: "a constant whole number"}
+        said = " and ".join(words[kind] for kind in kinds) or "nothing"
+        raise scope.build.refuse(f"`{ast.unparse(node)[:60]}`: it takes {said}")
+    return found
+
+
+OF_ALERT: Mapping[str, Callable[[Scope, ast.Call], Static]] = {
+    "light_curve": _light_curve,
+    "colour": _colour,
+    "magnitudes": _magnitudes,
+    "healpix_at": _healpix_at,
+}
 
 
 def _get(scope: Scope, owner: Static, node: ast.Call) -> Static:
@@ -93,15 +139,15 @@ def _get(scope: Scope, owner: Static, node: ast.Call) -> Static:
 
 
 def _built_in(scope: Scope, name: str, node: ast.Call) -> Static:
-    if name in ("min", "max"):
-        return _extreme(scope, name, node)
+    if name in ("min", "max", "sorted"):
+        return in_order(scope, node) if name == "sorted" else extreme(scope, name, node)
     _no_keywords(scope, node)
     if name == "len" and len(node.args) == 1:
         return length(scope, scope.value(node.args[0]))
     if name == "round" and len(node.args) == 2:
         return scope.build.of("round_to", *[scope.scalar(one) for one in node.args])
     if name in ("any", "all", "sum"):
-        return _reduction(scope, name, scope.value(node.args[0]), node.args[1:], node)
+        return reduction(scope, name, scope.value(node.args[0]), node.args[1:], node)
     if name == "abs":
         return combine(scope, "abs", scope.value(node.args[0]))
     if name in ("list", "tuple") and len(node.args) == 1:
@@ -125,54 +171,6 @@ def _listed(scope: Scope, value: Static) -> Static:
     return value
 
 
-def _extreme(scope: Scope, name: str, node: ast.Call) -> Static:
-    words = {word.arg: word.value for word in node.keywords}
-    if len(node.args) > 1 and not words:
-        return scope.build.of(
-            "smallest" if name == "min" else "largest", *[scope.scalar(one) for one in node.args]
-        )
-    if set(words) - {"default"} or len(node.args) != 1:
-        raise scope.build.refuse(f"{name}(…, key=…) cannot be compiled")
-    value = scope.value(node.args[0])
-    found = _reduction(scope, name, value, [], node)
-    if not words or not isinstance(value, Values):
-        return found
-    build, default = scope.build, scope.scalar(words["default"])
-    filled = build.of(">", build.points("count", value.extent), build.constant(0))
-    return build.then(build.both(value.guard, default), build.of("if", filled, found, default))
-
-
-def _reduction(scope: Scope, name: str, value: Static, more: list[ast.expr], node: ast.Call) -> int:
-    """Return the node of one value made of a list's."""
-    build = scope.build
-    if not isinstance(value, Values):
-        raise build.refuse(f"{name}(…) takes a list or generator over the history")
-    if value.numpy and not name.startswith("np."):
-        name = {"any": "np.any", "all": "np.all"}.get(name, name)
-    item = value.item
-    if name.startswith("np."):
-        value = array(scope, value)
-        item = value.item
-    extra = _ddof(scope, name, more, node)
-    if name == "sum" and more:
-        return build.then(value.guard, build.points("fold", scope.scalar(more[0]), value.extent, item))
-    return build.then(value.guard, build.points(name, value.extent, item, *extra))
-
-
-def _ddof(scope: Scope, name: str, more: list[ast.expr], node: ast.Call) -> list[int]:
-    takes = REDUCTIONS[name].takes
-    given = [word.value for word in node.keywords if word.arg == "ddof"] or more
-    known = takes.endswith("k") and all(
-        isinstance(one, ast.Constant) and type(one.value) is int for one in given
-    )
-    others = [word.arg for word in node.keywords if word.arg not in ("ddof", "default")]
-    if others or (more and not known and name != "sum"):
-        raise scope.build.refuse(f"`{ast.unparse(node)[:60]}`: these arguments of {name} cannot be compiled")
-    if not takes.endswith("k"):
-        return []
-    return [given[0].value if given else 0]  # type: ignore[attr-defined]  # a Constant, as was asked above
-
-
 def _of_math(scope: Scope, name: str, node: ast.Call) -> Static:
     _no_keywords(scope, node)
     operation = f"math.{name}" if len(node.args) == 1 else f"math.{name}/{len(node.args)}"
@@ -181,34 +179,7 @@ def _of_math(scope: Scope, name: str, node: ast.Call) -> Static:
     return scope.build.of(operation, *[scope.scalar(one) for one in node.args])
 
 
-def _of_numpy(scope: Scope, name: str, node: ast.Call) -> Static:
-    if name in ("array", "asarray"):
-        return _array_call(scope, node)
-    values = [scope.value(one) for one in node.args[:2]]
-    name = "abs" if name == "absolute" else {"amax": "max", "amin": "min"}.get(name, name)
-    if f"np.{name}" in REDUCTIONS and isinstance(values[0], Values):
-        return _reduction(scope, f"np.{name}", values[0], node.args[1:], node)
-    operation = f"np.{name}/{len(node.args)}"
-    if operation not in NUMPY or node.keywords:
-        raise scope.build.refuse(f"np.{name} of these arguments cannot be compiled")
-    if any(isinstance(one, Values) for one in values):
-        return combine(
-            scope, operation, *[array(scope, one) if isinstance(one, Values) else one for one in values]
-        )
-    return scope.build.of(operation, *[scope.plain(one) for one in values])
-
-
-def _array_call(scope: Scope, node: ast.Call) -> Values:
-    given = [*node.args[1:], *[word.value for word in node.keywords if word.arg == "dtype"]]
-    floats = [ast.unparse(one) in ("float", "np.float64", "'float'") for one in given]
-    if not all(floats) or len(given) != len(node.args) - 1 + len(node.keywords):
-        raise scope.build.refuse(f"`{ast.unparse(node)[:60]}`: only dtype=float can be compiled")
-    return array(scope, scope.value(node.args[0]), floats=bool(floats))
-
-
 def _exactly(scope: Scope, operation: str, operands: list[int]) -> int:
-    from nightwire.filters.language._operations import OPERATIONS
-
     if len(OPERATIONS[operation].takes) != len(operands):
         raise scope.build.refuse(f"{operation} of {len(operands)} arguments cannot be compiled")
     return scope.build.of(operation, *operands)
@@ -226,7 +197,7 @@ def _no_keywords(scope: Scope, node: ast.Call) -> None:
 CALLED: Mapping[str, Callable[[Scope, str, ast.Call], Static]] = {
     "built-in": _built_in,
     "math": _of_math,
-    "np": _of_numpy,
+    "np": of_numpy,
 }
 
 HANDLERS[ast.Call] = call

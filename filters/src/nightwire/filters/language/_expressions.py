@@ -5,13 +5,16 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
+from nightwire.filters.language._masks import failure, no_bits
 from nightwire.filters.language._nodes import is_constant
+from nightwire.filters.language._program import NotCompilable
 from nightwire.filters.language._scope import HANDLERS, Scope
 from nightwire.filters.language._statics import (
     Field,
     Known,
     Points,
     Static,
+    Unknown,
     Values,
 )
 
@@ -41,6 +44,8 @@ def name(scope: Scope, node: ast.Name) -> Static:
         found = scope.top(node.id)
     if found is None:
         raise scope.build.refuse(f"{node.id} is not known here")
+    if isinstance(found, Unknown):
+        raise NotCompilable  # said where it was to be made
     return found
 
 
@@ -81,9 +86,11 @@ def combine(scope: Scope, operation: str, *operands: Static) -> Static:
         )
     items = [as_item(scope, one) for one in operands]
     guard = reduce(scope.build.both, [_guard(scope, one) for one in operands])
+    guard = scope.build.both(guard, no_bits(scope.build, operation, items))
     operation = "array **" if operation == "**" else operation
-    lifted = [scope.build.lifted(at, arrays[0].extent) for at in items]
-    return Values(arrays[0].extent, scope.build.of(operation, *lifted), guard, numpy=True)
+    extent = arrays[0].extent
+    item = scope.build.of(operation, *[scope.build.lifted(at, extent) for at in items])
+    return Values(extent, item, scope.build.both(guard, failure(scope.build, extent, item)), numpy=True)
 
 
 def as_item(scope: Scope, one: Static) -> int:

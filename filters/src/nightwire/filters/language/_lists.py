@@ -4,6 +4,7 @@ import ast
 
 from nightwire.filters.language._expressions import truth
 from nightwire.filters.language._lookup import points_of
+from nightwire.filters.language._operations import ROOTS
 from nightwire.filters.language._scope import HANDLERS, Scope
 from nightwire.filters.language._statics import Field, Known, Point, Points, Static, Values
 
@@ -14,12 +15,12 @@ def comprehension(scope: Scope, node: ast.ListComp | ast.GeneratorExp) -> Static
     value = inner.value(node.elt)
     lazy = isinstance(node, ast.GeneratorExp)
     if isinstance(value, Point) and value.extent == extent and not lazy:
-        return Points(extent, scope.build.both(guard, _sound(scope, extent, scope.build.constant(True))))
+        return Points(extent, scope.build.both(guard, sound(scope, extent, scope.build.constant(True))))
     item = inner.plain(value)
     if scope.build.extents[item] != extent:
         item = scope.build.points("lift", extent, item)
     if not lazy:
-        guard = scope.build.both(guard, _sound(scope, extent, item))
+        guard = scope.build.both(guard, sound(scope, extent, item))
     return Values(extent, item, guard, lazy=lazy)
 
 
@@ -67,7 +68,7 @@ def kept(inner: Scope, extent: int, condition: int, variable: str) -> int:
     return fewer
 
 
-def _sound(scope: Scope, extent: int, item: int) -> int | None:
+def sound(scope: Scope, extent: int, item: int) -> int | None:
     """Return what faults where making a list of *item* does; None where nothing can."""
     return scope.build.points("sound", extent, item) if _can_fail(scope, extent, item) else None
 
@@ -76,7 +77,7 @@ def _can_fail(scope: Scope, extent: int, item: int) -> bool:
     node = scope.build.nodes[extent]
     if not scope.build.safe[item]:
         return True
-    if node[0] == "points":
+    if node[0] in ROOTS:
         return False
     return (node[0] == "where" and not scope.build.safe[node[2]]) or _can_fail(scope, node[1], item)
 

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from nightwire.filters.language._indices import chosen, key_of, single
+from nightwire.filters.language._operations import ROOTS
 from nightwire.filters.language._scope import HANDLERS, Scope
 from nightwire.filters.language._statics import (
     CANONICAL,
@@ -22,11 +24,11 @@ from nightwire.filters.language._statics import (
     Values,
 )
 
+METHODS = frozenset({"get", "light_curve", "colour", "magnitudes", "healpix_at"})
+"""What an alert can be asked for."""
+
 NOT_COLUMNS = {
     "stamps": "pictures are not read by compiled filters",
-    "healpix_at": "write alert.healpix (order 12), or divide it by 4 for each order less",
-    "colour": "its two bands are looked for point by point",
-    "magnitudes": "choose from alert.history instead: [p.magnitude for p in alert.history if p.band == 'r']",
 }
 
 
@@ -51,7 +53,7 @@ def _of_alert(scope: Scope, wanted: str) -> Static:
         return Points(scope.build.leaf("points", "history"))
     if wanted in NOT_COLUMNS:
         raise scope.build.refuse(f"alert.{wanted} cannot be compiled: {NOT_COLUMNS[wanted]}")
-    if wanted in ("get", "light_curve"):
+    if wanted in METHODS:
         return Method(Alert(), wanted)
     raise scope.build.refuse(f"an alert has no column {wanted}; a field of the survey is alert['{wanted}']")
 
@@ -77,7 +79,7 @@ def of_point(scope: Scope, point: Point | PointAt, wanted: str) -> int:
 def item_of(scope: Scope, extent: int, wanted: str) -> int:
     """Return the node of the values that the points of *extent* have by the name *wanted*."""
     node = scope.build.nodes[extent]
-    if node[0] != "points":
+    if node[0] not in ROOTS:
         return scope.build.points("sift", extent, item_of(scope, node[1], wanted))
     allowed = OF_POINTS.get(node[1])
     if allowed is not None and wanted not in allowed:
@@ -91,25 +93,25 @@ def subscript(scope: Scope, node: ast.Subscript) -> Static:
     """Compile ``alert["diaSource"]``, ``curve["flux"]``, ``points[-1]``, ``flux[band == "r"]``."""
     owner = scope.value(node.value)
     if isinstance(owner, Values | Points):
-        return _chosen(scope, owner, node.slice)
+        return chosen(scope, owner, node.slice)
     if isinstance(owner, Known) and isinstance(owner.value, dict):
         key = scope.scalar(node.slice)
         return looked_up(scope, owner.value, key, scope.build.of("no_key", key))
-    found = _by_key(scope, owner, _key(scope, node.slice))
+    found = _bykey_of(scope, owner, key_of(scope, node.slice))
     if found is None:
         what = ast.unparse(node)[:60]
         raise scope.build.refuse(f"`{what}`: fields are chosen by name, points by number")
     return found
 
 
-def _by_key(scope: Scope, owner: Static, key: Any) -> Static | None:
+def _bykey_of(scope: Scope, owner: Static, key: Any) -> Static | None:
     if isinstance(owner, Curve):
         return _of_curve(scope, key)
     if isinstance(owner, Known) and key is not None:
         return _of_known(scope, owner, key)
     if isinstance(owner, Field) and isinstance(key, int):
         points = points_of(scope, owner)
-        return _single(scope, points, key)
+        return single(scope, points, key)
     return _named(scope, owner, key) if isinstance(key, str) else None
 
 
@@ -130,7 +132,7 @@ def top_field(scope: Scope, key: str, how: str) -> Field:
 
 def _own_field(scope: Scope, owner: Point | PointAt, key: str) -> int:
     root = owner.extent
-    while scope.build.nodes[root][0] != "points":
+    while scope.build.nodes[root][0] not in ROOTS:
         root = scope.build.nodes[root][1]
     if scope.build.nodes[root][1] in OF_POINTS:
         raise scope.build.refuse(
@@ -138,15 +140,6 @@ def _own_field(scope: Scope, owner: Point | PointAt, key: str) -> int:
             f"go over the survey's own list, such as alert['prvDiaSources']"
         )
     return of_point(scope, owner, key)
-
-
-def _key(scope: Scope, node: ast.expr) -> Any:
-    """Return the constant that *node* is; None where it is none."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    value = scope.value(node) if not isinstance(node, ast.Slice | ast.Tuple) else None
-    found = scope.build.nodes[value] if isinstance(value, int) else ("",)
-    return found[1] if found[0] == "const" else None
 
 
 def _of_curve(scope: Scope, key: Any) -> Values:
@@ -180,58 +173,6 @@ def points_of(scope: Scope, field: Field) -> Points:
     extent = scope.build.leaf("points", field.path)
     guard = None if field.empty else scope.build.points("each", extent)
     return Points(extent, scope.build.both(scope.way(field), guard))
-
-
-def _chosen(scope: Scope, owner: Values | Points, index: ast.expr) -> Static:
-    if isinstance(index, ast.Slice):
-        return _sliced(scope, owner, index)
-    key = _key(scope, index)
-    if isinstance(key, int) and not isinstance(key, bool):
-        return _single(scope, owner, key)
-    mask = scope.value(index)
-    if isinstance(mask, Values) and isinstance(owner, Values) and owner.numpy and mask.numpy:
-        return _masked(scope, owner, mask)
-    raise scope.build.refuse(
-        f"[{ast.unparse(index)[:60]}]: points are chosen by a constant number, a slice or a mask"
-    )
-
-
-def _single(scope: Scope, owner: Values | Points, key: int) -> Static:
-    build = scope.build
-    if isinstance(owner, Values):
-        return build.then(owner.guard, build.points("at", owner.extent, owner.item, key))
-    there = build.points("at", owner.extent, build.constant(True), key)
-    return PointAt(owner.extent, key, build.both(owner.guard, there))
-
-
-def _sliced(scope: Scope, owner: Values | Points, index: ast.Slice) -> Static:
-    ends = [None if end is None else _key(scope, end) for end in (index.lower, index.upper)]
-    step = None if index.step is None else _key(scope, index.step)
-    wrong = [
-        end
-        for end, given in zip(ends, (index.lower, index.upper), strict=True)
-        if given and type(end) is not int
-    ]
-    if wrong or (index.step is not None and step != 1):
-        raise scope.build.refuse(
-            f"[{ast.unparse(index)}]: the ends of a slice are constant whole numbers, in steps of 1"
-        )
-    return _cut(scope, owner, scope.build.points("slice", owner.extent, *ends))
-
-
-def _masked(scope: Scope, owner: Values, mask: Values) -> Static:
-    build = scope.build
-    if owner.extent != mask.extent:
-        raise build.refuse("a mask must be made of the same points as the array that it chooses from")
-    owner = Values(owner.extent, owner.item, build.both(owner.guard, mask.guard), numpy=True)
-    return _cut(scope, owner, build.points("where", owner.extent, mask.item))
-
-
-def _cut(scope: Scope, owner: Values | Points, extent: int) -> Static:
-    if isinstance(owner, Points):
-        return Points(extent, owner.guard)
-    item = scope.build.points("sift", extent, owner.item)
-    return Values(extent, item, owner.guard, owner.numpy, owner.lazy)
 
 
 HANDLERS[ast.Attribute] = attribute

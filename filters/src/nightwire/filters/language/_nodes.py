@@ -1,14 +1,26 @@
 """Nodes of programs: what they refer to, what they read, and whether all is in its place."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nightwire.filters.language._operations import ITEMS, MOST_POINTS, OPERATIONS, POINTS, REDUCTIONS
+from nightwire.filters.language._operations import (
+    ITEMS,
+    MOST_POINTS,
+    OPERATIONS,
+    POINTS,
+    REDUCTIONS,
+    REFERENCES,
+    ROOTS,
+)
 
 Node = tuple[Any, ...]
 
 MAX_CONSTANT = 4_096
 """Longest text, or tuple, that a program may hold."""
+
+HIGHEST_ORDER = 29
+"""Of HEALPix: pixels of 0.4 milliarcseconds."""
 
 AMONG = frozenset({"in", "sql.in"})
 """Operations that look for a value among several constants."""
@@ -26,9 +38,10 @@ def letters(node: Node) -> str:
     return "n" * (len(node) - 1) if takes == "*" else takes
 
 
-def operands(node: Node) -> Iterator[int]:
-    """Yield the nodes that *node* refers to, in the order in which Python evaluates them."""
-    return (at for letter, at in zip(letters(node), node[1:], strict=True) if letter in "npi")
+def operands(node: Node) -> Sequence[int]:
+    """Return the nodes that *node* refers to, in the order in which Python evaluates them."""
+    places = REFERENCES.get(node[0])
+    return node[1:] if places is None else [node[at] for at in places]
 
 
 def is_constant(value: Any, *, nested: bool = False) -> bool:
@@ -36,7 +49,7 @@ def is_constant(value: Any, *, nested: bool = False) -> bool:
     if isinstance(value, tuple | frozenset) and not nested:
         return len(value) <= MAX_CONSTANT and all(is_constant(one, nested=True) for one in value)
     if isinstance(value, str):
-        return len(value) <= MAX_CONSTANT
+        return len(value) <= MAX_CONSTANT and not value.endswith("\0")  # which NumPy drops
     if isinstance(value, int):
         return abs(value) < 1 << 63
     return value is None or isinstance(value, float)
@@ -52,7 +65,9 @@ def names_of(nodes: Sequence[Node]) -> Iterator[str]:
             yield f"{node[1]}?"
         elif node[0] == "points":
             yield _presence(node[1])
-        elif node[0] == "item":
+        elif node[0] in ("colour", "magnitudes", "healpix_at"):
+            yield node[0]
+        elif node[0] == "item" and nodes[node[1]][0] == "points":
             yield f"{nodes[node[1]][1]}.{node[2]}"
 
 
@@ -73,30 +88,36 @@ def misplaced(node: Node, nodes: Sequence[Node], extents: Sequence[int]) -> str 
         return f"{node[0]} takes a list of points where there is none, or the other way round"
     if any(_is_tuple(nodes[at]) for at in list(operands(node))[: 1 if node[0] in AMONG else None]):
         return f"{node[0]} cannot take several constants"
-    if node[0] == "item" and nodes[node[1]][0] != "points":
+    if why := _wrongly_chosen(node, nodes):
+        return why
+    return f"{node[0]} mixes values of different lists of points" if _mixed(node, nodes, extents) else None
+
+
+def _wrongly_chosen(node: Node, nodes: Sequence[Node]) -> str | None:
+    """Return what is wrong if *node* reads of a list that is none of its kind."""
+    points = nodes[node[1]] if node[0] in ITEMS else ("",)
+    if node[0] == "item" and points[0] not in ROOTS:
         return "item reads of points that an alert has"
-    if node[0] == "sift" and nodes[node[1]][0] == "points":
+    if node[0] == "sift" and points[0] in ROOTS:
         return "sift chooses of a list that was cut"
-    allowed = {ANY} | _allowed(node, nodes)
-    values = {extents[at] for at, is_list in zip(operands(node), lists, strict=True) if not is_list}
-    if values <= allowed if allowed != {ANY} else len(values - allowed) <= 1:
-        return None
-    return f"{node[0]} mixes values of different lists of points"
+    if node[0] == "before" and not (points[0] == "slice" and points[2] is not None and points[2] > 0):
+        return "before reads of a list without its first point"
+    return None
+
+
+def _mixed(node: Node, nodes: Sequence[Node], extents: Sequence[int]) -> bool:
+    """Return whether *node* has values of lists that are not its own."""
+    given = list(zip(letters(node), node[1:], strict=True))
+    points = next((at for letter, at in given if letter == "p"), None)
+    if points is None:
+        return len({extents[at] for at in operands(node)} - {ANY}) > 1
+    longer = nodes[points][1] if node[0] in ("sift", "before") else ROW
+    wanted = {"i": points, "n": longer}
+    return any(extents[at] not in (ANY, wanted[letter]) for letter, at in given if letter in wanted)
 
 
 def _is_tuple(node: Node) -> bool:
     return node[0] == "const" and isinstance(node[1], tuple | frozenset)
-
-
-def _allowed(node: Node, nodes: Sequence[Node]) -> set[int]:
-    """Return the extents that the operands of *node* may have; nothing where they need only agree."""
-    if node[0] in ("lift", "fold"):
-        return {ROW, node[2]} if node[0] == "fold" else {ROW}
-    if node[0] == "sift":
-        return {nodes[node[1]][1]}
-    if node[0] in REDUCTIONS or node[0] in POINTS or node[0] in ITEMS:
-        return {next(iter(operands(node)))} if "p" in letters(node) else set()
-    return set()
 
 
 def extents_of(nodes: Sequence[Node]) -> Iterator[int]:
@@ -142,4 +163,8 @@ def _fits(letter: str, argument: Any, index: int) -> bool:
         return is_constant(argument)
     if letter == "k":
         return argument is None or (type(argument) is int and abs(argument) < 1 << 31)
+    if letter == "o":
+        return type(argument) is int and 0 <= argument <= HIGHEST_ORDER
+    if letter == "r":
+        return type(argument) in (int, float) and math.isfinite(argument) and abs(argument) < 1 << 31
     return isinstance(argument, str) and len(argument) <= MAX_CONSTANT

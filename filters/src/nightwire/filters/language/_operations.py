@@ -6,6 +6,7 @@ earlier node, or a literal, as the operation's *takes* says, letter by letter:
     n  a value            p  a list of points (its extent)      i  a value per point of the list before it
     c  a constant         f  a field's name                     k  a whole number or nothing
     t  text               *  any number of values, from two
+    o  a HEALPix order    r  a number that is neither infinite nor NaN
 """
 
 import math
@@ -52,6 +53,8 @@ LEAVES: Mapping[str, Operation] = {
     "sql.field": Operation("f"),  # absent from the schema: a fault; in a record that is none: nothing
     "known": Operation("f"),  # whether the schema has it
     "fault": Operation("t"),
+    "healpix_at": Operation("o", 50),
+    "colour": Operation("tt", 4_000),  # of two bands' magnitudes
 }
 
 CONTROL: Mapping[str, Operation] = {
@@ -68,10 +71,16 @@ CONTROL: Mapping[str, Operation] = {
     "sql.null": Operation("n"),
 }
 
+ROOTS: Mapping[str, Operation] = {"points": Operation("f"), "magnitudes": Operation("t", 4)}
+"""Lists of points that an alert has."""
+
 POINTS: Mapping[str, Operation] = {
-    "points": Operation("f"),
+    **ROOTS,
     "where": Operation("pi", 2),
     "slice": Operation("pkk", 2),
+    "sorted": Operation("pik", 12),  # by a value per point; backwards if not 0
+    "best": Operation("pik", 4),  # the first with the largest value, or the smallest if 0
+    "nth": Operation("pn", 2),
 }
 """Operations that make a list of points."""
 
@@ -79,6 +88,7 @@ ITEMS: Mapping[str, Operation] = {
     "item": Operation("pf"),
     "lift": Operation("pn"),
     "sift": Operation("pn", 2),  # values of the longer list, at the points that were kept
+    "before": Operation("pn", 2),  # as `sift`, of the point before each
     "array": Operation("pi", 2),
 }
 """Operations that make a value per point."""
@@ -86,6 +96,7 @@ ITEMS: Mapping[str, Operation] = {
 REDUCTIONS: Mapping[str, Operation] = {
     "count": Operation("p"),
     "each": Operation("p"),
+    "chosen": Operation("p"),  # nothing; a fault where the points could not be chosen
     "sound": Operation("pi"),
     "at": Operation("pik", 2),
     "any": Operation("pi", 2),
@@ -98,7 +109,8 @@ REDUCTIONS: Mapping[str, Operation] = {
     **{f"np.{name}": Operation("pi", 3) for name in ("nansum", "nanmean", "nanmax", "nanmin")},
     **{f"np.{name}": Operation("pi", 3) for name in ("argmax", "argmin", "count_nonzero", "ptp")},
     **{f"np.{name}": Operation("pi", 8) for name in ("median", "nanmedian")},
-    **{f"np.{name}": Operation("pik", 6) for name in ("std", "var", "nanstd", "nanvar", "percentile")},
+    **{f"np.{name}": Operation("pik", 6) for name in ("std", "var", "nanstd", "nanvar")},
+    **{f"np.{name}": Operation("pir", 8) for name in ("percentile", "quantile", "nanpercentile")},
 }
 """Operations that make one value of a list of points; `k` of ``std`` and ``var`` is ddof."""
 
@@ -174,6 +186,8 @@ NUMPY: Mapping[str, Operation] = {
     **{f"np.{name}/1": Operation("n", 6) for name in (*NUMPY_ONE, "logical_not", "float64")},
     **{f"np.{name}/2": Operation("nn", 6) for name in NUMPY_TWO},
     "array **": Operation("nn", 6),
+    "np.diff/2": Operation("nn", 2),
+    **{f"np.{name}/3": Operation("nnn", 6) for name in ("where", "clip")},
 }
 """NumPy's functions of single values; the evaluator knows them (this module does without NumPy)."""
 
@@ -202,3 +216,10 @@ OPERATIONS: Mapping[str, Operation] = {
 
 MOST_POINTS = 1000
 """How many points of a history the cost bound reckons with (Rubin's longest history seen: 1,168)."""
+
+REFERENCES: Mapping[str, tuple[int, ...]] = {
+    name: tuple(at for at, letter in enumerate(one.takes, 1) if letter in "npi")
+    for name, one in OPERATIONS.items()
+    if one.takes != "*"
+}
+"""By operation, which of its arguments are nodes; of an operation that is not here all are."""

@@ -19,14 +19,18 @@ class Extent:
         kept: For each point, its place in the list that this was chosen from; None where it was not.
         broken: For each point, the fault of the condition by which it was chosen; None where there is none.
         absent: For each alert, whether it has no list at all; None where all have.
+        failed: For each alert, the fault of choosing its points; None where there is none.
         name: What the table calls it; empty for points that were chosen.
+        own: The values of points that are numbers themselves, at those that an alert has.
     """
 
     offsets: Array
     kept: Array | None = None
     broken: Array | None = None
     absent: Array | None = None
+    failed: Array | None = None
     name: str = ""
+    own: Array | None = None
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -90,6 +94,11 @@ def sift(extent: Extent, value: Value) -> Value:
     return value if extent.kept is None else take(value, extent.kept)
 
 
+def before(extent: Extent, value: Value) -> Value:
+    """Return, for the points that were kept, the values of the points before them."""
+    return value if extent.kept is None else take(value, extent.kept - 1)
+
+
 def at(extent: Extent, item: Value, index: int, faults: Faults) -> Value:
     """Return the value at the point number *index* of each list; IndexError where there is none."""
     place, there = placed(extent, index)
@@ -107,11 +116,11 @@ def at(extent: Extent, item: Value, index: int, faults: Faults) -> Value:
     return rows.value(missing)
 
 
-def placed(extent: Extent, index: int) -> tuple[Array, Array]:
+def placed(extent: Extent, index: int | Array) -> tuple[Array, Array]:
     """Return where the point number *index* of each list is, and which lists have one."""
     lengths = extent.lengths
-    there = lengths > index if index >= 0 else lengths >= -index
-    return (extent.offsets[:-1] if index >= 0 else extent.offsets[1:]) + index, there
+    there = (index < lengths) & (index >= -lengths)
+    return np.where(index >= 0, extent.offsets[:-1], extent.offsets[1:]) + index, there
 
 
 def first_of_each(extent: Extent, chosen: Array) -> tuple[Array, Array]:
@@ -119,6 +128,14 @@ def first_of_each(extent: Extent, chosen: Array) -> tuple[Array, Array]:
     points = np.flatnonzero(chosen)
     alerts, first = np.unique(extent.owners[points], return_index=True)
     return alerts, points[first]
+
+
+def of_first(extent: Extent, fault: Array) -> Array:
+    """Return, for each alert, the fault of the first of its points that has one."""
+    codes = np.zeros(len(extent.lengths), np.int32)
+    alerts, first = first_of_each(extent, fault != 0)
+    codes[alerts] = fault[first]
+    return codes
 
 
 def _end(end: int, lengths: Array) -> Array:

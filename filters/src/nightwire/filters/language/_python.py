@@ -1,19 +1,23 @@
 """From Python source to a program of the closed language."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 # The modules of expressions put themselves into the table of handlers.
 from nightwire.filters.language import _calls, _expressions, _lists, _lookup  # noqa: F401
 from nightwire.filters.language._builder import Builder
 from nightwire.filters.language._program import NotCompilable, Program
+from nightwire.filters.language._reasons import all_reasons
 from nightwire.filters.language._scope import Scope
 from nightwire.filters.language._source import MODULES, FilterError, parsed
 from nightwire.filters.language._statements import body
 from nightwire.filters.language._statics import Alert, Function, Helper, Known, Module, Static
 
 BUILT_IN = frozenset(
-    {"abs", "min", "max", "sum", "len", "any", "all", "round", "float", "int", "bool", "list", "tuple"}
+    {
+        *("abs", "min", "max", "sum", "len", "any", "all", "round", "float", "int", "bool", "list", "tuple"),
+        "sorted",
+    }
 )
 """Python's own functions that compile."""
 
@@ -31,21 +35,38 @@ def compile_python(source: str, entry: str = "keep") -> Program:
     """
     tree = parsed(source)
     build = Builder()
+    scope, code = _entered(tree, build, entry)
+    try:
+        return build.program(body(scope, code.body), source.splitlines())
+    except NotCompilable as error:
+        raise NotCompilable(*_every(tree, entry, error.reasons)) from None
+    except RecursionError:
+        raise NotCompilable(f"line {build.line}: the expression is nested too deeply") from None
+
+
+def _every(tree: ast.Module, entry: str, first: Sequence[str]) -> Sequence[str]:
+    """Return all reasons why the function *entry* cannot be compiled; the *first* are known."""
+    scope, code = _entered(tree, Builder(), entry)
+    try:
+        return all_reasons(scope, code, first)
+    except RecursionError:
+        return first
+
+
+def _entered(tree: ast.Module, build: Builder, entry: str) -> tuple[Scope, ast.FunctionDef]:
+    """Return the function *entry*, and the scope in which its body begins."""
     top = _Top(tree, build)
     code = top.found.get(entry)
     if not isinstance(code, ast.FunctionDef) or len(code.args.args) - len(code.args.defaults) != 1:
         raise FilterError(f"there is no function {entry}(alert) of one argument")
     first, *others = [argument.arg for argument in code.args.args]
-    try:
-        build.line = code.lineno
-        if code.decorator_list:
-            raise build.refuse("a decorated function cannot be compiled")
-        scope = Scope(build, top, {first: Alert()})
-        for name, default in zip(others, code.args.defaults, strict=True):
-            scope.names[name] = scope.value(default)
-        return build.program(body(scope, code.body), source.splitlines())
-    except RecursionError:
-        raise NotCompilable(f"line {build.line}: the expression is nested too deeply") from None
+    build.line = code.lineno
+    if code.decorator_list:
+        raise build.refuse("a decorated function cannot be compiled")
+    scope = Scope(build, top, {first: Alert()})
+    for name, default in zip(others, code.args.defaults, strict=True):
+        scope.names[name] = scope.value(default)
+    return scope, code
 
 
 class _Top:
@@ -130,5 +151,14 @@ def _bound(node: ast.stmt) -> list[str]:
         return [alias.asname or alias.name.split(".")[0] for alias in node.names]
     if isinstance(node, ast.Expr):  # a docstring, a print
         return []
-    names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
-    return [name.id for name in names if isinstance(name.ctx, ast.Store)]
+    if isinstance(node, ast.Assign | ast.AnnAssign) and (names := _plain_names(node)):
+        return names
+    inside = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
+    return [name.id for name in inside if isinstance(name.ctx, ast.Store)]
+
+
+def _plain_names(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    """Return the names that are given a value; none where a target is more than a name."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    names = [one.id for one in targets if isinstance(one, ast.Name)]
+    return names if len(names) == len(targets) else []

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.filters.language._values import EXACT, Array
+from nightwire.filters.language._values import DTYPES, EXACT, Array
 
 Answer = tuple[str, Any, Array | None] | None
 Quick = Callable[[tuple[str, ...], Any], Answer]
 
+WHOLE_ALONE = frozenset({"int", "npint"})
 FLOATS = frozenset({"float", "npfloat"})
 WHOLE = frozenset({"int", "npint", "bool"})
 NUMBERS = FLOATS | WHOLE | {"npbool"}
@@ -170,6 +171,34 @@ def _array_power(kinds: tuple[str, ...], values: Any) -> Answer:
     return "npfloat", np.asarray(values[0]) ** values[1], None
 
 
+def _difference(kinds: tuple[str, ...], values: Any) -> Answer:
+    if set(kinds) == {"npbool"}:
+        return "npbool", np.not_equal(*values), None
+    return _subtracted(kinds, values)
+
+
+_subtracted = _arithmetic(operator.sub)
+
+
+def _where(kinds: tuple[str, ...], values: Any) -> Answer:
+    if not NUMBERS.issuperset(kinds):
+        return None
+    condition, first, second = map(np.asarray, values)
+    whole = FLOATS.isdisjoint(kinds[1:])
+    kind = ("npbool" if whole and WHOLE_ALONE.isdisjoint(kinds[1:]) else "npint") if whole else "npfloat"
+    return kind, np.where(condition, first, second).astype(DTYPES[kind]), None
+
+
+def _clipped(kinds: tuple[str, ...], values: Any) -> Answer:
+    value, *limits = kinds
+    if value in FLOATS and (NUMBERS | {"none"}).issuperset(limits) and set(limits) != {"none"}:
+        low, high = (None if one is None else np.asarray(one, float) for one in values[1:])
+        return "npfloat", np.clip(np.asarray(values[0]), low, high), None
+    if WHOLE_ALONE.issuperset(kinds):
+        return "npint", np.clip(*map(np.asarray, values)), None
+    return None
+
+
 SAME_ONE_BY_ONE = ("sqrt", "fabs", "floor", "ceil", "trunc", "sign", "square", "abs")
 SAME_TWO_BY_TWO = ("minimum", "maximum", "fmin", "fmax", "copysign")
 
@@ -200,6 +229,9 @@ QUICK: Mapping[str, Quick] = {
     "math.isinf": _tested(np.isinf),
     "math.isfinite": _tested(np.isfinite),
     "array **": _array_power,
+    "np.diff/2": _difference,
+    "np.where/3": _where,
+    "np.clip/3": _clipped,
     **{f"np.{name}/1": _ufunc(getattr(np, name)) for name in SAME_ONE_BY_ONE},
     **{f"np.{name}/2": _ufunc(getattr(np, name)) for name in SAME_TWO_BY_TWO},
     **{f"np.{name}/1": _ufunc(getattr(np, name), "npbool") for name in ("isnan", "isinf", "isfinite")},

@@ -5,9 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from nightwire.filters.language import _arrays as arrays
+from nightwire.filters.language import _chosen as chosen
 from nightwire.filters.language import _points as points
 from nightwire.filters.language import _reduce as reduce
 from nightwire.filters.language._apply import Apply
+from nightwire.filters.language._columns import of_array, of_column
+from nightwire.filters.language._leaves import LEAVES
 from nightwire.filters.language._like import like
 from nightwire.filters.language._logic import CONTROL, of_sql
 from nightwire.filters.language._nodes import Node
@@ -20,9 +24,6 @@ from nightwire.filters.language._values import (
     Lane,
     Rows,
     Value,
-    constant,
-    of_array,
-    of_column,
 )
 from nightwire.schemas import AlertTable, Column
 
@@ -57,7 +58,7 @@ class Run:
         if name in SQL:
             return self._sql(node, operands, extent)
         if name in LEAVES:
-            return LEAVES[name](self, node[1])
+            return LEAVES[name](self, *node[1:])
         if name in CONTROL:
             return CONTROL[name](operands, extent)
         return self._points(node, operands)
@@ -125,88 +126,9 @@ def _joined(found: Value, null: Array, fault: Array | None, size: int) -> Value:
     return rows.value(fault)
 
 
-def _field(run: Run, path: str, *, strict: bool) -> Value:
-    column = run.column(path)
-    name = path.rpartition(".")[2]
-    if column is not None and column.offsets is None:
-        value = of_column(column)
-        return _with_parents(run, path, value, column.null) if strict and column.null.any() else value
-    there = run.presence(path)
-    if there is not None:
-        code = run.faults.number("unsure")
-        return Value((Lane("none", None, ~there),), np.where(there, 1, 0).astype(np.int32)) if code else NONE
-    if not strict:
-        return NONE
-    code = run.faults.number(f"KeyError: {name!r}")
-    return Value((), np.full(run.size, code, np.int32))
-
-
-def _with_parents(run: Run, path: str, value: Value, null: Array) -> Value:
-    """Return *value* with a fault where the record that it lies in is None."""
-    steps = path.split(".")
-    for end in range(1, len(steps)):
-        there = run.presence(".".join(steps[:end]))
-        if there is not None and not there.all():
-            code = run.faults.number("TypeError: 'NoneType' object is not subscriptable")
-            gone = np.where(there, 0, code).astype(np.int32)
-            rows = Rows(run.size)
-            for lane in value.lanes:
-                rows.lane(lane.kind, lane.values, there if lane.where is None else there & lane.where)
-            return rows.value(gone)
-    return value
-
-
-def _sql_field(run: Run, path: str) -> Value:
-    column = run.column(path)
-    if column is None or column.offsets is not None:
-        why = (
-            "KeyError: the alerts have no such field"
-            if column is None
-            else "TypeError: a list of values is no value"
-        )
-        return _fault(run, f"{why}: {path}")
-    value = of_column(column)
-    if value.fault is None:
-        return value
-    code = run.faults.number(f"TypeError: {path} is neither number nor text")
-    return Value(value.lanes, np.where(value.fault, code, 0).astype(np.int32))
-
-
-def _has(run: Run, path: str) -> Value:
-    there = run.presence(path)
-    return constant(False) if there is None else Value((Lane("bool", there, None),))
-
-
-def _known(run: Run, path: str) -> Value:
-    return constant(run.presence(path) is not None)
-
-
-def _fault(run: Run, said: str) -> Value:
-    return Value((), np.full(run.size, run.faults.number(said), np.int32))
-
-
-def _list(run: Run, name: str) -> Extent:
-    known = {"history": "history.mjd_tai", "light_curve": "light_curve.mjd_tai"}
-    column = run.column(known.get(name, f"{name}?"))
-    if column is None or column.offsets is None:
-        return Extent(np.zeros(run.size + 1, np.int64), absent=np.ones(run.size, bool), name=name)
-    absent = None if name in known or column.absent is None or not column.absent.any() else column.absent
-    return Extent(column.offsets, absent=absent, name=name)
-
-
-LEAVES: Mapping[str, Callable[[Run, Any], Result]] = {
-    "const": lambda run, value: constant(value),
-    "field": lambda run, path: _field(run, path, strict=True),
-    "lenient": lambda run, path: _field(run, path, strict=False),
-    "sql.field": _sql_field,
-    "has": _has,
-    "known": _known,
-    "fault": _fault,
-    "points": _list,
-}
-
-
 def _item(run: Run, name: str, extent: Extent) -> Value:
+    if extent.own is not None:
+        return of_array(extent.own, np.zeros(len(extent.own), bool), numpy=True)
     column = run.column(f"{extent.name}.{name}")
     if column is None or column.offsets is None:
         code = run.faults.number(f"KeyError: {name!r}")
@@ -229,8 +151,15 @@ OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
     "where": lambda run, node, given: points.where(*given),
     "slice": lambda run, node, given: points.cut(given[0], *node[2:]),
     "sift": lambda run, node, given: points.sift(*given),
-    "array": lambda run, node, given: reduce.array(*given),
-    "sound": lambda run, node, given: reduce.sound(*given),
+    "before": lambda run, node, given: points.before(*given),
+    "sorted": lambda run, node, given: chosen.in_order(
+        given[0], given[1], run.faults, backwards=bool(node[3])
+    ),
+    "best": lambda run, node, given: chosen.best(given[0], given[1], run.faults, largest=bool(node[3])),
+    "nth": lambda run, node, given: chosen.nth(given[0], given[1], run.faults),
+    "chosen": lambda run, node, given: chosen.failure(given[0]),
+    "array": lambda run, node, given: arrays.array(*given),
+    "sound": lambda run, node, given: arrays.sound(*given),
     "count": lambda run, node, given: Value((Lane("int", given[0].lengths, None),)),
     "each": lambda run, node, given: _each(run, given[0]),
     "at": lambda run, node, given: points.at(given[0], given[1], node[3], run.faults),

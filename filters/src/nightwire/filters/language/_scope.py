@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightwire.filters.language._builder import Builder
+from nightwire.filters.language._program import NotCompilable
 from nightwire.filters.language._statics import (
     Alert,
     Curve,
@@ -18,6 +19,7 @@ from nightwire.filters.language._statics import (
     PointAt,
     Points,
     Static,
+    Unknown,
     Values,
     without_guard,
 )
@@ -102,6 +104,8 @@ class Scope:
             return value
         if isinstance(value, Field):
             return self.read(value)
+        if isinstance(value, Unknown):
+            raise NotCompilable  # said where it was to be made
         raise self.build.refuse(f"{WORDS[type(value)]} stands where one number or text is needed")
 
     def read(self, field: Field) -> int:

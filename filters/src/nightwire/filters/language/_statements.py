@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from nightwire.filters.language._expressions import BINARY, combine, truth
 from nightwire.filters.language._loops import loop, search
+from nightwire.filters.language._program import NotCompilable
 from nightwire.filters.language._scope import MAX_INLINED, Scope
 from nightwire.filters.language._statics import (
     Field,
@@ -36,7 +37,7 @@ def body(scope: Scope, statements: Sequence[ast.stmt], done: int | None = None) 
         build.line = one.lineno
         build.step()
         if isinstance(one, ast.Return):
-            value = build.constant(None) if one.value is None else _returned(scope, one.value)
+            value = build.constant(None) if one.value is None else returned(scope, one.value)
             return value if done is None else build.then(done, value)
         if _returns([one]):
             return build.then(done, _branches(scope, one, statements[at + 1 :]))
@@ -44,7 +45,8 @@ def body(scope: Scope, statements: Sequence[ast.stmt], done: int | None = None) 
     return build.then(done, build.constant(None))
 
 
-def _returned(scope: Scope, node: ast.expr) -> int:
+def returned(scope: Scope, node: ast.expr) -> int:
+    """Return the node of what the function returns."""
     value = scope.value(node)
     if isinstance(value, Points | Values) and not getattr(value, "numpy", False):
         raise scope.build.refuse("a list of points is no verdict: return a number, True or False")
@@ -154,6 +156,17 @@ def inlined(scope: Scope, helper: Helper, call: ast.Call) -> Static:
             f"{code.name} calls itself, or helpers call one another more than {MAX_INLINED} deep"
         )
     inner = Scope(build, scope.top, dict(_arguments(scope, code, call)), scope.depth + 1)
+    try:
+        return _put_in(inner, code)
+    except NotCompilable as error:
+        if build.survey is None:
+            raise
+        build.survey(Scope(build, scope.top, dict(_arguments(scope, code, call)), scope.depth + 1), code)
+        raise NotCompilable from error
+
+
+def _put_in(inner: Scope, code: ast.FunctionDef) -> Static:
+    build = inner.build
     done: int | None = None
     for name, value in inner.names.items():
         done = build.both(done, inner.bind(name, value))

@@ -133,6 +133,11 @@ class Method:
     name: str
 
 
+@dataclass(frozen=True)
+class Unknown:
+    """What could not be compiled, and was passed over."""
+
+
 Static = (
     int
     | Alert
@@ -147,6 +152,7 @@ Static = (
     | Helper
     | Function
     | Method
+    | Unknown
 )
 
 

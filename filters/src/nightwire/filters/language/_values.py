@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nightwire.schemas import Column
-
 Array = np.ndarray[Any, Any]
 
 UNSURE = 1
@@ -82,32 +80,6 @@ def constant(value: Any) -> Value:
     return Value((Lane(TYPES.get(type(value), "tuple"), value, None),))
 
 
-def of_column(column: Column) -> Value:
-    """Return the values of a column of scalars."""
-    return of_array(column.values, column.null)
-
-
-def of_array(values: Array, null: Array, *, numpy: bool = False) -> Value:
-    """Return *values*, nothing where *null*; of NumPy's types if *numpy*."""
-    kind = {"f": "float", "i": "int", "b": "bool"}.get(values.dtype.kind)
-    if kind is None:
-        return _of_objects(values, null)
-    kind = SAME_AS_NUMPY[kind] if numpy else kind
-    if not null.any():
-        return Value((Lane(kind, values, None),))
-    return Value((Lane(kind, values, ~null), Lane("none", None, null)))
-
-
-def _of_objects(values: Array, null: Array) -> Value:
-    if not null.any() and set(map(type, values.tolist())) <= {str}:
-        return Value((Lane("str", values, None),))
-    rows = np.arange(len(values))
-    found = Rows(len(values))
-    found.none(null)
-    found.scatter(rows[~null], values[~null].tolist())
-    return found.value()
-
-
 class Rows:
     """Lanes as they fill.
 
@@ -128,7 +100,7 @@ class Rows:
         if known is None or where is None:
             self._lanes[kind] = Lane(kind, values, where)
         elif known.where is not None:
-            mixed = None if kind == "none" else np.where(where, values, known.values)
+            mixed = None if kind == "none" else np.where(where, _array(values), _array(known.values))
             self._lanes[kind] = Lane(kind, mixed, known.where | where)
 
     def none(self, where: Array) -> None:
@@ -189,6 +161,11 @@ class Rows:
         return Value(lanes, codes)
 
 
+def _array(values: Any) -> Any:
+    """Return *values* as they are; one text for all as an object, however long it is."""
+    return np.asarray(values, object) if isinstance(values, str) else values
+
+
 def _objects(values: list[Any]) -> Array:
     found = np.empty(len(values), object)
     found[:] = values
@@ -213,6 +190,8 @@ def _true(lane: Lane, size: int) -> Array:
         return np.full(size, bool(values))
     if values.dtype == bool:
         return np.asarray(values)
+    if values.dtype.kind == "U":
+        return np.asarray(values != "")
     return np.asarray((values != "") & (values != 0) if lane.kind == "str" else values != 0)
 
 
