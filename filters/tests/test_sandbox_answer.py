@@ -69,6 +69,8 @@ def test_a_transform_adds_no_more_than_there_is_room_for() -> None:
         said.add("x" * MAX_ADDED)
     with pytest.raises(ValueError, match="to the alerts of a batch"):
         said.add("x" * MAX_ADDED)
+    with pytest.raises(ForgedError, match="adds 4,294,967,295 bytes to 2 alerts"):
+        length(changed(36, 255, 255, 255, 255), NONCE, 4)  # nobody waits for that
 
 
 def changed(at: int, *values: int) -> bytes:

@@ -71,6 +71,8 @@ def depths(filters: Sequence[LiveFilter]) -> list[int]:
 
     They are free of cycles; in one, some filter counts as the first.
     """
+    if not fed_sources(filters):
+        return [0] * len(filters)
     known = {one.key: one for one in filters}
     writers = _writers(filters)
     found: dict[str, int] = {}

@@ -221,12 +221,13 @@ class _Usher:
 
     def _sent(self) -> Iterator[tuple[Hit, Pass]]:
         hit, judge, rank = self._judged.hit, self._judged.judge, self._judged.rank
+        added = self._judged.added
         for at in np.flatnonzero(self._fates <= AGAIN).tolist():
             live = self._filters[judge[at]]
             again = bool(self._fates[at] == AGAIN)
             alert = self._judged.hits[hit[at]]
-            added = self._judged.added.get((*alert[:3], int(judge[at])), "")
-            yield alert, Pass(live.key, live.version, rank_of(rank[at]), again, added)
+            text = added.get((*alert[:3], int(judge[at])), "") if added else ""
+            yield alert, Pass(live.key, live.version, rank_of(rank[at]), again, text)
 
     def _all_cut(self) -> Cut:
         at = np.flatnonzero(self._fates == CUT)

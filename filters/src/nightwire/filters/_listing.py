@@ -1,12 +1,14 @@
 """What filters there are, and what became of the alerts that they judged; as any owner may read it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nightwire.core.accounts import StageTotal, read_accounts, totals
 from nightwire.core.kafka import read_to_end
+from nightwire.filters._chains import silent
 from nightwire.filters._filterset import FilterSet
+from nightwire.filters._shape import declared
 from nightwire.filters.language import fields_read
 from nightwire.schemas.topics import FILTERS, filter_topic
 
@@ -60,13 +62,22 @@ def lines(bootstrap: str) -> list[Line]:
 
 
 def state(known: FilterSet, owner: str, name: str) -> str:
-    """Return ``live``, ``disabled``, ``suspended: …`` or ``removed``.  Pure."""
+    """Return ``live`` (and why nothing comes), ``disabled``, ``suspended: …`` or ``removed``.  Pure."""
     pointer = known.pointers.get((owner, name))
     if pointer is None or not (pointer["version"] or pointer["suspended"]):
         return "removed"
     if pointer["live"]:
-        return "live"
+        return f"live{_lull(known, owner, name)}"
     return f"suspended: {pointer['suspended']}" if pointer["suspended"] else "disabled"
+
+
+def _lull(known: FilterSet, owner: str, name: str) -> str:
+    """Return what to say of a live filter that reads what nobody writes; nothing of others."""
+    record = known.versions.get((owner, name, known.live_version(owner, name)))
+    if record is None or not record["sources"]:
+        return ""
+    found = silent(record["sources"], known.live())
+    return f", but no live filter writes to {' or '.join(found)}" if found else ""
 
 
 def shown_version(known: FilterSet, owner: str, name: str) -> int:
@@ -87,9 +98,24 @@ def described(known: FilterSet, record: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
     return [
         f"{owner}/{name} version {version}, {now}, survey {record['survey']}, {record['submitted']}",
+        *([f"judges {', '.join(record['sources'])}"] if record["sources"] else []),
         f"reads {', '.join(reads) or 'nothing that can be seen'}; {cap}",
+        *_made_over(record),
         *judged,
     ]
+
+
+def _made_over(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a transform does; nothing of any other filter."""
+    if record["drop"]:
+        yield f"drops {', '.join(record['drop'])}"
+    if record["means"]:
+        yield f"adds means of {', '.join(record['means'])}"
+    if record["transform"]:
+        adds = declared(record["source"])
+        yield f"adds {', '.join(f'{one.name} ({one.type})' for one in adds)}, by {record['transform']}"
+    if record["output"]:
+        yield f"writes to {record['output']}"
 
 
 def _line(known: FilterSet, owner: str, name: str, total: StageTotal | None) -> Line:
