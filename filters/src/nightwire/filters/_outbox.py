@@ -19,7 +19,7 @@ class Outbox:
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._producer: Producer | None = None
+        self._producer: Producer | None = self._made()
         self._known: set[str] = set()
 
     @contextmanager
@@ -35,8 +35,7 @@ class Outbox:
         """
         try:
             self.ensure(*topics)
-            if self._producer is None:
-                self._producer = kafka.producer(self._bootstrap, linger_ms=0)
+            self._producer = self._producer or self._made()
             writer = Writer(self._producer)
             yield writer
             writer.flush()
@@ -44,6 +43,10 @@ class Outbox:
             self._producer = None
             self._known.clear()
             raise
+
+    def _made(self) -> Producer:
+        """Return a client; it takes half a second until it can write, so it is made before it is needed."""
+        return kafka.producer(self._bootstrap, linger_ms=0)
 
     def ensure(self, *topics: str) -> None:
         """Make those of *topics* that are missing; they are looked for once.

@@ -7,6 +7,7 @@ answers it again, and `Catalog.accept` gives it the same version again.
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -30,6 +31,9 @@ REQUESTS = "requests."
 LOOK = 0.5
 """Pause between looks for new owners. [s]"""
 
+REMEMBERED = 1000
+"""So many requests are known by their ids: one that comes twice is done once."""
+
 RETRY = 1.0
 """Pause when Kafka is away. [s]"""
 
@@ -42,6 +46,7 @@ class Desk:
     engineer: Engineer
     stop: Stop
     _outbox: Outbox = field(init=False)
+    _answered: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     _next: dict[Spot, int] = field(default_factory=dict)
     _looked: float = -LOOK
     _consumer: Consumer | None = None
@@ -118,6 +123,8 @@ class Desk:
             with self._outbox.writer() as writer:
                 bury_message(writer, message, stage="requests", reason=str(error))
             return
+        if request["id"] in self._answered:
+            return
         accepted, version, reasons = self.engineer.reply(request, owner)
         answer = {
             "request": request["id"], "accepted": accepted, "owner": owner, "name": request["name"],
@@ -125,6 +132,7 @@ class Desk:
         }  # fmt: skip
         with self._outbox.writer(answers(owner)) as writer:
             writer.write(answers(owner), records.ANSWER.encode(answer), key=request["name"].encode())
+        self._answered.append(request["id"])
 
     def _forget(self) -> None:
         if self._consumer is not None:

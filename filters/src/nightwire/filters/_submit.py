@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPart
 from nightwire.core import kafka
 from nightwire.core.clock import now_ms
 from nightwire.core.kafka import Writer, ensure_topics, marks
-from nightwire.filters._capture import by_running
 from nightwire.filters._cells import code_of
 from nightwire.filters._extract import extract
 from nightwire.filters._shape import DECLARED
@@ -45,7 +44,13 @@ def source_of(file: Path, entry: str, transform: str = "") -> str:
     """
     code = code_of(file.read_text(), notebook=file.suffix == ".ipynb")
     also = [transform, DECLARED] if transform else []
-    return checked(extract(code, entry, by_running(code, file.resolve().parent), also), entry)
+
+    def found(names: Sequence[str]) -> Mapping[str, str]:
+        from nightwire.filters._capture import by_running  # brings NumPy, which few filters need here
+
+        return by_running(code, file.resolve().parent)(names)
+
+    return checked(extract(code, entry, found, also), entry)
 
 
 def submission(file: Path | None, sql: str | None, entry: str, transform: str = "") -> dict[str, str]:
@@ -102,7 +107,6 @@ def ask(
         NoAnswerError: None came in time.
         DeliveryError: Kafka did not take the request.
     """
-    ensure_topics(bootstrap, [settings(requests(owner)), settings(answers(owner))])
     request = {
         "id": uuid.uuid4().hex, "action": action, "owner": owner, "name": name,
         "time": now_ms(), **about,
@@ -159,9 +163,13 @@ def _answers(
     """Send *request*, then yield what comes in the owner's answers."""
     consumer = kafka.consumer(bootstrap, fetch_wait_max_ms=100)
     try:
+        wanted = {requests(owner), answers(owner)}
+        if missing := sorted(wanted - consumer.list_topics(timeout=TIMEOUT).topics.keys()):
+            ensure_topics(bootstrap, [settings(topic) for topic in missing])
         _, end = marks(consumer, answers(owner), 0)
         consumer.assign([TopicPartition(answers(owner), 0, end)])
-        writer = Writer(kafka.producer(bootstrap))
+        # An idempotent client takes half a second to begin; a request that comes twice is known by its id.
+        writer = Writer(kafka.producer(bootstrap, enable_idempotence=False, linger_ms=0))
         writer.write(requests(owner), records.REQUEST.encode(request), key=request["name"].encode())
         writer.flush()
         deadline = time.monotonic() + timeout
