@@ -1,5 +1,6 @@
 """The verbs with which an owner asks the engine for a change: submit, enable, disable, rollback, remove."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,11 @@ def whose(owner: str | None) -> str:
     help="… and add the mean of these numbers, such as prvDiaSources.psfFlux, and their count.  Repeatable.",
 )  # fmt: skip
 @click.option(
+    "--lite",
+    is_flag=True,
+    help="For community brokers: no stamps, and of each history the number of points and their mean.",
+)
+@click.option(
     "--transform",
     default="",
     metavar="F",
@@ -85,7 +91,8 @@ def whose(owner: str | None) -> str:
 def submit(
     file: Path | None, name: str, owner: str | None, survey: str, entry: str, sql: str | None, cap: int,
     choice: str, output: str, sources: tuple[str, ...], drop: tuple[str, ...], means: tuple[str, ...],
-    transform: str, backfill: float | None, wait: bool, no_trial: bool, timeout: float, bootstrap: str | None,
+    lite: bool, transform: str, backfill: float | None, wait: bool, no_trial: bool, timeout: float,
+    bootstrap: str | None,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb or .py) a live filter, or the condition in FILE (.sql) or --sql.
 
@@ -112,7 +119,7 @@ def submit(
     except (FilterError, NameError_) as error:
         refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
     about = {**text, "survey": survey, "cap": cap, "choice": choice, "output": output, "trial": not no_trial}
-    about |= {"sources": list(sources), "drop": list(drop), "means": list(means), "transform": transform}
+    about |= {"sources": list(sources), "transform": transform, **_made_light(survey, drop, means, lite=lite)}
     about["backfill"] = round(1000 * (backfill or 0))
     answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
     if not answer["accepted"]:
@@ -121,6 +128,22 @@ def submit(
     click.echo(f"read it:  nightwire subscribe {output or topic}")
     if backfill and wait:
         _await_backfill(bootstrap, owner, name, answer["version"])
+
+
+def _made_light(
+    survey: str, drop: Sequence[str], means: Sequence[str], *, lite: bool
+) -> dict[str, list[str]]:
+    """Return what is left out of alerts, and the means that are added.
+
+    Raises:
+        UsageError: They are to be light, and are not of one survey.
+    """
+    from nightwire.filters._lite import lite as light_form
+
+    if lite and survey == "*":
+        raise click.UsageError("--lite needs a --survey: what is left out depends on it")
+    usual = light_form(survey) if lite else {"drop": [], "means": []}
+    return {"drop": [*drop, *usual["drop"]], "means": [*means, *usual["means"]]}
 
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:
