@@ -23,6 +23,7 @@ from nightwire.core.access._rights import (
     kind,
     owner,
 )
+from nightwire.core.access._streams import orders
 from nightwire.core.kafka import environment, identity, properties
 from nightwire.core.keys import FILE, stack_keys, write_keys
 from nightwire.core.sizes import UNITS, parse_size, spell_size
@@ -206,3 +207,27 @@ def test_the_environment_says_who_we_are_before_the_stack_does(
     assert identity("127.0.0.1:9092") == own_keys("secret") | {"linger.ms": "7"}
     monkeypatch.setenv("KAFKA_SASL_USERNAME", "ann")
     assert identity("127.0.0.1:9092") == {"linger.ms": "7", "sasl.username": "ann"}
+
+
+@pytest.mark.parametrize(
+    ("surveys", "files", "lite", "named"),
+    [
+        (["lsst"], ["bright.py", "rising.sql"], False, ["bright", "rising"]),
+        (["lsst", "ztf"], ["bright.py"], False, ["bright-lsst", "bright-ztf"]),
+        (["lsst"], [], True, ["lite"]),
+        (["lsst"], ["bright.py"], True, ["bright"]),
+        (["lsst"], [], False, []),
+    ],
+)
+def test_a_broker_orders_a_stream_of_each_filter_and_survey(
+    surveys: list[str], files: list[str], lite: bool, named: list[str]
+) -> None:
+    found = list(orders("fink", surveys, [Path("my") / file for file in files], lite=lite))
+    assert [one[one.index("--output") + 1] for one in found] == [f"broker.fink.{name}" for name in named]
+    assert [one[one.index("--name") + 1] for one in found] == named
+    assert all(("--lite" in one) == lite and one[one.index("--cap") + 1] == "0" for one in found)
+
+
+def test_a_file_whose_name_is_no_streams_is_refused() -> None:
+    with pytest.raises(NameError_, match="'My filter' is no name here"):
+        list(orders("fink", ["lsst"], [Path("My filter.py")], lite=False))

@@ -1,7 +1,10 @@
 """What `nightwire user` and `nightwire broker` do and say."""
 
 import json
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 
 import click
 from rich.console import Console
@@ -13,6 +16,7 @@ from nightwire.core.access._desk import Desk, OpenKafkaError
 from nightwire.core.access._passwords import PasswordError
 from nightwire.core.access._quotas import QuotaError
 from nightwire.core.access._rights import Deed, Kind, Rights, What
+from nightwire.core.cli import main
 from nightwire.core.endpoints import Endpoints
 from nightwire.core.java import NoJavaError
 from nightwire.core.kafka import environment, identity
@@ -42,6 +46,20 @@ def add(
         raise click.ClickException(str(error)) from error
     keys = {} if dry_run else _keys(where, wanted.name, password="" if given else password)
     _say(wanted.name, steps, keys, dry_run, as_json)
+
+
+def order(kafka: str, streams: Iterable[Sequence[str]], *, dry_run: bool) -> None:
+    """Submit filters, given as the words of `nightwire filter submit`; what that says goes to standard error.
+
+    Raises:
+        SystemExit: One is refused; it was said why.
+    """
+    for words in streams:
+        if dry_run:
+            click.echo(f"nightwire filter submit {shlex.join(words)}", err=True)
+            continue
+        with redirect_stdout(sys.stderr):  # standard output is for what enters the environment
+            main(["filter", "submit", *words, "--bootstrap", kafka], standalone_mode=False)
 
 
 def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -> None:

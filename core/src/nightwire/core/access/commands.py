@@ -1,6 +1,7 @@
 """The verbs `nightwire user` and `nightwire broker`."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -121,25 +122,52 @@ def broker() -> None:
 @click.option(
     "--survey", "surveys", multiple=True, required=True, metavar="NAME", help="Whose alerts; repeatable."
 )
+@click.option(
+    "--filter",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A stream of what passes this filter (.ipynb, .py or .sql), uncapped; repeatable.",
+)
+@click.option(
+    "--lite",
+    is_flag=True,
+    help="A stream without stamps and histories, of all alerts or of those that pass each filter.",
+)
 @adding("200MB")
-def add_broker(name: str, surveys: tuple[str, ...], bootstrap: str | None, **how: Any) -> None:
+def add_broker(
+    name: str,
+    surveys: tuple[str, ...],
+    files: tuple[Path, ...],
+    lite: bool,
+    bootstrap: str | None,
+    **how: Any,
+) -> None:
     """Let the community broker NAME in.
 
     It may read the alerts of its surveys, ask for filters and read their streams "broker.NAME.*", write
     what it finds to "returns.NAME", and join groups whose names begin with "NAME.".  The password is made
     and printed once, unless NIGHTWIRE_NEW_PASSWORD gives it.  Run again, it gives what is missing.
 
+    Each --filter is submitted in its name: what passes is its stream "broker.NAME.FILE".  With --lite its
+    alerts come without stamps, and without a filter the stream "broker.NAME.lite" has all of them.
+
     \b
     Examples:
       nightwire broker add fink --survey lsst --dry-run
       nightwire broker add fink --survey lsst --survey ztf --quota 200MB
+      nightwire broker add fink --survey lsst --filter bright.py --lite
     """
-    from nightwire.core.access import _rights, _verbs
+    from nightwire.core.access import _rights, _streams, _verbs
     from nightwire.schemas import surveys as known
 
     if strange := sorted(set(surveys) - set(known())):
         raise click.UsageError(f"no survey {strange[0]}; there are: {', '.join(known())}")
-    _verbs.add(_found(bootstrap), _named(lambda who: _rights.broker(who, surveys), name), **how)
+    where = _found(bootstrap)
+    wanted = _named(lambda who: list(_streams.orders(who, surveys, files, lite=lite)), name)
+    _verbs.add(where, _named(lambda who: _rights.broker(who, surveys), name), **how)
+    _verbs.order(where.kafka, wanted, dry_run=how["dry_run"])
 
 
 @broker.command("remove")
