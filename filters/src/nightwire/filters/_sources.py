@@ -35,7 +35,7 @@ class Sources:
             return []
         if wrong := [*misnamed(one)]:
             return wrong
-        if loop := cycle([*live, one]):
+        if loop := cycle([one, *(other for other in live if other.key != one.key)]):
             return [f"a cycle: {' reads '.join(loop)}"]
         there = kafka.admin(self.bootstrap).list_topics(timeout=10).topics
         if absent := [topic for topic in one.sources if topic not in there]:

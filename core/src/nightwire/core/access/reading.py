@@ -32,8 +32,9 @@ def may_read(bootstrap: str, name: str, topic: str) -> bool:
         ResourceType.TOPIC, topic, ResourcePatternType.MATCH, anything, anything,
         AclOperation.ANY, AclPermissionType.ANY,
     )  # fmt: skip
+    client = admin(bootstrap)  # kept until there is an answer
     try:
-        bindings = admin(bootstrap).describe_acls(matching).result(PATIENCE)
+        bindings = client.describe_acls(matching).result(PATIENCE)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.SECURITY_DISABLED:
             return True
