@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-TARGET = 2.0
+TARGET = 2.5
 """What a batch may take: a new filter waits for the end of the running one. [s]"""
 
 LEAST = 500
