@@ -13,7 +13,8 @@ from nightwire.filters._metrics import Metrics as FilterMetrics
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.monitoring._metrics import register
 from nightwire.monitoring._night import Night
-from nightwire.monitoring._panels import queries
+from nightwire.monitoring._panel import queries
+from nightwire.monitoring._panels import ALL
 from nightwire.monitoring._prometheus import COMPOSE, rules
 from nightwire.producer._metrics import Metrics as ProducerMetrics
 from nightwire.schemas._metrics import Metrics as SchemaMetrics
@@ -37,6 +38,8 @@ def exported() -> set[str]:
 def sample_names(name: str, kind: str) -> Iterator[str]:
     if kind == "histogram":
         yield from (f"{name}_{part}" for part in ("bucket", "sum", "count"))
+    elif kind == "summary":
+        yield from (f"{name}_{part}" for part in ("sum", "count"))
     else:
         yield f"{name}_total" if kind == "counter" else name
 
@@ -46,9 +49,9 @@ def recorded() -> set[str]:
 
 
 def expressions() -> list[str]:
-    """Return every query of the dashboard, and the lines of the rules that hold one."""
+    """Return every query of the dashboards, and the lines of the rules that hold one."""
     lines = [line for line in rules().splitlines() if not re.match(r"\s*(#|summary|action|- alert)", line)]
-    return [*queries(), *lines]
+    return [*queries(ALL), *lines]
 
 
 def test_every_metric_that_is_watched_is_exported_by_some_process() -> None:

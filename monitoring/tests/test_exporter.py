@@ -14,7 +14,8 @@ from nightwire.core.accounts import Account, FilterClasses, write_account
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
 from nightwire.monitoring._exporter import Exporter
-from nightwire.monitoring._panels import queries
+from nightwire.monitoring._panel import queries
+from nightwire.monitoring._panels import ALL
 from nightwire.schemas.topics import settings
 
 SIM = "alerts.sim"
@@ -125,20 +126,26 @@ OURS = (
     "nightwire_consumer_",
     "nightwire_topic_",
 )
-OURS += ("nightwire_kafka_", "nightwire:")
-"""Beginnings of what the exporter tells; the rooms' own metrics need the rooms."""
+OURS += ("nightwire_kafka_", "nightwire:", "nightwire_broker_")
+"""Beginnings of what the exporter tells; the rooms' own metrics are asked for where all rooms run."""
 
 
 @pytest.mark.kafka
 @pytest.mark.prometheus
 def test_prometheus_answers_each_panels_query(busy: str, tmp_path: Path) -> None:
+    ensure_topics(busy, [settings("returns.fink")])  # a community broker
+    commit(busy, "fink.live", 3)
     pages, port = free_port(), free_port()
     with exporting(busy, pages):
         look_after(pages, 0.0)
         words = ["--state", str(tmp_path), "--port", str(port), "--target", f"exporter=127.0.0.1:{pages}"]
         with running("prometheus", *words):
-            asked = [query for query in queries(rare=False) if any(name in query for name in OURS)]
-            asked += ['sum(up{job="nightwire"})']
+            asked = [query for query in queries(ALL, rare=False) if any(name in query for name in OURS)]
+            asked = [query for query in asked if "nightwire_filters_" not in query]
+            asked += [
+                'sum(up{job="nightwire"})',
+                *(one for one in queries(ALL) if "nightwire_broker_" in one),
+            ]
             assert len(asked) > 10
             for query in asked:
                 await_answer(port, query)

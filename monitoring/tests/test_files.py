@@ -8,17 +8,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from nightwire.monitoring._dashboards import PAGES
 from nightwire.monitoring._files import stale
-from nightwire.monitoring._panels import NIGHT, queries
+from nightwire.monitoring._panel import queries
 from nightwire.monitoring._prometheus import command, prometheus_config, rules
 from nightwire.monitoring.commands import dashboards, prometheus
 
 ROOM = Path(__file__).parents[1]
 
 
-def panels() -> list[dict[str, Any]]:
-    page = json.loads((ROOM / "grafana" / "dashboards" / "night.json").read_text())
+def panels(name: str) -> list[dict[str, Any]]:
+    page = json.loads((ROOM / "grafana" / "dashboards" / f"{name}.json").read_text())
     return [panel for panel in page["panels"] if panel["type"] != "row"]
+
+
+each = pytest.mark.parametrize("name", PAGES)
 
 
 def test_the_files_are_what_the_code_says() -> None:
@@ -33,22 +37,26 @@ def test_a_file_that_was_changed_by_hand_is_noticed(tmp_path: Path) -> None:
     assert run.invoke(dashboards, ["build", "--check", "--out", str(tmp_path)]).exit_code == 1
 
 
-def test_no_panel_reaches_beyond_the_page() -> None:
-    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels())
+@each
+def test_no_panel_reaches_beyond_the_page(name: str) -> None:
+    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels(name))
 
 
-def test_every_panel_says_what_it_means_and_asks_something() -> None:
-    assert len(panels()) == sum(len(row.panels) for row in NIGHT)
-    for panel in panels():
+@each
+def test_every_panel_says_what_it_means_and_asks_something(name: str) -> None:
+    assert len(panels(name)) == sum(len(row.panels) for row in PAGES[name].rows)
+    for panel in panels(name):
         assert panel["title"]
         assert panel["description"].endswith(".")
         assert all(target["expr"] for target in panel["targets"])
         assert panel["datasource"] == {"type": "prometheus", "uid": "prometheus"}
-    assert len({panel["title"] for panel in panels()}) == len(panels())
+    assert len({panel["title"] for panel in panels(name)}) == len(panels(name))
 
 
-def test_the_dashboard_asks_what_the_table_lists() -> None:
-    assert [target["expr"] for panel in panels() for target in panel["targets"]] == queries()
+@each
+def test_the_dashboard_asks_what_the_table_lists(name: str) -> None:
+    asked = [target["expr"] for panel in panels(name) for target in panel["targets"]]
+    assert asked == queries(PAGES[name].rows)
 
 
 def test_without_prometheus_the_verb_says_how_to_get_it(tmp_path: Path) -> None:
@@ -82,8 +90,9 @@ def test_prometheus_takes_the_compose_stacks_configuration(tmp_path: Path) -> No
 
 
 @pytest.mark.prometheus
-def test_the_rules_fire_when_they_should_and_only_then() -> None:
-    promtool("test", "rules", str(Path(__file__).parent / "rules.test.yml"))
+@pytest.mark.parametrize("cases", ["rules", "nights"])
+def test_the_rules_fire_when_they_should_and_only_then(cases: str) -> None:
+    promtool("test", "rules", str(Path(__file__).parent / f"{cases}.test.yml"))
 
 
 def test_every_alert_is_in_the_operators_guide() -> None:

@@ -9,6 +9,8 @@ from nightwire.monitoring._night import (
     Cluster,
     Night,
     Range,
+    broker_lag,
+    broker_reads,
     group_lag,
     last_visits,
     night,
@@ -54,6 +56,14 @@ def test_a_stage_that_reads_no_topic_has_no_lag() -> None:
 def test_a_group_lags_from_its_commits_and_whole_where_it_has_none() -> None:
     seen = cluster((0, 10), (4, 10), mine={(SIM, 0): 7})
     assert group_lag(seen) == {("mine", SIM): 3 + 6}
+
+
+def test_a_brokers_groups_are_told_by_its_name() -> None:
+    topics = {(SIM, 0): Range(0, 10), (SIM, 1): Range(4, 10), ("returns.fink", 0): Range(0, 1)}
+    commits = {"fink.live": {(SIM, 0): 7, (SIM, 1): 9}, "finkish.x": {(SIM, 0): 7}, "mine": {(SIM, 0): 7}}
+    seen = Cluster(brokers=3, ranges=topics, committed=commits)
+    assert broker_lag(seen) == {("fink", "fink.live", SIM): 3 + 1}
+    assert broker_reads(seen) == {("fink", "fink.live", SIM): 7 + 9}
 
 
 def test_the_latest_visit_is_the_one_with_the_highest_number() -> None:

@@ -25,7 +25,8 @@ from lxml import etree
 from nightwire.consumers import AlertReader
 from nightwire.core.stack import free_port
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, encode_transport, read_transport
-from nightwire.monitoring._panels import queries
+from nightwire.monitoring._panel import queries
+from nightwire.monitoring._panels import ALL
 from nightwire.producer import AlertWriter, Sky, VisitLog, Visits
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
 
@@ -247,8 +248,8 @@ def test_the_consumer_catches_up(quiet: Stack) -> None:
     await_(lambda: [one["value"][1] for one in quiet.prometheus(query)] == ["0"], "the consumer has no lag")
 
 
-def test_every_panel_of_the_night_has_data(quiet: Stack) -> None:
-    for query in queries(rare=False):
+def test_every_panel_has_data(quiet: Stack) -> None:
+    for query in queries(ALL, rare=False):
         await_(lambda query=query: bool(quiet.prometheus(query)), query)
     assert {one["value"][1] for one in quiet.prometheus("nightwire:missing")} == {"0"}
     assert {one["value"][1] for one in quiet.prometheus("nightwire_kafka_brokers")} == {"3"}

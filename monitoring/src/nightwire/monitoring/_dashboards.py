@@ -1,6 +1,8 @@
-"""Grafana's dashboards, from the panels that `_panels` lists."""
+"""Grafana's dashboards, from the panels that `_panels` and `_filter_panels` list."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from grafana_foundation_sdk.builders import dashboard as build
@@ -9,26 +11,55 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from nightwire.monitoring._panels import NIGHT, Kind, Panel
+from nightwire.monitoring._filter_panels import FILTERS
+from nightwire.monitoring._panel import Kind, Panel, Row
+from nightwire.monitoring._panels import NIGHT
 
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="prometheus")
 HEIGHTS = {Kind.NUMBER: 4, Kind.LINES: 8, Kind.TABLE: 9}
 BUILDERS: dict[Kind, Any] = {Kind.NUMBER: stat.Panel, Kind.LINES: timeseries.Panel, Kind.TABLE: table.Panel}
 
 
-def night_json() -> str:
-    """Return the dashboard *the night*, as Grafana reads it."""
+@dataclass(frozen=True)
+class Page:
+    """One dashboard.
+
+    Attributes:
+        title: Its name.
+        meaning: Who looks at it, and for what.
+        rows: Its panels.
+    """
+
+    title: str
+    meaning: str
+    rows: Sequence[Row]
+
+
+PAGES = {
+    "night": Page(
+        "the night", "In = out, rates, lag, faults, processes: what an operator looks at first.", NIGHT
+    ),
+    "filters": Page(
+        "filters", "Batches, delays, costs and caps of users' filters, and what brokers take.", FILTERS
+    ),
+}
+"""All dashboards, by the name of their file."""
+
+
+def dashboard_json(name: str) -> str:
+    """Return a dashboard, as Grafana reads it."""
+    about = PAGES[name]
     page = (
-        build.Dashboard("Nightwire: the night")
-        .uid("nightwire-night")
-        .description("In = out, rates, lag, faults, processes: what an operator looks at first.")
+        build.Dashboard(f"Nightwire: {about.title}")
+        .uid(f"nightwire-{name}")
+        .description(about.meaning)
         .tags(["nightwire"])
         .refresh("10s")
         .time("now-1h", "now")
         .timezone("utc")
         .readonly()
     )
-    for row in NIGHT:
+    for row in about.rows:
         page = page.with_row(build.Row(row.title))
         for panel in row.panels:
             page = page.with_panel(_panel(panel))
@@ -71,7 +102,7 @@ def _thresholds(panel: Panel) -> Any:
 
 
 def _joined(drawn: Any, panel: Panel) -> Any:
-    """Make one row a stage, one column a query."""
+    """Make one row a stage (a filter, a group), one column a query."""
     columns = {f"Value #{chr(ord('A') + number)}": legend for number, legend in enumerate(panel.queries)}
     options = {"renameByName": columns, "excludeByName": {"Time": True}}
     joined = model.DataTransformerConfig(id_val="merge", options={})

@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
-from nightwire.monitoring._dashboards import night_json
+from nightwire.monitoring._dashboards import PAGES, dashboard_json
 from nightwire.monitoring._prometheus import compose_config
 
 
 def texts() -> dict[str, str]:
     """Return the text of each file, by its path below ``monitoring/``."""
-    return {
-        "grafana/dashboards/night.json": night_json(),
-        "prometheus/prometheus.yml": compose_config(),
-    }
+    pages = {f"grafana/dashboards/{name}.json": dashboard_json(name) for name in PAGES}
+    return pages | {"prometheus/prometheus.yml": compose_config()}
 
 
 def stale(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from nightwire.core.accounts import StageTotal
-from nightwire.monitoring._night import Night, group_lag, records
+from nightwire.monitoring._night import Night, broker_lag, broker_reads, group_lag, records
 
 Label = TypeVar("Label", bound=tuple[str, ...])
 
@@ -74,6 +74,13 @@ def _lag(seen: Night) -> Iterator[Metric]:
     yield _labelled("nightwire_stage_expired_records", text, ["stage", "topic"], seen.expired)
     text = "Records ahead of a consumer group's commits."
     yield _labelled("nightwire_consumer_lag_records", text, ["group", "topic"], group_lag(seen.cluster))
+    labels = ["broker", "group", "topic"]
+    text = "The same of the groups of community brokers."
+    yield _labelled("nightwire_broker_lag_records", text, labels, broker_lag(seen.cluster))
+    read = CounterMetricFamily("nightwire_broker_read_records", "Records that it committed.", labels=labels)
+    for label, count in sorted(broker_reads(seen.cluster).items()):
+        read.add_metric(list(label), count)
+    yield read
 
 
 def _kafka(seen: Night) -> Iterator[Metric]:

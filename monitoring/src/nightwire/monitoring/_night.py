@@ -9,6 +9,9 @@ from nightwire.core.accounts import Account, StageTotal, discrepancies, totals
 Spot = tuple[str, int]
 """A topic and a partition."""
 
+RETURNS = "returns."
+"""Beginning of the topics of what community brokers send back; the broker's name follows."""
+
 VISIT = "visit/"
 """Beginning of the sources of the producer's accounts: ``visit/<survey>``, one account a visit."""
 
@@ -88,6 +91,31 @@ def group_lag(cluster: Cluster) -> dict[tuple[str, str], int]:
 
 def _ahead(held: Range, position: int) -> int:
     return max(0, held.end - max(position, held.low))
+
+
+def brokers(cluster: Cluster) -> set[str]:
+    """Return the community brokers: each has a topic for what it sends back."""
+    return {topic.removeprefix(RETURNS) for topic, _partition in cluster.ranges if topic.startswith(RETURNS)}
+
+
+def broker_lag(cluster: Cluster) -> dict[tuple[str, str, str], int]:
+    """Return how many records lie ahead of each (broker, group, topic), by the group's name."""
+    return _by_broker(cluster, group_lag(cluster))
+
+
+def broker_reads(cluster: Cluster) -> dict[tuple[str, str, str], int]:
+    """Return the records that each (broker, group, topic) has committed: the sum of its offsets."""
+    sums: dict[tuple[str, str], int] = defaultdict(int)
+    for group, offsets in cluster.committed.items():
+        for (topic, _partition), offset in offsets.items():
+            sums[group, topic] += offset
+    return _by_broker(cluster, sums)
+
+
+def _by_broker(cluster: Cluster, values: Mapping[tuple[str, str], int]) -> dict[tuple[str, str, str], int]:
+    known = brokers(cluster)
+    owned = ((group.partition(".")[0], group, topic, value) for (group, topic), value in values.items())
+    return {(name, group, topic): value for name, group, topic, value in owned if name in known}
 
 
 def stage_lag(

@@ -1,62 +1,12 @@
-"""What *the night* shows: one table of panels, as plain values."""
+"""What the dashboard *the night* shows: one table of panels."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-
-
-class Kind(Enum):
-    """How a panel draws."""
-
-    NUMBER = "stat"
-    LINES = "timeseries"
-    TABLE = "table"
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One picture.
-
-    Attributes:
-        title: What it is, in a few words.
-        meaning: What one should think when one sees it.
-        queries: Legend of each query: PromQL.
-        unit: Grafana's name of the unit.
-        red_above: Value from which it is red; None where no value is bad.
-        red_below: The same for values that should be high.
-        kind: How it draws.
-        width: Of the page's 24 columns.
-        rare: Whether it may be empty on a good night.
-    """
-
-    title: str
-    meaning: str
-    queries: Mapping[str, str]
-    unit: str = "short"
-    red_above: float | None = None
-    red_below: float | None = None
-    kind: Kind = Kind.LINES
-    width: int = 8
-    rare: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """Panels under a heading."""
-
-    title: str
-    panels: Sequence[Panel] = field(default_factory=tuple)
-
+from nightwire.monitoring._filter_panels import FILTERS
+from nightwire.monitoring._panel import Kind, Panel, Row, quantile
 
 COLUMNS = ("read", "delivered", "rejected", "capped", "faulted", "dead_lettered", "missing")
 STAGES = {
     column.replace("_", "-"): f"sum by (stage) (nightwire_accounts_{column})" for column in COLUMNS
 }  # summed, so that the stage is all that the columns share
-
-
-def _p90(histogram: str) -> str:
-    return f"histogram_quantile(0.9, sum by (le) (rate({histogram}_bucket[5m])))"
-
 
 IN_IS_OUT = Row(
     "In = out",
@@ -150,13 +100,13 @@ RATES = Row(
         Panel(
             "Time of a batch",
             "From planned to accounted: nine of ten batches took less.",
-            {"p90": _p90("nightwire_filters_batch_seconds")},
+            {"p90": quantile(0.9, "nightwire_filters_batch_seconds")},
             unit="s",
         ),
         Panel(
             "Time to acknowledge a VOEvent",
             "From its last byte to Kafka's acknowledgement: nine of ten took less.",
-            {"p90": _p90("nightwire_gateway_acknowledged_seconds")},
+            {"p90": quantile(0.9, "nightwire_gateway_acknowledged_seconds")},
             unit="s",
         ),
     ),
@@ -240,14 +190,5 @@ MACHINES = Row(
 )
 
 NIGHT: tuple[Row, ...] = (IN_IS_OUT, RATES, LAG, FAULTS, MACHINES)
-
-
-def queries(rows: Sequence[Row] = NIGHT, *, rare: bool = True) -> list[str]:
-    """Return every query; without the *rare* ones, those that must have an answer after a real run."""
-    return [
-        query
-        for row in rows
-        for panel in row.panels
-        if rare or not panel.rare
-        for query in panel.queries.values()
-    ]
+ALL: tuple[Row, ...] = (*NIGHT, *FILTERS)
+"""The rows of all dashboards."""
