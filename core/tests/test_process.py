@@ -30,7 +30,9 @@ def test_the_page_has_metrics_and_health() -> None:
     page = MetricsPage(registry, healthy=lambda: well[0])
     port = page.start()
     try:
-        assert "things_total 3.0" in httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        told = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        assert "things_total 3.0" in told
+        assert "things_created" not in told  # a series more for each, which nobody asks for
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
         well[0] = False
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 503

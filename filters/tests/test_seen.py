@@ -1,7 +1,8 @@
 """What the engine saw of its filters: counts, costs, delays, conditions; as Prometheus and owners hear it."""
 
 import io
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -114,6 +115,14 @@ def test_a_condition_that_stops_most_now_displaces_one_of_long_ago() -> None:
         seen.add_stopped({"new": 60})
     assert seen.stopped.total() <= SAMPLE
     assert seen.stopped["new"] > seen.stopped["old"]
+
+
+@pytest.mark.parametrize(
+    ("delays", "found"),
+    [([], [None, None]), ([0.3], [0.3, 0.3]), ([4, 1, 3, 2], [2, 4]), (range(1, 201), [100, 198])],
+)
+def test_delays_of_a_filter_are_told_by_their_ranks(delays: Iterable[float], found: list[float]) -> None:
+    assert Seen("me/f", 1, delays=deque(delays)).slowest(50, 99) == found
 
 
 def test_delays_are_a_histogram_by_choice() -> None:

@@ -73,9 +73,10 @@ class Seen:
     stopped: Counter[str] = field(default_factory=Counter)
     delays: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
-    def delay(self, percent: float) -> float | None:
-        """Return what so many per cent of the latest copies did not exceed. [s]"""
-        return float(np.percentile(list(self.delays), percent)) if self.delays else None
+    def slowest(self, *percent: int) -> list[float | None]:
+        """Return what so many in a hundred of the latest copies did not exceed, for each of *percent*. [s]"""
+        ordered = sorted(self.delays)
+        return [ordered[-(-len(ordered) * one // 100) - 1] if ordered else None for one in percent]
 
     def add_stopped(self, sample: Mapping[str, int]) -> None:
         """Take in what conditions stopped of a sample."""
@@ -87,11 +88,12 @@ class Seen:
     def record(self, now: int) -> dict[str, Any]:
         """Return it as a record of `seen.<owner>`, written *now*. [ms since 1970, UTC]"""
         owner, _, name = self.key.partition("/")
+        half, most = self.slowest(50, 99)
         return {
             "owner": owner, "name": name, "version": self.version, "way": self.way, "since": self.since,
             "evaluated": self.evaluated, "passed": self.passed, "faulted": self.faulted, "sent": self.sent,
             "capped": self.capped, "cpu": self.cpu_s,
-            "delay_p50": self.delay(50), "delay_p99": self.delay(99),
+            "delay_p50": half, "delay_p99": most,
             "evaluated_at": self.evaluated_at or None, "passed_at": self.passed_at or None,
             "stopped": dict(self.stopped.most_common(20)), "time": now,
         }  # fmt: skip
