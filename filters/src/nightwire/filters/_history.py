@@ -48,7 +48,8 @@ def _asked(request: Mapping[str, Any]) -> Entry:
         cap = f"cap {request['cap']} {request['choice']}" if request["cap"] else "no cap"
         lines = request["source"].count("\n") + 1
         past = f", backfill {request['backfill'] / 3_600_000:g} h" if request["backfill"] else ""
-        text = f" for survey {request['survey']}, {cap}, {request['language']}, {lines} lines{past}"
+        of = f" of {', '.join(request['sources'])}" if request["sources"] else ""
+        text = f"{of} for survey {request['survey']}, {cap}, {request['language']}, {lines} lines{past}"
     elif request["version"]:
         text = f" version {request['version']}"
     return Entry(request["time"], "asked", f"{action}{text}")
