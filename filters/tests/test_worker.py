@@ -14,6 +14,7 @@ from nightwire.filters import _filterset
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._offsets import Range
+from nightwire.filters._probe import probe
 from nightwire.filters._probing import Prober
 from nightwire.filters._reading import Alerts
 from nightwire.filters._rows import Judged, judged
@@ -153,6 +154,14 @@ def test_what_stopped_a_sample_is_told_however_a_filter_is_judged(
     names = ["flux >= 300", "flux > 500", "visit = 8"] if how == "sql" else CONDITIONS
     assert stopped == dict(zip(names, [29, 21, 14] if how == "sql" else [29, 21, 7], strict=True))
     assert sum(stopped.values()) == 64 - len(passes(found, 0))
+
+
+def test_what_is_asked_of_a_transform_is_its_filter_alone() -> None:
+    found = probe(live(0, CLASSY, transform="transform"), "sim")
+    assert found is not None
+    assert found.live is not None
+    assert (found.live.transform, found.live.key) == ("", "owner0/f-stopped")
+    assert probe(live(0, "flux >", language="sql"), "sim") is None
 
 
 def test_what_is_asked_stays_within_its_share_of_the_time() -> None:

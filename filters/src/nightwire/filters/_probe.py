@@ -45,4 +45,4 @@ def probe(live: LiveFilter, survey: str) -> Probe | None:
             return Probe(found, [compile_python(source, live.entry)], numbered=True)
     except (FilterError, SyntaxError, RecursionError):
         return None
-    return Probe(found, live=replace(live, name=live.name + NAME, source=source))
+    return Probe(found, live=replace(live, name=live.name + NAME, source=source, transform=""))
