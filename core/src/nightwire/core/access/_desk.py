@@ -9,7 +9,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    ConfigResource,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -21,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from nightwire.core.access._changes import Part, Standing, Step
 from nightwire.core.access._quotas import quotas, set_quota
 from nightwire.core.access._rights import Deed, Grant, Kind, What
+from nightwire.core.access.reading import believes_everybody
 from nightwire.core.kafka import admin, ensure_topics, read_to_end
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS, settings
@@ -144,10 +144,7 @@ class Desk:
             OpenKafkaError: There is none.
             KafkaException: It does not let us.
         """
-        brokers = self._client.list_topics(timeout=PATIENCE).brokers
-        some = ConfigResource(ResourceType.BROKER, str(min(brokers)))
-        config = self._client.describe_configs([some])[some].result(PATIENCE)
-        if (entry := config.get("authorizer.class.name")) is not None and not entry.value:
+        if believes_everybody(self._client):
             raise OpenKafkaError(
                 f"Kafka at {self._bootstrap} believes everybody, so nobody can be given rights: "
                 "`nightwire up --auth scram` asks for passwords"
