@@ -27,6 +27,9 @@ SAVED = 0.02
 SAMPLE = 64
 """Most alerts that a filter is asked about at once."""
 
+REMEMBERED = 4096
+"""Most filters of which it is remembered how to ask."""
+
 Answer = tuple[int, dict[str, int]]
 """The number of a filter, and how many alerts each of its conditions stopped."""
 
@@ -84,6 +87,8 @@ class Prober:
 
     def _asked(self, number: int, live: LiveFilter, alerts: Alerts, rowwise: Rowwise) -> dict[str, int]:
         if live not in self._probes:
+            if len(self._probes) >= REMEMBERED:
+                self._probes.clear()
             self._probes[live] = probe(live, self.survey)
         one = self._probes[live]
         if one is None:
