@@ -8,9 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from nightwire.benchmarks._pool import Alert, make_pool
+from nightwire.benchmarks._scenario import Context, Kind, Size
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.filters._burst import firsts
+from nightwire.benchmarks.filters._figures import FIGURES
 from nightwire.benchmarks.filters._kinds import CODE, COMPILED
+from nightwire.benchmarks.filters._language import Language
 from nightwire.benchmarks.filters._mixture import Mixed, mixture
 from nightwire.benchmarks.filters._queries import judging
 from nightwire.filters.language import (
@@ -108,6 +111,15 @@ def test_functions_and_queries_let_the_same_alerts_through(hundred: list[Mixed],
         wanted = [value for value, alert in zip(values, pool, strict=True) if keep(sim.view(alert))]
         assert passed["value"].to_pylist() == wanted
         assert wanted
+
+
+def test_the_language_is_timed_beside_python(pool: list[Alert], tmp_path: Path) -> None:
+    experiment = Language(Context(tmp_path, Size(COUNT, 1, 1.0)), pool)
+    experiment.prepare()
+    for kind in Kind:
+        figures = experiment.run_once(kind)
+        assert all(value > 0 for value in figures.values())
+        assert {figure.name for figure in FIGURES} >= figures.keys()
 
 
 def test_an_owner_has_his_first_alerts_when_the_last_of_them_is_there() -> None:

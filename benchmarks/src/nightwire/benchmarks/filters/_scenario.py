@@ -9,6 +9,7 @@ from nightwire.benchmarks.filters._backlog import WARM_UP, Backlog
 from nightwire.benchmarks.filters._beside import BesideFunctions, BesideQueries
 from nightwire.benchmarks.filters._burst import Burst, Disturbed
 from nightwire.benchmarks.filters._figures import COUNTS, FIGURES
+from nightwire.benchmarks.filters._language import Language
 from nightwire.benchmarks.filters._services import CAP, ManyFilters
 from nightwire.benchmarks.filters._visits import Visits
 from nightwire.benchmarks.visit._latency import Latency
@@ -72,12 +73,14 @@ class FiltersScenario:
         self._size, pool = context.size, make_pool(context.size.alerts)
         self._services = services = ManyFilters(context)
         visits = Visits(services, pool)
+        language = Language(context, pool)
         if context.engine == "none":
-            return []
+            return [language]
         self._backlogs = list(backlogs(context, services, visits))
         hundred = (context, services, visits, 100, MIXTURES[100])
         # the curve ends with a hundred filters, and those that follow want just these
         chosen: list[Experiment] = [
+            language,
             *self._backlogs,
             Burst(*hundred),
             Latency(context, services, pool, ready_made(pool)),
