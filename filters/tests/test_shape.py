@@ -1,7 +1,10 @@
 """What transforms make of alerts: what they drop, mean and declare; what does not fit."""
 
-from typing import Any
+import io
+import math
+from typing import Any, cast
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,14 +15,24 @@ from nightwire.filters._decision import decide
 from nightwire.filters._extract import extract
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._lite import lite
-from nightwire.filters._outlet import Mould
+from nightwire.filters._outlet import Mould, Outlet
 from nightwire.filters._rows import judged, to_batch
 from nightwire.filters._shape import Added, Shape, declared, mean, misfit, parsed, shape_from
 from nightwire.filters._shape_check import unfit, wrong_transform
 from nightwire.filters._stored import dump, load
 from nightwire.filters._verdicts import Known, Verdict, added_rows, passed_rows
 from nightwire.filters.language import FilterError
-from nightwire.schemas import Codec, derived_schema, kept_fields, sim_alert_schema, survey, surveys, wire
+from nightwire.schemas import (
+    SIM_ALERT_ID,
+    Codec,
+    DecodeError,
+    derived_schema,
+    kept_fields,
+    sim_alert_schema,
+    survey,
+    surveys,
+    wire,
+)
 
 ADDS = (
     Added("score", "float"), Added("label", "str"), Added("points", "int"), Added("sure", "bool"),
@@ -216,3 +229,67 @@ def test_what_is_added_comes_through_to_what_is_sent_and_survives_the_disk() -> 
     ]
     assert decision.shapes == {"fink/x": Shape(("cutoutScience",), (), (Added("score", "float"),))}
     assert load(dump(decision)) == decision
+
+
+class Registry:
+    """Gives schemas ids in turn, equal ones the same."""
+
+    def __init__(self) -> None:
+        self.levels: dict[str, str] = {}
+        self.schemas: list[tuple[str, Any]] = []
+
+    def codec(self, number: int) -> Codec:
+        """Return the codec of simulated alerts, always the same."""
+        assert number == SIM_ALERT_ID
+        return SIM
+
+    def compatibility(self, subject: str) -> str:
+        """Return a subject's level."""
+        return self.levels.get(subject, "BACKWARD")
+
+    def set_compatibility(self, level: str, subject: str) -> None:
+        """Set it."""
+        self.levels[subject] = level
+
+    def register(self, subject: str, schema: Any) -> int:
+        """Return a schema's id."""
+        self.schemas.append((subject, schema))
+        return 101_000 + min(at for at, (_, other) in enumerate(self.schemas) if other == schema)
+
+
+SIM = Codec(sim_alert_schema())
+
+
+def test_an_outlet_registers_once_and_transforms_that_are_alike_share_what_it_made(make_alert: Any) -> None:
+    registry = Registry()
+    outlet = Outlet(cast("Any", registry))
+    shape, value = Shape(("cutoutScience",)), wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5)))
+    place = ("alerts.sim", 0, 9)
+    first = outlet.value(place, value, "broker.fink.a", "sim", shape, "")
+    assert outlet.value(place, value, "broker.anna.b", "sim", shape, "") is first
+    assert outlet.value(("alerts.sim", 0, 10), value, "broker.fink.a", "sim", shape, "") == first
+    assert [subject for subject, _ in registry.schemas] == ["broker.fink.a-value", "broker.anna.b-value"]
+    assert set(registry.levels.values()) == {"NONE"}
+    number, body = wire.unframe(first)
+    assert number == 101_000
+    assert Codec(registry.schemas[0][1]).decode(body)["diaSource"]["diaSourceId"] == 5
+
+
+def test_an_alert_in_a_container_is_made_over_too(make_alert: Any) -> None:
+    container = io.BytesIO()
+    fastavro.writer(container, sim_alert_schema(), [make_alert(5)])
+    registry, shape = Registry(), Shape(("cutoutScience",), (), (Added("score", "float"),))
+    made = Outlet(cast("Any", registry)).value(
+        ("alerts.sim", 0, 1), container.getvalue(), "broker.fink.a", "sim", shape, '{"score": NaN}'
+    )
+    alert = Codec(registry.schemas[0][1]).decode(wire.unframe(made)[1])
+    assert "cutoutScience" not in alert
+    assert math.isnan(alert["score"])
+
+
+def test_a_malformed_alert_is_not_made_over(make_alert: Any) -> None:
+    value = wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5))[:-3])
+    with pytest.raises(DecodeError):
+        Outlet(cast("Any", Registry())).value(
+            ("alerts.sim", 0, 1), value, "broker.fink.a", "sim", Shape((), ("prvDiaSources.psfFlux",)), ""
+        )
