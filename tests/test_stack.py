@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from nightwire.core.endpoints import process_started
 from nightwire.core.kafka import read_to_end
+from nightwire.monitoring._panel import queries
+from nightwire.monitoring._panels import ALL
 from nightwire.schemas.topics import alerts, filter_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -138,6 +141,23 @@ def test_a_visit_goes_through_everything(stack: Stack) -> None:
     assert stack.stages()["gateway"]["delivered"] == 20
 
 
+def test_an_owner_sees_his_filters_at_work(stack: Stack) -> None:
+    def seen() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = stack.json("filter", "top")
+        return found
+
+    until(
+        lambda: [one["evaluated"] for one in seen()] == [200] * len(TOPICS), "the engine tells of all filters"
+    )
+    stages = stack.stages()
+    for one in seen():
+        assert one["cost_us"] > 0
+        assert one["sent"] == stages[f"filter.{one['key'].replace('/', '.')}"]["delivered"]
+        assert (one["passed_at"] is None) == (one["passed"] == 0)
+        assert (one["delay_p50"] is None) == (one["sent"] == 0)
+    assert "live filters" in stack.run("filter", "top", "--once")
+
+
 @pytest.mark.parametrize(
     "names", [["kafka"], ["filters", "schema_registry", "gateway", "exporter"]], ids=" ".join
 )
@@ -160,6 +180,23 @@ def test_any_process_may_be_killed_during_a_visit(stack: Stack, names: list[str]
     after = stack.stages()
     assert after["producer"]["delivered"] == before["producer"]["delivered"] + 400
     assert_three_counts_agree(stack)
+
+
+@pytest.mark.prometheus
+def test_every_panel_of_both_dashboards_has_data(stack: Stack) -> None:
+    stack.run("simulate", "--visits", "1", "--alerts", "200", "--interval", "1s")
+    settled(stack)
+    port = stack.json("status")["endpoints"]["prometheus"].rpartition(":")[2].strip("/")
+    for query in [*queries(ALL, rare=False), *(one for one in queries(ALL) if "_spark_" in one)]:
+        until(lambda: bool(answer(port, query)), query)  # noqa: B023
+
+
+def answer(port: str, query: str) -> list[Any]:
+    """Return what Prometheus answers."""
+    said = httpx.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
+    assert said.status_code == httpx.codes.OK, said.text
+    found: list[Any] = said.json()["data"]["result"]
+    return found
 
 
 def test_the_death_of_the_supervisor_takes_all_with_it_and_the_next_up_recovers(stack: Stack) -> None:
