@@ -23,8 +23,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from nightwire.core.access._desk import _all_of, _binding
 from nightwire.core.access._rights import Deed, Grant
-from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.access.reading import may_read
+from nightwire.core.kafka import Writer, admin, ensure_topics, producer, read_to_end
 from nightwire.core.stack._auth import SUPER_USER
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._sources import Sources
 from nightwire.schemas.topics import settings
 from tests._guarded_broker import Guarded, Keys, guarded_broker, keys_of, read, speaking_as, write
 
@@ -77,6 +80,8 @@ def client(guarded: Guarded, name: str, **more: Any) -> dict[str, Any]:
 )
 def test_everybody_reads_what_is_theirs(guarded: Guarded, name: str, topic: str) -> None:
     assert read(client(guarded, name), topic) == b"something"
+    with speaking_as(guarded.keys):
+        assert may_read(guarded.bootstrap, name, topic)
 
 
 @pytest.mark.parametrize(("name", "topic"), [("ann", "requests.ann"), ("fink", "returns.fink")])
@@ -116,6 +121,24 @@ def test_nobody_reads_what_is_not_theirs(guarded: Guarded, name: str, topic: str
     found = read(client(guarded, name), topic)
     assert isinstance(found, KafkaError)
     assert found.code() in DENIED
+    with speaking_as(guarded.keys):
+        assert not may_read(guarded.bootstrap, name, topic)
+
+
+def test_a_filter_reads_what_its_owner_may_read(guarded: Guarded) -> None:
+    shared = LiveFilter("bob", "red", 1, "*", "", "keep", sources=("filter.ann.shared",))
+    own = LiveFilter("bob", "red", 1, "*", "", "keep", sources=("filter.bob.faint", "alerts.sim"))
+    with speaking_as(guarded.keys):
+        ensure_topics(guarded.bootstrap, [settings("filter.ann.shared")])
+        sources = Sources(guarded.bootstrap)
+        assert sources.refusals(own, []) == []
+        (refusal,) = sources.refusals(shared, [])
+        assert refusal.startswith("bob may not read filter.ann.shared: ask ann")
+        operator = admin(guarded.bootstrap)
+        rights = operator.create_acls([_binding("bob", Grant("filter.ann.shared", Deed.READ))])
+        (given,) = rights.values()
+        given.result(30)
+        assert sources.refusals(shared, []) == []
 
 
 @pytest.mark.parametrize(
@@ -293,3 +316,4 @@ def test_a_kafka_that_believes_everybody_is_told_of(kafka: str) -> None:
     done = Guarded(kafka, {}).run("user", "add", "ann")
     assert done.exit_code == 1
     assert "nightwire up --auth scram" in done.output
+    assert may_read(kafka, "ann", "filter.bob.faint")
