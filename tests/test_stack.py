@@ -79,7 +79,7 @@ def until(true: Callable[[], bool], what: str, timeout: float = 120.0) -> None:
     deadline = time.monotonic() + timeout
     while not true():
         assert time.monotonic() < deadline, f"{what}: not after {timeout:g} s"
-        time.sleep(0.3)  # asks again; the condition decides
+        time.sleep(1)  # to ask costs a process; the condition decides
 
 
 @pytest.fixture(scope="module")
