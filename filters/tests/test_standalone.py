@@ -127,9 +127,9 @@ def test_two_executors_share_the_work(night: Night, cluster: Cluster) -> None:
 def test_one_dies_in_mid_visit_and_it_ends_as_if_it_had_not(
     night: Night, cluster: Cluster, whose: str
 ) -> None:
-    visit, first = night.feed(), cluster.executors()[0]
-    victim = first if whose == "executor" else first.children()[0]
-    victim.kill()
+    visit = night.feed()
+    executors = night.until(lambda: [one for one in cluster.executors() if one.children()], 60, night.said)
+    (executors[0] if whose == "executor" else executors[0].children()[0]).kill()
     close(night.site, visit, "alerts.sim")
     night.settle(visit, lambda: judged(night.site, "alerts.sim"))
     night.check(visit)
