@@ -95,8 +95,10 @@ def test_a_job_waits_on_disk_until_its_version_is_live(tmp_path: Path) -> None:
     assert not jobs.waits(named)
     jobs.ask(Job("ann", "bright", 3, since=1000))
     assert (jobs.waits(named), jobs.waits(("ann/bright", 2)), jobs.due()) == (True, False, [])
+    assert jobs.any_waits()
     jobs.begin(named, JOB.until or {})
     assert (jobs.waits(named), jobs.due(), jobs.reached(JOB)) == (False, [JOB], None)
+    assert not jobs.any_waits()
     reached = Reached(at={("alerts.sim", 0): 7}, whole=9, done=2, sent=1)
     jobs.keep_reached(JOB, reached)
     assert jobs.reached(JOB) == reached

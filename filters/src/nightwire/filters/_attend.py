@@ -8,6 +8,8 @@ from confluent_kafka import KafkaException
 from nightwire.core import kafka
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.process import Stop
+from nightwire.filters._backfill_jobs import Jobs
+from nightwire.filters._backfill_keeper import BackfillKeeper
 from nightwire.filters._catalog import Catalog
 from nightwire.filters._lag import LagMeter
 from nightwire.filters._metrics import Metrics
@@ -52,9 +54,10 @@ def attend(settings: Settings, state: State, metrics: Metrics, stop: Stop) -> Wa
     catalog = Catalog(settings.bootstrap)
     engineer = Engineer(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
-        "strong" if settings.sandbox == "strong" else "weak",
+        "strong" if settings.sandbox == "strong" else "weak", Jobs(settings.state),
     )  # fmt: skip
     Desk(settings.bootstrap, engineer, stop).start()
+    BackfillKeeper(settings, stop).start()
     threading.Thread(target=look_at_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
     Publisher(settings.bootstrap, metrics.ledger, stop).start()

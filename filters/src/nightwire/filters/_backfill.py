@@ -109,7 +109,7 @@ def decide_past(judged: Judged, live: LiveFilter, number: int, at: int, left: in
 
 def _cut(picks: Sequence[Pick], live: LiveFilter) -> Cut:
     hits, ranks = [pick.hit for pick in picks], [pick.passes[0].rank for pick in picks]
-    return Cut(hits, [(live.key, live.version)], range(len(hits)), [0] * len(hits), ranks)
+    return Cut(hits, [(live.key, live.version)], list(range(len(hits))), [0] * len(hits), ranks)
 
 
 def after(reached: Reached, end: Mapping[Spot, int], decision: Decision) -> Reached:

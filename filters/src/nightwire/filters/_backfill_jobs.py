@@ -37,6 +37,10 @@ class Jobs:
         file = self._of(named)
         return file.exists() and _load(file).until is None
 
+    def any_waits(self) -> bool:
+        """Return whether some job waits until its version is live."""
+        return any(_load(file).until is None for file in self._files())
+
     def begin(self, named: Named, at: Mapping[Spot, int]) -> None:
         """Let the job of a version begin; what lies from *at* on is the live stream's."""
         file = self._of(named)
@@ -44,8 +48,7 @@ class Jobs:
 
     def due(self) -> list[Job]:
         """Return those that can be done, by name."""
-        found = map(_load, sorted((self.root / "backfills").glob("*/job.json")))
-        return [job for job in found if job.until is not None]
+        return [job for job in map(_load, self._files()) if job.until is not None]
 
     def state(self, job: Job) -> State:
         """Return where a job keeps its filter and its decisions."""
@@ -63,6 +66,9 @@ class Jobs:
     def done(self, job: Job) -> None:
         """Forget a job."""
         shutil.rmtree(self._file(job.id).parent)
+
+    def _files(self) -> list[Path]:
+        return sorted((self.root / "backfills").glob("*/job.json"))
 
     def _of(self, named: Named) -> Path:
         key, version = named

@@ -156,7 +156,6 @@ class Backfiller:
         most = self.settings.trial.backfill
         self._tell(job, f"began: {reached.whole:,} alerts {past}; at most {most:,} are sent")
         self._said[job.id] = (0, time.monotonic())
-        self._jobs.state(job).keep_filters(1, _filterset.dump([live]))
         self._jobs.keep_reached(job, reached)
 
     def _go_on(self, job: Job, live: LiveFilter, reached: Reached, end: Mapping[Spot, int]) -> Reached:
@@ -175,7 +174,9 @@ class Backfiller:
 
     def _judged(self, job: Job, live: LiveFilter, reached: Reached, end: Mapping[Spot, int]) -> Judged:
         """Return what the worker says of a batch."""
-        options = {**self.settings.options(), "state": str(self._jobs.state(job).root)}
+        state = self._jobs.state(job)
+        state.keep_filters(1, _filterset.dump([live]))
+        options = {**self.settings.options(), "state": str(state.root)}
         work = tuple(ranges(reached.at, end, {}))
         rows = _worker.run(_worker.task(options, work, 1, fed_sources([live])))
         return judged(pa.Table.from_batches(rows, COLUMNS))

@@ -16,6 +16,7 @@ from nightwire.core import kafka
 from nightwire.core.clock import now_ms
 from nightwire.core.kafka import marks
 from nightwire.filters import _filterset
+from nightwire.filters._backfill_jobs import Jobs
 from nightwire.filters._chains import asked, fed_sources, is_drained, is_fed, readable
 from nightwire.filters._choice import DEADLINE
 from nightwire.filters._fetch import TIMEOUT, bounds, fetch, reader
@@ -93,7 +94,7 @@ class Planner:
         read = readable(ends, asked(start, self._fed(version(start)), self._fed(filters)))
         reached = advance(known, read, self._pace.limit(limit))
         now = now_ms()
-        if reached == known and not self._visit_ends(start, now):
+        if reached == known and not (self._visit_ends(start, now) or self._past_waits(start, filters)):
             time.sleep(IDLE)
             return start
         self._pace.planned(sum(reached.values()) - sum(known.get(spot, 0) for spot in reached))
@@ -132,6 +133,10 @@ class Planner:
             self._due = (newest, self.state.caps(newest).due(self.deadline))
         due = self._due[1]
         return due is not None and (now >= due or self._closings().closed_since(visits(start)))
+
+    def _past_waits(self, start: Offset, filters: int) -> bool:
+        """Return whether a new filter's backfill waits to be told where it ends: that makes a batch, too."""
+        return filters > version(start) and Jobs(self.state.root).any_waits()
 
     def _closings(self) -> VisitWatch:
         if self._visits is None:
