@@ -290,6 +290,22 @@ def test_a_fault_of_a_point_names_the_line_too() -> None:
         assert all(f"(line {line}: " in fault for fault in said.faults.values())
 
 
+def test_what_fails_first_is_told() -> None:
+    """A sum fails at the first point that cannot be added, before a later one cannot be asked for."""
+    some = table(ALERTS)
+    looped = "    n = 0\n    for p in a.history:\n        if {}:\n            n += p.snr\n    return n"
+    for body in (
+        looped,
+        "    return sum(p.snr for p in a.history if {})",
+        "    return max((p.snr for p in a.history if {}), default=0)",
+    ):
+        source = f"def keep(a):\n{body.format('p.mjd_tai / p.flux > 3')}"
+        said = evaluate(compile_python(source), some)
+        kinds = {row: fault.partition(":")[0] for row, fault in said.faults.items()}
+        assert kinds == {row: one for row, one in enumerate(answers(source)) if isinstance(one, str)}
+        assert {*kinds.values()} == {"TypeError", "ZeroDivisionError"}
+
+
 def test_programs_judged_together_say_what_they_say_alone() -> None:
     sources = [HEAD + "    " + body.strip("\n").removeprefix("    ") + "\n" for body in COMPILES.values()]
     programs = [compile_python(source) for source in sources]

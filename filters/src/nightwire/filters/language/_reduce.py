@@ -50,6 +50,8 @@ def reduced(name: str, extent: Extent, item: Value, faults: Faults, extra: float
     rows = Rows(len(extent.lengths))
     fault = extent.faulty(item)
     codes = np.zeros(rows.size, np.int32) if fault is None else of_first(extent, fault)
+    if fault is not None and name in AS_IT_GOES:
+        codes = _sooner(codes, fault, extent, item, function_of(name), faults)
     left = codes == 0
     lane = _main(item, len(extent))
     function = along(name, lane.kind) if lane is not None else None
@@ -68,6 +70,8 @@ def folded(start: Value, extent: Extent, item: Value, faults: Faults) -> Value:
     rows = Rows(len(extent.lengths))
     fault = extent.faulty(item)
     codes = np.zeros(rows.size, np.int32) if fault is None else of_first(extent, fault)
+    if fault is not None:
+        codes = _sooner(codes, fault, extent, item, partial(reduce, add), faults, start)
     if start.fault is not None:
         codes = np.where(start.fault, start.fault, codes)
     left = codes == 0
@@ -78,6 +82,28 @@ def folded(start: Value, extent: Extent, item: Value, faults: Faults) -> Value:
     lists = zip(objects(start, chosen), _lists(extent, item, chosen), strict=True)
     _row_by_row(partial(reduce, add), [[one, *some] for one, some in lists], chosen, rows, faults)
     return rows.value(codes if codes.any() else None)
+
+
+AS_IT_GOES = frozenset({"sum", "max", "min"})
+"""What takes value after value as each is made; NumPy takes them all together."""
+
+
+def _sooner(
+    codes: Array, fault: Array, extent: Extent, item: Value, function: Callable[[list[Any]], Any],
+    faults: Faults, start: Value | None = None,
+) -> Array:  # fmt: skip
+    """Return *codes*, those of alerts replaced whose values fail together before one of them does alone."""
+    found = codes.copy()
+    alerts, first = first_of_each(extent, fault != 0)
+    begun = [None] * len(alerts) if start is None else objects(start, alerts)
+    for alert, end, one in zip(alerts.tolist(), first.tolist(), begun, strict=True):
+        values = objects(item, np.arange(extent.offsets[alert], end))
+        values = values if start is None else [one, *values]
+        try:
+            function(values or [0])
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this alert's fault
+            found[alert] = faults.of(error)
+    return found
 
 
 def _lists(extent: Extent, item: Value, chosen: Array) -> list[list[Any]]:
