@@ -18,6 +18,7 @@ from nightwire.filters._decision import Decision
 from nightwire.filters._delays import BOUNDS, Delays
 from nightwire.filters._judge import LiveFilter
 from nightwire.filters._ledger import Ledger
+from nightwire.filters._look_commands import _watch
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._offsets import Range
 from nightwire.filters._rows import Counts, Hit
@@ -277,3 +278,15 @@ def test_what_matters_least_is_left_out_first() -> None:
     assert list(fitting(widths, 34)) == [first, second, third]
     assert list(fitting(widths, 30)) == [first, third]
     assert fitting({replace(first, most=4): 10}, 7) == {replace(first, most=4): 7}
+
+
+def test_the_table_is_shown_anew_until_somebody_stops_it(capsys: pytest.CaptureFixture[str]) -> None:
+    looks = [Look({"me/fast": record()}), Look({"me/fast": record(), "me/late": record("late")})]
+
+    def look() -> Look:
+        if not looks:
+            raise KeyboardInterrupt
+        return looks.pop(0)
+
+    _watch(Look({}), look, 0.01)
+    assert "me/late" in capsys.readouterr().out

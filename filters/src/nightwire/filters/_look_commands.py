@@ -116,7 +116,9 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
 
 
 @click.command()
-@click.option("--every", default=2.0, show_default=True, help="How often. [s]")
+@click.option(
+    "--every", default=2.0, show_default=True, type=click.FloatRange(min=0.1), help="How often. [s]"
+)
 @click.option("--once", is_flag=True, help="Print the table once and leave.")
 @click.option("--all", "everybody", is_flag=True, help="Of all owners, as far as Kafka lets you read them.")
 @owner_option
