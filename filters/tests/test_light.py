@@ -1,6 +1,7 @@
 """The light engine: without Spark, and with the same output."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -144,3 +145,55 @@ def assert_made_over(site: Site, copies: list[Any]) -> None:
     assert (sums.read, sums.delivered, sums.rejected, sums.faulted) == (1000, 99, 900, 1)
     done = site.nightwire("filter", "log", "made")
     assert "transform gave int 5 for label, declared as str" in done.stdout
+
+
+PAST, LATER, SOME, MOST = 2500, 300, 50, 60
+"""Alerts before a filter is submitted; alerts meanwhile, so many at a time; and the most that are sent."""
+
+
+def numbers(site: Site, topic: str) -> Iterator[tuple[int, bool]]:
+    """Yield the number of each alert in a topic of what passed, and whether a backfill sent it."""
+    for one in site.read(topic):
+        headers = dict(one.headers())
+        yield int(headers["alert"]), headers.get("backfill") == b"yes"
+
+
+def read_by(site: Site) -> int:
+    """Return how many alerts the engine has judged."""
+    return sum(one.read for one in accounted(site))
+
+
+def test_a_backfill_and_the_live_stream_share_the_alerts_even_if_the_engine_is_killed(
+    site: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    """One alert in 25 passes.  Of the past no more is sent than the operator allows; the rest is overflow."""
+    words = ("--light", "--backfill-most", str(MOST))
+    site.start(*words, state="light")
+    first, before = 10_000, read_by(site)
+    alerts = [(str(n).encode(), encode(n, 1.0, visit=9)) for n in range(first, first + PAST + LATER)]
+    site.write("alerts.sim", dict(alerts[:PAST]))
+    until(lambda: read_by(site) == before + PAST)
+
+    def write_later() -> None:
+        for at in range(PAST, PAST + LATER, SOME):
+            site.write("alerts.sim", dict(alerts[at : at + SOME]))
+
+    stream = threading.Thread(target=write_later)
+    stream.start()
+    code = "def keep(alert):\n    return alert.id >= 10_000 and alert.id % 25 == 0\n"
+    done = site.submit("late", code, "--survey", "sim", "--cap", "0", "--backfill", "1h")
+    assert done.returncode == 0, done.stderr
+    until(lambda: any(marked for _, marked in numbers(site, "filter.me.late")), 60, site.log.read_text)
+    site.kill()
+    site.start(*words, state="light")
+    until(lambda: "backfill ended" in site.nightwire("filter", "log", "late").stdout, 60, site.log.read_text)
+    stream.join()
+    wanted = set(range(first, first + PAST + LATER, 25))
+    cut = {int(records.OVERFLOW.decode(one.value())["alert"]) for one in site.read("overflow.me.late")}
+    until(lambda: {number for number, _ in numbers(site, "filter.me.late")} | cut == wanted)
+    sent = set(numbers(site, "filter.me.late"))
+    assert sum(marked for _, marked in sent) == MOST
+    assert len(sent) + len(cut) == len(wanted)  # nothing by both
+    until(lambda: read_by(site) == before + PAST + LATER)
+    assert discrepancies(read_accounts(site.bootstrap)) == []
+    assert site.stop() == 0
