@@ -1,15 +1,19 @@
 """The embedded stack with passwords: it serves itself, its operator and its owners, and nobody else."""
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import fastavro
 import pytest
 
+from nightwire.core.kafka import Writer, producer
 from tests.test_stack import Stack, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -28,15 +32,21 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     one.run("down")
 
 
-def elsewhere(folder: Path, keys: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a verb far from the stack's state, with nothing but *keys*."""
+def begun(folder: Path, keys: Mapping[str, str], *words: str) -> subprocess.Popen[str]:
+    """Start a verb far from the stack's state, with nothing but *keys*."""
     known = {
         name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))
     }
     command = [sys.executable, "-m", "nightwire.core.cli", *words]
-    return subprocess.run(
-        command, cwd=folder, env={**known, **keys}, capture_output=True, text=True, check=False
-    )
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env={**known, **keys}, stdout=pipe, stderr=pipe, text=True)
+
+
+def elsewhere(folder: Path, keys: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb far from the stack's state, with nothing but *keys*."""
+    child = begun(folder, keys, *words)
+    out, err = child.communicate()
+    return subprocess.CompletedProcess(words, child.returncode, out, err)
 
 
 def test_an_owner_gets_what_passes_and_a_stranger_nothing(stack: Stack, tmp_path: Path) -> None:
@@ -61,6 +71,86 @@ def test_an_owner_gets_what_passes_and_a_stranger_nothing(stack: Stack, tmp_path
 def test_only_the_operator_can_enter_the_state_folder(stack: Stack) -> None:
     assert (stack.folder / ".nightwire").stat().st_mode & 0o77 == 0
     assert "nightwire.stack" not in stack.run("user", "list")
+
+
+BROKERS = ("alerce", "antares", "babamul", "fink", "lasair")
+CLASSES = {"name": "Class", "type": "record", "fields": [
+    {"name": "classId", "type": "int"}, {"name": "probability", "type": "float"},
+]}  # fmt: skip
+MESSAGE = fastavro.parse_schema({"name": "BrokerMessage", "type": "record", "fields": [
+    {"name": "diaSourceId", "type": ["null", "long"]},
+    *({"name": name, "type": "string"} for name in ("brokerName", "classifierName", "classifierVersion")),
+    {"name": "classifications", "type": {"type": "array", "items": CLASSES}},
+]})  # fmt: skip
+VERDICT = {
+    "classifierName": "stamps",
+    "classifierVersion": "1",
+    "classifications": [{"classId": 111, "probability": 0.5}],
+}
+LIGHT = "broker.antares.lite"
+SELDOM = "def keep(alert):\n    return alert.id % 3 == 0\n"
+
+
+def entered(stack: Stack, *words: str) -> dict[str, str]:
+    """Let a broker in; return the variables with which it enters."""
+    return dict(re.findall(r"export (\w+)=(\S+)", stack.run("broker", "add", *words, "--survey", "sim")))
+
+
+def ids(lines: str) -> list[int]:
+    """Return the ids of alerts that were printed as JSON."""
+    return sorted(json.loads(line)["alert"]["diaSourceId"] for line in lines.splitlines())
+
+
+def send_back(keys: Mapping[str, str], broker: str, about: Sequence[int | None]) -> None:
+    """Send a classification of each of some alerts, as the broker with *keys*."""
+    with pytest.MonkeyPatch.context() as here:
+        for name, value in keys.items():
+            here.setenv(name, value)
+        writer = Writer(producer(keys["KAFKA_BOOTSTRAP_SERVERS"]))
+    for number in about:
+        value = io.BytesIO()
+        fastavro.writer(value, MESSAGE, [{"diaSourceId": number, "brokerName": broker, **VERDICT}])
+        writer.write(f"returns.{broker}", value.getvalue(), key=b"one")
+    writer.flush()
+
+
+def test_five_brokers_at_once(stack: Stack, tmp_path: Path) -> None:
+    """Two have streams of their own, one sends back; a slow one stands still when its pipe is full."""
+    seldom = tmp_path / "seldom.py"
+    seldom.write_text(SELDOM)
+    orders = {"fink": ("--filter", str(seldom)), "antares": ("--lite",)}
+    with ThreadPoolExecutor(2) as two:
+        let_in = two.map(lambda name: (name, entered(stack, name, *orders.get(name, ()))), BROKERS)
+        keys = dict(let_in)
+    stack.run("simulate", "--alerts", "300")
+    everything = ["subscribe", "alerts.sim", "--no-follow", "--format", "json", "--group"]
+    slow = begun(tmp_path, keys["lasair"], *everything, "lasair.slow")
+    quick = ("alerce", "babamul")
+    with ThreadPoolExecutor(2) as two:
+        read = list(
+            two.map(lambda name: elsewhere(tmp_path, keys[name], *everything, f"{name}.all").stdout, quick)
+        )
+    whole = ids(read[0])
+    new = whole[-300:]
+    assert ids(read[1]) == whole
+    assert slow.poll() is None
+
+    def stream(broker: str, topic: str) -> str:
+        return elsewhere(tmp_path, keys[broker], "subscribe", topic, "--no-follow", "--format", "json").stdout
+
+    until(lambda: ids(stream("antares", LIGHT)) == new, "the light stream holds everything")
+    light, heavy = (json.loads(one.splitlines()[0])["alert"] for one in (stream("antares", LIGHT), read[0]))
+    assert {"prvDiaSources", "prvDiaForcedSources"} <= heavy.keys() - light.keys()
+    assert ids(stream("fink", "broker.fink.seldom")) == [number for number in new if number % 3 == 0]
+    assert stream("antares", "broker.fink.seldom") == ""
+    send_back(keys["alerce"], "alerce", [whole[-1], None])
+    said = stack.run("returns", "check", "alerce", status=1)
+    assert "no id of an alert" in said
+    assert "1 good, 1 sent to dead-letters" in said
+    (met,) = map(json.loads, stack.run("returns", "join", "alerce", "--survey", "sim").splitlines())
+    assert [one["alert"] for one in met["returns"]] == [whole[-1]]
+    late, _ = slow.communicate()
+    assert ids(late) == whole
 
 
 @pytest.mark.proof
