@@ -104,7 +104,7 @@ def test_a_change_is_live_without_a_restart(
         ("broken", "def keep(alert):\n    return (", "line 2"),
         ("spy", "import os\ndef keep(alert):\n    return os.getpid()", "may not import os"),
         ("loop", "def keep(alert):\n    while True: pass", "too slow"),
-        ("wrong", "def keep(alert):\n    return alert.fluxx > 1", "has no attribute 'fluxx' (line 3:"),
+        ("wrong", "def keep(alert):\n    return alert.fluxx > 1", "has no attribute 'fluxx' (line 2:"),
         ("Bad_Name", "def keep(alert):\n    return True", "is no name here"),
     ],
 )

@@ -80,13 +80,14 @@ def test_a_function_without_a_return_says_so() -> None:
 
 def test_a_function_of_this_file_is_tried(make_alert: Callable[..., dict[str, Any]]) -> None:
     sample = [survey("sim").view(make_alert(number, 100.0 * number)) for number in range(1, 10)]
+    line = keep.__code__.co_firstlineno + 4
     found = try_filter(keep, sample)
     assert [alert.id for alert in found.passed] == [7, 9]
     assert dict(found.stages) == {
-        "stopped by line 7: alert.flux > BRIGHT": 3,
-        "stopped by line 7: alert.id % 2 == 1": 3,
-        "failed: ZeroDivisionError: float division by zero (line 7: return alert.flux > BRIGHT and alert.id"
-        " % 2 == 1 and alert.flux / (alert.id - 5))": 1,
+        f"stopped by line {line}: alert.flux > BRIGHT": 3,
+        f"stopped by line {line}: alert.id % 2 == 1": 3,
+        f"failed: ZeroDivisionError: float division by zero (line {line}: return alert.flux > BRIGHT and "
+        "alert.id % 2 == 1 and alert.flux / (alert.id - 5))": 1,
     }
     assert found.judged[6].why == "passed, rank 350"
     assert found.cost_us > 0

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from click.testing import CliRunner, Result
+from nbclient import NotebookClient
 
 from nightwire.core.clock import now_ms
 from nightwire.core.kafka import Writer, ensure_topics, producer
@@ -30,6 +32,7 @@ from nightwire.schemas import records, topics
 pytestmark = pytest.mark.kafka
 
 ALERTS = 100
+EXAMPLES = Path(__file__).parent.parent / "notebooks"
 RULES = Rules(fewest=50, alerts=80, memory_mb=256, cpu_ms=20.0)
 
 
@@ -210,6 +213,7 @@ def test_sql_and_what_cannot_be_compiled_say_how_they_are_judged(office: Office)
     )
     assert "3 passed" in done.output
     assert "judged row by row" in done.output
+    assert "because of line 2: try/except cannot be compiled" in done.output
     assert filters(office.bootstrap).versions["me", "caught", 1]["remarks"]
 
 
@@ -218,7 +222,7 @@ def test_a_filter_is_tried_where_it_is_written(office: Office, tmp_path: Path) -
     file.write_text(keep("alert.flux > 50 and alert.flux < 80"))
     done = office.ask("test", str(file), "--last", "100", "--html", str(page))
     assert "29 of 100 alerts pass" in done.output
-    assert "50  stopped by line 3: alert.flux > 50" in done.output
+    assert "50  stopped by line 2: alert.flux > 50" in done.output
     assert page.read_text().count("<svg ") == 10
     done = office.ask("test", "--sql", "flux > 50 AND flux < 80", "--last", "100", "--each")
     assert "29 of 100 alerts pass" in done.output
@@ -265,3 +269,29 @@ def test_a_chain_that_cannot_be_is_refused_and_one_to_which_nothing_comes_says_s
     assert "but no live filter writes to filter.me.river" in office.ask("show", "spring").output
     assert "a cycle: me/river reads me/spring reads me/river" in office.ask("enable", "river").output
     assert office.live("river") == 0
+
+
+def in_jupyter(notebook: Path, folder: Path) -> list[Any]:
+    """Run *notebook* in a kernel of its own; return what its cells showed."""
+    written = nbformat.read(notebook, as_version=4)
+    where = {"metadata": {"path": str(folder)}}
+    NotebookClient(written, timeout=60, kernel_name="python3", resources=where).execute()
+    return [output for cell in written.cells for output in cell.get("outputs", [])]
+
+
+def test_notebooks_run_in_jupyter(office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The template makes a filter live, having shown what it keeps; an example keeps something."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "KAFKA_BOOTSTRAP_SERVERS": office.bootstrap, "JUPYTER_RUNTIME_DIR": str(tmp_path),
+        "IPYTHONDIR": str(tmp_path), "JUPYTER_PLATFORM_DIRS": "1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    assert CliRunner().invoke(filter_, ["new", "by-kernel", "--survey", "sim"]).exit_code == 0
+    shown = in_jupyter(tmp_path / "by-kernel.ipynb", tmp_path)
+    pages = [one["data"]["text/html"] for one in shown if "text/html" in one.get("data", {})]
+    assert any(f"of {ALERTS} alerts" in page for page in pages)
+    assert any("me/by-kernel is live in version 1" in str(one) for one in shown)
+    assert office.live("by-kernel") == 1
+    shown = in_jupyter(EXAMPLES / "bright-transient.ipynb", tmp_path)
+    assert any("alerts pass" in one.get("text", "") for one in shown)

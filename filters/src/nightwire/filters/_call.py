@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nightwire.filters.language import FilterError
 
 if TYPE_CHECKING:
+    from nightwire.filters._places import Cell, Places
     from nightwire.filters._report import Report
     from nightwire.schemas import AlertView
 
@@ -77,9 +78,10 @@ def submit(
     about["sources"] = [source] if isinstance(source, str) else list(source)
     topic = filter_topic(owner, name)
     answer = ask(find_endpoints(bootstrap).kafka, "submit", owner, name, timeout=timeout, **about)
+    said = standing(keep, text["source"]).told(answer["reasons"])
     if not answer["accepted"]:
-        raise FilterError(*answer["reasons"])
-    return Submitted(owner, name, answer["version"], topic, answer["reasons"])
+        raise FilterError(*said)
+    return Submitted(owner, name, answer["version"], topic, said)
 
 
 def try_filter(
@@ -100,15 +102,17 @@ def try_filter(
         NoStackError: There is no Kafka.
     """
     from nightwire.filters._compilation import compiled
-    from nightwire.filters._report import report
+    from nightwire.filters._report import located, report
 
     text = _sql(keep) if isinstance(keep, str) else _python(*travelling(keep))
+    where = standing(keep, text["source"])
     if isinstance(sample, str):
-        return tried(text, sample, last, bootstrap, registry)
+        return located(tried(text, sample, last, bootstrap, registry), where)
     if isinstance(keep, str):
         raise FilterError("an SQL condition is tried on a survey's newest alerts: give the survey's name")
     made = compiled({**text, "survey": "*"})
-    return report(text["source"], text["entry"], [_view(one) for one in sample], made.said)
+    found = report(text["source"], text["entry"], [_view(one) for one in sample], made.said)
+    return located(found, where)
 
 
 def tried(
@@ -156,12 +160,31 @@ def travelling(keep: Filter) -> tuple[str, str]:
     return checked(source, keep.__name__), keep.__name__
 
 
+def standing(keep: Filter | str, source: str) -> "Places":
+    """Return where the lines of *source*, which travels for *keep*, stand in its notebook or script."""
+    from nightwire.filters._places import Places, places
+
+    if isinstance(keep, str):
+        return Places()
+    return places(source, _code(keep, keep.__globals__), _cells(keep.__globals__))
+
+
+def _cells(namespace: Mapping[str, Any]) -> "list[Cell]":
+    """Return the cells run so far in IPython; none elsewhere."""
+    from nightwire.filters._cells import sound
+    from nightwire.filters._places import Cell
+
+    if "In" not in namespace or "get_ipython" not in namespace:
+        return []
+    return [Cell(number, one) for number, cell in enumerate(namespace["In"]) for one in sound([cell])]
+
+
 def _code(keep: Filter, namespace: Mapping[str, Any]) -> str:
     """Return the code around a function: the cells run so far in IPython, else the file it stands in."""
-    from nightwire.filters._cells import joined, sound
+    from nightwire.filters._cells import joined
 
-    if "In" in namespace and "get_ipython" in namespace:
-        return joined(sound(namespace["In"]))
+    if cells := _cells(namespace):
+        return joined(cell.text for cell in cells)
     file = inspect.getsourcefile(keep) if keep.__module__ in sys.modules else None
     if file is None or not Path(file).is_file():
         raise FilterError(

@@ -108,7 +108,7 @@ def submit(
       nightwire filter submit --sql "WHERE magnitude < 19 AND snr > 10" --name bright
       nightwire filter submit red.py --name red --source filter.alice.bright
     """
-    from nightwire.filters._submit import submission
+    from nightwire.filters._submit import placed, submission
     from nightwire.filters.language import FilterError
     from nightwire.schemas.topics import NameError_, filter_topic
 
@@ -122,9 +122,10 @@ def submit(
     about |= {"sources": list(sources), "transform": transform, **_made_light(survey, drop, means, lite=lite)}
     about["backfill"] = round(1000 * (backfill or 0))
     answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
+    said = placed(file, text["source"]).told(answer["reasons"])
     if not answer["accepted"]:
-        refused(f"{owner}/{name} is refused:", answer["reasons"])
-    click.echo(f"{owner}/{name} is live in version {answer['version']} ({'; '.join(answer['reasons'])})")
+        refused(f"{owner}/{name} is refused:", said)
+    click.echo(f"{owner}/{name} is live in version {answer['version']} ({'; '.join(said)})")
     click.echo(f"read it:  nightwire subscribe {output or topic}")
     if backfill and wait:
         _await_backfill(bootstrap, owner, name, answer["version"])

@@ -7,11 +7,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from nightwire.filters._places import Places
 from nightwire.filters._stages import explain
 from nightwire.filters.language import compile_filter, fault_text, rank_of
 from nightwire.schemas import AlertView
@@ -117,6 +118,14 @@ def report(source: str, entry: str, sample: Sequence[AlertView], remarks: Sequen
         judged = [_judged(explained, alert, source) for alert in sample]
     worst = sorted(costs)[-1 - len(costs) // 100] if costs else 0.0
     return Report(entry, judged, statistics.median(costs or [0.0]), worst, list(remarks))
+
+
+def located(found: Report, where: Places) -> Report:
+    """Return a report whose lines are called as the filter's owner calls them."""
+    judged = [
+        replace(one, stopped=where.says(one.stopped), fault=where.says(one.fault)) for one in found.judged
+    ]
+    return replace(found, judged=judged, remarks=where.told(found.remarks))
 
 
 def _quietly(function: Any, alert: AlertView) -> None:

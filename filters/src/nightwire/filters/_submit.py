@@ -14,6 +14,7 @@ from nightwire.core.clock import now_ms
 from nightwire.core.kafka import Writer, ensure_topics, marks
 from nightwire.filters._cells import code_of
 from nightwire.filters._extract import extract
+from nightwire.filters._places import Places, cells_of, places
 from nightwire.filters._shape import DECLARED
 from nightwire.filters.language import FilterError, objections
 from nightwire.schemas import records
@@ -72,6 +73,14 @@ def submission(file: Path | None, sql: str | None, entry: str, transform: str = 
     if file is None:
         return {"language": "sql", "source": str(sql).strip(), "entry": ""}
     return {"language": "python", "source": source_of(file, entry, transform), "entry": entry}
+
+
+def placed(file: Path | None, source: str) -> Places:
+    """Return where the lines of *source*, which travels of *file*, stand in it; nothing known of SQL."""
+    if file is None or file.suffix == ".sql":
+        return Places()
+    text, notebook = file.read_text(), file.suffix == ".ipynb"
+    return places(source, code_of(text, notebook=notebook), cells_of(text) if notebook else ())
 
 
 def checked(source: str, entry: str) -> str:

@@ -72,12 +72,14 @@ def test(
     """
     from nightwire.filters._call import tried
     from nightwire.filters._page import document
-    from nightwire.filters._submit import submission
+    from nightwire.filters._report import located
+    from nightwire.filters._submit import placed, submission
     from nightwire.filters.language import FilterError
     from nightwire.schemas import SchemaError
 
     try:
-        found = tried(submission(file, sql, entry), survey, last, bootstrap, registry)
+        text = submission(file, sql, entry)
+        found = located(tried(text, survey, last, bootstrap, registry), placed(file, text["source"]))
     except FilterError as error:
         refused(f"{file.name if file else 'this'} is no filter:", error.reasons)
     except SchemaError as error:
