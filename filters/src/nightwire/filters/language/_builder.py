@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nightwire.filters.language._nodes import ANY, ROW, Node, operands
+from nightwire.filters.language._nodes import ANY, ROW, Node, operands, wrong
 from nightwire.filters.language._operations import (
     CONTROL,
     ITEMS,
@@ -105,8 +105,14 @@ class Builder:
         return self._add(node, key, ROW if extent == ANY else extent, safe=safe)
 
     def points(self, operation: str, *arguments: Any) -> int:
-        """Return the node of a list of points, of a value per point, or of one made of a list."""
+        """Return the node of a list of points, of a value per point, or of one made of a list.
+
+        Raises:
+            NotCompilable: A number among its *arguments* is larger than programs hold.
+        """
         node = (operation, *arguments)
+        if len(node) > 1 + len(REFERENCES[operation]) and (why := wrong(node, len(self.nodes))):
+            raise self.refuse(why)
         extent = arguments[0] if operation in ITEMS else ROW
         safe = operation in SAFE or operation in POINTS or (operation in ITEMS and self._sound(arguments))
         key = (node, self.line) if operation in REDUCTIONS else node  # which can fail, and should say where
