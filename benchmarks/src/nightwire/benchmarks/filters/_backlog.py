@@ -1,10 +1,8 @@
 """The pass alone: a visit that lies in Kafka is judged, sent to its owners, and accounted for."""
 
-from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._scenario import Figures, Kind
 from nightwire.benchmarks._second import second_process
-from nightwire.benchmarks.filters._mixture import mixture
-from nightwire.benchmarks.filters._services import ManyFilters
-from nightwire.benchmarks.filters._visits import Visits
+from nightwire.benchmarks.filters._visits import Setting
 from nightwire.benchmarks.visit._services import ALERTS
 
 WARM_UP = 3
@@ -17,33 +15,20 @@ class Backlog:
     The baseline is a plain librdkafka consumer that takes the bytes of such a visit.
 
     Args:
-        context: Says how much.
-        services: The engine.
-        visits: What sends.
-        count: Number of filters; and
-        code: how many of them cannot be compiled.
-        alerts: Alerts of a visit, where not as *context* says.
+        it: What is measured.
+        alerts: Alerts of a visit, where not as its context says.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        services: ManyFilters,
-        visits: Visits,
-        count: int,
-        code: int,
-        alerts: int | None = None,
-    ) -> None:
-        self._context, self._services, self._visits = context, services, visits
-        self.count, self._code = count, code
-        self.alerts = alerts or context.size.alerts
-        self.name = f"pass-{count}-filters-{self.alerts}-alerts"
+    def __init__(self, it: Setting, alerts: int | None = None) -> None:
+        self._it, self.count = it, it.count
+        self.alerts = alerts or it.context.size.alerts
+        self.name = f"pass-{it.count}-filters-{self.alerts}-alerts"
         self.seconds: list[float] = []
 
     def prepare(self) -> None:
         """Make the filters live, and have the engine judge some visits by them."""
-        self._context.say(f"making {self.count:,} filters live")
-        self._services.live(mixture(self.count, self._code, self._visits.pool))
+        self._it.context.say(f"making {self.count:,} filters live")
+        self._it.services.live(self._it.filters())
         for _turn in range(WARM_UP):
             self._judged(self.alerts)
         self.seconds.clear()
@@ -51,7 +36,7 @@ class Backlog:
     def run_once(self, kind: Kind) -> Figures:
         """Judge one visit, or consume one."""
         taken = (self._judged if kind is Kind.SUBJECT else self._consumed)(self.alerts)
-        whole = self.alerts == self._context.size.alerts
+        whole = self.alerts == self._it.context.size.alerts
         return {
             f"pass_seconds_{self.count}_filters" if whole else f"pass_seconds_{self.alerts}_alerts": taken
         }
@@ -60,16 +45,16 @@ class Backlog:
         """Nothing to stop: the engine serves the next experiment too."""
 
     def _judged(self, count: int) -> float:
-        with self._services.coverage() as coverage:
-            began, ends = self._visits.send_at_once(ALERTS, count)
+        with self._it.services.coverage() as coverage:
+            began, ends = self._it.visits.send_at_once(ALERTS, count)
             self.seconds.append(coverage.await_ends(ends) - began)
         return self.seconds[-1]
 
     def _consumed(self, count: int) -> float:
-        order = {"bootstrap": self._services.bootstrap, "work": "bytes", "whole": True, "expect": count}
-        with self._services.topic("bare") as topic:
-            self._visits.send_at_once(topic, count)
-            log = self._context.folder / "consumer.log"
-            with second_process(self._context, {**order, "topics": [topic]}, log) as second:
+        order = {"bootstrap": self._it.services.bootstrap, "work": "bytes", "whole": True, "expect": count}
+        with self._it.services.topic("bare") as topic:
+            self._it.visits.send_at_once(topic, count)
+            log = self._it.context.folder / "consumer.log"
+            with second_process(self._it.context, {**order, "topics": [topic]}, log) as second:
                 found = second.findings()
         return float(found["last"] - found["began"])

@@ -3,12 +3,10 @@
 import json
 from pathlib import Path
 
-from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
+from nightwire.benchmarks._scenario import Figures, Kind, RunError
 from nightwire.benchmarks._second import process
 from nightwire.benchmarks.filters._backlog import Backlog
-from nightwire.benchmarks.filters._mixture import mixture
-from nightwire.benchmarks.filters._services import ManyFilters
-from nightwire.benchmarks.filters._visits import Visits
+from nightwire.benchmarks.filters._visits import Setting
 
 FUNCTIONS = "nightwire.benchmarks.filters._functions"
 QUERIES = "nightwire.benchmarks.filters._queries"
@@ -19,10 +17,8 @@ class Beside(Backlog):
 
     figure = ""
 
-    def __init__(
-        self, context: Context, services: ManyFilters, visits: Visits, count: int, code: int
-    ) -> None:
-        super().__init__(context, services, visits, count, code)
+    def __init__(self, it: Setting) -> None:
+        super().__init__(it)
         self.name = self.figure.replace("_seconds", "").replace("_", "-")
 
     def run_once(self, kind: Kind) -> Figures:
@@ -34,11 +30,10 @@ class Beside(Backlog):
 
     def _order(self, topic: str) -> dict[str, object]:
         """Return what others are told: where to read, and the filters as Python functions."""
-        sources = self._context.folder / f"sources-{self.count}.json"
-        filters = mixture(self.count, self._code, self._visits.pool)
-        sources.write_text(json.dumps([one.function for one in filters]))
+        sources = self._it.context.folder / f"sources-{self.count}.json"
+        sources.write_text(json.dumps([one.function for one in self._it.filters()]))
         return {
-            "bootstrap": self._services.bootstrap,
+            "bootstrap": self._it.services.bootstrap,
             "topic": topic,
             "topics": [topic],
             "sources": str(sources),
@@ -46,7 +41,7 @@ class Beside(Backlog):
 
     @property
     def _log(self) -> Path:
-        return self._context.folder / "others.log"
+        return self._it.context.folder / "others.log"
 
 
 class BesideFunctions(Beside):
@@ -55,10 +50,10 @@ class BesideFunctions(Beside):
     figure = "pass_beside_functions_seconds"
 
     def _others(self, count: int) -> float:
-        with self._services.topic("functions") as topic:
-            self._visits.send_at_once(topic, count)
+        with self._it.services.topic("functions") as topic:
+            self._it.visits.send_at_once(topic, count)
             order = {**self._order(topic), "expect": count}
-            with process(self._context, FUNCTIONS, order, self._log, role="functions") as second:
+            with process(self._it.context, FUNCTIONS, order, self._log, role="functions") as second:
                 second.await_ready()
                 found = second.findings()
         return float(found["last"] - found["began"])
@@ -72,12 +67,12 @@ class BesideQueries(Beside):
     def _others(self, count: int) -> float:
         """Return how long the queries take for the second visit that they see."""
         with (
-            self._services.topic("queries") as topic,
-            process(self._context, QUERIES, self._order(topic), self._log, role="queries") as second,
+            self._it.services.topic("queries") as topic,
+            process(self._it.context, QUERIES, self._order(topic), self._log, role="queries") as second,
         ):
             second.await_ready()
             for _turn in range(2):
-                self._visits.send_at_once(topic, count)
+                self._it.visits.send_at_once(topic, count)
                 found = second.ask()
         if "seconds" not in found:
             raise RunError(f"the queries said {found}")

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
+from nightwire.benchmarks._scenario import Figures, Kind, RunError
 from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.filters._kinds import DISTURBERS
-from nightwire.benchmarks.filters._mixture import Mixed, mixture
-from nightwire.benchmarks.filters._services import CAP, ManyFilters
-from nightwire.benchmarks.filters._visits import Visits
+from nightwire.benchmarks.filters._mixture import Mixed
+from nightwire.benchmarks.filters._services import CAP
+from nightwire.benchmarks.filters._visits import Setting
 from nightwire.benchmarks.visit._services import ALERTS
 
 WARM_UP = 500
@@ -21,37 +21,29 @@ class Burst:
     The baseline is a plain consumer of such a visit.
 
     Args:
-        context: Says how much.
-        services: The engine.
-        visits: What sends.
-        count: Number of filters; and
-        code: how many of them cannot be compiled.
+        it: What is measured.
     """
 
-    def __init__(
-        self, context: Context, services: ManyFilters, visits: Visits, count: int, code: int
-    ) -> None:
-        self.name = f"burst-{count}-filters"
-        self._context, self._services, self._visits = context, services, visits
-        self._count, self._code = count, code
+    def __init__(self, it: Setting) -> None:
+        self._it, self.name = it, f"burst-{it.count}-filters"
 
     def prepare(self) -> None:
         """Make the filters live, and have the engine judge some alerts by them."""
-        self._services.live(mixture(self._count, self._code, self._visits.pool))
+        self._it.services.live(self._it.filters())
         for _turn in range(2):
-            self._judged(min(WARM_UP, self._context.size.alerts))
+            self._judged(min(WARM_UP, self._it.context.size.alerts))
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
-        count = self._context.size.alerts
+        count = self._it.context.size.alerts
         if kind is Kind.BASELINE:
-            return {f"visit_seconds_{self._count}_filters": self._bare(count)}
+            return {f"visit_seconds_{self._it.count}_filters": self._bare(count)}
         seconds, delays, copies = self._judged(count)
         return {
-            f"visit_seconds_{self._count}_filters": seconds,
-            f"first20_mean_seconds_{self._count}_filters": mean(delays),
-            f"first20_p99_seconds_{self._count}_filters": quantile(delays, 0.99),
-            f"copies_sent_{self._count}_filters": float(copies),
+            f"visit_seconds_{self._it.count}_filters": seconds,
+            f"first20_mean_seconds_{self._it.count}_filters": mean(delays),
+            f"first20_p99_seconds_{self._it.count}_filters": quantile(delays, 0.99),
+            f"copies_sent_{self._it.count}_filters": float(copies),
         }
 
     def tear_down(self) -> None:
@@ -59,11 +51,11 @@ class Burst:
 
     def _judged(self, count: int) -> tuple[float, list[float], int]:
         """Return when all was accounted for, when each owner had his first alerts [s], and the copies."""
-        owned = list(self._services.filters.values())
+        owned = list(self._it.services.filters.values())
         order = {**self._order(owned), "note": True, "expect": 0}
-        log = self._context.folder / "owners.log"
-        with self._services.coverage() as coverage, second_process(self._context, order, log) as second:
-            began, ends = self._visits.send(ALERTS, count)
+        log = self._it.context.folder / "owners.log"
+        with self._it.services.coverage() as coverage, second_process(self._it.context, order, log) as second:
+            began, ends = self._it.visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
             arrivals = second.findings()["arrivals"]
         delays = firsts([(topic, arrived - began) for topic, _, _, arrived in arrivals], CAP)
@@ -72,14 +64,14 @@ class Burst:
         return seconds, list(delays.values()), len(arrivals)
 
     def _bare(self, count: int) -> float:
-        with self._services.topic("bare") as topic:
+        with self._it.services.topic("bare") as topic:
             order = {**self._order([topic]), "expect": count}
-            with second_process(self._context, order, self._context.folder / "consumer.log") as second:
-                began, _ = self._visits.send(topic, count)
+            with second_process(self._it.context, order, self._it.context.folder / "consumer.log") as second:
+                began, _ = self._it.visits.send(topic, count)
                 return float(second.findings()["last"]) - began
 
     def _order(self, topics: list[str]) -> dict[str, object]:
-        return {"bootstrap": self._services.bootstrap, "topics": topics, "work": "bytes"}
+        return {"bootstrap": self._it.services.bootstrap, "topics": topics, "work": "bytes"}
 
 
 class Disturbed(Burst):
@@ -88,26 +80,24 @@ class Disturbed(Burst):
     The baseline is a visit without the two.  They are new in each run: the engine suspends what is too slow.
     """
 
-    def __init__(
-        self, context: Context, services: ManyFilters, visits: Visits, count: int, code: int
-    ) -> None:
-        super().__init__(context, services, visits, count, code)
-        self.name = f"disturbed-{count}-filters"
+    def __init__(self, it: Setting) -> None:
+        super().__init__(it)
+        self.name = f"disturbed-{it.count}-filters"
         self._quiet: list[Mixed] = []
 
     def prepare(self) -> None:
         """Make the filters live."""
         super().prepare()
-        self._quiet = mixture(self._count, self._code, self._visits.pool)
+        self._quiet = self._it.filters()
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit, with bad neighbours or without."""
         if kind is Kind.SUBJECT:
             self._disturb()
         try:
-            _, delays, _ = self._judged(self._context.size.alerts)
+            _, delays, _ = self._judged(self._it.context.size.alerts)
         finally:
-            self._services.live(self._quiet)
+            self._it.services.live(self._quiet)
         return {
             "disturbed_first20_mean_seconds": mean(delays),
             "disturbed_first20_p99_seconds": quantile(delays, 0.99),
@@ -115,18 +105,18 @@ class Disturbed(Burst):
 
     def _disturb(self) -> None:
         """Let two filters judge some alerts well; from the next visit on they do not."""
-        after = self._visits.next + 1
+        after = self._it.visits.next + 1
         bad = [
             Mixed(
                 f"bad-{kind.name}", f"{kind.name}-{after}", kind, kind.source.replace("LIMIT", str(after)), 0
             )
             for kind in DISTURBERS
         ]
-        self._services.live([*self._quiet, *bad])
-        self._services.filters = {
-            key: topic for key, topic in self._services.filters.items() if not key.startswith("bad-")
+        self._it.services.live([*self._quiet, *bad])
+        self._it.services.filters = {
+            key: topic for key, topic in self._it.services.filters.items() if not key.startswith("bad-")
         }
-        self._judged(min(WARM_UP, self._context.size.alerts))
+        self._judged(min(WARM_UP, self._it.context.size.alerts))
 
 
 def mean(values: Iterable[float]) -> float:

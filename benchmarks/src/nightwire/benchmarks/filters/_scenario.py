@@ -11,7 +11,7 @@ from nightwire.benchmarks.filters._burst import Burst, Disturbed
 from nightwire.benchmarks.filters._figures import COUNTS, FIGURES
 from nightwire.benchmarks.filters._language import Language
 from nightwire.benchmarks.filters._services import CAP, ManyFilters
-from nightwire.benchmarks.filters._visits import Visits
+from nightwire.benchmarks.filters._visits import Setting, Visits
 from nightwire.benchmarks.visit._latency import Latency
 
 MIXTURES = {1: 0, 10: 2, 100: 20, 500: 35, 1_000: 50}
@@ -76,22 +76,20 @@ class FiltersScenario:
         language = Language(context, pool)
         if context.engine == "none":
             return [language]
-        self._backlogs = list(backlogs(context, services, visits))
-        hundred = (context, services, visits, 100, MIXTURES[100])
+        settings = {
+            count: Setting(context, services, visits, count, code) for count, code in MIXTURES.items()
+        }
+        self._backlogs = list(backlogs(settings, context.size))
         # the curve ends with a hundred filters, and those that follow want just these
         chosen: list[Experiment] = [
             language,
             *self._backlogs,
-            Burst(*hundred),
+            Burst(settings[100]),
             Latency(context, services, pool, ready_made(pool)),
-            Disturbed(*hundred),
+            Disturbed(settings[100]),
         ]
         if context.size.profile == "full":
-            chosen += [
-                Burst(context, services, visits, 1_000, MIXTURES[1_000]),
-                BesideFunctions(*hundred),
-                BesideQueries(context, services, visits, 10, MIXTURES[10]),
-            ]
+            chosen += [Burst(settings[1_000]), BesideFunctions(settings[100]), BesideQueries(settings[10])]
         return chosen
 
     def tear_down(self) -> None:
@@ -111,16 +109,15 @@ class FiltersScenario:
         return Outcome(series=list(curves(self._backlogs, size)), notes=notes)
 
 
-def backlogs(context: Context, services: ManyFilters, visits: Visits) -> Iterator[Backlog]:
+def backlogs(settings: Mapping[int, Setting], size: Size) -> Iterator[Backlog]:
     """Yield the passes that are measured, in the full profile those of the curves; a hundred filters last."""
-    whole = context.size.alerts
-    if context.size.profile == "full":
+    if size.profile == "full":
         for count in sorted(COUNTS, reverse=True):
             if count != 100:
-                yield Backlog(context, services, visits, count, MIXTURES[count])
+                yield Backlog(settings[count])
         for share in SHARES:
-            yield Backlog(context, services, visits, 100, MIXTURES[100], round(share * whole))
-    yield Backlog(context, services, visits, 100, MIXTURES[100])
+            yield Backlog(settings[100], round(share * size.alerts))
+    yield Backlog(settings[100])
 
 
 def curves(backlogs: Sequence[Backlog], size: Size) -> Iterator[Series]:

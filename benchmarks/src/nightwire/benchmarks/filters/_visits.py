@@ -1,4 +1,4 @@
-"""Sending visits of new alerts: as an observatory does, or so that all of it is there at one moment."""
+"""What a run has: an engine with so many filters, and visits of new alerts that are sent to it."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,9 @@ from confluent_kafka import Message, Producer
 
 from nightwire.benchmarks._feed import alert_writer
 from nightwire.benchmarks._pool import Alert, patched
-from nightwire.benchmarks.visit._services import Services
+from nightwire.benchmarks._scenario import Context
+from nightwire.benchmarks.filters._mixture import Mixed, mixture
+from nightwire.benchmarks.filters._services import ManyFilters
 from nightwire.producer import AlertWriter
 
 FIRST_VISIT = 2026_0105_00000
@@ -20,16 +22,41 @@ Ends = dict[int, int]
 """The offset after the last record, by partition."""
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What an experiment measures.
+
+    Attributes:
+        context: Says how much.
+        services: The engine.
+        visits: What sends.
+        count: Number of filters; and
+        code: how many of them cannot be compiled.
+    """
+
+    context: Context
+    services: ManyFilters
+    visits: "Visits"
+    count: int
+    code: int
+
+    def filters(self) -> list[Mixed]:
+        """Return the filters."""
+        return mixture(self.count, self.code, self.visits.pool)
+
+
 @dataclass
 class Visits:
-    """Sends one visit after the other; no two have the same number, nor two alerts the same id.
+    """Sends one visit after the other, as an observatory does, or so that all of it is there at one moment.
+
+    No two visits have the same number, nor two alerts the same id.
 
     Args:
         services: Where to.
         pool: Alerts to begin with.
     """
 
-    services: Services
+    services: ManyFilters
     pool: Sequence[Alert]
     visits: int = 0
     alerts: int = 0
