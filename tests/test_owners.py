@@ -139,6 +139,8 @@ def test_a_filter_reads_what_its_owner_may_read(guarded: Guarded) -> None:
         (given,) = rights.values()
         given.result(30)
         assert sources.refusals(shared, []) == []
+        for future in operator.delete_topics(["filter.ann.shared"]).values():  # others look at what bob sees
+            future.result(30)
 
 
 @pytest.mark.parametrize(
