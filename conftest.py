@@ -109,24 +109,16 @@ def pytest_testnodedown(node: Any) -> None:
     left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
-def mock_cluster() -> Iterator[str]:
-    """Yield the address of librdkafka's mock cluster: real clients, real protocol, no Java."""
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    """Yield the address of librdkafka's mock cluster: real clients, real protocol, no Java.
+
+    Each module has one of its own: what one leaves in `alerts.sim` is not another's.
+    """
     host = Producer({"test.mock.num.brokers": 3, "log_level": 0})
     brokers = host.list_topics(timeout=5).brokers.values()
     yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
     del host  # the cluster lives as long as this client
-
-
-@pytest.fixture(scope="session")
-def bootstrap() -> Iterator[str]:
-    """Yield the address of a mock cluster that all tests share."""
-    yield from mock_cluster()
-
-
-@pytest.fixture(scope="module")
-def own_bootstrap() -> Iterator[str]:
-    """Yield the address of a mock cluster for one module alone, where topics have names of the product's."""
-    yield from mock_cluster()
 
 
 @pytest.fixture(scope="session")

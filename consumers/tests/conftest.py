@@ -71,7 +71,7 @@ def encode(codec: Codec, make_alert: Callable[..., dict[str, Any]]) -> Callable[
     return message
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def write() -> Callable[..., None]:
     """Return a function that writes values to a topic and waits until they are there."""
 

@@ -78,9 +78,9 @@ class Past:
 
 
 @pytest.fixture
-def past(own_bootstrap: str, tmp_path: Path, encode: Callable[..., bytes]) -> Past:
+def past(bootstrap: str, tmp_path: Path, encode: Callable[..., bytes]) -> Past:
     """Return a backfill that has begun."""
-    return Past(own_bootstrap, tmp_path, encode)
+    return Past(bootstrap, tmp_path, encode)
 
 
 def test_it_sends_what_passes_marked_up_to_the_limit_and_the_rest_is_overflow(past: Past) -> None:
