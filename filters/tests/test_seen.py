@@ -170,6 +170,18 @@ def test_prometheus_hears_of_a_batch() -> None:
     assert sample("copies_acknowledged_total", topic="filter.me.fast") == 1
 
 
+def test_copies_of_a_batch_that_is_given_up_are_not_counted_beside_those_that_follow() -> None:
+    registry = CollectorRegistry()
+    metrics, copy = Metrics(registry), Copy("filter.me.fast", "me/fast", 0.35)
+    for _ in range(2):  # Kafka went away after the first of them had arrived
+        metrics.batch_begins()
+        metrics.acknowledged(copy)
+    metrics.batch_done(decision(counts(0, 3)), LIVE, 0, 0.1)
+    topic = {"topic": "filter.me.fast"}
+    assert registry.get_sample_value("nightwire_filters_copies_acknowledged_total", topic) == 1
+    assert told(metrics.ledger)["fast"]["sent"] == 1
+
+
 NOW = datetime(2025, 11, 24, 16, 0, 0, tzinfo=UTC)
 
 

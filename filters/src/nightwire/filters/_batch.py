@@ -60,15 +60,22 @@ class Batches:
             KafkaException: Kafka is away for too long.
         """
         began = time.monotonic()
+        self.metrics.batch_begins()
         decision = self._decided(number, rows)
         with self._phase("send"):
             self._keep_lost(number, decision, self._delivery.send(decision))
         with self._phase("account"):
             self._delivery.account(self._accounts(number, decision))
-        held = len(self._places[1].waiting()) if self._places else 0
-        live = self._filters(decision.filters)
-        self.metrics.batch_done(decision, live, held, time.monotonic() - began)
+        self._count(number, decision, time.monotonic() - began)
         return decision
+
+    def _count(self, number: int, decision: Decision, seconds: float) -> None:
+        """Tell the metrics of a batch that took so many *seconds*; one that is run again was counted."""
+        held = len(self._places[1].waiting()) if self._places else 0
+        again = number <= self.state.counted()
+        self.metrics.batch_done(decision, self._filters(decision.filters), held, seconds, again=again)
+        if not again:
+            self.state.keep_counted(number)
 
     def _decided(self, number: int, rows: Callable[[], pa.Table]) -> Decision:
         if (known := self.state.decision(number)) is not None:

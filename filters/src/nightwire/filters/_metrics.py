@@ -89,7 +89,19 @@ class Metrics:
         """Take note of a copy that arrived."""
         self._copies.append(copy)
 
-    def batch_done(self, decision: Decision, live: Sequence[LiveFilter], held: int, seconds: float) -> None:
+    def batch_begins(self) -> None:
+        """Forget the copies of a batch that was given up: it is run again, and sends them again."""
+        self._copies = []
+
+    def batch_done(
+        self,
+        decision: Decision,
+        live: Sequence[LiveFilter],
+        held: int,
+        seconds: float,
+        *,
+        again: bool = False,
+    ) -> None:
         """Count what a batch did.
 
         Args:
@@ -97,6 +109,7 @@ class Metrics:
             live: The filters of its set, by number.
             held: How many alerts wait for the end of their visit.
             seconds: How long it took. [s]
+            again: Whether it was counted before, by this process or the one before: only its run is counted.
         """
         self.batch.observe(seconds)
         self.held.set(held)
@@ -104,6 +117,10 @@ class Metrics:
         ways = Tally(map(way, live))
         for each in (COLUMNS, ROWS):
             self.live.labels(each).set(ways[each])
+        if not again:
+            self._count(decision, live)
+
+    def _count(self, decision: Decision, live: Sequence[LiveFilter]) -> None:
         added = sums(decision.counts, len(live))
         self.ledger.batch(decision, added, live)
         self._count_sources(decision)

@@ -7,6 +7,7 @@
     DIR/checkpoint/decisions/  what was decided for each batch, before anything was sent
     DIR/checkpoint/places/     who had which places after some of the batches
     DIR/checkpoint/lost/       what of a batch had expired before it was sent
+    DIR/checkpoint/counted.json  the newest batch that metrics have counted
     DIR/schemas/               schemas that were seen
 
 Decisions lie within the checkpoint because batch ids count from it: whoever removes one removes both.
@@ -150,6 +151,14 @@ class State:
         if lost:
             write(self._lost(batch), json.dumps({"lost": sorted({*lost, *self.lost(batch)})}))
 
+    def counted(self) -> int:
+        """Return the newest batch that metrics have counted; -1 when there is none."""
+        return int(read_json(self._counted, {"batch": -1})["batch"])
+
+    def keep_counted(self, batch: int) -> None:
+        """Note that metrics have counted *batch*: who runs it again does not count it."""
+        write(self._counted, json.dumps({"batch": batch}))
+
     def planned(self, batch: int) -> dict[str, Any]:
         """Return Spark's offset at the end of *batch*."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
@@ -177,6 +186,10 @@ class State:
 
     def _places(self, batch: int) -> Path:
         return self.checkpoint / "places" / f"{batch}.json"
+
+    @property
+    def _counted(self) -> Path:
+        return self.checkpoint / "counted.json"
 
     def _lost(self, batch: int) -> Path:
         return self.checkpoint / "lost" / f"{batch}.json"

@@ -1,0 +1,105 @@
+"""One batch, and the same batch run again, as after a crash: what is counted.  librdkafka's mock cluster."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from prometheus_client import CollectorRegistry
+
+from nightwire.core.kafka import Writer, marks, producer
+from nightwire.filters import _filterset, _worker
+from nightwire.filters._batch import Batches
+from nightwire.filters._fetch import reader
+from nightwire.filters._judge import LiveFilter
+from nightwire.filters._metrics import Metrics
+from nightwire.filters._offsets import Range, to_offset
+from nightwire.filters._progress import Progress
+from nightwire.filters._rows import COLUMNS
+from nightwire.filters._settings import Settings
+from nightwire.filters._state import State
+from nightwire.schemas.topics import FILTERS, VISITS, filter_topic, overflow
+
+BRIGHT = LiveFilter("me", "bright", 1, "sim", "def keep(alert):\n    return alert.flux > 50", "keep", cap=20)
+NOWHERE = "http://127.0.0.1:9"
+
+
+@dataclass
+class Process:
+    """What runs batches, from its start to its death."""
+
+    settings: Settings
+    known: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics(self.known)
+        self.batches = Batches(self.settings, State(self.settings.state), self.metrics)
+
+    def run(self, number: int, work: Range) -> None:
+        """Run a batch."""
+        self.batches.run(number, lambda: self.rows(work))
+
+    def rows(self, work: Range) -> pa.Table:
+        """Return what a worker says."""
+        task = _worker.task({**self.settings.options(), "sandbox": "none"}, (work,), 1)
+        return pa.Table.from_batches(_worker.run(task), COLUMNS)
+
+    def counted(self) -> dict[str, float]:
+        """Return all that Prometheus is told of filters, but for times; and what owners are told."""
+        families = [one for one in self.known.collect() if one.type == "counter"]
+        of = {s.name: s.value for one in families for s in one.samples if s.name.endswith("_total")}
+        cost = "nightwire_filters_cpu_seconds_total"
+        seen = ("evaluated", "passed", "sent", "capped")
+        told = {name: record[name] for record in self.metrics.ledger.news(1) for name in seen}
+        return {name: value for name, value in of.items() if name != cost} | told
+
+
+@dataclass
+class Night:
+    """Alerts in Kafka, and two batches of them that are planned."""
+
+    settings: Settings
+    work: list[Range]
+
+
+@pytest.fixture
+def night(bootstrap: str, tmp_path: Path, encode: Callable[..., bytes]) -> Night:
+    """Return a night of a hundred alerts."""
+    writer = Writer(producer(bootstrap))
+    for topic in (FILTERS, VISITS, "accounts", filter_topic("me", "bright"), overflow("me", "bright")):
+        writer.write(topic, None, key=b"none", partition=0)  # makes the topic
+    writer.write("alerts.sim", b"x", partition=0)
+    writer.flush()
+    first = marks(reader(bootstrap), "alerts.sim", 0)[1]
+    for number in range(1, 101):
+        writer.write("alerts.sim", encode(number, float(number)), partition=0)
+    writer.flush()
+    state, ends = State(tmp_path), (first + 80, first + 100)
+    state.keep_filters(1, _filterset.dump([BRIGHT]))
+    for number, end in enumerate(ends):
+        Progress(state).plan(number, to_offset({("alerts.sim", 0): end}, 1, at=5000))
+    work = [Range("alerts.sim", 0, first, ends[0]), Range("alerts.sim", 0, *ends)]
+    return Night(Settings(bootstrap, NOWHERE, tmp_path), work)
+
+
+def test_a_batch_that_is_run_again_counts_once(night: Night) -> None:
+    first, second = night.work
+    undisturbed = {
+        "evaluated": 80, "passed": 30, "sent": 20, "capped": 10,
+        "nightwire_filters_alerts_passed_total": 30, "nightwire_filters_alerts_capped_total": 10,
+        "nightwire_filters_alerts_rejected_total": 50, "nightwire_filters_copies_acknowledged_total": 20,
+        "nightwire_filters_records_judged_total": 80,
+    }  # fmt: skip
+    alive, dead = Process(night.settings), Process(night.settings)
+    dead.run(0, first)  # … and dies before the batch is committed
+    alive.run(0, first)
+    assert dead.counted().items() >= undisturbed.items()
+    assert not any(alive.counted().values())
+    alive.run(1, second)
+    alive.run(1, second)  # its query was started again
+    counted = alive.counted()
+    assert (counted["evaluated"], counted["passed"], counted["capped"]) == (20, 20, 20)
+    assert counted["nightwire_filters_records_judged_total"] == 20
+    assert dead.known.get_sample_value("nightwire_filters_batch_seconds_count") == 1
+    assert alive.known.get_sample_value("nightwire_filters_batch_seconds_count") == 3  # what ran, ran
