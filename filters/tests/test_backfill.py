@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nightwire.core.accounts import discrepancies
+from nightwire.filters._accounts import NONE
 from nightwire.filters._backfill import (
     STRIKES,
     Job,
@@ -61,8 +62,8 @@ def test_what_is_sent_is_outside_the_cap_in_order_of_time_up_to_the_limit() -> N
 
 
 def test_the_accounts_of_a_backfill_add_up_and_join() -> None:
-    once = past_accounts(JOB, decided(3, *PASSES, about=COUNTS), [])
-    later = past_accounts(JOB, decided(0, about=[counts(0, 20, 22, gone=1, read=1, evaluated=[1])]), [])
+    once = past_accounts(JOB, decided(3, *PASSES, about=COUNTS), NONE)
+    later = past_accounts(JOB, decided(0, about=[counts(0, 20, 22, gone=1, read=1, evaluated=[1])]), NONE)
     assert discrepancies([*once, *later]) == []
     assert {one.source for one in once} == {"backfill/ann.bright.3/alerts.sim"}
     assert [one.filters["ann/bright"].capped for one in once] == [1, 0]
@@ -74,7 +75,7 @@ def test_what_is_no_alert_was_buried_when_it_came() -> None:
     row = dead + (None,) * (len(to_batch([]).schema) - len(dead))
     decision = decided(9, row, about=[counts(0, 10, 13, dead=1, evaluated=[2])])
     assert decision.dead == ()
-    (account,) = past_accounts(JOB, decision, [])
+    (account,) = past_accounts(JOB, decision, NONE)
     assert (account.read, account.dead_lettered) == (2, 0)
     assert discrepancies([account]) == []
 

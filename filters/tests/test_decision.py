@@ -1,13 +1,15 @@
 """Deciding once: what is stored, sent and accounted."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nightwire.core.accounts import FilterClasses, discrepancies
-from nightwire.filters._accounts import accounts
+from nightwire.filters._accounts import Unsent, accounts
 from nightwire.filters._caps import Caps
 from nightwire.filters._choice import Moment
 from nightwire.filters._cut import overflow_records
@@ -105,9 +107,33 @@ def test_what_is_held_is_capped_until_it_is_sent() -> None:
 
 
 def test_a_pick_that_expired_before_it_was_sent_is_not_delivered() -> None:
-    (account,) = accounts(decided(), lost=[(*SPOT, 11)])
+    (account,) = accounts(decided(), unsent=Unsent(lost=[(*SPOT, 11)]))
     assert (account.delivered, account.rejected["expired"]) == (1, 3)
     assert discrepancies([account]) == []
+
+
+def test_a_copy_that_a_transform_cannot_make_is_its_fault_and_dead_lettered_where_nobody_else_got_it() -> (
+    None
+):
+    pass_of = partial(Pass, version=2)
+    picks = [Pick(hit(11), (pass_of("me/f"),)), Pick(hit(14), (pass_of("me/f"), pass_of("me/made")))]
+    counts = replace(COUNTS, judges=[0, 1], evaluated=[9, 9], passed=[2, 1], faulted=[1, 0])
+    decision = replace(decided(), judges=[("me/f", 2), ("me/made", 2)], picks=picks, counts=[counts])
+    malformed = [((*SPOT, 11), "me/f"), ((*SPOT, 14), "me/made")]
+    (account,) = accounts(decision, unsent=Unsent(malformed=malformed))
+    assert (account.read, account.delivered, account.dead_lettered) == (12, 1, 2)  # 14 went out untouched
+    assert account.filters == {"me/f": FilterClasses(9, 1, 6, 0, 2), "me/made": FilterClasses(9, 0, 8, 0, 1)}
+    assert discrepancies([account]) == []
+
+
+def test_what_could_not_be_sent_is_remembered_by_batch(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    first = Unsent({(*SPOT, 11)}, {((*SPOT, 14), "me/made")})
+    state.keep_unsent(3, first)
+    state.keep_unsent(3, Unsent({(*SPOT, 12)}))
+    assert state.unsent(3) == Unsent({(*SPOT, 11), (*SPOT, 12)}, first.malformed)
+    assert state.unsent(4) == Unsent()
+    assert first.of({(*SPOT, 14)}) == Unsent(frozenset(), first.malformed)
 
 
 def test_all_that_passed_is_chosen_in_order_of_offsets() -> None:

@@ -27,7 +27,7 @@ FILTERS = {
     ),
     "made": (
         'ADDS = {"label": (str, "How bright it is."), "curve": list[float]}\n'
-        "def keep(alert):\n    return alert.flux > 9000\n"
+        "def keep(alert):\n    return alert.flux > 9000 or alert.id == 2003\n"
         "def transform(alert):\n"
         "    label = 5 if alert.id == 950 else f'{alert.flux:g} nJy'\n"
         "    return {'label': label, 'curve': [alert.flux, float('nan')]}\n",
@@ -97,7 +97,7 @@ def test_it_writes_what_the_engine_with_spark_writes(
 ) -> None:
     submitted(site)
     some = [encode(number, 10.0 * number, visit=7 + number % 2) for number in range(1, 1001)]
-    site.write("alerts.sim", [*some, b"\0\0\0"])
+    site.write("alerts.sim", [*some, b"\0\0\0", encode(2003, 0.0)[:-1]])
     ends = {one.partition(): one.offset() for one in site.read("alerts.sim")}
     for visit in (7, 8):
         record = {
@@ -142,7 +142,10 @@ def assert_made_over(site: Site, copies: list[Any]) -> None:
     docs = {field["name"]: field.get("doc") for field in one.schema["fields"]}
     assert docs["label"] == "How bright it is."
     sums = {total.stage: total for total in totals(accounted(site))}["filter.me.made"]
-    assert (sums.read, sums.delivered, sums.rejected, sums.faulted) == (1000, 99, 900, 1)
+    assert (sums.read, sums.delivered, sums.rejected, sums.faulted) == (1001, 99, 900, 2)
+    dead = [dict(one.headers())["reason"].decode() for one in site.read("dead-letters")]
+    assert any(reason.startswith("me/made: ") and "cutoutTemplate" in reason for reason in dead)
+    assert sum(one.dead_lettered for one in accounted(site, "alerts.sim")) == 2
     done = site.nightwire("filter", "log", "made")
     assert "transform gave int 5 for label, declared as str" in done.stdout
 

@@ -1,13 +1,17 @@
 """The accounts of what was decided: per range, read = delivered + rejected + capped + dead-lettered, and per
 filter evaluated = passed + rejected + capped + faulted.  Pure.
 
+An alert of which a transform makes nothing, for it is malformed where no filter looked, is a fault of that
+filter; it counts as dead-lettered where nobody else got it.
+
 What a `best` filter holds counts as capped: it passed and is not sent.  When it is sent, the account of
 the range in which it was read is written once more, under the same key, with what was sent since; so an
 account adds up at any time, and no range is counted twice.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from nightwire.core.accounts import Account, FilterClasses
 from nightwire.filters._decision import Decision, Named, Pick
@@ -23,15 +27,46 @@ Place = tuple[str, int, int]
 """Topic, partition, offset of an alert."""
 
 
-def accounts(decision: Decision, later: Iterable[Pick] = (), lost: Iterable[Place] = ()) -> list[Account]:
+@dataclass(frozen=True)
+class Unsent:
+    """What was to be sent, and could not be.
+
+    Attributes:
+        lost: Places of alerts that expired between the decision and their sending.
+        malformed: Copies that a transform could not make, for their alert is malformed where no filter
+            looked: its place, and the transform, ``owner/name``.  They are dead-lettered.
+    """
+
+    lost: Collection[Place] = frozenset()
+    malformed: Collection[tuple[Place, str]] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.lost or self.malformed)
+
+    def of(self, places: Collection[Place]) -> "Unsent":
+        """Return what of it lies at *places*."""
+        return Unsent(
+            frozenset(one for one in self.lost if one in places),
+            frozenset(one for one in self.malformed if one[0] in places),
+        )
+
+    def __or__(self, other: "Unsent") -> "Unsent":
+        """Return what of either could not be sent."""
+        return Unsent({*self.lost, *other.lost}, {*self.malformed, *other.malformed})
+
+
+NONE = Unsent()
+
+
+def accounts(decision: Decision, later: Iterable[Pick] = (), unsent: Unsent = NONE) -> list[Account]:
     """Return the account of each range of one batch.
 
     Args:
         decision: What was done.
         later: What later batches sent of what this one held.
-        lost: Picks that expired between the decision and their sending.
+        unsent: What could not be sent.
     """
-    gone = set(lost)
     by_spot: dict[Spot, dict[Place, list[str]]] = {}
     for pick in [*decision.picks, *later]:
         place = pick.hit[:3]
@@ -39,7 +74,10 @@ def accounts(decision: Decision, later: Iterable[Pick] = (), lost: Iterable[Plac
         keys += [one.key for one in pick.passes]
     return [
         _account(
-            one, _within(one, by_spot.get((one.range.topic, one.range.partition), {})), gone, decision.judges
+            one,
+            _within(one, by_spot.get((one.range.topic, one.range.partition), {})),
+            unsent,
+            decision.judges,
         )
         for one in decision.counts
     ]
@@ -50,10 +88,12 @@ def _within(one: Counts, picked: Mapping[Place, list[str]]) -> Mapping[Place, li
 
 
 def _account(
-    one: Counts, picked: Mapping[Place, Sequence[str]], gone: set[Place], judges: Sequence[Named]
+    one: Counts, picked: Mapping[Place, Sequence[str]], unsent: Unsent, judges: Sequence[Named]
 ) -> Account:
-    lost = sum(place in gone for place in picked)
-    sent = Counter(key for place, keys in picked.items() if place not in gone for key in keys)
+    there = {place: keys for place, keys in picked.items() if place not in unsent.lost}
+    copies = {(place, key) for place, keys in there.items() for key in keys}
+    bad = copies.intersection(unsent.malformed)
+    lost, delivered = len(picked) - len(there), len({place for place, _ in copies - bad})
     rejected = {REJECTED: one.read - one.dead - one.hits, EXPIRED: one.gone + lost}
     return Account(
         stage=STAGE,
@@ -62,23 +102,25 @@ def _account(
         first=one.range.first,
         last=one.range.end - 1,
         read=one.read + one.gone,
-        delivered=len(picked) - lost,
+        delivered=delivered,
         rejected={reason: count for reason, count in rejected.items() if count},
         capped=one.hits - len(picked),
-        dead_lettered=one.dead,
-        filters=dict(_classes(one, sent, judges)),
+        dead_lettered=one.dead + len(there) - delivered,
+        filters=dict(_classes(one, _by_key(copies - bad), _by_key(bad), judges)),
     )
 
 
+def _by_key(copies: Iterable[tuple[Place, str]]) -> Mapping[str, int]:
+    return Counter(key for _, key in copies)
+
+
 def _classes(
-    one: Counts, sent: Mapping[str, int], judges: Sequence[Named]
+    one: Counts, sent: Mapping[str, int], malformed: Mapping[str, int], judges: Sequence[Named]
 ) -> Iterable[tuple[str, FilterClasses]]:
     for number, evaluated, passed, faulted in zip(
         one.judges, one.evaluated, one.passed, one.faulted, strict=True
     ):
         key, _ = judges[number]
-        copies = sent.get(key, 0)
-        yield (
-            key,
-            FilterClasses(evaluated, copies, evaluated - passed - faulted, passed - copies, faulted),
-        )
+        copies, bad = sent.get(key, 0), malformed.get(key, 0)
+        rejected, capped = evaluated - passed - faulted, passed - copies - bad
+        yield key, FilterClasses(evaluated, copies, rejected, capped, faulted + bad)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from nightwire.core.accounts import Account
-from nightwire.filters._accounts import Place, accounts
+from nightwire.filters._accounts import Unsent, accounts
 from nightwire.filters._caps import Caps
 from nightwire.filters._choice import Cut, Moment
 from nightwire.filters._decision import Decision, Pick, decide
@@ -129,11 +129,11 @@ def after(reached: Reached, end: Mapping[Spot, int], decision: Decision) -> Reac
     )
 
 
-def past_accounts(job: Job, decision: Decision, lost: Iterable[Place]) -> list[Account]:
+def past_accounts(job: Job, decision: Decision, unsent: Unsent) -> list[Account]:
     """Return the accounts of one batch: a stage of their own, and a source for each backfill."""
     return [
         replace(one, stage=STAGE, source=f"{STAGE}/{job.id}/{one.source}")
-        for one in accounts(decision, lost=lost)
+        for one in accounts(decision, unsent=unsent)
     ]
 
 

@@ -166,8 +166,8 @@ class Backfiller:
             left = max(0, self.settings.trial.backfill - reached.sent)
             decision = decide_past(self._judged(job, live, reached, end), live, number, now_ms(), left)
             state.keep_decision(number, decision, Caps())
-        lost = self._delivery.send(decision)
-        self._delivery.account(past_accounts(job, decision, lost))
+        unsent = self._delivery.send(decision)
+        self._delivery.account(past_accounts(job, decision, unsent))
         now = after(reached, end, decision)
         self._jobs.keep_reached(job, now)
         return now

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nightwire.core.accounts import Account
-from nightwire.filters._accounts import Place, accounts
+from nightwire.filters._accounts import Unsent, accounts
 from nightwire.filters._caps import Caps
 from nightwire.filters._choice import Moment
 from nightwire.filters._decision import Decision, Pick, decide
@@ -63,7 +63,7 @@ class Batches:
         self.metrics.batch_begins()
         decision = self._decided(number, rows)
         with self._phase("send"):
-            self._keep_lost(number, decision, self._delivery.send(decision))
+            self._keep_unsent(number, decision, self._delivery.send(decision))
         with self._phase("account"):
             self._delivery.account(self._accounts(number, decision))
         self._count(number, decision, time.monotonic() - began)
@@ -122,14 +122,13 @@ class Batches:
             drained=drained(offset),
         )
 
-    def _keep_lost(self, number: int, decision: Decision, lost: list[Place]) -> None:
+    def _keep_unsent(self, number: int, decision: Decision, unsent: Unsent) -> None:
         for batch, picks in {number: decision.picks, **decision.released}.items():
-            theirs = {pick.hit[:3] for pick in picks}
-            self.state.keep_lost(batch, [place for place in lost if place in theirs])
+            self.state.keep_unsent(batch, unsent.of({pick.hit[:3] for pick in picks}))
 
     def _accounts(self, number: int, decision: Decision) -> Iterator[Account]:
         """Yield the batch's accounts, and anew those of ranges of which something was held until now."""
-        yield from accounts(decision, lost=self.state.lost(number))
+        yield from accounts(decision, unsent=self.state.unsent(number))
         for batch, released in decision.released.items():
             if (earlier := self.state.decision(batch)) is None:
                 log.error(
@@ -139,7 +138,7 @@ class Batches:
                 )
                 continue
             later = [*decision.before.get(batch, ()), *released]
-            yield from changed(accounts(earlier, later, self.state.lost(batch)), released)
+            yield from changed(accounts(earlier, later, self.state.unsent(batch)), released)
 
 
 def changed(accounts: list[Account], released: Sequence[Pick]) -> Iterator[Account]:

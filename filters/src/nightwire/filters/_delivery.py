@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,7 +13,7 @@ from nightwire.core.accounts import Account, write_account
 from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Headers, Writer, ensure_topics
-from nightwire.filters._accounts import STAGE, Place
+from nightwire.filters._accounts import NONE, STAGE, Place, Unsent
 from nightwire.filters._bulk import Bulk
 from nightwire.filters._chains import is_fed
 from nightwire.filters._cut import overflow_records
@@ -55,8 +55,8 @@ class Delivery:
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
 
-    def send(self, decision: Decision) -> list[Place]:
-        """Send *decision*; on return everything is acknowledged.  Return what had expired before.
+    def send(self, decision: Decision) -> Unsent:
+        """Send *decision*; on return everything is acknowledged.  Return what could not be sent.
 
         Raises:
             DeliveryError: Kafka did not take something.
@@ -64,12 +64,12 @@ class Delivery:
         """
         writer = Writer(self._made_producer())
         self._make_topics(decision)
-        lost = [
-            place for work, wanted in spans(decision) for place in self._send(writer, work, wanted, decision)
-        ]
+        unsent = NONE
+        for work, wanted in spans(decision):
+            unsent |= self._send(writer, work, wanted, decision)
         writer.flush()
         self._send_cut(decision)
-        return lost
+        return unsent
 
     def _send_cut(self, decision: Decision) -> None:
         bulk = Bulk(self._made_producer())
@@ -89,33 +89,40 @@ class Delivery:
             write_account(writer, account)
         writer.flush()
 
-    def _send(self, writer: Writer, work: Range, wanted: Wanted, decision: Decision) -> Iterator[Place]:
-        """Send what is *wanted* of *work*; yield the place of each that is gone."""
+    def _send(self, writer: Writer, work: Range, wanted: Wanted, decision: Decision) -> Unsent:
+        """Send what is *wanted* of *work*; return what is gone, or malformed."""
         self._consumer = self._consumer or reader(self.bootstrap)
-        left = dict(wanted)
+        left, malformed = dict(wanted), set[tuple[Place, str]]()
         for messages in fetch(self._consumer, work, Gone()):
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
-                    self._write(writer, message, one, decision)
+                    if isinstance(one, Dead):
+                        bury_message(writer, message, stage=STAGE, reason=one.reason)
+                    else:
+                        malformed |= self._write(writer, message, one, decision)
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
-        yield from {one.hit[:3] for some in left.values() for one in some if isinstance(one, Pick)}
+        return Unsent(
+            {pick.hit[:3] for some in left.values() for pick in some if isinstance(pick, Pick)}, malformed
+        )
 
-    def _write(self, writer: Writer, message: Message, one: Pick | Dead, decision: Decision) -> None:
-        key = message.key()
-        if isinstance(one, Dead):
-            bury_message(writer, message, stage=STAGE, reason=one.reason)
-            return
+    def _write(
+        self, writer: Writer, message: Message, one: Pick, decision: Decision
+    ) -> set[tuple[Place, str]]:
+        """Write an alert to each filter that it passed; return the copies that could not be made."""
+        key, malformed = message.key(), set[tuple[Place, str]]()
         carried = origin(message) if is_fed(one.hit.topic) else {}
         for passed in one.passes:
             try:
                 value = self._value(message, one.hit, passed, decision)
             except DecodeError as error:
                 bury_message(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
+                malformed.add((one.hit[:3], passed.key))
                 continue
             said = [*headers(one, passed, carried), *self.marks]
             noted = partial(self._noted, passed.key, one.hit.timestamp)
             writer.write(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
+        return malformed
 
     def _value(self, message: Message, hit: Hit, passed: Pass, decision: Decision) -> bytes | None:
         """Return what is sent for an alert that passed: itself, or what a transform makes of it.

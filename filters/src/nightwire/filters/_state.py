@@ -6,7 +6,7 @@
     DIR/checkpoint/            Spark's own: offsets, commits
     DIR/checkpoint/decisions/  what was decided for each batch, before anything was sent
     DIR/checkpoint/places/     who had which places after some of the batches
-    DIR/checkpoint/lost/       what of a batch had expired before it was sent
+    DIR/checkpoint/unsent/     what of a batch could not be sent: it had expired, or is malformed
     DIR/checkpoint/counted.json  the newest batch that metrics have counted
     DIR/schemas/               schemas that were seen
 
@@ -15,13 +15,13 @@ Decisions lie within the checkpoint because batch ids count from it: whoever rem
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nightwire.filters import _filterset
-from nightwire.filters._accounts import Place
+from nightwire.filters._accounts import Unsent
 from nightwire.filters._caps import Caps, changed
 from nightwire.filters._decision import Decision
 from nightwire.filters._judge import LiveFilter
@@ -141,15 +141,18 @@ class State:
                 caps = changed(caps, decision.changes)
         return caps
 
-    def lost(self, batch: int) -> list[Place]:
-        """Return what of *batch* had expired before it was sent."""
-        found = read_json(self._lost(batch), {"lost": []})["lost"]
-        return [(topic, partition, offset) for topic, partition, offset in found]
+    def unsent(self, batch: int) -> Unsent:
+        """Return what of *batch* could not be sent."""
+        found = read_json(self._unsent(batch), {"lost": [], "malformed": []})
+        malformed = (((topic, part, at), key) for (topic, part, at), key in found["malformed"])
+        return Unsent({(topic, part, at) for topic, part, at in found["lost"]}, {*malformed})
 
-    def keep_lost(self, batch: int, lost: Sequence[Place]) -> None:
-        """Store what of *batch* had expired before it was sent."""
-        if lost:
-            write(self._lost(batch), json.dumps({"lost": sorted({*lost, *self.lost(batch)})}))
+    def keep_unsent(self, batch: int, unsent: Unsent) -> None:
+        """Store what of *batch* could not be sent, beside what is stored of it."""
+        if unsent:
+            every = self.unsent(batch) | unsent
+            said = {"lost": sorted(every.lost), "malformed": sorted(every.malformed)}
+            write(self._unsent(batch), json.dumps(said))
 
     def counted(self) -> int:
         """Return the newest batch that metrics have counted; -1 when there is none."""
@@ -191,8 +194,8 @@ class State:
     def _counted(self) -> Path:
         return self.checkpoint / "counted.json"
 
-    def _lost(self, batch: int) -> Path:
-        return self.checkpoint / "lost" / f"{batch}.json"
+    def _unsent(self, batch: int) -> Path:
+        return self.checkpoint / "unsent" / f"{batch}.json"
 
 
 def read_json(path: Path, default: dict[str, Any]) -> dict[str, Any]:
