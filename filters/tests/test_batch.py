@@ -1,14 +1,18 @@
-"""One batch, and the same batch run again, as after a crash: what is counted.  librdkafka's mock cluster."""
+"""One batch: what is counted when it is run again, and what becomes of copies that a backfill sent.
+
+librdkafka's mock cluster.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.kafka import Writer, marks, producer
+from nightwire.core.accounts import discrepancies, read_accounts
+from nightwire.core.kafka import Writer, headers_of, marks, producer, read_to_end
 from nightwire.filters import _filterset, _worker
 from nightwire.filters._batch import Batches
 from nightwire.filters._fetch import reader
@@ -42,7 +46,9 @@ class Process:
 
     def rows(self, work: Range) -> pa.Table:
         """Return what a worker says."""
-        task = _worker.task({**self.settings.options(), "sandbox": "none"}, (work,), 1)
+        task = _worker.task(
+            {**self.settings.options(), "sandbox": "none"}, (work,), 1, frozenset([work.topic])
+        )
         return pa.Table.from_batches(_worker.run(task), COLUMNS)
 
     def counted(self) -> dict[str, float]:
@@ -103,3 +109,42 @@ def test_a_batch_that_is_run_again_counts_once(night: Night) -> None:
     assert counted["nightwire_filters_records_judged_total"] == 20
     assert dead.known.get_sample_value("nightwire_filters_batch_seconds_count") == 1
     assert alive.known.get_sample_value("nightwire_filters_batch_seconds_count") == 3  # what ran, ran
+
+
+RED = LiveFilter(
+    "me",
+    "red",
+    1,
+    "sim",
+    "def keep(alert):\n    return alert.flux",
+    "keep",
+    cap=2,
+    sources=("filter.ann.up",),
+)
+
+
+@pytest.mark.parametrize("choice", ["first", "best"])
+def test_along_a_chain_what_a_backfill_sent_stays_marked_and_takes_no_place(
+    bootstrap: str, tmp_path: Path, encode: Callable[..., bytes], choice: str
+) -> None:
+    red = replace(RED, name=f"red-{choice}", choice=choice, sources=(f"filter.ann.{choice}",))
+    (source,), topic = red.sources, filter_topic("me", red.name)
+    writer = Writer(producer(bootstrap))
+    for name in (FILTERS, VISITS, "accounts", topic, overflow("me", red.name)):
+        writer.write(name, None, key=b"none", partition=0)  # makes the topic
+    for number in range(1, 11):
+        mark = [("backfill", b"yes")] if number % 2 else []
+        headers = [("survey", b"sim"), *mark]
+        writer.write(source, encode(number, float(number)), partition=0, headers=headers)
+    writer.flush()
+    state = State(tmp_path)
+    state.keep_filters(1, _filterset.dump([red]))
+    Progress(state).plan(0, to_offset({(source, 0): 10}, 1, at=5000))
+    Process(Settings(bootstrap, NOWHERE, tmp_path)).run(0, Range(source, 0, 0, 10))
+    copies = [headers_of(one) for one in read_to_end(bootstrap, [topic]) if one.value()]
+    assert sorted(int(one["alert"]) for one in copies if one.get("backfill") == b"yes") == [1, 3, 5, 7, 9]
+    live = sorted(int(one["alert"]) for one in copies if "backfill" not in one)
+    assert live == ([2, 4] if choice == "first" else [])  # held, until the visit ends
+    (account,) = (one for one in read_accounts(bootstrap) if one.source == source)
+    assert (account.read, account.delivered, account.capped) == (10, 5 + len(live), 5 - len(live))
+    assert discrepancies([account]) == []

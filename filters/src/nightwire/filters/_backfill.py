@@ -21,9 +21,6 @@ from nightwire.filters._rows import Counts, Judged
 STAGE = "backfill"
 """Its stage in the accounts."""
 
-MARK = (STAGE, b"yes")
-"""The header of what a backfill sends."""
-
 BATCH = 500
 """Most records judged at once."""
 
@@ -99,7 +96,8 @@ def decide_past(judged: Judged, live: LiveFilter, number: int, at: int, left: in
         at: When it was judged. [ms since 1970, UTC]
         left: How many alerts may still be sent.
     """
-    whole = decide(judged, Caps(), [replace(live, cap=0)], Moment(number, filters=1, at=at))
+    past = replace(judged, hits=[hit._replace(past=True) for hit in judged.hits])
+    whole = decide(past, Caps(), [live], Moment(number, filters=1, at=at))
     in_turn = sorted(whole.picks, key=lambda pick: pick.hit.turn)
     counts = [replace(one, read=one.read - one.dead, dead=0) for one in whole.counts]  # the live stream's
     return replace(

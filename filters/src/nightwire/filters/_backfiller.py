@@ -19,7 +19,6 @@ from nightwire.core.process import Stop, setup_logging, stopping
 from nightwire.filters import _filterset, _worker
 from nightwire.filters._backfill import (
     BATCH,
-    MARK,
     STAGE,
     STRIKES,
     Job,
@@ -135,7 +134,7 @@ class Backfiller:
     def _restart(self) -> None:
         """Make new clients: the old ones may be lost."""
         made_over = outlet(self.settings.registry, State(self.settings.state).schemas)
-        self._delivery = Delivery(self.settings.bootstrap, marks=[MARK], outlet=made_over)
+        self._delivery = Delivery(self.settings.bootstrap, outlet=made_over)
 
     def _left(self, job: Job) -> int:
         reached = self._jobs.reached(job)

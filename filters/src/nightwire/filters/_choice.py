@@ -132,7 +132,7 @@ class _Usher:
         numbers = {visit: n for n, visit in enumerate(sorted({_visit(one) for one in hits}))}
         visit = np.array([numbers[_visit(one)] for one in hits], np.int64)
         counts = np.array([one.cap > 0 for one in self._filters], bool)[judge]
-        counts &= np.array([one.visit is not None for one in hits], bool)[hit]
+        counts &= np.array([one.visit is not None and not one.past for one in hits], bool)[hit]
         at = np.flatnonzero(counts)
         at = at[np.lexsort((turn[hit[at]], visit[hit[at]], judge[at]))]
         joints = np.flatnonzero((np.diff(visit[hit[at]]) != 0) | (np.diff(judge[at]) != 0)) + 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from nightwire.filters._caps import Candidate, Caps, Changes
 from nightwire.filters._choice import Cut, Moment, choose, passed
 from nightwire.filters._judge import LiveFilter, Pass
-from nightwire.filters._rows import Counts, Dead, Hit, Judged
+from nightwire.filters._rows import BACKFILL, Counts, Dead, Hit, Judged
 from nightwire.filters._shape import Shape
 from nightwire.schemas.topics import filter_topic
 
@@ -127,4 +127,6 @@ def headers(pick: Pick, one: Pass, carried: Mapping[str, str] = NOTHING) -> list
     }
     if one.again:
         values["duplicate"] = "yes"
+    if hit.past:
+        values[BACKFILL] = "yes"
     return [(name, str(value).encode()) for name, value in values.items()]

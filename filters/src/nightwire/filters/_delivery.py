@@ -12,7 +12,7 @@ from nightwire.core import kafka
 from nightwire.core.accounts import Account, write_account
 from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
-from nightwire.core.kafka import Headers, Writer, ensure_topics
+from nightwire.core.kafka import Writer, ensure_topics
 from nightwire.filters._accounts import NONE, STAGE, Place, Unsent
 from nightwire.filters._bulk import Bulk
 from nightwire.filters._chains import is_fed
@@ -43,13 +43,11 @@ class Delivery:
     Args:
         bootstrap: Kafka's address.
         on_sent: Called with each copy that Kafka acknowledged.
-        marks: Further headers of each copy.
         outlet: Makes alerts over for transforms; none where there are no transforms.
     """
 
     bootstrap: str
     on_sent: Callable[[Copy], None] = lambda _copy: None
-    marks: Headers = ()
     outlet: Outlet | None = None
     _consumer: Consumer | None = None
     _producer: Producer | None = None
@@ -119,7 +117,7 @@ class Delivery:
                 bury_message(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
                 malformed.add((one.hit[:3], passed.key))
                 continue
-            said = [*headers(one, passed, carried), *self.marks]
+            said = headers(one, passed, carried)
             noted = partial(self._noted, passed.key, one.hit.timestamp)
             writer.write(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
         return malformed

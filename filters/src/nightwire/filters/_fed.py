@@ -1,8 +1,10 @@
-"""Reading topics of what passed filters: their records say in a header of which survey the alert is."""
+"""Reading topics of what passed filters: records say in headers of which survey the alert is, and whether a
+backfill sent it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import Message
 
@@ -10,22 +12,30 @@ from nightwire.filters._chains import is_fed
 from nightwire.filters._fetch import Gone
 from nightwire.filters._offsets import Range
 from nightwire.filters._reading import Source, dead_row
-from nightwire.filters._rows import Counts, Row
+from nightwire.filters._rows import BACKFILL, Counts, Row
 
-STRANGE = ""
-"""Stands for the survey of a record that names none that there is."""
+
+class Group(NamedTuple):
+    """Records that are judged together: of one survey, all live or all sent by backfills."""
+
+    survey: str
+    past: bool = False
+
+
+STRANGE = Group("")
+"""Those that name no survey that there is."""
 
 
 @dataclass(frozen=True)
-class OfSurvey(Source):
-    """One survey's records of ranges that were fetched before."""
+class OfGroup(Source):
+    """Some records of ranges that were fetched before."""
 
     fetched: "Fetched"
-    survey: str
+    group: "Group"
 
     def records(self, work: Range, gone: Gone) -> Iterator[Sequence[Message]]:
         """Yield the records of a range; what has expired was counted when they were fetched."""
-        yield self.fetched.messages.get((work, self.survey), [])
+        yield self.fetched.messages.get((work, self.group), [])
 
 
 @dataclass(frozen=True)
@@ -34,22 +44,22 @@ class Fetched:
 
     Attributes:
         source: Where they come from.
-        messages: The records, by range and survey.
+        messages: The records, by range and group.
         gone: Offsets that had expired, by range.
     """
 
     source: Source
-    messages: dict[tuple[Range, str], list[Message]]
+    messages: dict[tuple[Range, "Group"], list[Message]]
     gone: dict[Range, int]
 
     @property
-    def surveys(self) -> list[str]:
-        """The surveys of which there are alerts, by name."""
-        return sorted({name for _, name in self.messages} - {STRANGE})
+    def groups(self) -> "list[Group]":
+        """The groups of which there are alerts, in order."""
+        return sorted({group for _, group in self.messages} - {STRANGE})
 
-    def of(self, survey: str) -> Source:
-        """Return what gives the records of one survey."""
-        return OfSurvey(self.source.consumer, self.source.decoder, self.source.registry, self, survey)
+    def of(self, group: "Group") -> Source:
+        """Return what gives the records of one group."""
+        return OfGroup(self.source.consumer, self.source.decoder, self.source.registry, self, group)
 
     def rest(self) -> Iterator[Row]:
         """Yield the rows of records that are nobody's alert, and the counts of these and of what is gone."""
@@ -70,8 +80,8 @@ def fetched_of(source: Source, work: Iterable[Range], known: Collection[str]) ->
         gone = Gone()
         for messages in source.records(one, gone):
             for message in messages:
-                name = survey_of(message)
-                found.messages[one, name if name in known else STRANGE].append(message)
+                group = Group(survey_of(message), header(message, BACKFILL) == "yes")
+                found.messages[one, group if group.survey in known else STRANGE].append(message)
         found.gone[one] = gone.count
     return found
 

@@ -20,6 +20,9 @@ PASSED, DEAD, RANGE, ADDED = "passed", "dead", "range", "added"
 """Kinds of rows: an alert that passed, a record that could not be read, the counts of a range, and what a
 transform adds to an alert."""
 
+BACKFILL = "backfill"
+"""The detail of an alert that passed, where it came as a copy that some filter's backfill sent."""
+
 COLUMNS = pa.schema(
     [
         ("kind", pa.string()),
@@ -47,7 +50,8 @@ Row = tuple[Any, ...]
 class Hit(NamedTuple):
     """An alert that passed a filter: where it lies, when Kafka took it [ms], and what it is.
 
-    *named* is the survey that its headers name, where its topic names none.
+    *named* is the survey that its headers name, where its topic names none.  *past* says that it is of a
+    backfill, this filter's or one of those that it passed before: it takes no place.
     """
 
     topic: str
@@ -57,6 +61,7 @@ class Hit(NamedTuple):
     visit: int | None
     alert: str
     named: str = ""
+    past: bool = False
 
     @property
     def survey(self) -> str:
@@ -210,9 +215,10 @@ def _by_judge(judges: Sequence[int], *some: tuple[Sequence[int], Sequence[int]])
 
 
 def _hits(passed: pa.Table) -> list[Hit]:
-    known = [passed[name].to_pylist() for name in Hit._fields[:-1]]
+    known = [passed[name].to_pylist() for name in Hit._fields[:-2]]
     named = [name or "" for name in passed["survey"].to_pylist()]
-    return list(map(Hit._make, zip(*known, named, strict=True)))
+    past = [detail == BACKFILL for detail in passed["detail"].to_pylist()]
+    return list(map(Hit._make, zip(*known, named, past, strict=True)))
 
 
 def _lengths(lists: Any) -> "np.ndarray[Any, Any]":

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nightwire.filters._offsets import Range
-from nightwire.filters._rows import ADDED, COLUMNS, PASSED, Counts, Fault, Row
+from nightwire.filters._rows import ADDED, BACKFILL, COLUMNS, PASSED, Counts, Fault, Row
 
 Array = np.ndarray[Any, Any]
 
@@ -79,13 +79,16 @@ class Known:
     alert: Sequence[str]
 
 
-def passed_rows(verdicts: Sequence[Verdict], known: Known, survey: str | None = None) -> pa.RecordBatch:
+def passed_rows(
+    verdicts: Sequence[Verdict], known: Known, survey: str | None = None, *, past: bool = False
+) -> pa.RecordBatch:
     """Return a row for each alert that passed something, with the numbers of its filters and their ranks.
 
     Args:
         verdicts: What the filters said.
         known: What is known of the alerts.
         survey: Theirs, where their topic does not tell.
+        past: Whether they came as copies that backfills sent.
     """
     row = _joined([one.passed for one in verdicts], np.int64)
     judge = np.repeat([one.judge for one in verdicts], [len(one.passed) for one in verdicts]).astype(np.int32)
@@ -100,7 +103,7 @@ def passed_rows(verdicts: Sequence[Verdict], known: Known, survey: str | None = 
         **{name: [values[at] for at in chosen] for name, values in vars(known).items()},
         "filters": lists[0],
         "ranks": lists[1],
-        "detail": [None] * len(chosen),
+        "detail": [BACKFILL if past else None] * len(chosen),
         "survey": [survey] * len(chosen),
     }
     arrays = [_array(columns[one.name], one.type) for one in COLUMNS]

@@ -86,22 +86,22 @@ def warm(task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def judge_fed(task: Task, topic: str, work: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-    """Read and judge some ranges of a topic of what passed filters, survey by survey."""
+    """Read and judge some ranges of a topic of what passed filters, group by group."""
     source = _source(task.bootstrap, task.registry, task.state)
     fetched = fetched_of(source, work, surveys())
-    for name in fetched.surveys:
-        yield from judge(task, fetched.of(name), topic, name, work)
+    for group in fetched.groups:
+        yield from judge(task, fetched.of(group), topic, group.survey, work, past=group.past)
     yield to_batch(list(fetched.rest()))
 
 
 def judge(
-    task: Task, source: Source, topic: str, name: str, work: Sequence[Range]
+    task: Task, source: Source, topic: str, name: str, work: Sequence[Range], *, past: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Read and judge the alerts of one survey in some ranges of a topic."""
+    """Read and judge the alerts of one survey in some ranges of a topic; *past* if backfills sent them."""
     live = enumerate(_filters(task.state, task.filters))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
     alerts, verdicts = _judged(task, source, filters, name, work)
-    yield passed_rows(verdicts, alerts.known, name if is_fed(topic) else None)
+    yield passed_rows(verdicts, alerts.known, name if is_fed(topic) else None, past=past)
     ranges = (counts(portion, verdicts, alerts.known.alert) for portion in alerts.portions)
     yield to_batch([*alerts.dead, *added_rows(verdicts, alerts.known), *(one.row() for one in ranges)])
 
