@@ -8,6 +8,8 @@ import pytest
 from nightwire.filters._decision import Decision
 from nightwire.filters._notices import (
     ENOUGH,
+    LASTING,
+    STOPS,
     STRIKES,
     Record,
     bad,
@@ -60,27 +62,32 @@ def test_the_first_fault_of_a_version_is_told_with_its_alert() -> None:
     assert list(fault_notices(record, 8, decision(counts(faults={1: fault})))) == []
 
 
+ENDLESS = counts(late=[1], faults={1: Fault("took longer than 2 s (line 3: while True: pass)")})
+USELESS = counts(faulted=(0, 100), faults={1: Fault("KeyError: 'x'", "1")})
+
+
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "most", "said"),
     [
-        (
-            counts(late=[1], faults={1: Fault("took longer than 2 s (line 3: while True: pass)")}),
-            "too slow: took",
-        ),
-        (
-            counts(faulted=(0, 100), faults={1: Fault("KeyError: 'x'", "1")}),
-            "failed on every alert: KeyError",
-        ),
+        (ENDLESS, STOPS, "had to be stopped: took longer than 2 s"),
+        (USELESS, STRIKES, "failed on every alert: KeyError"),
     ],
 )
-def test_a_filter_is_suspended_after_several_bad_batches(made: Counts, said: str) -> None:
+def test_a_filter_is_suspended_after_several_bad_batches(made: Counts, most: int, said: str) -> None:
     record = Record()
-    found = [list(suspensions(record, decision(made))) for _ in range(STRIKES)]
-    assert found[:-1] == [[]] * (STRIKES - 1)
+    found = [list(suspensions(record, number, decision(made))) for number in range(most)]
+    assert found[:-1] == [[]] * (most - 1)
     (one,) = found[-1]
     assert (one.key, one.version) == ("bob/b", 3)
     assert one.text.startswith(f"suspended: {said}")
-    assert one.text.endswith(f", in {STRIKES} batches")
+    assert one.text.endswith(f", in {most} batches")
+
+
+def test_bad_batches_are_those_of_long_ago_no_more_and_each_counts_once() -> None:
+    record = Record()
+    for number in (7, 7, 8 + LASTING, 8 + LASTING):  # a batch that is done again is looked at again
+        assert list(suspensions(record, number, decision(ENDLESS))) == []
+    assert len(list(suspensions(record, 9 + LASTING, decision(ENDLESS)))) == 1
 
 
 def test_a_few_faults_or_very_few_alerts_are_no_strike() -> None:

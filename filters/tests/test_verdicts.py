@@ -6,17 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightwire.filters._columnwise import merged
-from nightwire.filters._judge import LiveFilter
 from nightwire.filters._offsets import Range
 from nightwire.filters._rows import Counts, judged, to_batch
-from nightwire.filters._rowwise import SHORTEST, Leashes, from_outcome
+from nightwire.filters._rowwise import from_outcome
 from nightwire.filters._verdicts import Known, Portion, Verdict, counts, of_rows, passed_rows
-from nightwire.filters.sandbox import Outcome, RowFilter
+from nightwire.filters.sandbox import Outcome
 
 ROWS = 20
 KNOWN = Known(
@@ -101,20 +99,6 @@ def test_ranges_share_what_a_filter_took_by_their_rows_and_one_of_them_has_its_s
 
 def to_table(told: Iterable[Counts]) -> pa.Table:
     return pa.Table.from_batches([to_batch([one.row() for one in told])])
-
-
-def test_a_leash_is_as_long_as_what_a_filter_took_and_short_once_it_was_late() -> None:
-    live, leashes = LiveFilter("me", "f", 1, "*", "", "keep"), Leashes(2.0)
-    one = RowFilter("me", "f", 1, "", "keep")
-    assert leashes.length(live, 1000) == 2.0
-    leashes.note(one, Outcome(100, cpu_s=0.01))
-    assert leashes.length(live, 10) == SHORTEST
-    assert leashes.length(live, 1000) == pytest.approx(1.0)
-    leashes.note(one, Outcome(100, cpu_s=0.001))
-    assert leashes.length(live, 1000) == pytest.approx(1.0)
-    leashes.note(one, Outcome(3, late=True, cpu_s=1.0))
-    assert leashes.length(live, 1000) == SHORTEST
-    assert leashes.length(replace(live, version=2), 1000) == 2.0
 
 
 def test_what_the_sandbox_says_of_a_stopped_filter() -> None:

@@ -8,7 +8,14 @@ from nightwire.filters._offsets import Range
 from nightwire.filters._rows import Counts, Fault
 
 STRIKES = 3
-"""After so many bad batches a filter is suspended."""
+"""At so many bad batches a filter is suspended; and
+"""
+
+STOPS = 2
+"""at so many, where it had to be stopped: that takes everybody's time."""
+
+LASTING = 1000
+"""A bad batch is forgotten after so many others."""
 
 ENOUGH = 20
 """A batch in which a filter failed on every alert is a bad one from so many alerts on."""
@@ -26,11 +33,17 @@ class Notice:
 
 @dataclass
 class Record:
-    """What the engine remembers of its filters: those that are live, faults told, and strikes."""
+    """What the engine remembers of its filters: those that are live, faults told, and their bad batches."""
 
     live: set[Named] = field(default_factory=set)
     told: set[Named] = field(default_factory=set)
-    strikes: dict[Named, int] = field(default_factory=dict)
+    strikes: dict[Named, set[int]] = field(default_factory=dict)
+
+    def strike(self, named: Named, number: int) -> int:
+        """Note that batch *number* was a bad one of a filter; return how many of the last were."""
+        recent = {one for one in self.strikes.get(named, ()) if one >= number - LASTING}
+        self.strikes[named] = recent | {number}
+        return len(self.strikes[named])
 
 
 def live_notices(record: Record, number: int, decision: Decision) -> Iterator[Notice]:
@@ -62,13 +75,14 @@ def _on(one: Counts, fault: Fault) -> str:
     return f", first on alert {fault.alert}{where}" if fault.alert else where
 
 
-def suspensions(record: Record, decision: Decision) -> Iterator[Notice]:
-    """Yield the filters that are to be suspended: too slow, or failed on every alert, in several batches."""
+def suspensions(record: Record, number: int, decision: Decision) -> Iterator[Notice]:
+    """Yield the filters that are to be suspended: stopped, or failed on every alert, in several batches."""
+    stopped = {judge for one in decision.counts for judge in one.late}
     for judge, reason in bad(decision.counts).items():
         named = decision.judges[judge]
-        record.strikes[named] = record.strikes.get(named, 0) + 1
-        if record.strikes[named] >= STRIKES:
-            yield Notice(*named, f"suspended: {reason}, in {record.strikes[named]} batches")
+        strikes = record.strike(named, number)
+        if strikes >= (STOPS if judge in stopped else STRIKES):
+            yield Notice(*named, f"suspended: {reason}, in {strikes} batches")
 
 
 def bad(counts: Iterable[Counts]) -> Mapping[int, str]:
@@ -76,7 +90,9 @@ def bad(counts: Iterable[Counts]) -> Mapping[int, str]:
     counts = list(counts)
     faults = {judge: fault.text for one in counts for judge, fault in one.faults.items()}
     late = {
-        judge: f"too slow: {faults.get(judge, 'no time was left')}" for one in counts for judge in one.late
+        judge: f"had to be stopped: {faults.get(judge, 'no time was left')}"
+        for one in counts
+        for judge in one.late
     }
     evaluated, faulted = _sums(counts, "evaluated"), _sums(counts, "faulted")
     useless = {

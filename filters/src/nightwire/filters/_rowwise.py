@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from nightwire.filters._judge import Compiled, Judge, LiveFilter, Pass
+from nightwire.filters._leashes import Leashes
 from nightwire.filters._limits import time_limit
 from nightwire.filters._reading import Alerts
 from nightwire.filters._shape import Added, parsed
@@ -72,61 +73,35 @@ def _verdict(number: int, judge: Judge, one: Compiled, views: Sequence[Any]) -> 
     )
 
 
-def apart(sandbox: Sandbox, budget: float) -> Rowwise:
-    """Return what judges in *sandbox*, each filter within *budget*: CPU time for one call. [s]"""
-    leashes = Leashes(budget)
+def apart(sandbox: Sandbox, leashes: Leashes) -> Rowwise:
+    """Return what judges in *sandbox*, each filter as long as its leash; who had to be stopped comes last."""
 
     def judge(alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
-        rows = len(alerts.table)
-        asked = {
-            live.key: (number, _row_filter(live, leashes.length(live, rows))) for number, live in filters
-        }
-        outcomes = sandbox.judge(
-            [one for _, one in asked.values()], alerts.survey,
-            batch=alerts.batch, values=alerts.values or None, schemas=alerts.schemas,
-        )  # fmt: skip
-        for key, (_, one) in asked.items():
-            leashes.note(one, outcomes[key])
-        shapes = {live.key: live.shape for _, live in filters}
-        return [
-            from_outcome(number, fitting(outcomes[key], shapes[key].adds), rows)
-            for key, (number, _) in asked.items()
+        out = [
+            Verdict(number, evaluated=0, late=True, fault=why)
+            for number, live in filters
+            if (why := leashes.out(live)) is not None
         ]
+        tried = sorted(
+            (one for one in filters if leashes.out(one[1]) is None), key=lambda one: leashes.is_short(one[1])
+        )
+        return out + (_tried(sandbox, leashes, alerts, tried) if tried else [])
 
     return judge
 
 
-LEASH = 10.0
-"""A filter may take so many times the CPU time per alert that it ever took: a loop is everybody's delay."""
-
-SHORTEST = 0.25
-"""But this much for a batch in any case, and no more once it was late. [s]"""
-
-
-class Leashes:
-    """How much CPU time filters get, from what they took so far.
-
-    Args:
-        budget: What a filter gets at most, and where nothing is known of it. [s]
-    """
-
-    def __init__(self, budget: float) -> None:
-        self._budget = budget
-        self._costs: dict[tuple[str, int], float] = {}
-
-    def length(self, live: LiveFilter, rows: int) -> float:
-        """Return the CPU time that a filter gets for so many *rows*. [s]"""
-        cost = self._costs.get((live.key, live.version))
-        if cost is None:
-            return self._budget
-        return min(self._budget, max(SHORTEST, LEASH * cost * rows))
-
-    def note(self, one: RowFilter, outcome: Outcome) -> None:
-        """Take note of what a filter took."""
-        named = (one.key, one.version)
-        late = outcome.late or outcome.killed is not None
-        cost = 0.0 if late else outcome.cpu_s / max(1, outcome.evaluated)
-        self._costs[named] = 0.0 if late else max(cost, self._costs.get(named, 0.0))
+def _tried(sandbox: Sandbox, leashes: Leashes, alerts: Alerts, filters: Sequence[Numbered]) -> list[Verdict]:
+    rows = len(alerts.table)
+    asked = [_row_filter(live, leashes.length(live, rows)) for _, live in filters]
+    outcomes = sandbox.judge(
+        asked, alerts.survey,
+        batch=alerts.batch, values=alerts.values or None, schemas=alerts.schemas,
+    )  # fmt: skip
+    for one in asked:
+        leashes.note(one, outcomes[one.key])
+    return [
+        from_outcome(number, fitting(outcomes[live.key], live.shape.adds), rows) for number, live in filters
+    ]
 
 
 def nowhere(reason: str) -> Rowwise:
@@ -169,15 +144,14 @@ def fitting(outcome: Outcome, adds: Sequence[Added]) -> Outcome:
 
 def from_outcome(number: int, outcome: Outcome, rows: int) -> Verdict:
     """Return what the sandbox said of a filter on so many *rows* as its verdict."""
-    why = outcome.killed or ("took too long" if outcome.late else None)
     return Verdict(
         number,
         outcome.passed,
         outcome.rank,
         outcome.faults,
         outcome.evaluated if outcome.evaluated < rows else None,
-        late=why is not None,
-        fault=why,
+        late=outcome.stopped is not None,
+        fault=outcome.stopped,
         cpu_s=outcome.cpu_s,
         added=dict(zip(outcome.passed.tolist(), outcome.added, strict=False)),
     )

@@ -1,4 +1,4 @@
-"""Looking after filters: tells owners what happens, and suspends what is too slow or always fails."""
+"""Looking after filters: tells owners what happens, and suspends what has to be stopped or always fails."""
 
 import logging
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Watch:
             *live_notices(self._record, number, decision),
             *fault_notices(self._record, number, decision),
         ]
-        bad = list(suspensions(self._record, decision))
+        bad = list(suspensions(self._record, number, decision))
         try:
             for one in bad:
                 self._suspend(one)

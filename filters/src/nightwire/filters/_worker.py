@@ -20,6 +20,7 @@ from nightwire.filters._decoding import NoColumn
 from nightwire.filters._fed import fetched_of
 from nightwire.filters._fetch import reader
 from nightwire.filters._judge import BUDGET, LiveFilter
+from nightwire.filters._leashes import Leashes
 from nightwire.filters._mentions import UNREAD
 from nightwire.filters._offsets import Range, chunks
 from nightwire.filters._probing import Prober
@@ -65,6 +66,7 @@ def task(
 
 def run(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield the rows of *task*: what passed, what could not be read, the counts of each range."""
+    _leashes(task.budget).begin()
     for topic, ranges in groupby(sorted(task.work), key=lambda one: one.topic):
         work = list(ranges)
         if not is_fed(topic):
@@ -185,9 +187,16 @@ def _rowwise(strength: str, budget: float) -> Rowwise:
     if strength == "none":
         return here(budget)
     try:
-        return apart(Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget)), budget)
+        sandbox = Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget))
+        return apart(sandbox, _leashes(budget))
     except SandboxError as error:
         return nowhere(f"cannot be judged here: {error}")
+
+
+@lru_cache(maxsize=2)
+def _leashes(budget: float) -> Leashes:
+    """Return what this process knows of the times that filters take."""
+    return Leashes(budget)
 
 
 @lru_cache

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from nightwire.filters.sandbox._answer import HEADER, NONCE, Answer, ForgedError, decode, length
 from nightwire.filters.sandbox._contract import Limits, Outcome, RowFilter
-from nightwire.filters.sandbox._patience import Usage, complaint, left_s
+from nightwire.filters.sandbox._patience import Dwell, Usage, complaint, left_s
 from nightwire.filters.sandbox._process import Child
 from nightwire.filters.sandbox._protocol import GRACE_S, JUDGE
 
 CHUNK = 1 << 18
 """Read of an answer at a time. [byte]"""
 
-GRACE = Limits(cpu_s=math.inf, wall_s=GRACE_S)
+GRACE = Limits(cpu_s=math.inf, wall_s=GRACE_S, patience_s=5 * GRACE_S)
 """For a filter that was told to stop."""
 
 
@@ -38,6 +38,7 @@ class Case:
         self.complaint: str | None = None
         self._limits, self._said = limits, bytearray()
         self._began, self._told = child.usage(), Usage(0.0, 0.0)
+        self._dwell = Dwell(limits.alert_s if child.knows(one) else math.inf)
         self._nonce = os.urandom(NONCE)
         self._row, self._cost = rows, Outcome(0)
         names = {"key": one.key, "source": one.source, "entry": one.entry, "transform": one.transform}
@@ -61,16 +62,26 @@ class Case:
     def left_s(self) -> float:
         """Return after how long something must be done about it, at the earliest. [s]"""
         used = self.child.usage()
-        if self.complaint is None:
-            return left_s(self._limits, used.since(self._began))
-        return left_s(GRACE, used.since(self._told))
+        if self.complaint is not None:
+            return left_s(GRACE, used.since(self._told))
+        used = used.since(self._began)
+        return min(left_s(self._limits, used), self._dwelling_left_s(used.cpu_s))
+
+    def _dwelling_left_s(self, cpu_s: float) -> float:
+        """Return after how long it may be at one alert for too long, having used *cpu_s* until now. [s]"""
+        row = self.child.row()
+        if row != self._dwell.row:  # what it used until now went on others
+            self._dwell.row, self._dwell.since_s = row, self.child.usage().since(self._began).cpu_s
+        return self._dwell.left_s(cpu_s)
 
     def press(self) -> bool:
         """Tell the filter to stop; return False where it was told, and does not."""
         if self.complaint is not None:
             return False
         self._told = self.child.usage()
-        self.complaint = complaint(self._limits, self._told.since(self._began))
+        used = self._told.since(self._began)
+        dwells = left_s(self._limits, used) > 0
+        self.complaint = self._dwell.complaint if dwells else complaint(self._limits, used)
         self.child.knock()
         return True
 

@@ -68,7 +68,7 @@ class Children:
         """
         child = self._of.get(owner)
         if child and (not child.is_quiet() or child.is_old() or not groups <= child.groups):
-            self.end(owner)
+            self.discard(owner)
             child = None
         if child is None:
             child = self._of[owner] = self._new(groups)
@@ -79,10 +79,14 @@ class Children:
         """End *owner*'s process; return the status with which it ended."""
         return self._parent.end(self._of.pop(owner))
 
+    def discard(self, owner: str) -> None:
+        """End *owner*'s process, and do not wait until it has: the larger it is, the longer that takes."""
+        self._parent.discard(self._of.pop(owner))
+
     def end_all(self) -> None:
         """End everybody's process."""
         for owner in list(self._of):
-            self.end(owner)
+            self.discard(owner)
 
     def rest(self, owner: str) -> None:
         """Have *owner*'s process forget its batch."""
@@ -92,13 +96,13 @@ class Children:
         try:
             child.tell(RELEASE, {})
         except LostError:
-            self.end(owner)
+            self.discard(owner)
 
     def end_idle(self) -> None:
         """End those that have had nothing to do for long."""
         oldest = time.monotonic() - IDLE_S
         for owner in [owner for owner, child in self._of.items() if child.used_at < oldest]:
-            self.end(owner)
+            self.discard(owner)
 
     def _new(self, groups: frozenset[str]) -> Child:
         for _ in range(TRIES):

@@ -8,6 +8,9 @@ import numpy as np
 
 Strength = Literal["strong", "weak"]
 
+LEAST_WALL_S = 0.5
+"""Who gets less CPU time has so much by the clock all the same, to wait for memory, say. [s]"""
+
 
 class SandboxError(Exception):
     """The sandbox cannot be had as it was asked for, or its warmed parent does not answer."""
@@ -49,13 +52,17 @@ class Limits:
 
     Attributes:
         cpu_s: CPU time. [s]
-        wall_s: Time by the clock, less what it waited for a core; five times that in any case. [s]
+        wall_s: Time by the clock, less what it waited for a core. [s]
+        patience_s: Time by the clock in any case. [s]
+        alert_s: CPU time for one alert, in a process that has judged a batch by this filter before. [s]
         memory_mb: Memory that its owner's process may take beyond what it was born with. [MiB]
         nice: By how much its owner's process gives way to others.
     """
 
     cpu_s: float = 2.0
     wall_s: float = 5.0
+    patience_s: float = 25.0
+    alert_s: float = 0.1
     memory_mb: int = 1024
     nice: int = 2
 
@@ -63,7 +70,8 @@ class Limits:
         """Return these limits with CPU time of *cpu_s* at most, and less time by the clock in proportion."""
         if cpu_s is None or cpu_s >= self.cpu_s:
             return self
-        return replace(self, cpu_s=cpu_s, wall_s=self.wall_s * cpu_s / self.cpu_s)
+        wall_s = max(self.wall_s * cpu_s / self.cpu_s, min(LEAST_WALL_S, self.wall_s))
+        return replace(self, cpu_s=cpu_s, wall_s=wall_s)
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,18 @@ class Outcome:
     cpu_s: float = 0.0
     memory_mb: float = 0.0
     added: Sequence[str] = ()
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it had to be stopped; None: it did not."""
+        if self.killed is not None or not self.late:
+            return self.killed
+        return self.faults[max(self.faults)] if self.faults else "took too long"
+
+    @property
+    def wanted_memory(self) -> bool:
+        """Whether it asked for memory that it did not get."""
+        return any(MemoryError.__name__ in text for text in self.faults.values())
 
 
 @dataclass(frozen=True)

@@ -137,12 +137,21 @@ class Parent:
         except ParentLostError:
             return -signal.SIGKILL  # children end with it
 
+    def discard(self, child: Child) -> None:
+        """Have *child* killed and reaped, without waiting for that."""
+        child.close()
+        with suppress(ParentLostError):  # children end with it
+            self._tell({"discard": child.pid})
+
     def _ask(self, request: dict[str, Any], descriptors: list[int] | None = None) -> dict[str, Any]:
+        self._tell(request, descriptors)
+        return self._answer()
+
+    def _tell(self, request: dict[str, Any], descriptors: list[int] | None = None) -> None:
         try:
             socket.send_fds(self._control, [json.dumps(request).encode()], descriptors or [])
         except OSError as error:
             raise ParentLostError("the sandbox's parent process is gone") from error
-        return self._answer()
 
     def _answer(self) -> dict[str, Any]:
         try:

@@ -4,9 +4,6 @@ from dataclasses import dataclass
 
 from nightwire.filters.sandbox._contract import Limits
 
-STARVED = 5
-"""How many times its wall time a filter may take, where the machine gives it no core."""
-
 LEAST_SHARE = 0.25
 """What a process uses of a core that it has; what its CPU time does not account for so, it waited for a core.
 Only where the kernel does not say how long it did."""
@@ -42,9 +39,7 @@ class Usage:
 
 def left_s(limits: Limits, used: Usage) -> float:
     """Return after how long it may have had its time, at the earliest; zero or less: it had. [s]"""
-    return min(
-        limits.cpu_s - used.cpu_s, limits.wall_s - used.own_s, STARVED * limits.wall_s - used.elapsed_s
-    )
+    return min(limits.cpu_s - used.cpu_s, limits.wall_s - used.own_s, limits.patience_s - used.elapsed_s)
 
 
 def complaint(limits: Limits, used: Usage) -> str:
@@ -53,4 +48,28 @@ def complaint(limits: Limits, used: Usage) -> str:
         return f"took longer than {limits.cpu_s:g} s of CPU time"
     if used.own_s >= limits.wall_s:
         return f"took longer than {limits.wall_s:g} s by the clock, {used.cpu_s:.1f} s of it CPU time"
-    return f"was not done after {STARVED * limits.wall_s:g} s, of which it had {used.cpu_s:.1f} s of CPU time"
+    return f"was not done after {limits.patience_s:g} s, of which it had {used.cpu_s:.1f} s of CPU time"
+
+
+@dataclass
+class Dwell:
+    """How long a filter has been at one row, as far as it shows.
+
+    Attributes:
+        limit_s: CPU time that it may take for one. [s]
+        row: Where it was seen last.
+        since_s: CPU time that it had used when it was seen there first. [s]
+    """
+
+    limit_s: float
+    row: int = 0
+    since_s: float = 0.0
+
+    def left_s(self, cpu_s: float) -> float:
+        """Return after how long it is too long there, having used *cpu_s* before it was seen there. [s]"""
+        return self.limit_s - (cpu_s - self.since_s)
+
+    @property
+    def complaint(self) -> str:
+        """What to say of who was there for too long."""
+        return f"took longer than {self.limit_s:g} s of CPU time for one alert"

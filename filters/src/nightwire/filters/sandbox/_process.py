@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nightwire.filters.sandbox._contract import RowFilter
 from nightwire.filters.sandbox._patience import Usage
 from nightwire.filters.sandbox._protocol import MARK, READY, request
 from nightwire.filters.sandbox._walls import LAYERS, LIFE_CPU_S, sizes
@@ -45,6 +46,7 @@ class Child:
     missing: list[str] = field(default_factory=list)
     used_at: float = field(default_factory=time.monotonic)
     _born_with: dict[str, int] = field(default_factory=dict)
+    _judged_by: dict[str, str] = field(default_factory=dict)
 
     def await_walls(self) -> None:
         """Wait until the walls are up; note which are not.
@@ -107,6 +109,14 @@ class Child:
         except OSError:
             return False
         return False
+
+    def knows(self, one: RowFilter) -> bool:
+        """Whether it has judged a batch by filter *one*, so that what is done once is done."""
+        return self._judged_by.get(one.key) == one.source
+
+    def learn(self, one: RowFilter) -> None:
+        """Note that it has judged a batch by filter *one*."""
+        self._judged_by[one.key] = one.source
 
     def row(self) -> int:
         """Return the row that it says it is at; nothing that it says is to be relied on."""

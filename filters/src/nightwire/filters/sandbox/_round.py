@@ -4,7 +4,7 @@ import selectors
 import signal
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nightwire.filters.sandbox._answer import Answer, ForgedError
 from nightwire.filters.sandbox._batch import SharedBatch
@@ -20,6 +20,7 @@ TICK_S = 0.01
 
 STUBBORN = "and did not stop when it was told to: it is inside C code, or it catches everything"
 DEAF = "its process takes no questions"
+FULL = "took all of {:,} MiB of memory"
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Round:
             try:
                 return self._ask(turn)
             except LostError:
-                self._replace(turn)
+                self._discard(turn)
                 if self._was_tried(turn):
                     self._outcomes[turn.waiting.popleft().key] = Outcome(0, killed=DEAF)
         self._children.rest(turn.owner)
@@ -117,27 +118,42 @@ class Round:
 
     def _answered(self, case: Case, answer: Answer) -> None:
         turn = self._settle(case)
-        self._outcomes[turn.waiting.popleft().key] = case.answered(answer)
-        if case.complaint or answer.late or case.child.held_mb() > self._limits.memory_mb / 2:
-            self._replace(turn)
+        outcome, large = case.answered(answer), case.child.held_mb() > self._limits.memory_mb / 2
+        if large and outcome.wanted_memory:
+            outcome = replace(outcome, killed=FULL.format(self._limits.memory_mb))
+        self._outcomes[turn.waiting.popleft().key] = outcome
+        if case.complaint or answer.late or large:
+            self._discard(turn)
+        else:
+            case.child.learn(case.filter)
         self._next(turn)
 
     def _ended(self, case: Case, why: str | None = None) -> None:
-        """End the process of *case* because of *why*; None: it ended by itself."""
+        """Go on after the process of *case* ended by itself, or has to be ended because of *why*."""
         turn = self._settle(case)
-        status = self._replace(turn)
-        if why is not None or status != -signal.SIGKILL or self._was_tried(turn):
-            self._outcomes[turn.waiting.popleft().key] = case.ended(why or last_words(status))
+        if why is None:
+            why = self._last_words(turn)
+        else:
+            self._discard(turn)
+        if why is not None:
+            self._outcomes[turn.waiting.popleft().key] = case.ended(why)
         self._next(turn)
+
+    def _last_words(self, turn: Turn) -> str | None:
+        """Return what to say of *turn*'s process, which ended; None: nobody is to blame, once."""
+        turn.child, status = None, self._children.end(turn.owner)
+        if status == -signal.SIGKILL and not self._was_tried(turn):
+            return None
+        return last_words(status)
 
     def _settle(self, case: Case) -> Turn:
         case.measure()
         self._selector.unregister(case.child.channel)
         return self._busy.pop(case)
 
-    def _replace(self, turn: Turn) -> int:
+    def _discard(self, turn: Turn) -> None:
         turn.child = None
-        return self._children.end(turn.owner)
+        self._children.discard(turn.owner)
 
     def _was_tried(self, turn: Turn) -> bool:
         """Whether the first filter was judged twice; notes that it was judged once."""

@@ -52,13 +52,17 @@ class Zygote:
             if not body:
                 break
             answer = self._answer(json.loads(body), descriptors)
-            self._control.send(json.dumps(answer).encode())
+            if answer is not None:
+                self._control.send(json.dumps(answer).encode())
         for pid in list(self._children):
             self._end(pid)
 
-    def _answer(self, asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    def _answer(self, asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
         if "warm" in asked:
             return _warmed(asked["warm"])
+        if "discard" in asked:
+            self._end(asked["discard"])
+            return None
         if "end" in asked:
             return {"status": self._end(asked["end"])}
         return {"pid": self._fork(asked["fork"], descriptors)}
