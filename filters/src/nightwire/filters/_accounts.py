@@ -91,9 +91,11 @@ def _account(
     one: Counts, picked: Mapping[Place, Sequence[str]], unsent: Unsent, judges: Sequence[Named]
 ) -> Account:
     there = {place: keys for place, keys in picked.items() if place not in unsent.lost}
-    copies = {(place, key) for place, keys in there.items() for key in keys}
-    bad = copies.intersection(unsent.malformed)
-    lost, delivered = len(picked) - len(there), len({place for place, _ in copies - bad})
+    bad = [(place, key) for place, key in unsent.malformed if key in there.get(place, ())]
+    malformed = Counter(key for _, key in bad)
+    sent = Counter(key for keys in there.values() for key in keys) - malformed
+    nobodys = sum(len(there[place]) == number for place, number in Counter(at for at, _ in bad).items())
+    lost = len(picked) - len(there)
     rejected = {REJECTED: one.read - one.dead - one.hits, EXPIRED: one.gone + lost}
     return Account(
         stage=STAGE,
@@ -102,16 +104,12 @@ def _account(
         first=one.range.first,
         last=one.range.end - 1,
         read=one.read + one.gone,
-        delivered=delivered,
+        delivered=len(there) - nobodys,
         rejected={reason: count for reason, count in rejected.items() if count},
         capped=one.hits - len(picked),
-        dead_lettered=one.dead + len(there) - delivered,
-        filters=dict(_classes(one, _by_key(copies - bad), _by_key(bad), judges)),
+        dead_lettered=one.dead + nobodys,
+        filters=dict(_classes(one, sent, malformed, judges)),
     )
-
-
-def _by_key(copies: Iterable[tuple[Place, str]]) -> Mapping[str, int]:
-    return Counter(key for _, key in copies)
 
 
 def _classes(
