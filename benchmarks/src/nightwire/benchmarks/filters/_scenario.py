@@ -85,7 +85,7 @@ class FiltersScenario:
             language,
             *self._backlogs,
             Burst(settings[100]),
-            Latency(context, services, pool, ready_made(pool)),
+            Latency(context, services, pool, ready_made(pool), plain=False),
             Disturbed(settings[100]),
         ]
         if context.size.profile == "full":

@@ -31,13 +31,29 @@ Spot = tuple[int, int]
 
 
 class Latency:
-    """Alerts at a steady rate → a plain consumer, and → the filters' topics; against ready-made bytes."""
+    """Alerts at a steady rate → a plain consumer, and → the filters' topics; against ready-made bytes.
+
+    Args:
+        context: Says how much.
+        services: Kafka and the engine.
+        pool: Alerts to begin with.
+        ready: Messages for the baseline.
+        plain: Whether there is the plain consumer of all alerts, beside those of the filters' topics.
+    """
 
     name = "latency"
 
-    def __init__(self, context: Context, services: Services, pool: list[Alert], ready: list[Message]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        services: Services,
+        pool: list[Alert],
+        ready: list[Message],
+        *,
+        plain: bool = True,
+    ) -> None:
         self._context, self._services = context, services
-        self._pool, self._ready = pool, ready
+        self._pool, self._ready, self._plain = pool, ready, plain
         self._sent = 0
         self.delays: dict[str, list[float]] = {}
         self.behind = 0.0
@@ -70,20 +86,21 @@ class Latency:
         with ExitStack() as exits:
             topic = ALERTS if filters else exits.enter_context(self._services.topic("steady"))
             coverage = exits.enter_context(self._services.coverage()) if filters else None
-            second = exits.enter_context(self._second([topic, *filters]))
+            second = exits.enter_context(self._second([*([topic] if self._plain else []), *filters]))
             dues = self._send(topic, count)
             if coverage is not None:
                 coverage.await_ends(dues.ends())
             arrivals = second.findings()["arrivals"]
         self._sent += count
         ours, passed = dues.delays(arrivals, topic), dues.delays(arrivals, *filters)
-        complete(len(ours), count)
+        if self._plain:
+            complete(len(ours), count)
         self._keep("nightwire: due → consumer", ours)
         self._keep("nightwire: due → filter topic", passed)
         self._keep("nightwire: due → acknowledged", dues.publishing)
         self.behind = max(self.behind, dues.behind)
         figures = percentiles("latency", ours) | percentiles("publish_latency", dues.publishing)
-        figures |= percentiles("filter_latency", passed) if passed else {}
+        figures |= percentiles("filter_latency", passed)
         return figures | {"generator_behind_ms": dues.behind * 1e3}
 
     def _send(self, topic: str, count: int) -> "Dues":
@@ -178,5 +195,7 @@ def complete(arrived: int, sent: int) -> None:
 
 def percentiles(name: str, delays: list[float]) -> Figures:
     """Return the percentiles of *delays* [s] as figures ``<name>_p50_ms`` … [ms], and their maximum."""
+    if not delays:
+        return {}
     figures = {f"{name}_{key}_ms": quantile(delays, share) * 1e3 for key, share in SHARES.items()}
     return figures | {f"{name}_max_ms": max(delays) * 1e3}

@@ -65,6 +65,9 @@ Configuration:
       - {name: org.apache.kafka.server, level: WARN}
 """
 
+OPTIONS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:TieredStopAtLevel=1")
+"""Java's quick compiler alone: the other one takes a core of a small machine for a minute; decision 0017."""
+
 BRIEF = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """For a Java that runs for a second: what makes long runs fast makes its start slow."""
 
@@ -128,8 +131,8 @@ class Broker:
 
     def command(self) -> list[str]:
         """Return the command line that runs the broker in the foreground."""
-        options = [f"-Xmx{self._heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
-        return [*self._java(*options, *self._options), "kafka.Kafka", str(self._settings)]
+        options = (f"-Xmx{self._heap}", *OPTIONS, *self._options)
+        return [*self._java(*options), "kafka.Kafka", str(self._settings)]
 
     def start(self, *, timeout: float = 90.0) -> None:
         """Start the broker as a child and wait until it serves.
