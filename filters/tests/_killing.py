@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,15 @@ FILTERS = {
     "few": (FEW, "--cap", str(CAP)),
     "finest": (FINEST, "--cap", str(BEST), "--choice", "best"),
     "half": ("def keep(alert):\n    return alert.id % 4 < 2\n", "--cap", "0"),
+    "quarter": (
+        "def keep(alert):\n    return alert.id % 8 < 2\n",
+        *("--cap", str(CAP), "--source", "filter.me.half"),
+    ),
+    "finer": (FINEST, "--cap", str(BEST), "--choice", "best", "--source", "filter.me.half"),
 }
+"""The last two judge what passed `half`."""
+
+HALF = "filter.me.half"
 LONG = 500
 """The visit of every second alert: it lasts through all deaths, and its best are held as long."""
 
@@ -154,8 +162,12 @@ class Night:
         """Wait until all that was fed is judged, and a visit that is closed is over."""
         expected = self.before + self.alerts()
         self.until(lambda: self.ledger.look() or judged() == expected, 120, self.said)
-        wanted = self.finest(visit)
-        self.until(lambda: self.ledger.look() or wanted <= self.delivered("finest", visit), 60, self.said)
+        for name, wanted in self.best(visit).items():
+            self.until(
+                lambda name=name, wanted=wanted: self.ledger.look() or wanted <= self.delivered(name, visit),
+                60,
+                self.said,
+            )
 
     def alerts(self) -> int:
         """Return how many were fed."""
@@ -165,10 +177,9 @@ class Night:
         """Return the end of the engine's log."""
         return str(self.site.log.read_text()[-3000:])
 
-    def finest(self, visit: int) -> set[int]:
-        """Return the best alerts of a visit, found by looking at all of them at once."""
-        ranks = {number: number * 7919 % 10007 for number in self.fed[visit] if number % 3}
-        return set(sorted(ranks, key=lambda number: -ranks[number])[:BEST])
+    def best(self, visit: int) -> dict[str, set[int]]:
+        """Return the best alerts of a visit, of all and of `half`, found by looking at all at once."""
+        return {"finest": finest(self.fed[visit]), "finer": finest(filter(in_half, self.fed[visit]))}
 
     def delivered(self, name: str, visit: int) -> set[int]:
         """Return the ids of a visit in a filter's topic."""
@@ -176,12 +187,18 @@ class Night:
 
     def check(self, visit: int) -> None:
         """Check that a visit's alerts are where they belong, as if nobody had died."""
-        passed = {number for number in self.fed[visit] if number % 25 == 3}
-        few = self.delivered("few", visit)
-        assert few <= passed
-        assert len(few) == min(CAP, len(passed))
-        assert self.delivered("finest", visit) == self.finest(visit)
-        assert self.delivered("half", visit) == {one for one in self.fed[visit] if one % 4 < 2}
+        half = set(filter(in_half, self.fed[visit]))
+        passed = {
+            "few": {number for number in self.fed[visit] if number % 25 == 3},
+            "quarter": {number for number in half if number % 8 < 2},
+        }
+        for name, some in passed.items():
+            first = self.delivered(name, visit)
+            assert first <= some
+            assert len(first) == min(CAP, len(some))
+        for name, some in self.best(visit).items():
+            assert self.delivered(name, visit) == some
+        assert self.delivered("half", visit) == half
         for name in FILTERS:
             assert_once(copies(self.site, name))
 
@@ -189,7 +206,22 @@ class Night:
         """Check that the topics hold what the decisions say, no more and no less."""
         self.ledger.look()
         lie = {one for name in FILTERS for one in copies(self.site, name)}
-        assert lie == self.ledger.copies
+        origins = {
+            (one.topic(), one.partition(), one.offset()): copy.place
+            for one, copy in zip(self.site.read(HALF), copies(self.site, "half"), strict=True)
+        }
+        assert lie == {replace(one, place=origins.get(one.place, one.place)) for one in self.ledger.copies}
+
+
+def in_half(number: int) -> bool:
+    """Return whether an alert passes `half`."""
+    return number % 4 < 2
+
+
+def finest(numbers: Iterable[int]) -> set[int]:
+    """Return the alerts of highest rank."""
+    ranks = {number: number * 7919 % 10007 for number in numbers if number % 3}
+    return set(sorted(ranks, key=lambda number: -ranks[number])[:BEST])
 
 
 def assert_once(found: Iterable[Copy]) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from filters.tests._accounted import accounted, close, judged
 from filters.tests._killing import FILTERS, LONG, Ledger, Night, java, planner, sandboxed, worker, zygote
+from filters.tests._past import check_the_past
+from filters.tests._versions import check_changes
 from nightwire.core.accounts import discrepancies, read_accounts
 from nightwire.schemas import SchemaRegistry, records, wire
 
@@ -288,4 +290,16 @@ def test_a_visit_that_lasted_through_all_deaths_has_its_best_and_its_first(night
     night.check_decisions()
     counts = [one.filters["me/few"] for one in accounted(night.site, "alerts.sim") if "me/few" in one.filters]
     assert (sum(one.evaluated for one in counts), sum(one.faulted for one in counts)) == (night.alerts(), 0)
-    assert night.site.stop() == 0
+
+
+def test_a_change_under_a_stream_of_alerts_loses_none_and_the_log_says_who_judged_which(
+    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    check_changes(engine, encode, until)
+
+
+def test_the_past_is_judged_beside_the_stream_and_along_a_chain(
+    engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    check_the_past(engine, encode, until)
+    assert engine.stop() == 0

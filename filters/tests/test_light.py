@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from filters.tests._past import check_the_past
 from nightwire.core.accounts import Account, discrepancies, read_accounts, totals
 from nightwire.schemas import AlertDecoder, SchemaRegistry, records
 
@@ -202,4 +203,10 @@ def test_a_backfill_and_the_live_stream_share_the_alerts_even_if_the_engine_is_k
     own = [one for one in read_accounts(site.bootstrap) if one.source.endswith("alerts.sim")]
     assert {one.stage for one in own} >= {"filters", "backfill"}
     assert discrepancies(own) == []
+
+
+def test_the_past_is_judged_beside_the_stream_and_along_a_chain(
+    site: Site, encode: Callable[..., bytes], until: Callable[..., Any]
+) -> None:
+    check_the_past(site, encode, until)
     assert site.stop() == 0
