@@ -97,6 +97,10 @@ COMPILES = {
     "the survey's own list": "return sum(s['psfFlux'] > 0 for s in alert['prvDiaSources'] or []) > 1",
     "a list that may be none": "return any(s['psfFlux'] > 0 for s in alert['prvDiaSources'])",
     "how long a list is": "return len(alert.get('prvDiaForcedSources') or []) > 2",
+    "the survey's newest": "return sum(s['psfFlux'] or 0 for s in (alert['prvDiaSources'] or [])[-3:]) > 9",
+    "one of a list that may be none": "return alert['prvDiaSources'][0]['psfFlux'] > 3",
+    "a field of no record": "return alert['diaObject']['nothing'] > 3",
+    "a list in no record": "return any(s['x'] for s in alert['diaObject']['nothing'] or [])",
     "a light curve": """
     curve = alert.light_curve()
     red = curve["flux"][(curve["band"] == "r") & np.isfinite(curve["flux"])]
@@ -282,6 +286,31 @@ def test_a_fault_says_what_python_says_and_where() -> None:
     nothing = next(row for row, view in enumerate(views(ALERTS)) if view.magnitude is None)
     expected = "TypeError: '<' not supported between instances of 'NoneType' and 'int'"
     assert said.faults[nothing] == f"{expected} (line 2: return value < 19)"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("alert['prvDiaSources'][0]", "TypeError: 'NoneType' object is not subscriptable"),
+        ("alert['prvDiaSources'][:2]", "TypeError: 'NoneType' object is not subscriptable"),
+        ("[s for s in alert['prvDiaSources']]", "TypeError: 'NoneType' object is not iterable"),
+    ],
+)
+def test_a_list_that_is_none_is_told_as_python_tells(value: str, said: str) -> None:
+    found = evaluate(compile_python(f"def keep(alert):\n    x = {value}\n    return 1"), table(ALERTS))
+    nothing = [row for row, one in enumerate(ALERTS) if one["prvDiaSources"] is None]
+    assert nothing
+    assert {found.faults[row].partition(" (line")[0] for row in nothing} == {said}
+
+
+def test_a_text_that_is_gone_over_is_left_to_python() -> None:
+    """Of the survey's fields it is not known which are lists until alerts are there."""
+    for value in ("alert['diaSource']['band']", "alert['diaSource']['band'] or []"):
+        said = evaluate(
+            compile_python(f"def keep(alert):\n    return len([s for s in {value}])"), table(ALERTS)
+        )
+        texts = [row for row, one in enumerate(ALERTS) if one["diaSource"]["band"] is not None]
+        assert said.unsure.tolist() == texts
 
 
 def test_a_fault_of_a_point_names_the_line_too() -> None:

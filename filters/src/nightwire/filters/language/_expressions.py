@@ -136,7 +136,7 @@ def boolean(scope: Scope, node: ast.BoolOp) -> Static:
     if _or_empty(node):
         first = scope.value(node.values[0])
         if isinstance(first, Field):
-            return Field(first.steps, empty=True, guard=scope.way(first))
+            return Field(first.steps, empty=True, guard=scope.asked(first))
     return _joined(scope, node, [scope.scalar(one) for one in node.values])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from nightwire.filters.language._columns import of_column
 from nightwire.filters.language._points import Extent
-from nightwire.filters.language._values import NONE, Array, Lane, Rows, Value, constant
+from nightwire.filters.language._values import NONE, UNSURE, Lane, Rows, Value, constant
 
 if TYPE_CHECKING:
     from nightwire.filters.language._run import Run
@@ -18,18 +18,16 @@ def _field(run: "Run", path: str, *, strict: bool) -> Value:
     name = path.rpartition(".")[2]
     if column is not None and column.offsets is None:
         value = of_column(column)
-        return _with_parents(run, path, value, column.null) if strict and column.null.any() else value
+        return _with_parents(run, path, value) if strict and column.null.any() else value
     there = run.presence(path)
     if there is not None:
-        code = run.faults.number("unsure")
-        return Value((Lane("none", None, ~there),), np.where(there, 1, 0).astype(np.int32)) if code else NONE
+        return Value((Lane("none", None, ~there),), np.where(there, UNSURE, 0).astype(np.int32))
     if not strict:
         return NONE
-    code = run.faults.number(f"KeyError: {name!r}")
-    return Value((), np.full(run.size, code, np.int32))
+    return _with_parents(run, path, _fault(run, f"KeyError: {name!r}"))
 
 
-def _with_parents(run: "Run", path: str, value: Value, null: Array) -> Value:
+def _with_parents(run: "Run", path: str, value: Value) -> Value:
     """Return *value* with a fault where the record that it lies in is None."""
     steps = path.split(".")
     for end in range(1, len(steps)):
@@ -38,9 +36,10 @@ def _with_parents(run: "Run", path: str, value: Value, null: Array) -> Value:
             code = run.faults.number("TypeError: 'NoneType' object is not subscriptable")
             gone = np.where(there, 0, code).astype(np.int32)
             rows = Rows(run.size)
+            rows.fault(gone)
             for lane in value.lanes:
                 rows.lane(lane.kind, lane.values, there if lane.where is None else there & lane.where)
-            return rows.value(gone)
+            return rows.value(value.fault)
     return value
 
 
@@ -92,7 +91,9 @@ def _list(run: "Run", name: str) -> Extent:
     known = {"history": "history.mjd_tai", "light_curve": "light_curve.mjd_tai"}
     column = run.column(known.get(name, f"{name}?"))
     if column is None or column.offsets is None:
-        return Extent(np.zeros(run.size + 1, np.int64), absent=np.ones(run.size, bool), name=name)
+        there = run.presence(name) if column is not None else None
+        odd = None if there is None else np.where(there, UNSURE, 0)  # a text, which has items as well
+        return Extent(np.zeros(run.size + 1, np.int64), absent=np.ones(run.size, bool), failed=odd, name=name)
     absent = None if name in known or column.absent is None or not column.absent.any() else column.absent
     return Extent(column.offsets, absent=absent, name=name)
 

@@ -92,6 +92,8 @@ def item_of(scope: Scope, extent: int, wanted: str) -> int:
 def subscript(scope: Scope, node: ast.Subscript) -> Static:
     """Compile ``alert["diaSource"]``, ``curve["flux"]``, ``points[-1]``, ``flux[band == "r"]``."""
     owner = scope.value(node.value)
+    if isinstance(owner, Field) and isinstance(node.slice, ast.Slice):
+        owner = points_of(scope, owner, indexed=True)
     if isinstance(owner, Values | Points):
         return chosen(scope, owner, node.slice)
     if isinstance(owner, Known) and isinstance(owner.value, dict):
@@ -110,7 +112,7 @@ def _bykey_of(scope: Scope, owner: Static, key: Any) -> Static | None:
     if isinstance(owner, Known) and key is not None:
         return _of_known(scope, owner, key)
     if isinstance(owner, Field) and isinstance(key, int):
-        points = points_of(scope, owner)
+        points = points_of(scope, owner, indexed=True)
         return single(scope, points, key)
     return _named(scope, owner, key) if isinstance(key, str) else None
 
@@ -168,11 +170,14 @@ def looked_up(scope: Scope, table: Mapping[Any, Any], key: int, missing: int) ->
     return scope.build.then(key, found)
 
 
-def points_of(scope: Scope, field: Field) -> Points:
-    """Return the records of the array at *field*, one point each."""
-    extent = scope.build.leaf("points", field.path)
-    guard = None if field.empty else scope.build.points("each", extent)
-    return Points(extent, scope.build.both(scope.way(field), guard))
+def points_of(scope: Scope, field: Field, *, indexed: bool = False) -> Points:
+    """Return the records of the array at *field*, one point each; *indexed* if some are chosen by ``[ ]``."""
+    build = scope.build
+    extent = build.leaf("points", field.path)
+    guard = build.points("chosen" if field.empty or indexed else "each", extent)
+    if indexed and not field.empty:
+        guard = build.then(scope.unless_none(field), guard)
+    return Points(extent, build.both(scope.asked(field), guard))
 
 
 HANDLERS[ast.Attribute] = attribute

@@ -142,7 +142,10 @@ def _each(run: Run, extent: Extent) -> Value:
     if extent.absent is None:
         return NONE
     code = run.faults.number("TypeError: 'NoneType' object is not iterable")
-    return Value((Lane("none", None, ~extent.absent),), np.where(extent.absent, code, 0).astype(np.int32))
+    fault = np.where(extent.absent, code, 0)
+    if extent.failed is not None:
+        fault = np.where(extent.failed, extent.failed, fault)
+    return Value((Lane("none", None, ~extent.absent),), fault.astype(np.int32))
 
 
 OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {

@@ -131,8 +131,7 @@ class Scope:
         guard: int | None = None
         if all(how == "[]" for _, how in field.steps):
             for end in range(1, len(field.steps)):
-                there = self.build.leaf("has", ".".join(name for name, _ in field.steps[:end]))
-                guard = self.build.both(guard, self._unless(there, f"TypeError: {NOT_SUBSCRIPTABLE}"))
+                guard = self.build.both(guard, self.unless_none(Field(field.steps[:end])))
         return self.build.both(guard, self.way(field))
 
     def bind(self, name: str, value: Static) -> int | None:
@@ -153,8 +152,12 @@ class Scope:
             if field.steps[-1][1] == "get {}":
                 none = self.build.constant(None)
                 missing = self.build.of("if", self.build.leaf("known", field.path), missing, none)
-            guard = self.build.both(self.way(field), missing)
+            guard = self.build.both(self.asked(field), missing)
         return Field((*field.steps, (name, how)), guard=guard)
+
+    def unless_none(self, field: Field) -> int:
+        """Return what faults where there is nothing at *field* to take a part of."""
+        return self._unless(self.build.leaf("has", field.path), f"TypeError: {NOT_SUBSCRIPTABLE}")
 
     def _unless(self, condition: int, fault: str) -> int:
         return self.build.of("if", condition, self.build.constant(None), self.build.leaf("fault", fault))
