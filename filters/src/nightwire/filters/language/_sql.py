@@ -1,11 +1,11 @@
 """From an SQL condition (what stands behind WHERE) to a program of the closed language."""
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from nightwire.filters.language._builder import Builder
 from nightwire.filters.language._program import NotCompilable, Program
 from nightwire.filters.language._source import FilterError
+from nightwire.filters.language._sql_meaning import COMPARISONS, chosen, function, said
 from nightwire.filters.language._sql_words import Word, error_at, words
 from nightwire.filters.language._statics import CANONICAL
 from nightwire.schemas import survey as survey_called
@@ -15,18 +15,6 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 60
 """How deep conditions may be nested."""
-
-COMPARISONS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "==": "==", "<>": "!=", "!=": "!="}
-
-ONE: Mapping[str, str] = {
-    "ABS": "abs", "SQRT": "math.sqrt", "LN": "math.log", "LOG": "math.log", "LOG10": "math.log10",
-    "LOG2": "math.log2", "EXP": "math.exp", "SIN": "math.sin", "COS": "math.cos", "TAN": "math.tan",
-    "ASIN": "math.asin", "ACOS": "math.acos", "ATAN": "math.atan", "RADIANS": "math.radians",
-    "DEGREES": "math.degrees", "FLOOR": "math.floor", "CEIL": "math.ceil", "CEILING": "math.ceil",
-    "ROUND": "round", "LENGTH": "size", "LOWER": "lower", "UPPER": "upper",
-}  # fmt: skip
-TWO: Mapping[str, str] = {"POWER": "math.pow/2", "POW": "math.pow/2", "ATAN2": "math.atan2/2", "MOD": "%"}
-SOME: Mapping[str, str] = {"LEAST": "smallest", "GREATEST": "largest"}
 
 
 def compile_sql(condition: str, survey: "Survey | str | None" = None) -> Program:
@@ -224,15 +212,10 @@ class _Parser:
         while self._takes(","):
             given.append(self._or())
         self._expect(")")
-        if name == "PI" and not given:
-            return self._build.constant(3.141592653589793)
-        for table, fits in ((ONE, len(given) == 1), (TWO, len(given) == 2), (SOME, len(given) > 1)):
-            if name in table and fits:
-                return self._of(table[name], *given)
-        special = SPECIAL.get((name, len(given))) or SPECIAL.get((name, 0))
-        if special is None or not given:
+        found = function(self._build, name, given)
+        if found is None:
             raise error_at(self._condition, word.at, f"there is no function {name} of {len(given)} arguments")
-        return special(self, given)
+        return found
 
     def _case(self) -> int:
         branches = []
@@ -245,38 +228,8 @@ class _Parser:
         if not branches:
             raise self._error("CASE takes at least one WHEN … THEN …")
         for condition, value in reversed(branches):
-            found = self.chosen(condition, value, found)
+            found = chosen(self._build, condition, value, found)
         return found
-
-    def chosen(self, condition: int, value: int, other: int) -> int:
-        """Return *value* where *condition* is true, else *other*: unknown is not true."""
-        return self._build.of("if", self._of("and", condition, self._build.constant(True)), value, other)
-
-    def coalesce(self, given: list[int]) -> int:
-        """Return the first of *given* that is something."""
-        *others, found = given
-        while others:
-            found = self._of("coalesce", others.pop(), found)
-        return found
-
-    def rounded(self, given: list[int]) -> int:
-        """Return ``ROUND(value, places)``."""
-        return self._of("round_to", *given)
-
-    def none_if(self, given: list[int]) -> int:
-        """Return nothing where both are equal, else the first."""
-        same = self._of("==", *given)
-        return self.chosen(same, self._build.constant(None), given[0])
 
     def _of(self, operation: str, *operands: int) -> int:
-        return self._build.of(f"sql.{operation}", *operands)
-
-
-SPECIAL: Mapping[tuple[str, int], Callable[[_Parser, list[int]], int]] = {
-    ("COALESCE", 0): _Parser.coalesce,
-    ("IFNULL", 2): _Parser.coalesce,
-    ("NULLIF", 2): _Parser.none_if,
-    ("ROUND", 2): _Parser.rounded,
-    ("IF", 3): lambda parser, given: parser.chosen(*given),
-}
-"""By name and number of arguments; 0 for any number."""
+        return said(self._build, operation, *operands)
