@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from filters.tests._random_alerts import alerts, database, odd_share, table, views
+from filters.tests._inputs import ODD, Inputs, odd_share
+from filters.tests._random_alerts import alerts, database, table, views
 from filters.tests._random_conditions import Conditions
 from nightwire.filters.language import (
     NotCompilable,
@@ -37,16 +38,17 @@ class Account:
     unsure: int = 0
     telling: int = 0
     depth: int = 0
-    odd: float = 0.0
+    inputs: Counter[str] = field(default_factory=Counter)
     operations: Counter[str] = field(default_factory=Counter)
 
-    def add(self, program: Program, verdicts: Verdicts) -> None:
-        """Count a program and what it said."""
+    def add(self, program: Program, verdicts: Verdicts, inputs: Inputs) -> None:
+        """Count a program, what it said, and what it read."""
         self.filters += 1
         self.rows += len(verdicts.passed)
         self.unsure += len(verdicts.unsure)
         self.telling += 0.01 <= verdicts.passed.mean() <= 0.99
         self.depth += depth(program)
+        self.inputs += inputs.of(program)
         self.count(program)
 
     def count(self, program: Program) -> None:
@@ -61,18 +63,24 @@ class Account:
         """Return the numbers, those of the *wanted* operations among them."""
         used = Counter({name: self.operations[name] for name in wanted})
         (rarest, times), names = used.most_common()[-1], len(used)
+        kinds = ", ".join(f"{kind} {100 * share:.2f} %" for kind, share in self.shares().items())
         return (
             f"{self.filters:,} filters, {self.rows:,} verdicts; mean depth {self.depth / self.filters:.1f}; "
             f"{100 * self.telling / self.filters:.0f} % pass 1-99 %; {100 * self.unsure / self.rows:.1f} % "
             f"left to Python; of {names} operations the least used is {rarest}, in {times}; "
-            f"{100 * self.odd / self.filters:.0f} % of the inputs odd"
+            f"{100 * odd_share(self.inputs):.1f} % of {self.inputs.total():,} inputs odd: {kinds}"
         )
+
+    def shares(self) -> dict[str, float]:
+        """Return the share of each odd kind among all that was read."""
+        return {kind: self.inputs[kind] / self.inputs.total() for kind in ODD}
 
     def check(self) -> None:
         """Check that something was compared."""
         assert self.telling > self.filters / 2
         assert self.unsure < self.rows / 30
         assert self.depth >= 4 * self.filters
+        assert odd_share(self.inputs) >= 1 / 3
 
 
 def depth(program: Program) -> int:
@@ -122,7 +130,9 @@ def compared(sources: list[str], seed: int, account: Account) -> None:
     programs = {source: program for source in sources if (program := compiled(source))}
     FUNCTIONS.update({source: compile_filter(source, "keep") for source in programs})
     rows = views(some)
-    verdicts = evaluate_all(list(programs.values()), table(some))
+    columns = table(some)
+    inputs = Inputs(columns)
+    verdicts = evaluate_all(list(programs.values()), columns)
     for (source, program), said in zip(programs.items(), verdicts, strict=True):
         unsure = set(said.unsure.tolist())
         for at, alert in enumerate(rows):
@@ -130,8 +140,7 @@ def compared(sources: list[str], seed: int, account: Account) -> None:
             assert at in unsure or repr(got) == repr(by_python(source, alert)), (
                 f"alert {at} of {seed}:\n{source}"
             )
-        account.add(program, said)
-    account.odd += odd_share(some) * len(programs)
+        account.add(program, said, inputs)
     FUNCTIONS.clear()
 
 
@@ -147,6 +156,7 @@ def conditions(seeds: range, account: Account) -> None:
     """Check that compiled Python, plain Python, our SQL and SQLite's agree on all alerts."""
     some = alerts(seeds.start, 60)
     columns, rows, rows_of_sql = table(some), views(some), database(some)
+    inputs = Inputs(columns)
     for seed in seeds:
         said = Conditions(seed).condition()
         source = f"import math\ndef keep(a):\n    return {said.python}\n"
@@ -164,8 +174,7 @@ def conditions(seeds: range, account: Account) -> None:
             of_sql = evaluate(other, columns)
             assert of_sql.passed.tolist() == expected, (seed, said.sql)
             assert not of_sql.faults
-        account.add(program, found)
-    account.odd += odd_share(some) * len(seeds)
+        account.add(program, found, inputs)
 
 
 def batches(count: int) -> Iterator[range]:

@@ -1,9 +1,9 @@
-"""Random alerts, a third of whose values are odd: null, NaN, infinite, huge, empty."""
+"""Random alerts.  Some are as they should be, of others hardly a value: null, NaN, infinite, huge, empty."""
 
 import math
 import random
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,12 @@ from nightwire.schemas import AlertTable, AlertView, survey
 SIM = survey("sim")
 
 BANDS = ["u", "g", "r", "i", "z", "y"]
+REASONS = ["main", "AP"]
+ODD_TEXTS = ("", "R", " r", "Main", "a_b%", "nan", "1e5", "-7", "\u03b2 Lyr", "r" * 300)
+USUAL_TEXTS = frozenset({*BANDS, *REASONS})
+
+HOW_ODD = (0, 0, 0.3, 0.5, 0.8, 0.9)
+"""Shares of odd values, of which each alert, and each history, has one."""
 
 SOURCE: dict[str, Any] = {
     "diaSourceId": pa.int64(),
@@ -35,20 +41,38 @@ SOURCE: dict[str, Any] = {
 OBJECT: dict[str, Any] = {"diaObjectId": pa.int64(), "nDiaSources": pa.int64(), "g_psfFluxMean": pa.float64()}
 EARLIER = ("midpointMjdTai", "ra", "dec", "band", "psfFlux", "psfFluxErr")
 ARRAYS = ("prvDiaSources", "prvDiaForcedSources")
+ALWAYS = ("diaSourceId", "visit")
+"""What no alert is without."""
 
 
 def odd_float(random_: random.Random) -> float | None:
     """Return something that is no ordinary number."""
-    return random_.choice([None, None, math.nan, math.inf, -math.inf, 0.0, -0.0, 1e308, 5e-324])
+    extreme = random_.choice([0.0, -0.0, 1e308, 5e-324])
+    return random_.choice([None, None, math.nan, math.nan, math.inf, math.inf, -math.inf, extreme])
 
 
 def odd_int(random_: random.Random) -> int | None:
-    """Return a whole number that is none for floats, or nothing."""
-    return random_.choice([None, None, 0, -1, 2**53 + 1, 2**62, 2**63 - 1, -(2**63)])
+    """Return a whole number that 64 bits, or a float, hold no longer once it is computed with, or nothing."""
+    small = random_.choice([0, -1, 2**53 + 1])
+    return random_.choice([None, small, 2**62, 2**62 + 1, 2**63 - 1, 1 - 2**63, -(2**63)])
 
 
-def source(random_: random.Random, odd: float = 1 / 3) -> dict[str, Any]:
-    """Return one measurement."""
+def odd_text(random_: random.Random) -> str | None:
+    """Return a text that no survey should send, or nothing."""
+    return random_.choice([None, None, *ODD_TEXTS])
+
+
+ODD: dict[Any, Callable[[random.Random], Any]] = {
+    pa.float64(): odd_float,
+    pa.int64(): odd_int,
+    pa.string(): odd_text,
+    pa.bool_(): lambda random_: None,
+}
+"""By the type of a field: what makes its odd values."""
+
+
+def source(random_: random.Random, odd: float) -> dict[str, Any]:
+    """Return one measurement, of whose values the share *odd* are no ordinary ones."""
     usual = {
         "diaSourceId": random_.randrange(1, 1 << 60),
         "diaObjectId": random_.randrange(1, 1 << 60),
@@ -65,63 +89,42 @@ def source(random_: random.Random, odd: float = 1 / 3) -> dict[str, Any]:
         "isDipole": random_.random() < 0.5,
         "psfNdata": random_.randrange(0, 40),
         "parentDiaSourceId": random_.randrange(-9, 9),
-        "reason": random_.choice(["main", "AP", "a_b%", "", "Main"]),
+        "reason": random_.choice(REASONS),
     }
-    for name, kind in SOURCE.items():
-        if random_.random() < odd and name not in ("diaSourceId", "visit"):
-            if kind == pa.float64():
-                usual[name] = odd_float(random_)
-            elif kind == pa.int64():
-                usual[name] = odd_int(random_)
-            elif random_.random() < 0.5:
-                usual[name] = None
-    return usual
+    return {name: _perhaps(random_, odd, name, value) for name, value in usual.items()}
+
+
+def _perhaps(random_: random.Random, odd: float, name: str, value: Any) -> Any:
+    if random_.random() >= odd:
+        return value
+    found = ODD[SOURCE[name]](random_)
+    return value if found is None and name in ALWAYS else found
 
 
 def _earlier(random_: random.Random) -> list[dict[str, Any]] | None:
-    count = random_.choice([None, 0, 1, 2, 3, 5, 9, 20])
+    count = random_.choice([None, 0, 0, 1, 2, 3, 5, 9, 20])
     if count is None:
         return None
-    odd = random_.choice([0, 0, 0.02, 1 / 3])
+    odd = random_.choice(HOW_ODD)
     points = [source(random_, odd) for _ in range(count)]
     return [{name: point[name] for name in EARLIER} for point in points]
 
 
 def alert(random_: random.Random) -> dict[str, Any]:
     """Return one alert, as decoding gives it."""
-    own = source(random_)
-    there = random_.random() < 0.7
-    measured: dict[str, Any] = {
+    odd = random_.choice(HOW_ODD)
+    own = source(random_, odd)
+    measured = {
         "diaObjectId": 5,
-        "nDiaSources": random_.randrange(50),
-        "g_psfFluxMean": random_.gauss(0, 3_000),
+        "nDiaSources": odd_int(random_) if random_.random() < odd else random_.randrange(50),
+        "g_psfFluxMean": odd_float(random_) if random_.random() < odd else random_.gauss(0, 3_000),
     }
-    if random_.random() < 1 / 3:
-        measured["g_psfFluxMean"] = odd_float(random_)
     return {
         "diaSourceId": own["diaSourceId"],
         "diaSource": own,
-        "diaObject": measured if there else None,
+        "diaObject": measured if random_.random() < 0.7 else None,
         **{name: _earlier(random_) for name in ARRAYS},
     }
-
-
-def odd_share(of: Sequence[dict[str, Any]]) -> float:
-    """Return the share of values that are no ordinary number: nothing, NaN, infinite, beyond floats, a text.
-
-    A list counts as one value, odd where it is empty or not there.
-    """
-    values = [value for one in of for value in one["diaSource"].values()]
-    lists = [one[name] for one in of for name in ARRAYS]
-    points = [value for some in lists for point in some or () for value in point.values()]
-    odd = [*map(_is_odd, values), *(not some for some in lists), *map(_is_odd, points)]
-    return sum(odd) / len(odd)
-
-
-def _is_odd(value: Any) -> bool:
-    if isinstance(value, float):
-        return not 1e-300 < abs(value) < 1e300
-    return value is None or isinstance(value, str) or abs(value) > 1 << 53
 
 
 def alerts(seed: int, count: int) -> list[dict[str, Any]]:

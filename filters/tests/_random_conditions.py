@@ -21,6 +21,7 @@ COLUMNS = (
         "healpix",
     ),
     *("diaSource.reliability", "diaSource.trailLength", "diaSource.psfNdata", "diaSource.parentDiaSourceId"),
+    *("diaSource.psfFlux", "diaSource.psfFluxErr", "diaSource.midpointMjdTai"),
 )
 WHOLE = ("visit", "healpix", "diaSource.psfNdata", "diaSource.parentDiaSourceId", "id", "object_id")
 POINT = ("flux", "magnitude", "snr", "mjd_tai")
@@ -177,8 +178,8 @@ class Conditions:
     def _number(self, depth: int) -> Phrase:
         if depth <= 0:
             whole = self.random.choice([0, 1, 5, 20, 2**53 + 1])
-            wide, small = round(self.random.gauss(0, 2_000), 2), round(self.random.uniform(0, 30), 2)
-            value = repr(self.random.choice([whole, wide, small]))
+            wide, near = round(self.random.gauss(0, 2_000), 2), round(self.random.uniform(0, 30), 2)
+            value = repr(self.random.choice([whole, wide, near]))
             return self.random.choice([column(self.random.choice(COLUMNS)), Phrase(value, value, value)])
         one, other = self._real(), self._real()
         small = _put("math.atan({0})", "ATAN({0})", [one])  # finite, and no large number, whatever it is of

@@ -37,6 +37,15 @@ POINT_NUMBERS = (
     "p.flux or 0.0",
     "p.flux or 1",
 )
+OWN_NUMBERS = ('s["psfFlux"]', 's["psfFluxErr"]', 's["midpointMjdTai"]', '(s["psfFlux"] or 0.0)')
+"""The survey's own values of an earlier point, NaN and infinite ones among them."""
+
+OWN_POINTS = (
+    'a["prvDiaSources"] or []',
+    'a["prvDiaSources"]',
+    'a["prvDiaForcedSources"] or []',
+    '(a.get("prvDiaForcedSources") or [])[-5:]',
+)
 CURVE = ("flux", "flux_error", "mjd_tai")
 
 MATH_ANY = (
@@ -315,6 +324,8 @@ class Filters:
         return f"np.{self._of(*NUMPY_LOGIC)}({self.truth(depth, names)}, {self.truth(depth, names)})"
 
     def _quantified(self, depth: int, names: list[str]) -> str:
+        if self.random.random() < 0.4:
+            return f"{self._of('any', 'all')}({self._own_truth()} for s in {self._of(*OWN_POINTS)})"
         where = f" if {self._point_truth(1)}" if self.random.random() < 0.4 else ""
         return f"{self._of('any', 'all')}({self._point_truth(depth)} for p in {self._points()}{where})"
 
@@ -323,7 +334,8 @@ class Filters:
         return f"np.{self._of('any', 'all')}({self._array(depth)} {sign} {self.number(0, names)})"
 
     def _converted(self, depth: int, names: list[str]) -> str:
-        return f"bool({self.number(depth, names)})"
+        number, text = self.number(depth, names), self.text(1, names)
+        return self._of(f"bool({number})", f"bool({number})", f"bool({text})", f"({text} == {number})")
 
     # numbers
 
@@ -342,7 +354,12 @@ class Filters:
 
     def _rounded(self, depth: int, names: list[str]) -> str:
         number = self.number(depth, names)
-        return self._of(f"round({number})", f"round({number}, 1)", f"int({number})", f"float({number})")
+        of_text = (
+            f"({self._of('float', 'int')}({self.text(0, names)}) if {self.truth(0, names)} else {number})"
+        )
+        return self._of(
+            f"round({number})", f"round({number}, 1)", f"int({number})", f"float({number})", of_text
+        )
 
     def _extreme(self, depth: int, names: list[str]) -> str:
         more = f", {self.number(0, names)}" if self.random.random() < 0.3 else ""
@@ -386,6 +403,30 @@ class Filters:
             f"sorted({self._points()}, key=lambda q: q.{self._of('flux', 'snr')})[{self._of(0, -1)}].flux",
             f"{self._of('max', 'min')}({self._points()}, key=lambda p: {self._point_number(depth)}).mjd_tai",
             f"{self._of('max', 'min')}(({values}), key=abs)",
+        )
+
+    def _own(self, depth: int, names: list[str]) -> str:
+        where = f" if {self._own_truth()}" if self.random.random() < 0.7 else ""
+        values = f"{self._of(*OWN_NUMBERS)} for s in {self._of(*OWN_POINTS)}{where}"
+        return self._of(
+            f"sum({values})",
+            f"len([{values}])",
+            f"{self._of('max', 'min')}([{values}])",
+            f"{self._of('max', 'min')}(({values}), default={self._of(0, 1.5, None)})",
+            f"[{values}][{self._of(0, -1)}]",
+            f"np.{self._of(*REDUCED)}(np.array([{values}], dtype=float))",
+            f"np.{self._of(*QUANTILES).format(f'np.array([{values}])')}",
+            f"sorted([{values}]{self._of('', ', reverse=True')})[{self._of(0, -1)}]",
+            f"{self._of('max', 'min')}(({values}), key=abs)",
+        )
+
+    def _own_truth(self) -> str:
+        one = self._of(*OWN_NUMBERS)
+        return self._of(
+            f"{one} is not None",
+            f"{one} is not None and {one} {self._of('<', '>')} {self._constant()}",
+            f's["band"] {self._of("==", "!=")} {self._of("a.band", chr(34) + "r" + chr(34))}',
+            f"{one} {self._of('<', '>', '<=', '>=', '==')} {self._constant()}",
         )
 
     def _values(self, depth: int) -> str:
@@ -487,5 +528,5 @@ class Filters:
             _mathematics,
             _mathematics,
         ),
-        *(_mathematics, _ternary, _helped, _listed, _listed, _reduced, _reduced),
+        *(_mathematics, _ternary, _helped, _listed, _listed, _own, _reduced, _reduced),
     )
