@@ -71,6 +71,58 @@ def test_the_condition_that_stopped_an_alert_is_named(alert: int | None, stopped
     assert result == namespace["keep"](alert)
 
 
+HELPED = """
+def sure(value, least=3):
+    return value > least and value != 4
+
+def odd(value):
+    if value is None or value > 90:
+        return False
+    return sure(value) and value % 2 == 1
+
+def alone(value):
+    return value != 13
+
+def keep(alert):
+    if not odd(alert) or not (alert < 80 and alone(alert)):
+        return False
+    if alert == 5:
+        return 0
+    return not (alert == 7 or alert == 9) and sure(alert, least=10) and alone(alert)
+"""
+
+
+@pytest.mark.parametrize(
+    ("alert", "stopped"),
+    [
+        (None, "line 6: if value is None, in odd(alert)"),
+        (91, "line 6: if value > 90, in odd(alert)"),
+        (2, "line 3: value > least, in sure(value), in odd(alert)"),
+        (4, "line 3: value != 4, in sure(value), in odd(alert)"),
+        (6, "line 8: value % 2 == 1, in odd(alert)"),
+        (81, "line 14: if not alert < 80"),
+        (5, "line 16: if alert == 5"),
+        (7, "line 18: not alert == 7"),
+        (9, "line 18: not alert == 9"),
+        (3, "line 3: value > least, in sure(value), in odd(alert)"),
+        (13, "line 14: if not alone(alert)"),
+        (11, None),
+    ],
+)
+def test_conditions_of_helpers_are_named_one_by_one(alert: int | None, stopped: str | None) -> None:
+    namespace: dict[str, Any] = {}
+    exec(HELPED, namespace)  # noqa: S102
+    result, said = explain(HELPED, "keep")(alert)
+    assert said == stopped
+    assert result == namespace["keep"](alert)
+
+
+def test_a_helper_that_calls_itself_is_followed_three_times() -> None:
+    source = "def f(x):\n    return x > 1 and f(x - 3)\ndef keep(alert):\n    return f(alert)"
+    assert explain(source, "keep")(2)[1] == "line 2: x > 1, in f(x - 3), in f(alert)"
+    assert explain(source, "keep")(99)[1] == "line 2: f(x - 3), in f(x - 3), in f(x - 3), in f(alert)"
+
+
 def test_a_function_without_a_return_says_so() -> None:
     assert explain("def keep(alert):\n    pass", "keep")(1) == (
         None,

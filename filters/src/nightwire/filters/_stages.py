@@ -1,10 +1,14 @@
 """Where a filter stopped each alert: its conditions, one by one, as they stand in its source.  Pure.
 
-A filter is made of the filter, which returns the number of the condition that made it say no.
+A filter is made of the filter, which returns the number of the condition that made it say no.  For each of
+its helper functions that has several conditions, where it is called, another is made in the same way, which
+is asked when the helper has said no.
 """
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from itertools import count
 from typing import Any
 
 from nightwire.filters.language import FILENAME, compile_filter
@@ -14,6 +18,12 @@ END = "the end of the function, without a return"
 LONGEST = 90
 """Longest condition that is told as it stands. [character]"""
 
+DEEPEST = 3
+"""How many helper functions, one calling the other, are looked into."""
+
+TWIN = "_stopped_in_{}_{}"
+"""What a helper is called that says which of its conditions said no."""
+
 Explained = Callable[[Any], tuple[Any, str | None]]
 """Of an alert: what the filter answers, and the condition that stopped it, None where it passed."""
 
@@ -21,8 +31,8 @@ Explained = Callable[[Any], tuple[Any, str | None]]
 def explain(source: str, entry: str) -> Explained:
     """Return the function *entry* of *source* as one that also says which condition stopped the alert.
 
-    A condition is a part of a returned ``and``, or the ``if`` above a ``return False``.  Runs the source's
-    top level; the caller has made sure that it may.
+    A condition is a part of a returned ``and``, or of the ``if`` above a ``return False``; also of a helper
+    function.  Runs the source's top level; the caller has made sure that it may.
 
     Raises:
         FilterError: It is no filter, or its top level fails.
@@ -43,28 +53,144 @@ def numbered(source: str, entry: str) -> tuple[str, list[str]]:
     It returns the condition's number, counted from 1, and 0 for an alert that passes.
     """
     tree = ast.parse(source, FILENAME)
-    found: list[str] = []
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == entry:
-            node.body = [_step(step, found) for step in node.body]
-            if not isinstance(node.body[-1], ast.Return):
-                node.body.append(ast.Return(_number(END, found)))
-    return ast.unparse(ast.fix_missing_locations(tree)), found
+    stages = _Stages(tree)
+    for node in stages.functions.values():
+        if node.name == entry:
+            stages.change(node)
+    tree.body = [step for node in tree.body for step in (node, *stages.twins.get(node, ()))]
+    return ast.unparse(ast.fix_missing_locations(tree)), stages.found
 
 
-def _step(node: ast.stmt, found: list[str], inside: str | None = None) -> ast.stmt:
-    """Return a statement, every ``return`` in it with numbers; *inside* is the condition it stands under."""
-    if isinstance(node, ast.Return):
-        return ast.copy_location(ast.Return(_returned(node.value, found, inside)), node)
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+class _Stages:
+    """Numbers the conditions of functions.
+
+    Attributes:
+        functions: Those of the source's top level, as they are.
+        found: The conditions, in the order of their numbers.
+        twins: For a function, those made of it that say which of its conditions said no.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self.found: list[str] = []
+        self.twins: dict[ast.stmt, list[ast.stmt]] = {}
+        self._as_written = deepcopy(self.functions)
+        self._inside: tuple[str, ...] = ()
+        self._names = count(1)
+
+    def change(self, function: ast.FunctionDef) -> None:
+        """Have *function* return the number of the condition that said no, or 0."""
+        function.body = [self._step(step) for step in function.body]
+        if not isinstance(function.body[-1], ast.Return):
+            function.body.append(ast.Return(self._number(END)))
+
+    def _step(self, node: ast.stmt, under: str | None = None) -> ast.stmt:
+        """Return a statement, every ``return`` in it with numbers; *under* is what it stands under."""
+        if isinstance(node, ast.Return):
+            return ast.copy_location(ast.Return(self._returned(node.value, under)), node)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            return node
+        if isinstance(node, ast.If):
+            return self._branches(node)
+        for steps in _blocks(node):
+            steps[:] = [self._step(step, under) for step in steps]
         return node
-    if isinstance(node, ast.If):
-        node.body = [_step(step, found, _place(node.test, "if ")) for step in node.body]
-        node.orelse = [_step(step, found, _place(node.test, "not ")) for step in node.orelse]
+
+    def _branches(self, node: ast.If) -> ast.If:
+        if _says_no(node.body):
+            node.body = [ast.copy_location(ast.Return(self._which(node.test)), node.body[0])]
+        else:
+            node.body = [self._step(step, _place(node.test, "if ")) for step in node.body]
+        node.orelse = [self._step(step, _place(node.test, "not ")) for step in node.orelse]
         return node
-    for steps in _blocks(node):
-        steps[:] = [_step(step, found, inside) for step in steps]
-    return node
+
+    def _returned(self, value: ast.expr | None, under: str | None) -> ast.expr:
+        if value is None:
+            return self._number(END)
+        if isinstance(value, ast.Constant):
+            return ast.Constant(0) if value.value else self._number(under or _place(value))
+        return self._chained(value, ast.Constant(0))
+
+    def _chained(self, value: ast.expr, passed: ast.expr) -> ast.expr:
+        """Return what is *passed* where *value* is true, and else the number of its part that is not."""
+        parts = _all_of(value)
+        if len(parts) > 1:
+            for part in reversed(parts):
+                passed = self._chained(part, passed)
+            return passed
+        return ast.IfExp(value, passed, self._twin(value) or self._number(_place(value)))
+
+    def _which(self, test: ast.expr) -> ast.expr:
+        """Return the number of the part of *test* that is true, where one is."""
+        parts = _any_of(test)
+        *others, found = map(self._of_one, parts)
+        for part, number in zip(reversed(parts[:-1]), reversed(others), strict=True):
+            found = ast.IfExp(part, number, found)
+        return found
+
+    def _of_one(self, part: ast.expr) -> ast.expr:
+        if len(_any_of(part)) > 1:
+            return self._which(part)
+        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+            twin = self._twin(part.operand)
+            if twin is not None:
+                return twin
+        return self._number(_place(part, "if "))
+
+    def _twin(self, value: ast.expr) -> ast.expr | None:
+        """Return a call that tells which condition of a helper said no; None where it has not several."""
+        if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+            return None
+        name = value.func.id
+        if name not in self._as_written or len(self._inside) >= DEEPEST:
+            return None
+        before, known = len(self.found), {node: list(some) for node, some in self.twins.items()}
+        twin = deepcopy(self._as_written[name])
+        twin.name = TWIN.format(name, next(self._names))
+        self._inside = (ast.unparse(value), *self._inside)
+        self.change(twin)
+        self._inside = self._inside[1:]
+        if len(self.found) - before < 2:  # the call itself says as much
+            del self.found[before:]
+            self.twins = known
+            return None
+        self.twins.setdefault(self.functions[name], []).append(twin)
+        return ast.Call(ast.Name(twin.name), value.args, value.keywords)
+
+    def _number(self, condition: str) -> ast.expr:
+        self.found.append("".join([condition, *(f", in {_short(call)}" for call in self._inside)]))
+        return ast.Constant(len(self.found))
+
+
+def _all_of(value: ast.expr) -> Sequence[ast.expr]:
+    """Return the parts that must all be true for *value* to be true, in the order of asking."""
+    if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
+        return value.values
+    return _negated(value, ast.Or) or [value]
+
+
+def _any_of(test: ast.expr) -> Sequence[ast.expr]:
+    """Return the parts of which one must be true for *test* to be true, in the order of asking."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return test.values
+    return _negated(test, ast.And) or [test]
+
+
+def _negated(value: ast.expr, operator: type[ast.boolop]) -> Sequence[ast.expr]:
+    """Return the negated parts of ``not (… or …)``, or ``not (… and …)``; none of anything else."""
+    if not (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)):
+        return []
+    inner = value.operand
+    if not (isinstance(inner, ast.BoolOp) and isinstance(inner.op, operator)):
+        return []
+    return [ast.copy_location(ast.UnaryOp(ast.Not(), part), part) for part in inner.values]
+
+
+def _says_no(block: Sequence[ast.stmt]) -> bool:
+    """Return whether *block* does nothing but return a constant that is false."""
+    one = block[0]
+    found = one.value if isinstance(one, ast.Return) else None
+    return isinstance(found, ast.Constant) and not found.value
 
 
 def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -74,28 +200,10 @@ def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield handler.body
 
 
-def _returned(value: ast.expr | None, found: list[str], inside: str | None) -> ast.expr:
-    if value is None:
-        return _number(END, found)
-    if isinstance(value, ast.Constant):
-        return ast.Constant(0) if value.value else _number(inside or _place(value), found)
-    return _chained(value, ast.Constant(0), found)
-
-
-def _chained(value: ast.expr, passed: ast.expr, found: list[str]) -> ast.expr:
-    """Return what is *passed* where *value* is true, and else the number of its part that is not."""
-    if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
-        for part in reversed(value.values):
-            passed = _chained(part, passed, found)
-        return passed
-    return ast.IfExp(value, passed, _number(_place(value), found))
-
-
-def _number(condition: str, found: list[str]) -> ast.expr:
-    found.append(condition)
-    return ast.Constant(len(found))
-
-
 def _place(node: ast.expr, before: str = "") -> str:
-    text = ast.unparse(node)
-    return f"line {node.lineno}: {before}{text if len(text) <= LONGEST else f'{text[: LONGEST - 3]}…'}"
+    return f"line {node.lineno}: {before}{_short(node)}"
+
+
+def _short(node: ast.expr | str) -> str:
+    text = node if isinstance(node, str) else ast.unparse(node)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}…"
