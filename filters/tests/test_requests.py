@@ -230,6 +230,25 @@ def test_a_filter_is_tried_where_it_is_written(office: Office, tmp_path: Path) -
     assert "no description of a survey" in office.ask("test", str(file), "--survey", "none").output
 
 
+def test_an_engine_without_a_sandbox_refuses_what_a_transform_computes_by_name(office: Office) -> None:
+    known = Catalog(office.bootstrap)
+    engineer = Engineer(office.bootstrap, "http://127.0.0.1:9", office.folder, known, RULES, computes=False)
+    request = {
+        "id": "1", "action": "submit", "owner": "me", "name": "made", "survey": "sim", "time": 1,
+        "language": "python", "source": TRANSFORM, "entry": "keep", "output": "broker.me.computed",
+    }  # fmt: skip
+
+    def reply(**more: Any) -> Any:
+        said = records.REQUEST.decode(records.REQUEST.encode(request | more))
+        return engineer.reply(said, "me")
+
+    refused = reply(transform="transform")
+    assert (refused[0], "does without one (--sandbox none)" in refused[2][0]) == (False, True)
+    accepted, *_, said = reply(drop=["cutoutScience"], name="dropped")
+    assert accepted, said
+    engineer.close()
+
+
 def test_a_new_notebook_runs_from_top_to_bottom(
     office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -253,6 +272,49 @@ def test_a_new_notebook_runs_from_top_to_bottom(
     exec(session["In"][-1], session)  # noqa: S102
     with pytest.raises(FilterError, match="may not import os"):
         session["submit"](session["spy"], name="spy")
+    submit_transforms(office, session)
+
+
+TRANSFORM = """
+SCALE = float("1e-3")
+ADDS = {"micro": (float, "Flux. [µJy]")}
+
+def keep(alert):
+    return alert.flux > 50
+
+def transform(alert):
+    return {"micro": SCALE * alert.flux}
+"""
+
+
+def submit_transforms(office: Office, session: dict[str, Any]) -> None:
+    """Submit transforms from a notebook's session, one that is right and some that are not."""
+    session["In"].append(TRANSFORM)
+    exec(TRANSFORM, session)  # noqa: S102
+    submit, keep, transform = (session[name] for name in ("submit", "keep", "transform"))
+    wanted: dict[str, Any] = {"name": "made", "survey": "sim", "cap": 0, "output": "broker.me.made"}
+    made = submit(keep, **wanted, drop="cutoutScience", mean=["prvDiaSources.psfFlux"], transform=transform)
+    assert made.topic == "broker.me.made"
+    known = filters(office.bootstrap).versions["me", "made", 1]
+    assert (known["drop"], known["means"]) == (["cutoutScience"], ["prvDiaSources.psfFlux"])
+    assert (known["transform"], known["output"]) == ("transform", "broker.me.made")
+    assert "ADDS" in known["source"]
+    assert "SCALE" in known["source"]
+    light = submit("WHERE flux > 97", **wanted | {"name": "light"}, lite=True)
+    assert light.topic == wanted["output"]
+    assert "prvDiaSources" in filters(office.bootstrap).versions["me", "light", 1]["drop"]
+    for more, said in (
+        ({"transform": transform, "output": ""}, "a transform writes to broker"),
+        ({"drop": "diaSourceId"}, "diaSourceId tells which alert it is: it cannot be dropped"),
+        ({"transform": "transform"}, "a transform is a function defined by def, not a str"),
+        ({"lite": True, "survey": "*"}, "a light form needs a survey"),
+    ):
+        with pytest.raises(FilterError, match=said):
+            submit(keep, **wanted | more)
+    del session["In"][-1]
+    session["In"].append(TRANSFORM.replace("ADDS", "GIVES"))
+    with pytest.raises(FilterError, match="there is no ADDS, which a transform needs beside keep"):
+        submit(keep, **wanted, transform=transform)
 
 
 def test_a_chain_that_cannot_be_is_refused_and_one_to_which_nothing_comes_says_so(office: Office) -> None:

@@ -54,7 +54,8 @@ def attend(settings: Settings, state: State, metrics: Metrics, stop: Stop) -> Wa
     catalog = Catalog(settings.bootstrap)
     engineer = Engineer(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
-        "strong" if settings.sandbox == "strong" else "weak", Jobs(settings.state),
+        "strong" if settings.sandbox == "strong" else "weak",
+        computes=settings.sandbox != "none", backfills=Jobs(settings.state),
     )  # fmt: skip
     Desk(settings.bootstrap, engineer, stop).start()
     BackfillKeeper(settings, stop).start()

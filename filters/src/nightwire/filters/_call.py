@@ -42,8 +42,10 @@ class Submitted:
 
 def submit(
     keep: Filter | str, name: str, *, survey: str = "*", owner: str | None = None, cap: int = 20,
-    choice: str = "first", source: str | Sequence[str] = (), backfill: str = "", trial: bool = True,
-    timeout: float = 60.0, bootstrap: str | None = None,
+    choice: str = "first", source: str | Sequence[str] = (), output: str = "",
+    drop: str | Sequence[str] = (), mean: str | Sequence[str] = (), lite: bool = False,
+    transform: Filter | None = None, backfill: str = "", trial: bool = True, timeout: float = 60.0,
+    bootstrap: str | None = None,
 ) -> Submitted:  # fmt: skip
     """Make a function of this notebook or script, or an SQL condition, a live filter.
 
@@ -55,6 +57,11 @@ def submit(
         cap: Most alerts a visit; 0 for all.
         choice: Which ones: the ``first``, or the ``best`` by what the filter returns.
         source: Topics that it judges, such as ``filter.alice.bright``; none for the survey's alerts.
+        output: For community brokers: the topic ``broker.<broker>.<stream>`` to which what passes goes.
+        drop: … and fields that are left out there, such as ``cutoutScience``.
+        mean: … and numbers whose mean is added, such as ``prvDiaSources.psfFlux``, and their count.
+        lite: … and whether alerts come without stamps and histories, but with the means of these.
+        transform: … and a function of one alert: what it computes is added, as ``ADDS`` beside it declares.
         backfill: How much of the past it judges as well, such as ``1d``.
         trial: Whether it is tried on recent alerts first.
         timeout: Longest wait for the engine's answer. [s]
@@ -68,15 +75,17 @@ def submit(
     """
     from nightwire.core.durations import parse_duration
     from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters._lite import made_light
     from nightwire.filters._submit import ask, whoami
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or whoami()
-    text = _sql(keep) if isinstance(keep, str) else _python(*travelling(keep))
+    text = _sql(keep) if isinstance(keep, str) else _python(*travelling(keep, transform))
     past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
     about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": trial, "backfill": past}
-    about["sources"] = [source] if isinstance(source, str) else list(source)
-    topic = filter_topic(owner, name)
+    about |= {"sources": _listed(source), "output": output, "transform": _name(transform)}
+    about |= made_light(survey, _listed(drop), _listed(mean), light=lite)
+    topic = output or filter_topic(owner, name)
     answer = ask(find_endpoints(bootstrap).kafka, "submit", owner, name, timeout=timeout, **about)
     said = standing(keep, text["source"]).told(answer["reasons"])
     if not answer["accepted"]:
@@ -143,20 +152,20 @@ def tried(
         return report(text["source"], text["entry"], list(views(samples, schemas)), made.said)
 
 
-def travelling(keep: Filter) -> tuple[str, str]:
-    """Return the source that would travel for *keep*, and the name of its function.
+def travelling(keep: Filter, transform: Filter | None = None) -> tuple[str, str]:
+    """Return the source that would travel for *keep* and its *transform*, and the name of its function.
 
     Raises:
         FilterError: It is no filter, or its source cannot be found.
     """
     from nightwire.filters._capture import of_namespace
     from nightwire.filters._extract import extract
-    from nightwire.filters._submit import checked
+    from nightwire.filters._submit import checked, needed
 
     if not inspect.isfunction(keep):
         raise FilterError(f"a filter is a function defined by def, not a {type(keep).__name__}")
-    namespace = keep.__globals__
-    source = extract(_code(keep, namespace), keep.__name__, of_namespace(namespace))
+    namespace, also = keep.__globals__, needed(_name(transform))
+    source = extract(_code(keep, namespace), keep.__name__, of_namespace(namespace), also)
     return checked(source, keep.__name__), keep.__name__
 
 
@@ -191,6 +200,19 @@ def _code(keep: Filter, namespace: Mapping[str, Any]) -> str:
             f"the source of {keep.__name__} cannot be found: write it into a notebook or a file"
         )
     return Path(file).read_text()
+
+
+def _name(transform: Filter | None) -> str:
+    """Return the name of a transform; empty for none."""
+    if transform is None:
+        return ""
+    if not inspect.isfunction(transform):
+        raise FilterError(f"a transform is a function defined by def, not a {type(transform).__name__}")
+    return transform.__name__
+
+
+def _listed(one_or_more: str | Sequence[str]) -> list[str]:
+    return [one_or_more] if isinstance(one_or_more, str) else list(one_or_more)
 
 
 def _sql(condition: str) -> dict[str, str]:

@@ -30,6 +30,11 @@ Request = Mapping[str, Any]
 Reply = tuple[bool, int, list[str]]
 """Accepted, version, reasons or remarks."""
 
+APART = (
+    "a transform's function runs in a sandbox alone, and this engine does without one (--sandbox none): "
+    "leave fields out and add means, or ask who runs it"
+)
+
 CHOICES = ("first", "best")
 
 
@@ -44,6 +49,7 @@ class Engineer:
         catalog: All filters.
         rules: What a filter must satisfy.
         strength: Of the sandbox in which filters are tried that cannot be compiled.
+        computes: Whether the engine has a sandbox for what transforms compute.
         backfills: Where backfills are noted; None where this engine does none.
     """
 
@@ -53,6 +59,7 @@ class Engineer:
     catalog: Catalog
     rules: Rules = field(default_factory=Rules)
     strength: Strength = "weak"
+    computes: bool = True
     backfills: Jobs | None = None
 
     @cached_property
@@ -115,6 +122,8 @@ class Engineer:
         owner, output = request["owner"], request["output"]
         if reasons := check(request, self.rules) or wrong_transform(request):
             return reasons
+        if request["transform"] and not self.computes:
+            return [APART]
         if reasons := misplaced(request, self.registry, self.schemas):
             return reasons
         if output and not may_read(self.bootstrap, owner, output):

@@ -119,7 +119,11 @@ def submit(
     except (FilterError, NameError_) as error:
         refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
     about = {**text, "survey": survey, "cap": cap, "choice": choice, "output": output, "trial": not no_trial}
-    about |= {"sources": list(sources), "transform": transform, **_made_light(survey, drop, means, lite=lite)}
+    about |= {
+        "sources": list(sources),
+        "transform": transform,
+        **_made_light(survey, drop, means, light=lite),
+    }
     about["backfill"] = round(1000 * (backfill or 0))
     answer = _ask(bootstrap, "submit", owner, name, timeout, **about)
     said = placed(file, text["source"]).told(answer["reasons"])
@@ -132,19 +136,20 @@ def submit(
 
 
 def _made_light(
-    survey: str, drop: Sequence[str], means: Sequence[str], *, lite: bool
+    survey: str, drop: Sequence[str], means: Sequence[str], *, light: bool
 ) -> dict[str, list[str]]:
     """Return what is left out of alerts, and the means that are added.
 
     Raises:
-        UsageError: They are to be light, and are not of one survey.
+        UsageError: They are to be light, and are not of one survey that there is.
     """
-    from nightwire.filters._lite import lite as light_form
+    from nightwire.filters._lite import made_light
+    from nightwire.filters.language import FilterError
 
-    if lite and survey == "*":
-        raise click.UsageError("--lite needs a --survey: what is left out depends on it")
-    usual = light_form(survey) if lite else {"drop": [], "means": []}
-    return {"drop": [*drop, *usual["drop"]], "means": [*means, *usual["means"]]}
+    try:
+        return made_light(survey, drop, means, light=light)
+    except FilterError as error:
+        raise click.UsageError(f"--lite: {error}") from error
 
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:

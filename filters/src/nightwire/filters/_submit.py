@@ -44,14 +44,18 @@ def source_of(file: Path, entry: str, transform: str = "") -> str:
         FilterError: It is no filter.
     """
     code = code_of(file.read_text(), notebook=file.suffix == ".ipynb")
-    also = [transform, DECLARED] if transform else []
 
     def found(names: Sequence[str]) -> Mapping[str, str]:
         from nightwire.filters._capture import by_running  # brings NumPy, which few filters need here
 
         return by_running(code, file.resolve().parent)(names)
 
-    return checked(extract(code, entry, found, also), entry)
+    return checked(extract(code, entry, found, needed(transform)), entry)
+
+
+def needed(transform: str) -> list[str]:
+    """Return what travels beside a filter for its *transform*, by the name of that; empty for none."""
+    return [transform, DECLARED] if transform else []
 
 
 def submission(file: Path | None, sql: str | None, entry: str, transform: str = "") -> dict[str, str]:
