@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nightwire.gateway._frames import FrameDecoder, FrameError, encode_frame
 from nightwire.gateway._settings import Address
+from nightwire.gateway._signing import SigningError, SigningKey
 from nightwire.gateway._transport import ACK, NAK, Transport, is_transport, read_transport
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
 
@@ -62,14 +63,23 @@ class Author:
         broker: Where to.
         timeout: Longest wait for a connection, and for an answer. [s]
         patience: How long to go on trying where the broker is away. [s]
+        key: Signs each document; None where they are sent as they are.
     """
 
     broker: Address
     timeout: float = 60.0
     patience: float = 60.0
+    key: SigningKey | None = None
 
     def send(self, letter: Letter) -> Receipt:
         """Send one document; try again where the connection is lost."""
+        try:
+            document = letter.document if self.key is None else self.key.sign(letter.document)
+        except SigningError as error:
+            return Receipt(letter.name, FAILED, None, str(error), 0)
+        return self._deliver(Letter(letter.name, document))
+
+    def _deliver(self, letter: Letter) -> Receipt:
         until = time.monotonic() + self.patience
         attempts, answerless, delay = 0, 0, FIRST_DELAY
         while True:

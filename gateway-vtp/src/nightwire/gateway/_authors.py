@@ -8,6 +8,7 @@ from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._conversation import Answers, SilenceError, messages
+from nightwire.gateway._demands import EventDemand
 from nightwire.gateway._frames import FrameError
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._session import ack, nak, say
@@ -30,6 +31,7 @@ class Authors:
         book: Where accounts go.
         tally: Counts what is not admitted.
         metrics: The process's metrics.
+        demand: What events have to prove.
     """
 
     def __init__(
@@ -39,8 +41,9 @@ class Authors:
         book: AccountBook,
         tally: Tally,
         metrics: GatewayMetrics,
+        demand: EventDemand,
     ) -> None:
-        self._settings, self._admission = settings, admission
+        self._settings, self._admission, self._demand = settings, admission, demand
         self._book, self._tally, self._metrics = book, tally, metrics
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,6 +73,8 @@ class Authors:
             packet = author_packet(document)
         except InvalidEventError as error:
             return await self._refuse("invalid", error.ivorn, str(error))
+        if (refusal := self._demand.refusal(packet)) is not None:
+            return await self._refuse("unsigned", packet.ivorn, refusal)
         try:
             new = await self._admission.admit(packet, "author")
         except DeliveryError as error:

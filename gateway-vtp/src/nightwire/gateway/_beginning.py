@@ -3,7 +3,7 @@
 import fcntl
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -37,11 +37,15 @@ class Beginning:
         start: What to read first, per topic and partition.
         live: What is delivered first: what comes after this start.
         accounted: What to account for first, per partition of `voevents`.
+        oldest: The first record that Kafka still has.
+        log: What tells this log from another one.
     """
 
     start: Positions
     live: Positions
     accounted: dict[int, int]
+    oldest: Positions
+    log: str = ""
 
 
 def index_path(settings: Settings) -> Path:
@@ -74,14 +78,15 @@ def find_beginning(settings: Settings) -> Beginning:
     topics = [VOEVENTS, *settings.feeds]
     wanted = [topic_settings(name) for name in (*topics, ACCOUNTS, DEAD_LETTERS)]
     ensure_topics(settings.bootstrap, wanted)
-    indexed = _indexed(settings, log_identity(settings.bootstrap, VOEVENTS))
+    identity = log_identity(settings.bootstrap, VOEVENTS)
+    indexed = _indexed(settings, identity)
     known = accounted(read_accounts(settings.bootstrap)) if settings.accounts else None
     reader = consumer(settings.bootstrap)
     try:
         marks = _marks(reader, topics)
     finally:
         reader.close()
-    return beginning(marks, indexed, known)
+    return replace(beginning(marks, indexed, known), log=identity)
 
 
 def beginning(marks: Marks, indexed: Mapping[int, int], known: Mapping[int, int] | None) -> Beginning:
@@ -101,7 +106,7 @@ def beginning(marks: Marks, indexed: Mapping[int, int], known: Mapping[int, int]
         account_next = index_next if known is None else _within(known.get(partition, low), low, high)
         start[topic, partition] = min(index_next, account_next)
         first[partition] = account_next
-    return Beginning(start, live, first)
+    return Beginning(start, live, first, {spot: low for spot, (low, _) in marks.items()})
 
 
 def _within(offset: int, low: int, high: int) -> int:

@@ -1,40 +1,21 @@
-"""One gateway process: its parts put together, started in order, and stopped in order."""
+"""One gateway process: started in order, run, and stopped in order."""
 
 import asyncio
 import logging
-import socket
 import threading
 import time
-from collections.abc import Sequence
 
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.clock import now_ms
-from nightwire.core.dead_letters import bury_message
-from nightwire.core.kafka import Writer, consumer, producer
+from nightwire.core.kafka import consumer
 from nightwire.core.process import Stop
-from nightwire.gateway._access import AccessList
-from nightwire.gateway._admission import Admission
-from nightwire.gateway._authors import Authors
-from nightwire.gateway._backlog import Backlog
 from nightwire.gateway._beginning import Beginning, find_beginning, index_path, lock_state
-from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._follower import Follower, Ledger
-from nightwire.gateway._hub import Hub
 from nightwire.gateway._index import EventIndex
-from nightwire.gateway._kafka import LoopProducer
 from nightwire.gateway._metrics import GatewayMetrics
-from nightwire.gateway._render import Renderer
-from nightwire.gateway._ring import Event, Ring
-from nightwire.gateway._server import Listener
+from nightwire.gateway._parts import Parts
 from nightwire.gateway._settings import Address, Settings
-from nightwire.gateway._subscribers import Subscribers
-from nightwire.gateway._times import load_time_scales
-from nightwire.gateway._upstream import Upstreams
-from nightwire.gateway._validation import compile_schemas
-from nightwire.schemas.registry import AlertDecoder, SchemaRegistry
-from nightwire.schemas.topics import VOEVENTS
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +23,8 @@ LAST_WORDS = 0.5
 """Time that connections get to carry what is on its way, at the end. [s]"""
 PATIENCE = 25.0
 """Longest wait at the end for Kafka to acknowledge what authors sent. [s]"""
+HANDLER_PATIENCE = 10.0
+"""Longest wait at the end for handlers; what does not end until then is begun again after the restart. [s]"""
 
 
 class GatewayFailedError(Exception):
@@ -74,6 +57,7 @@ class Gateway:
 
         Raises:
             GatewayFailedError: It cannot go on.
+            PluginError: A handler cannot be used.
             StateInUseError: Another gateway uses the same state folder.
             OSError: An address to listen on is taken.
         """
@@ -102,6 +86,7 @@ class Gateway:
         try:
             await self._catch_up(stop)
             await asyncio.to_thread(parts.warm_up)
+            await parts.handlers.start()
             self.addresses = (await parts.authors.start(), await parts.subscribers.start())
             upstream += [asyncio.ensure_future(parts.upstreams.follow(one)) for one in self._settings.remotes]
             self.serving = True
@@ -125,23 +110,24 @@ class Gateway:
                 log.info("reading voevents from where the index ended: %d records left", left)
             await asyncio.sleep(0.02)
 
-    async def _until(self, stop: Stop, parts: "Parts") -> None:
+    async def _until(self, stop: Stop, parts: Parts) -> None:
         while not stop.is_set() and self._failure is None:
             self._metrics.pending.set(parts.admission.pending)
             await asyncio.sleep(0.1)
 
-    async def _wind_up(self, parts: "Parts", thread: threading.Thread) -> None:
+    async def _wind_up(self, parts: Parts, thread: threading.Thread) -> None:
         log.info("stopping: finishing what authors sent")
         parts.authors.refuse_new()
         parts.subscribers.refuse_new()
         await asyncio.wait([asyncio.ensure_future(parts.admission.settled())], timeout=PATIENCE)
         await parts.authors.finish(LAST_WORDS)
         await parts.subscribers.finish(LAST_WORDS)
+        await parts.handlers.finish(HANDLER_PATIENCE)
         self._stop_following.set()
         await asyncio.to_thread(thread.join)
         await asyncio.to_thread(parts.close)
 
-    def _follow(self, begin: Beginning, parts: "Parts") -> None:
+    def _follow(self, begin: Beginning, parts: Parts) -> None:
         try:
             index = EventIndex(index_path(self._settings))
             reader = consumer(self._settings.bootstrap)
@@ -162,102 +148,3 @@ class Gateway:
         except Exception as error:
             log.exception("following the log failed")
             self._failure = error
-
-
-class Parts:
-    """What a gateway is made of.  Made in the event loop that it serves.
-
-    Args:
-        settings: What the gateway was told.
-        metrics: The process's metrics.
-        begin: Where it begins.
-    """
-
-    def __init__(self, settings: Settings, metrics: GatewayMetrics, begin: Beginning) -> None:
-        self._settings, self._metrics = settings, metrics
-        self._loop = asyncio.get_running_loop()
-        self._decoder = _decoder(settings)
-        self._index = EventIndex(index_path(settings))
-        self._log = LoopProducer(producer(settings.bootstrap, linger_ms=1), self._loop)
-        self._dead_letters: Writer | None = None
-        self.book = AccountBook(lambda: Writer(producer(settings.bootstrap), flush_timeout=30))
-        instance = f"{settings.ivorn}@{socket.gethostname()}"
-        self.admission = Admission(self._index, self._log, instance)
-        started = now_ms()
-        self._hub = self._make_hub(begin)
-        shared = settings, self.admission, self.book
-        self.upstreams = Upstreams(*shared, Tally("vtp-brokers", started), metrics)
-        authors = Authors(*shared, Tally("vtp-authors", started), metrics)
-        subscribers = Subscribers(settings, self._hub, self.book, metrics)
-        self.authors = Listener(
-            "author",
-            settings.authors,
-            AccessList(settings.author_allow),
-            authors.converse,
-            max_connections=settings.max_connections,
-            metrics=metrics,
-        )
-        self.subscribers = Listener(
-            "subscriber",
-            settings.subscribers,
-            AccessList(settings.subscriber_allow),
-            subscribers.converse,
-            max_connections=settings.max_connections,
-            metrics=metrics,
-        )
-
-    def warm_up(self) -> None:
-        """Do once what would make the first event slow: schemas, leap seconds, Kafka's metadata.  Blocks."""
-        compile_schemas()
-        load_time_scales()
-        self._log.warm_up(VOEVENTS)
-
-    def renderer(self, index: EventIndex) -> Renderer:
-        """Return a renderer for the thread that opened *index*."""
-
-        def is_first(digest: bytes, partition: int, offset: int) -> bool:
-            return index.first(digest) in (None, (partition, offset))
-
-        return Renderer(is_first, self._decoder)
-
-    def publish(self, events: Sequence[Event], hashes: Sequence[bytes]) -> None:
-        """Hand on what the follower read; returns when it is taken.  Called from the follower's thread."""
-        asyncio.run_coroutine_threadsafe(self._publish(events, list(hashes)), self._loop).result()
-
-    def bury(self, message: Message, reason: str) -> None:
-        """Move a record that cannot be read to the dead letters.  Called from the follower's thread."""
-        topic = str(message.topic())
-        source = f"{topic}[{message.partition()}]@{message.offset()}"
-        log.warning("%s cannot be read and is no event: %s", source, reason)
-        self._dead_letters = self._dead_letters or Writer(producer(self._settings.bootstrap))
-        bury_message(self._dead_letters, message, stage="gateway", reason=reason)
-        self._dead_letters.flush()
-        self._metrics.dead_lettered.labels(topic).inc()
-
-    def close(self) -> None:
-        """Flush and let go of Kafka.  Blocks."""
-        self._hub.close()
-        if missing := self._log.close(10.0):
-            log.error("%d events are not acknowledged by Kafka; their authors were not either", missing)
-        if not self.book.close(30.0):
-            log.error("accounts could not be written to Kafka")
-        log.info("stopped")
-
-    async def _publish(self, events: Sequence[Event], hashes: list[bytes]) -> None:
-        await self.admission.indexed(hashes)
-        self._hub.publish(events)
-
-    def _make_hub(self, begin: Beginning) -> Hub:
-        settings = self._settings
-        ring = Ring(begin.live, max_events=settings.ring_events, max_bytes=settings.ring_bytes)
-        backlog = Backlog(
-            lambda: consumer(settings.bootstrap, queued_max_messages_kbytes=8 << 10),
-            lambda: self.renderer(EventIndex(index_path(settings))),
-        )
-        return Hub(ring, backlog, self._metrics)
-
-
-def _decoder(settings: Settings) -> AlertDecoder | None:
-    if not settings.feeds or settings.registry is None:
-        return None
-    return AlertDecoder(SchemaRegistry(settings.registry))

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.options import bootstrap_option, metrics_port_option, registry_option
+from nightwire.gateway._handler_options import HANDLER_OPTIONS, handler_options
 from nightwire.gateway._send_command import read_address_option
+from nightwire.gateway._signature_options import SIGNATURE_OPTIONS, signature_options
 
 if TYPE_CHECKING:
     from nightwire.gateway._settings import Settings
@@ -147,6 +149,8 @@ def gateway() -> None:
     show_default=True,
     help="Account for the records of `voevents`; of several gateways on one Kafka, let one do so.",
 )
+@handler_options
+@signature_options
 @metrics_port_option
 def serve(metrics_port: int, **options: Any) -> None:
     """Run a gateway until SIGTERM or Ctrl-C.
@@ -155,13 +159,18 @@ def serve(metrics_port: int, **options: Any) -> None:
     Example:
       nightwire gateway serve --remote voevent.example.org:8099 --feed filter.demo.bright
     """
-    from nightwire.gateway._serve import read_settings, serve_until_stopped
+    from nightwire.gateway import _serve
+    from nightwire.gateway._settings import SignatureSettings
 
+    of_handlers = {name: options.pop(name) for name in HANDLER_OPTIONS}
+    of_signatures = {field: options.pop(name) for name, field in SIGNATURE_OPTIONS.items()}
     try:
-        settings: Settings = read_settings(**options)
+        handlers = _serve.read_handler_settings(**of_handlers)
+        signatures = _serve.check_signature_settings(SignatureSettings(**of_signatures))
+        settings: Settings = _serve.read_settings(handlers=handlers, signatures=signatures, **options)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    sys.exit(serve_until_stopped(settings, metrics_port))
+    sys.exit(_serve.serve_until_stopped(settings, metrics_port))
 
 
 @gateway.command()

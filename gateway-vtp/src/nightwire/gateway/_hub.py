@@ -9,7 +9,7 @@ from functools import partial
 from nightwire.gateway._backlog import Backlog
 from nightwire.gateway._filters import FilterList, Verdicts
 from nightwire.gateway._metrics import GatewayMetrics
-from nightwire.gateway._ring import Cursor, Event, Ring
+from nightwire.gateway._ring import Cursor, Event, Positions, Ring
 
 PIECE = 100
 """Most events that a subscriber takes from the ring at once, before others have their turn."""
@@ -44,6 +44,10 @@ class Hub:
     def live(self) -> Cursor:
         """Return a cursor at what comes next."""
         return self._ring.live()
+
+    def resume(self, positions: Positions) -> Cursor:
+        """Return a cursor at *positions*; where they say nothing, at what comes next."""
+        return self._ring.resume(positions)
 
     async def events(self, cursor: Cursor) -> AsyncIterator[Event]:
         """Yield every event from *cursor* on, without end."""

@@ -16,7 +16,7 @@ class GatewayMetrics:
         self.received = Counter(
             "nightwire_gateway_events_received",
             "Events received, by where from (author, broker) and what became of them "
-            "(accepted, duplicate, invalid, too-large, failed)",
+            "(accepted, duplicate, invalid, unsigned, too-large, failed)",
             ["source", "outcome"],
             registry=registry,
         )
@@ -78,5 +78,37 @@ class GatewayMetrics:
             "nightwire_gateway_acknowledged_seconds",
             "Time from the last byte of an event to its acknowledgement by Kafka",
             buckets=_SECONDS,
+            registry=registry,
+        )
+        self.handled = Counter(
+            "nightwire_gateway_handled",
+            "Events that a handler acted on, by handler and how that ended (done, failed, late, not-started)",
+            ["handler", "outcome"],
+            registry=registry,
+        )
+        self.handling = Gauge(
+            "nightwire_gateway_handling_events",
+            "Events that a handler acts on now",
+            ["handler"],
+            registry=registry,
+        )
+        self.handler_behind = Gauge(
+            "nightwire_gateway_handler_behind_events",
+            "Events that a handler has not done with",
+            ["handler"],
+            registry=registry,
+        )
+        self.handler_seconds = Histogram(
+            "nightwire_gateway_handler_seconds",
+            "Time that a handler took over an event",
+            ["handler"],
+            buckets=(*_SECONDS, 60, 300),
+            registry=registry,
+        )
+        self.signatures = Counter(
+            "nightwire_gateway_signatures",
+            "Signatures asked for, by role (author, broker, subscriber) and what was found (good, missing, "
+            "unreadable, unknown-key, expired, revoked, stale, bad, not-allowed)",
+            ["role", "finding"],
             registry=registry,
         )

@@ -102,6 +102,10 @@ class Ring:
         """Return a cursor at the newest end."""
         return Cursor(self._first + len(self._events), dict(self._head))
 
+    def resume(self, positions: Positions) -> Cursor:
+        """Return a cursor at *positions*; where they say nothing, at the newest end."""
+        return Cursor(-1, {**self._head, **positions})
+
     def take(self, cursor: Cursor, limit: int) -> list[Event] | None:
         """Return the next events for *cursor*, at most *limit*, and move it.
 

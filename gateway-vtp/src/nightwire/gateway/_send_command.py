@@ -1,6 +1,7 @@
 """The verb ``nightwire send``: an author of VOEvents."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from nightwire.core.options import json_option
 if TYPE_CHECKING:
     from nightwire.gateway._author import Letter, Receipt
     from nightwire.gateway._settings import Address
+    from nightwire.gateway._signing import SigningKey
 
 
 @click.command()
@@ -52,6 +54,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="How long to go on trying to reach a broker that is away [s].",
 )
+@click.option(
+    "--sign",
+    "key_file",
+    metavar="KEY",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Sign each event with the OpenPGP key in this file; its password: NIGHTWIRE_SIGN_PASSWORD.",
+)
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No line for an event that was accepted, no progress.")
 def send(
@@ -62,6 +71,7 @@ def send(
     connections: int,
     timeout: float,
     patience: float,
+    key_file: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -80,7 +90,7 @@ def send(
         raise click.UsageError("name FILEs, or --samples N")
     from nightwire.gateway._author import Author
 
-    author = Author(_author_address(to), timeout, patience)
+    author = Author(_author_address(to), timeout, patience, _signing_key(key_file))
     letters, total = _letters(files, samples, first_sample)
     receipts = _send(author, letters, total, connections, as_json=as_json, quiet=quiet)
     if as_json:
@@ -144,6 +154,17 @@ def _counts(receipts: "list[Receipt]") -> dict[str, int]:
         "naked": verdicts.count("nak"),
         "failed": verdicts.count("failed"),
     }
+
+
+def _signing_key(path: Path | None) -> "SigningKey | None":
+    if path is None:
+        return None
+    from nightwire.gateway._signing import PASSWORD_VARIABLE, SigningError, open_signing_key
+
+    try:
+        return open_signing_key(path, os.environ.get(PASSWORD_VARIABLE))
+    except SigningError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _author_address(to: str | None) -> "Address":

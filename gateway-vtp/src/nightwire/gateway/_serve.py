@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,17 @@ from nightwire.core.process import MetricsPage, setup_logging, stopping
 from nightwire.gateway._access import AccessList
 from nightwire.gateway._beginning import StateInUseError
 from nightwire.gateway._gateway import Gateway, GatewayFailedError
-from nightwire.gateway._settings import Settings, read_address
+from nightwire.gateway._handlers import (
+    PRINT_EVENT,
+    SAVE_EVENT,
+    HandlerSettings,
+    HandlerSpec,
+    read_handlers,
+)
+from nightwire.gateway._plugins import PluginError, installed_plugins
+from nightwire.gateway._settings import Settings, SignatureSettings, read_address
+from nightwire.gateway._signing import SigningError
+from nightwire.gateway._trust_policy import PolicyError, read_policy
 from nightwire.schemas.topics import settings as topic_settings
 
 log = logging.getLogger(__name__)
@@ -26,6 +37,8 @@ def read_settings(
     subscribers: str,
     remotes: tuple[str, ...],
     feeds: tuple[str, ...],
+    handlers: HandlerSettings,
+    signatures: SignatureSettings,
     **rest: Any,
 ) -> Settings:
     """Return the settings that the options say.
@@ -48,11 +61,60 @@ def read_settings(
         subscribers=read_address(subscribers, 8099),
         remotes=tuple(read_address(text, 8099) for text in remotes),
         feeds=tuple(dict.fromkeys(feeds)),
+        handlers=handlers,
+        signatures=signatures,
         **rest,
     )
     AccessList(settings.author_allow)
     AccessList(settings.subscriber_allow)
     return replace(settings, state=settings.state.absolute())
+
+
+def read_handler_settings(
+    *,
+    commands: tuple[str, ...],
+    print_event: bool,
+    save_event: bool,
+    save_event_directory: str | None,
+    plugins: tuple[str, ...],
+    plugin_options: tuple[str, ...],
+    **rest: Any,
+) -> HandlerSettings:
+    """Return what the options say of handlers.
+
+    Raises:
+        ValueError: One of them makes no sense; the message says which.
+    """
+    named = [*plugins, *[PRINT_EVENT] * print_event, *[SAVE_EVENT] * save_event]
+    options = list(plugin_options)
+    if save_event_directory is not None:
+        if SAVE_EVENT not in named:
+            raise ValueError("--save-event-directory is of use with --save-event only")
+        options.append(f"{SAVE_EVENT}.directory={save_event_directory}")
+    specs = read_handlers(commands, named, options, installed_plugins())
+    for spec in specs:
+        _check_command(spec)
+    return HandlerSettings(specs, **rest)
+
+
+def check_signature_settings(settings: SignatureSettings) -> SignatureSettings:
+    """Return *settings*.
+
+    Raises:
+        ValueError: They make no sense; the message says why.
+    """
+    if settings.required and settings.keyring is None:
+        raise ValueError(
+            "--require-signature needs the keys that are trusted: name their folder with --keyring"
+        )
+    if settings.keyring is not None and not settings.keyring.is_dir():
+        raise ValueError(f"--keyring {settings.keyring}: no such folder")
+    try:
+        if settings.policy is not None:
+            read_policy(settings.policy.read_text())
+    except (PolicyError, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"--signature-policy {settings.policy}: {error}") from error
+    return settings
 
 
 def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
@@ -66,7 +128,7 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
             if page is not None:
                 page.start()
             asyncio.run(gateway.run(stop))
-        except (GatewayFailedError, StateInUseError, OSError) as error:
+        except (GatewayFailedError, PluginError, SigningError, StateInUseError, OSError) as error:
             log.error("%s", error)  # noqa: TRY400  (the cause is logged where it happened)
             return 1
         finally:
@@ -79,3 +141,8 @@ def _check_feed(feed: str) -> None:
     if not feed.startswith("filter."):
         raise ValueError(f"--feed {feed!r}: only a filter's topic, filter.OWNER.NAME, can be a feed")
     topic_settings(feed)
+
+
+def _check_command(spec: HandlerSpec) -> None:
+    if spec.command and shutil.which(spec.command[0]) is None:
+        raise ValueError(f"--cmd {spec.name!r}: there is no program {spec.command[0]!r} that may be run")

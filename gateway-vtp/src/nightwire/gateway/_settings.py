@@ -1,10 +1,11 @@
 """What a gateway is told at its start."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nightwire.gateway._access import LOCAL
 from nightwire.gateway._frames import COMET_MAX_FRAME, MAX_FRAME
+from nightwire.gateway._handlers import HandlerSettings
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,25 @@ def read_address(text: str, default_port: int) -> Address:
 
 
 @dataclass(frozen=True)
+class SignatureSettings:
+    """What the gateway was told of signatures.
+
+    Attributes:
+        required: Of whom they are required: authors, brokers, subscribers.
+        keyring: Folder of the keys that are known; there where anything is required.
+        policy: Table of who may sign for whom.
+        key: File of our own secret key, which signs our answers to brokers.
+        answer_timeout: Longest time that a subscriber may take over its answer. [s]
+    """
+
+    required: tuple[str, ...] = ()
+    keyring: Path | None = None
+    policy: Path | None = None
+    key: Path | None = None
+    answer_timeout: float = 20.0
+
+
+@dataclass(frozen=True)
 class Settings:
     """The options of ``nightwire gateway serve``; times in seconds."""
 
@@ -57,3 +77,5 @@ class Settings:
     accounts: bool = True
     ring_events: int = 20_000
     ring_bytes: int = 64 << 20
+    handlers: HandlerSettings = field(default_factory=HandlerSettings)
+    signatures: SignatureSettings = field(default_factory=SignatureSettings)

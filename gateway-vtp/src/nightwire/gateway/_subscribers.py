@@ -10,14 +10,16 @@ from nightwire.core.accounts import Account
 from nightwire.core.clock import now_ms
 from nightwire.gateway._book import STAGE_OUT, AccountBook
 from nightwire.gateway._conversation import messages
+from nightwire.gateway._demands import Door, NotAdmittedError
 from nightwire.gateway._filters import FilterList
 from nightwire.gateway._frames import FrameError, encode_frame
 from nightwire.gateway._hub import Hub
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._ring import Event
-from nightwire.gateway._session import Subscriber, say
+from nightwire.gateway._session import Subscriber, nak, say
 from nightwire.gateway._settings import Settings
 from nightwire.gateway._transport import AUTHENTICATE, IAMALIVE, Transport
+from nightwire.gateway._trust import Trust
 from nightwire.gateway._xml import XMLRefusedError
 
 log = logging.getLogger(__name__)
@@ -37,10 +39,19 @@ class Subscribers:
         hub: Where events come from.
         book: Where accounts go.
         metrics: The process's metrics.
+        trust: Judges their signatures; None where none are asked for.
     """
 
-    def __init__(self, settings: Settings, hub: Hub, book: AccountBook, metrics: GatewayMetrics) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        hub: Hub,
+        book: AccountBook,
+        metrics: GatewayMetrics,
+        trust: Trust | None = None,
+    ) -> None:
         self._settings, self._hub, self._book, self._metrics = settings, hub, book, metrics
+        self._trust = trust
         self._sessions = count(now_ms())
         self._said_too_large = False
 
@@ -48,33 +59,40 @@ class Subscribers:
         """Serve one subscriber until it leaves or falls silent."""
         writer.transport.set_write_buffer_limits(high=BUFFER)
         peer = Subscriber(FilterList(), heard=asyncio.get_running_loop().time())
+        door = Door(self._settings.ivorn, self._trust, self._metrics)
         session = next(self._sessions)
         events = self._hub.events(self._hub.live())
         writer.write(encode_frame(say(Transport(AUTHENTICATE, self._settings.ivorn))))
         log.info("subscriber %s came", _name(writer))
         try:
             await first_of(
-                self._listen(peer, reader, writer),
-                self._push(peer, events, writer),
+                self._listen(peer, door, reader, writer),
+                self._push(peer, door, events, writer),
                 self._keep_alive(peer, writer),
                 self._account_now_and_then(peer, session),
             )
+        except NotAdmittedError as error:
+            log.info("subscriber %s is not let in: %s", _name(writer), error)
+            self._metrics.dropped.labels("subscriber", "unsigned").inc()
+            writer.write(encode_frame(say(nak(None, self._settings.ivorn, str(error)))))
         finally:
             self._account(peer, session)
             said = peer.name or "without a name"
             log.info("subscriber %s (%s) left; sent %d, acked %d", _name(writer), said, peer.sent, peer.acked)
 
     async def _listen(
-        self, peer: Subscriber, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, peer: Subscriber, door: Door, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         clock = asyncio.get_running_loop()
         try:
             async for message in messages(reader, max_length=self._settings.max_frame):
-                self._hear(peer, message, clock.time(), writer)
+                self._hear(peer, door, message, clock.time(), writer)
         except FrameError as error:
             log.info("subscriber %s: %s", _name(writer), error)
 
-    def _hear(self, peer: Subscriber, message: bytes, now: float, writer: asyncio.StreamWriter) -> None:
+    def _hear(
+        self, peer: Subscriber, door: Door, message: bytes, now: float, writer: asyncio.StreamWriter
+    ) -> None:
         acked, naked = peer.acked, peer.naked
         try:
             filters = peer.receive(message, now)
@@ -83,13 +101,16 @@ class Subscribers:
             return
         self._metrics.answered.labels("ack").inc(peer.acked - acked)
         self._metrics.answered.labels("nak").inc(peer.naked - naked)
+        if filters is not None:
+            door.answer(message)
         if filters is not None and (filters.filters or filters.refused):
             texts = [one.text for one in filters.filters]
             log.info("subscriber %s filters by %s; refused: %s", _name(writer), texts, filters.refused)
 
     async def _push(
-        self, peer: Subscriber, events: AsyncIterator[Event], writer: asyncio.StreamWriter
+        self, peer: Subscriber, door: Door, events: AsyncIterator[Event], writer: asyncio.StreamWriter
     ) -> None:
+        await door.opened(self._settings.signatures.answer_timeout)
         async for event in events:
             if len(event.document) > self._settings.subscriber_max_frame:
                 self._leave_out(event)

@@ -8,11 +8,13 @@ from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._conversation import Answers, SilenceError, messages
+from nightwire.gateway._demands import EventDemand
 from nightwire.gateway._frames import FrameError, encode_frame
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._session import Upstream, ack, say
 from nightwire.gateway._settings import Address, Settings
-from nightwire.gateway._transport import is_transport, read_transport
+from nightwire.gateway._signing import SigningKey
+from nightwire.gateway._transport import AUTHENTICATE, Transport, is_transport, read_transport
 from nightwire.gateway._validation import InvalidEventError, broker_packet
 from nightwire.gateway._voevent import Packet
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
@@ -35,6 +37,8 @@ class Upstreams:
         book: Where accounts go.
         tally: Counts what is not admitted.
         metrics: The process's metrics.
+        demand: What events have to prove.
+        signing: Signs our answers to `authenticate`; None where we have no key.
     """
 
     def __init__(
@@ -44,8 +48,10 @@ class Upstreams:
         book: AccountBook,
         tally: Tally,
         metrics: GatewayMetrics,
+        demand: EventDemand,
+        signing: SigningKey | None = None,
     ) -> None:
-        self._settings, self._admission = settings, admission
+        self._settings, self._admission, self._demand, self._signing = settings, admission, demand, signing
         self._book, self._tally, self._metrics = book, tally, metrics
         self._we = Upstream(settings.ivorn, settings.remote_filters)
 
@@ -101,8 +107,12 @@ class Upstreams:
         except XMLRefusedError:
             return False
         if answer is not None:
-            writer.write(encode_frame(say(answer)))
+            writer.write(encode_frame(self._signed(answer)))
         return True
+
+    def _signed(self, answer: Transport) -> bytes:
+        document = say(answer)
+        return self._signing.sign(document) if self._signing and answer.role == AUTHENTICATE else document
 
     async def _take(self, message: bytes, origin: str, answers: Answers) -> None:
         try:
@@ -112,7 +122,17 @@ class Upstreams:
             self._count("invalid")
             self._book.post(self._tally.reject("invalid"))
         else:
-            await answers.promise(self._judge(packet, origin))
+            refusal = self._demand.refusal(packet)
+            await answers.promise(
+                self._judge(packet, origin) if refusal is None else self._refuse(packet, refusal)
+            )
+
+    async def _refuse(self, packet: Packet, refusal: str) -> bytes:
+        """Do not take *packet*, but acknowledge it: a nak would end the connection to a Comet broker."""
+        log.info("%s is not taken: %s", packet.ivorn, refusal)
+        self._count("unsigned")
+        self._book.post(self._tally.reject("unsigned"))
+        return say(ack(packet.ivorn, self._settings.ivorn, f"not taken: {refusal}"))
 
     async def _judge(self, packet: Packet, origin: str) -> bytes:
         new = await self._admit(packet, origin)
