@@ -170,6 +170,15 @@ CHOSEN = (
     f"np.sum(np.array({WELL})[np.array([p.{{0}} > {{1}} for p in a.history if p.{{0}} is not None])])",
     f"np.sum(np.array({WELL}) ** 2) / {{1}}",
     f"sum({WELL}, 0.5)",
+    f"len(set({WELL})) / {{1}}",
+    'len({{s["psfFlux"] for s in a["prvDiaSources"] or []}})',
+    f"a.{{0}} in {WELL}",
+    "a.band in {{p.band for p in a.history}}",
+    '(a["diaSource"]["psfFlux"] in [s["psfFlux"] for s in a["prvDiaSources"] or []])',
+    'np.sum(np.isin(a.light_curve()["band"], ["g", "r"]))',
+    f"np.sum(np.isin(np.array({WELL}), [0, {{1}}]))",
+    "f'{{a.band}} {{a.{0}}}' < f'{{a.band}} {{a.visit:>9}}'",
+    "f'{{a.{0} or 0.5:.2f}}' == '0.50'",
     "np.logical_not(a.{0})",
     'np.sum(a.magnitudes("r")) / {1}',
     'a.colour("g", "i")',
@@ -193,11 +202,11 @@ EVERY = (
 
 
 class Filters:
-    """Makes random filters, the same for the same *seed*; three of `EVERY` function are in each, in turn."""
+    """Makes random filters, the same for the same *seed*; four of `EVERY` function are in each, in turn."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self._turn = 3 * seed
+        self._turn = 4 * seed
 
     def source(self) -> str:
         """Return a source whose function is ``keep``."""
@@ -212,12 +221,12 @@ class Filters:
             if self.random.random() < 0.3:
                 lines.append(f"    elif {self.truth(2, names)}:")
                 lines.append(f"        return {self._verdict(2, names)}")
-        for at in range(3):
+        for at in range(4):
             every = EVERY[(self._turn + at) % len(EVERY)]
             lines.append(
                 f"    y{at} = {every.format(self._of('flux', 'snr', 'mjd_tai'), self._of(1.5, 900.0, 1e4))}"
             )
-        names += ["y0", "y1", "y2"]
+        names += ["y0", "y1", "y2", "y3"]
         lines.append(f"    return {self._verdict(4, names)}")
         return TOP + "\n".join(lines) + "\n"
 

@@ -97,6 +97,25 @@ COMPILES = {
     "the survey's own list": "return sum(s['psfFlux'] > 0 for s in alert['prvDiaSources'] or []) > 1",
     "a list that may be none": "return any(s['psfFlux'] > 0 for s in alert['prvDiaSources'])",
     "how long a list is": "return len(alert.get('prvDiaForcedSources') or []) > 2",
+    "sets of constants": """
+    return alert.band in {"g", "r"} or alert.band in set("iz") or alert.visit in frozenset([3, 7.0])""",
+    "constants made sets": "return alert.band in set(NAMES) and alert.band not in frozenset() and alert.flux",
+    "how many bands": """
+    return len({p.band for p in alert.history}) > 2 or len(set([p.flux for p in alert.history])) > 9""",
+    "a set that may hold NaN": "return len({s['psfFlux'] for s in alert['prvDiaSources'] or []}) > 2",
+    "among the history's": "return alert.band in [p.band for p in alert.history if p.flux is not None]",
+    "among the history's values": "return 3 in (p.flux / 2 for p in alert.history)",
+    "NaN among them": """
+    return alert["diaSource"]["psfFlux"] in {s["psfFlux"] for s in alert["prvDiaSources"] or []}""",
+    "bands of an array": """
+    curve = alert.light_curve()
+    red = np.isin(curve["band"], ["r", "i"])
+    return curve["flux"][red & np.isfinite(curve["flux"])].sum() > 10""",
+    "numbers of an array": "return np.sum(~np.isin(alert.light_curve()['flux'], (1, 2.5, 0))) > 3",
+    "an f-string": "return f'{alert.band}-{alert.visit % 3}' in ('r-1', 'g-2') or f'{alert.id:>30}' < ' 5'",
+    "an f-string that is not used": """
+    label = f"{alert.magnitude:.2f} mag"
+    return alert.ra""",
     "the survey's newest": "return sum(s['psfFlux'] or 0 for s in (alert['prvDiaSources'] or [])[-3:]) > 9",
     "one of a list that may be none": "return alert['prvDiaSources'][0]['psfFlux'] > 3",
     "a field of no record": "return alert['diaObject']['nothing'] > 3",
@@ -167,7 +186,18 @@ COMPILES = {
 REFUSED = {
     "try:\n        return alert.flux\n    except KeyError:\n        return 0": "line 27: try/except",
     "while True:\n        pass": "line 27: a while loop",
-    "return f'{alert.flux}' == '1'": "an f-string",
+    "return len(f'{alert.flux}')": "an f-string (which can be compared, but nothing else)",
+    "return f'{alert.flux!r}' == '1'": "f-strings compile with {value}, {value:.2f}",
+    "return f'{alert.flux:{alert.visit}}' == '1'": "f-strings compile with",
+    "return f'{alert.flux:>{10 ** 9}}' == '1'": "f-strings compile with",
+    "return f'{alert.flux:>1000000000}' == '1'": "99 characters wide",
+    "return np.isin(alert.band, ['r'])": "say `x in (…)`",
+    "return np.isin(alert.light_curve()['band'], {'r'}).any()": "looks in a list or tuple of constants",
+    "return np.isin(alert.light_curve()['band'], ['r', 1]).any()": "all numbers or all texts",
+    "return any(p.flux in [q.flux for q in alert.history] for p in alert.history)": "for each point",
+    "return {p.band for p in alert.history} == {'r'}": "a set (how many it has is len(…)",
+    "return set(alert.history)": "a set is made of constants, or of values of the history",
+    "return list(alert.flux)": "a list is made of constants, or of alert.history",
     "return sorted(alert.history)[0].flux": "points have no order of their own: sorted(…, key=",
     "return sorted(alert.history, key=lambda p, q: 1)": "a key is a function of one argument",
     "return sorted([p.flux for p in alert.history], reverse=alert.flux)[0]": "takes True or False",
@@ -198,7 +228,6 @@ REFUSED = {
     "return (1, 2) + (3,) == 3": "a tuple, list, set or dict",
     "return unknown": "unknown is not known here",
     "return alert.flux is True": "only `is None`",
-    "return len({p.band for p in alert.history}) > 1": "a set comprehension",
     "return alert.light_curve()['flux'][::2][0]": "in steps of 1",
     "return alert.flux @ 3": "matrix products",
     "return alert.light_curve()['flux'][4611686018427387904]": "at cannot take '4611686018427387904'",

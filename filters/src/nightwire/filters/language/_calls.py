@@ -6,8 +6,8 @@ from typing import Any
 
 from nightwire.filters.language._expressions import combine
 from nightwire.filters.language._indices import key_of
-from nightwire.filters.language._lists import array, length
-from nightwire.filters.language._lookup import looked_up, top_field
+from nightwire.filters.language._lists import array, distinct, length
+from nightwire.filters.language._lookup import looked_up, points_of, top_field
 from nightwire.filters.language._nodes import HIGHEST_ORDER
 from nightwire.filters.language._numpy_calls import of_numpy
 from nightwire.filters.language._one_of_many import extreme, reduction
@@ -24,6 +24,7 @@ from nightwire.filters.language._statics import (
     Method,
     Point,
     PointAt,
+    Points,
     Static,
     Values,
 )
@@ -34,6 +35,14 @@ METHODS = frozenset({"mean", "max", "min", "sum", "std", "var", "any", "all", "p
 """Methods of an array that are NumPy's functions of the same name."""
 
 ONE_VALUE = frozenset({"float", "int", "bool"})
+
+COLLECTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "list": tuple,
+    "tuple": tuple,
+    "set": frozenset,
+    "frozenset": frozenset,
+}
+"""What Python's functions make of constants: nothing that is changed later."""
 
 
 def call(scope: Scope, node: ast.Call) -> Static:
@@ -141,6 +150,8 @@ def _get(scope: Scope, owner: Static, node: ast.Call) -> Static:
 def _built_in(scope: Scope, name: str, node: ast.Call) -> Static:
     if name in ("min", "max", "sorted"):
         return in_order(scope, node) if name == "sorted" else extreme(scope, name, node)
+    if name in COLLECTIONS and len(node.args) < 2 and not node.keywords:
+        return _collected(scope, name, scope.value(node.args[0]) if node.args else Known(()))
     _no_keywords(scope, node)
     if name == "len" and len(node.args) == 1:
         return length(scope, scope.value(node.args[0]))
@@ -150,8 +161,6 @@ def _built_in(scope: Scope, name: str, node: ast.Call) -> Static:
         return reduction(scope, name, scope.value(node.args[0]), node.args[1:], node)
     if name == "abs":
         return combine(scope, "abs", scope.value(node.args[0]))
-    if name in ("list", "tuple") and len(node.args) == 1:
-        return _listed(scope, scope.value(node.args[0]))
     if name in (*ONE_VALUE, "round"):
         return _exactly(scope, name, [_one(scope, argument) for argument in node.args])
     raise scope.build.refuse(f"{name}(…) cannot be compiled")
@@ -164,10 +173,24 @@ def _one(scope: Scope, node: ast.expr) -> int:
     return scope.plain(value)
 
 
+def _collected(scope: Scope, name: str, value: Static) -> Static:
+    """Compile ``set(NAMES)``, ``list(…)`` of constants, or of values of the history."""
+    node = scope.build.nodes[value] if isinstance(value, int) else ("",)
+    if node[0] == "const" and isinstance(node[1], str):
+        value = Known(tuple(node[1]))
+    if isinstance(value, Known):
+        return Known(COLLECTIONS[name](value.value))
+    return distinct(scope, value) if name in ("set", "frozenset") else _listed(scope, value)
+
+
 def _listed(scope: Scope, value: Static) -> Static:
     if isinstance(value, Values) and not value.numpy and value.lazy:
         sound = scope.build.points("sound", value.extent, value.item)
         return Values(value.extent, value.item, scope.build.both(value.guard, sound))
+    if isinstance(value, Field):
+        return points_of(scope, value)
+    if not isinstance(value, Points | Values):
+        raise scope.build.refuse("a list is made of constants, or of alert.history or values of it")
     return value
 
 

@@ -22,9 +22,6 @@ BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
 }  # fmt: skip
-COMPARED: Mapping[type[ast.cmpop], str] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-}  # fmt: skip
 UNARY: Mapping[type[ast.unaryop], str] = {
     ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "~",
 }  # fmt: skip
@@ -158,64 +155,6 @@ def _is_empty(node: ast.expr) -> bool:
     )
 
 
-def compare(scope: Scope, node: ast.Compare) -> Static:
-    """Compile a comparison, a chain of them, ``is None`` and ``in``."""
-    parts: list[Static] = []
-    left = scope.value(node.left)
-    for operator, right in zip(node.ops, node.comparators, strict=True):
-        if isinstance(operator, ast.Is | ast.IsNot):
-            parts.append(_is(scope, left, operator, right))
-            continue
-        following = scope.value(right)
-        parts.append(_compared(scope, operator, left, following))
-        left = following
-    if len(parts) == 1:
-        return parts[0]
-    last = scope.plain(parts.pop())
-    while parts:
-        last = scope.build.of("and", scope.plain(parts.pop()), last)
-    return last
-
-
-def _compared(scope: Scope, operator: ast.cmpop, left: Static, right: Static) -> Static:
-    if isinstance(operator, ast.In | ast.NotIn):
-        if isinstance(left, Values):
-            raise scope.build.refuse("an array as a whole is in nothing")
-        found = scope.build.of("in", scope.plain(left), _choices(scope, right))
-        return found if isinstance(operator, ast.In) else scope.build.of("not", found)
-    return combine(scope, COMPARED[type(operator)], left, right)
-
-
-def _choices(scope: Scope, right: Static) -> int:
-    if isinstance(right, Known):
-        value = right.value
-        return scope.build.constant(value if isinstance(value, frozenset) else tuple(value))
-    if not isinstance(right, int):
-        raise scope.build.refuse("`in` looks in a tuple, list, set or dict of constants")
-    return right
-
-
-def _is(scope: Scope, left: Static, operator: ast.Is | ast.IsNot, right: ast.expr) -> int:
-    if not (isinstance(right, ast.Constant) and right.value is None):
-        raise scope.build.refuse(
-            f"`is {ast.unparse(right)[:40]}`: only `is None` and `is not None` can be compiled"
-        )
-    none = _is_none(scope, left)
-    return none if isinstance(operator, ast.Is) else scope.build.of("not", none)
-
-
-def _is_none(scope: Scope, value: Static) -> int:
-    build = scope.build
-    if isinstance(value, Field) and len(value.steps) == 1:
-        return build.then(scope.way(value), build.of("not", build.leaf("has", value.path)))
-    if isinstance(value, Field):
-        return build.of("is_none", scope.read(value))
-    if isinstance(value, int):
-        return build.of("is_none", value)
-    guard = getattr(value, "guard", None)
-    return build.then(guard, build.constant(False))
-
-
 def choice(scope: Scope, node: ast.IfExp) -> Static:
     """Compile ``a if condition else b``."""
     condition = truth(scope, node.test)
@@ -234,7 +173,6 @@ EXPRESSIONS: Table = {
     ast.BinOp: binary,
     ast.UnaryOp: unary,
     ast.BoolOp: boolean,
-    ast.Compare: compare,
     ast.IfExp: choice,
 }
 HANDLERS.update(EXPRESSIONS)

@@ -6,7 +6,7 @@ from nightwire.filters.language._expressions import truth
 from nightwire.filters.language._lookup import points_of
 from nightwire.filters.language._operations import ROOTS
 from nightwire.filters.language._scope import HANDLERS, Scope
-from nightwire.filters.language._statics import Field, Known, Point, Points, Static, Values
+from nightwire.filters.language._statics import Distinct, Field, Known, Point, Points, Static, Values
 
 
 def comprehension(scope: Scope, node: ast.ListComp | ast.GeneratorExp) -> Static:
@@ -22,6 +22,20 @@ def comprehension(scope: Scope, node: ast.ListComp | ast.GeneratorExp) -> Static
     if not lazy:
         guard = scope.build.both(guard, sound(scope, extent, item))
     return Values(extent, item, guard, lazy=lazy)
+
+
+def set_of(scope: Scope, node: ast.SetComp) -> Static:
+    """Compile ``{p.band for p in alert.history}``."""
+    made = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
+    return distinct(scope, comprehension(scope, made))
+
+
+def distinct(scope: Scope, value: Static) -> Distinct:
+    """Return the set of a list's values."""
+    if not isinstance(value, Values):
+        raise scope.build.refuse("a set is made of constants, or of values of the history: {… for p in …}")
+    guard = scope.build.both(value.guard, sound(scope, value.extent, value.item))
+    return Distinct(value.extent, value.item, guard)
 
 
 def over(scope: Scope, generators: list[ast.comprehension]) -> tuple[int, Scope, int | None]:
@@ -99,6 +113,8 @@ def length(scope: Scope, value: Static) -> int:
     build = scope.build
     if isinstance(value, Field):
         value = points_of(scope, value) if value.empty or scope_is_list(scope, value) else value
+    if isinstance(value, Distinct):
+        return build.then(value.guard, build.points("distinct", value.extent, value.item))
     if isinstance(value, Points) or (isinstance(value, Values) and not value.lazy):
         return build.then(value.guard, build.points("count", value.extent))
     if isinstance(value, Known):
@@ -113,3 +129,4 @@ def scope_is_list(scope: Scope, field: Field) -> bool:
 
 HANDLERS[ast.ListComp] = comprehension
 HANDLERS[ast.GeneratorExp] = comprehension
+HANDLERS[ast.SetComp] = set_of

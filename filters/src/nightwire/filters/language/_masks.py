@@ -17,7 +17,7 @@ TRUE_OR_FALSE = frozenset(
     {
         *COMPARISONS,
         *(f"np.{name}/1" for name in ("isnan", "isinf", "isfinite", "logical_not")),
-        *(f"np.{name}/2" for name in ("logical_and", "logical_or", "logical_xor")),
+        *(f"np.{name}/2" for name in ("logical_and", "logical_or", "logical_xor", "isin")),
         *("not", "is_none", "bool", "startswith", "endswith", "math.isnan", "math.isinf", "math.isfinite"),
     }
 )

@@ -22,7 +22,7 @@ MAX_CONSTANT = 4_096
 HIGHEST_ORDER = 29
 """Of HEALPix: pixels of 0.4 milliarcseconds."""
 
-AMONG = frozenset({"in", "sql.in"})
+AMONG = frozenset({"in", "sql.in", "np.isin/2"})
 """Operations that look for a value among several constants."""
 
 ROW = -1

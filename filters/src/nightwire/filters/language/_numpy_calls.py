@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from nightwire.filters.language._expressions import combine
 from nightwire.filters.language._lists import array
@@ -9,7 +10,7 @@ from nightwire.filters.language._masks import failure
 from nightwire.filters.language._one_of_many import reduction
 from nightwire.filters.language._operations import NUMPY, REDUCTIONS
 from nightwire.filters.language._scope import Scope
-from nightwire.filters.language._statics import Points, Static, Values
+from nightwire.filters.language._statics import Known, Points, Static, Values
 
 SAME = {"absolute": "abs", "amax": "max", "amin": "min"}
 """Functions that have two names."""
@@ -64,6 +65,27 @@ def _clip(scope: Scope, node: ast.Call) -> Static:
     return _one_by_one(scope, "np.clip/3", values)
 
 
+def _isin(scope: Scope, node: ast.Call) -> Static:
+    if len(node.args) != 2 or node.keywords:
+        raise scope.build.refuse("np.isin takes an array and a list of constants")
+    value, among = scope.value(node.args[0]), _choices(scope, scope.value(node.args[1]))
+    if not isinstance(value, Values):
+        raise scope.build.refuse("np.isin of a single value: say `x in (…)`")
+    value = array(scope, value)
+    item = scope.build.of("np.isin/2", value.item, scope.build.constant(among))
+    guard = scope.build.both(value.guard, failure(scope.build, value.extent, item))
+    return Values(value.extent, item, guard, numpy=True)
+
+
+def _choices(scope: Scope, among: Static) -> tuple[Any, ...]:
+    """Return what to look in; NumPy takes a set for one thing, which nothing is in."""
+    found = among.value if isinstance(among, Known) and isinstance(among.value, tuple) else ()
+    kinds = {type(one) for one in found}
+    if not (kinds == {str} or (kinds and kinds <= {int, float})):
+        raise scope.build.refuse("np.isin looks in a list or tuple of constants, all numbers or all texts")
+    return found
+
+
 def _diff(scope: Scope, node: ast.Call) -> Values:
     if len(node.args) != 1 or node.keywords:
         raise scope.build.refuse("np.diff takes one array")
@@ -83,5 +105,6 @@ SPECIAL: Mapping[str, Callable[[Scope, ast.Call], Static]] = {
     "where": _where,
     "clip": _clip,
     "diff": _diff,
+    "isin": _isin,
 }
 """Those that are not simply done to each value, or to all."""

@@ -11,6 +11,7 @@ earlier node, or a literal, as the operation's *takes* says, letter by letter:
 
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,23 @@ class Operation:
 
 def _contained(value: Any, choices: Any) -> bool:
     return value in choices
+
+
+FORMAT = re.compile(r"(?:[^{}]?[<>=^])?[-+ ]?#?0?\d{0,2}[,_]?(?:\.\d{1,2})?[a-zA-Z%]?")
+"""How f-strings may format a value: as Python has it, up to 99 characters wide."""
+
+MAX_FORMATTED = 4_096
+"""Longest text that is made of several. [character]"""
+
+
+def _formatted(value: Any, how: Any) -> Any:
+    return format(value, how) if type(how) is str and FORMAT.fullmatch(how) else Ellipsis
+
+
+def _joined(*parts: Any) -> Any:
+    """Return the texts as one; where that is too long, what no lane holds, so that Python itself is asked."""
+    found = "".join(parts)
+    return found if len(found) <= MAX_FORMATTED else Ellipsis
 
 
 def _no_key(key: Any) -> Any:
@@ -105,6 +123,8 @@ REDUCTIONS: Mapping[str, Operation] = {
     "max": Operation("pi", 3, max),
     "min": Operation("pi", 3, min),
     "fold": Operation("npi", 4),
+    "among": Operation("npi", 2),  # whether the value is one of the points'
+    "distinct": Operation("pi", 8),
     **{f"np.{name}": Operation("pi", 3) for name in ("sum", "mean", "max", "min", "any", "all", "prod")},
     **{f"np.{name}": Operation("pi", 3) for name in ("nansum", "nanmean", "nanmax", "nanmin")},
     **{f"np.{name}": Operation("pi", 3) for name in ("argmax", "argmin", "count_nonzero", "ptp")},
@@ -149,6 +169,8 @@ BUILTINS: Mapping[str, Operation] = {
     "round_to": Operation("nn", 4, round),
     "size": Operation("n", 2, len),
     "no_key": Operation("n", 2, _no_key),
+    "format": Operation("nn", 16, _formatted),
+    "joined": Operation("*", 4, _joined),
     "smallest": Operation("*", 2, min),
     "largest": Operation("*", 2, max),
 }
@@ -187,6 +209,7 @@ NUMPY: Mapping[str, Operation] = {
     **{f"np.{name}/2": Operation("nn", 6) for name in NUMPY_TWO},
     "array **": Operation("nn", 6),
     "np.diff/2": Operation("nn", 2),
+    "np.isin/2": Operation("nn", 6),
     **{f"np.{name}/3": Operation("nnn", 6) for name in ("where", "clip")},
 }
 """NumPy's functions of single values; the evaluator knows them (this module does without NumPy)."""

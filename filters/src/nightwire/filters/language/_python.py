@@ -4,7 +4,14 @@ import ast
 from collections.abc import Mapping, Sequence
 
 # The modules of expressions put themselves into the table of handlers.
-from nightwire.filters.language import _calls, _expressions, _lists, _lookup  # noqa: F401
+from nightwire.filters.language import (  # noqa: F401
+    _calls,
+    _comparisons,
+    _expressions,
+    _fstrings,
+    _lists,
+    _lookup,
+)
 from nightwire.filters.language._builder import Builder
 from nightwire.filters.language._program import NotCompilable, Program
 from nightwire.filters.language._reasons import all_reasons
@@ -16,7 +23,7 @@ from nightwire.filters.language._statics import Alert, Function, Helper, Known, 
 BUILT_IN = frozenset(
     {
         *("abs", "min", "max", "sum", "len", "any", "all", "round", "float", "int", "bool", "list", "tuple"),
-        "sorted",
+        *("sorted", "set", "frozenset"),
     }
 )
 """Python's own functions that compile."""
@@ -109,12 +116,6 @@ class _Top:
         scope = Scope(self._build, self, {})
         if isinstance(value, ast.Dict):
             return Known(self._table(scope, value))
-        if isinstance(value, ast.Call) and ast.unparse(value.func) in ("set", "frozenset", "tuple", "list"):
-            inner = scope.value(value.args[0]) if len(value.args) == 1 else Known(())
-            if isinstance(inner, Known):
-                return Known(
-                    frozenset(inner.value) if "set" in ast.unparse(value.func) else tuple(inner.value)
-                )
         return scope.value(value)
 
     def _table(self, scope: Scope, value: ast.Dict) -> Mapping[object, object]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nightwire.filters.language._membership import is_in, one_of
 from nightwire.filters.language._values import DTYPES, EXACT, Array
 
 Answer = tuple[str, Any, Array | None] | None
@@ -123,13 +124,6 @@ def _bool(kinds: tuple[str, ...], values: Any) -> Answer:
     return ("bool", np.asarray(values[0]) != 0, None) if kinds[0] in NUMBERS else None
 
 
-def _in(kinds: tuple[str, ...], values: Any) -> Answer:
-    if kinds[1] != "tuple" or kinds[0] not in ("str", "int") or not isinstance(values[0], np.ndarray):
-        return None
-    among = frozenset(values[1]).__contains__
-    return "bool", np.fromiter(map(among, values[0].tolist()), bool, len(values[0])), None
-
-
 def _extreme(better: Callable[[Any, Any], Any]) -> Quick:
     def quick(kinds: tuple[str, ...], values: Any) -> Answer:
         if set(kinds) not in ({"float"}, {"npfloat"}):
@@ -209,7 +203,8 @@ QUICK: Mapping[str, Quick] = {
     ">=": _compared(operator.ge),
     "==": _compared(operator.eq),
     "!=": _compared(operator.ne),
-    "in": _in,
+    "in": one_of,
+    "np.isin/2": is_in,
     "+": _arithmetic(operator.add),
     "-": _arithmetic(operator.sub),
     "*": _arithmetic(operator.mul),

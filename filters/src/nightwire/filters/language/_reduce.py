@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from nightwire.filters.language._along import Along, along, kind_of, of_numpy
-from nightwire.filters.language._apply import function_of
-from nightwire.filters.language._points import Extent, first_of_each, of_first
+from nightwire.filters.language._apply import Apply, function_of
+from nightwire.filters.language._points import Extent, first_of_each, lift, of_first
 from nightwire.filters.language._values import (
     EXACT,
     UNSURE,
@@ -81,6 +81,35 @@ def folded(start: Value, extent: Extent, item: Value, faults: Faults) -> Value:
     chosen = np.flatnonzero(left)
     lists = zip(objects(start, chosen), _lists(extent, item, chosen), strict=True)
     _row_by_row(partial(reduce, add), [[one, *some] for one, some in lists], chosen, rows, faults)
+    return rows.value(codes if codes.any() else None)
+
+
+def among(value: Value, extent: Extent, item: Value, apply: Apply) -> Value:
+    """Return whether *value* is one of each alert's points; NaN, which may be the very same, is unsure."""
+    found = any_or_all("any", extent, apply("==", [lift(extent, value), item], len(extent)))
+    rows = Rows(len(extent.lengths))
+    if value.fault is not None:
+        rows.fault(value.fault)
+    for lane in value.lanes:
+        if lane.kind in ("float", "npfloat"):
+            nan = np.isnan(np.broadcast_to(lane.values, rows.size))
+            rows.fault(UNSURE, nan if lane.where is None else nan & lane.where)
+    faulty = rows.value(found.fault).fault
+    for lane in found.lanes:
+        rows.lane(lane.kind, lane.values, None if faulty is None else faulty == 0)
+    return rows.value()
+
+
+def distinct(extent: Extent, item: Value, faults: Faults) -> Value:
+    """Return how many different points each alert has; NaN, which may be the same twice, is unsure."""
+    rows = Rows(len(extent.lengths))
+    fault = extent.faulty(item)
+    codes = np.zeros(rows.size, np.int32) if fault is None else of_first(extent, fault)
+    chosen = np.flatnonzero(codes == 0)
+    lists = [set(some) for some in _lists(extent, item, chosen)]
+    nan = np.array([any(one != one for one in some) for some in lists], bool)
+    codes[chosen[nan]] = UNSURE
+    rows.scatter(chosen[~nan], [len(some) for some, odd in zip(lists, nan, strict=True) if not odd])
     return rows.value(codes if codes.any() else None)
 
 

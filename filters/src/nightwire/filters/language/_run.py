@@ -166,5 +166,7 @@ OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
     "count": lambda run, node, given: Value((Lane("int", given[0].lengths, None),)),
     "each": lambda run, node, given: _each(run, given[0]),
     "at": lambda run, node, given: points.at(given[0], given[1], node[3], run.faults),
+    "among": lambda run, node, given: reduce.among(given[0], given[1], given[2], run.apply),
+    "distinct": lambda run, node, given: reduce.distinct(given[0], given[1], run.faults),
     "fold": lambda run, node, given: reduce.folded(given[0], given[1], given[2], run.faults),
 }

@@ -9,7 +9,9 @@ from nightwire.filters.language._program import NotCompilable
 from nightwire.filters.language._statics import (
     Alert,
     Curve,
+    Distinct,
     Field,
+    Formatted,
     Function,
     Helper,
     Known,
@@ -42,6 +44,8 @@ WORDS: Mapping[type, str] = {
     Point: "a point of the history as a whole",
     PointAt: "a point of the history as a whole",
     Values: "a list or array with a value per point",
+    Distinct: "a set (how many it has is len(…), whether it has one is x in …)",
+    Formatted: "an f-string (which can be compared, but nothing else)",
     Known: "a tuple, list, set or dict",
     Module: "a module",
     Helper: "a function that is not called",
@@ -166,11 +170,9 @@ class Scope:
 def _kind(node: ast.expr) -> str:
     """Return what an astronomer calls *node*."""
     return {
-        ast.JoinedStr: "an f-string",
         ast.Lambda: "a lambda",
         ast.Dict: "a dict that is made for each alert",
         ast.DictComp: "a dict comprehension",
-        ast.SetComp: "a set comprehension",
         ast.NamedExpr: "an assignment inside an expression (:=)",
         ast.Starred: "an argument list with *",
     }.get(type(node), f"{type(node).__name__}: `{ast.unparse(node)[:60]}`")

@@ -97,6 +97,23 @@ class Values:
 
 
 @dataclass(frozen=True)
+class Distinct:
+    """A set of a list's values: what there is, each once."""
+
+    extent: int
+    item: int
+    guard: int | None = None
+
+
+@dataclass(frozen=True)
+class Formatted:
+    """What an f-string makes."""
+
+    text: int
+    guard: int | None = None
+
+
+@dataclass(frozen=True)
 class Known:
     """A constant that is no plain value: a tuple, list, set or dict of constants."""
 
@@ -147,6 +164,8 @@ Static = (
     | Point
     | PointAt
     | Values
+    | Distinct
+    | Formatted
     | Known
     | Module
     | Helper
