@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pysequoia import Tsk
 
 from nightwire.core.stack import free_port
 from nightwire.gateway import Author, Letter
@@ -129,7 +130,7 @@ def test_comet_as_subscriber_filters_by_xpath(
     assert saved(inbox) == sorted([sent["prediction"], sent["utility"]])
 
 
-def test_our_gateway_as_subscriber_of_a_comet_broker(
+def test_our_gateway_as_subscriber_of_a_comet_broker_that_does_not_mind_its_signed_answer(
     start_gateway: Start,
     comet: Comet,
     packet: Callable[..., bytes],
@@ -141,7 +142,9 @@ def test_our_gateway_as_subscriber_of_a_comet_broker(
     authors, subscribers = free_port(), free_port()
     ports = [f"--receive-port={authors}", f"--broadcast-port={subscribers}"]
     comet("--receive", "--broadcast", "--broadcast-test-interval=0", *ports)
-    gateway = start_gateway("--remote", f"127.0.0.1:{subscribers}")
+    secret = tmp_path / "secret.asc"
+    secret.write_text(str(Tsk.generate(user_id="ivo://test/gateway")))
+    gateway = start_gateway("--remote", f"127.0.0.1:{subscribers}", "--sign-key", str(secret))
     listener = telescope(gateway.subscribers)
     patience(lambda: "New subscriber" in (tmp_path / "comet.log").read_text(), what="us to subscribe")
     files = unique(tmp_path, ivorns, packet)

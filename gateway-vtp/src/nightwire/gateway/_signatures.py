@@ -21,6 +21,8 @@ MAX_SIGNATURES = 4
 
 _BEGIN, _END = b"BEGIN PGP SIGNATURE", b"END PGP SIGNATURE"
 _DECLARATION = re.compile(rb"<\?xml\s[^>]*>")
+_RECOGNISED = 64
+"""Bytes at the end of the element by which its end is found: quicker than looking for all of it."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,11 @@ class Bundled:
 def bundled_signatures(document: bytes) -> list[Bundled]:
     """Return the signatures of *document*, which is well-formed and has no DTD; at most `MAX_SIGNATURES`."""
     element = element_bytes(document)
-    head, _, tail = document.rpartition(element)
-    tail = tail.replace(b"\x00", b"")  # UTF-16; a signature is ASCII
+    ending = element[-_RECOGNISED:]
+    tail = document[document.rfind(ending) + len(ending) :].replace(b"\x00", b"")  # UTF-16; it is ASCII
     found = [Bundled(block.replace(b"=====", b"-----"), element) for block in _blocks(tail, b"=====")]
-    if declaration := _DECLARATION.search(head):
+    declaration = _DECLARATION.match(document)
+    if declaration and _BEGIN in tail:
         signed = declaration[0] + element
         found += [Bundled(_unescape(block), signed) for block in _blocks(tail, b"^^^^^")]
     return found[:MAX_SIGNATURES]
