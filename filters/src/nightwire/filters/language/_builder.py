@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nightwire.filters.language._nodes import ANY, ROW, Node, operands, wrong
+from nightwire.filters.language._nodes import ANY, ROW, Node, operands, work, wrong
 from nightwire.filters.language._operations import (
     CONTROL,
     ITEMS,
@@ -152,12 +152,11 @@ class Builder:
         """
         if self.extents[verdict] >= 0 or self.nodes[verdict][0] in POINTS:
             raise self.refuse("the function returns a value per point of the history; a verdict is one value")
-        program = _pruned(self, verdict, texts)
-        if program.cost > MAX_COST:
-            raise NotCompilable(
-                f"it may cost {program.cost:,} comparisons an alert; the limit is {MAX_COST:,}"
-            )
-        return program
+        needed = _needed(self.nodes, verdict)
+        cost = work([self.nodes[at] for at in needed], [self.extents[at] for at in needed])
+        if cost > MAX_COST:
+            raise NotCompilable(f"it may cost {cost:,} comparisons an alert; the limit is {MAX_COST:,}")
+        return _pruned(self, needed, texts)
 
     def _sound(self, arguments: Sequence[Any]) -> bool:
         return not isinstance(arguments[1], int) or self.safe[arguments[1]]
@@ -204,9 +203,8 @@ class Builder:
         return at
 
 
-def _pruned(builder: Builder, verdict: int, texts: Sequence[str]) -> Program:
-    """Return the nodes that *verdict* needs, numbered anew."""
-    needed = _needed(builder.nodes, verdict)
+def _pruned(builder: Builder, needed: Sequence[int], texts: Sequence[str]) -> Program:
+    """Return the nodes that are *needed*, numbered anew."""
     place = {at: new for new, at in enumerate(needed)}
     nodes = tuple([_renumbered(builder.nodes[at], place) for at in needed])
     lines = tuple([builder.lines[at] for at in needed])
@@ -215,11 +213,13 @@ def _pruned(builder: Builder, verdict: int, texts: Sequence[str]) -> Program:
 
 
 def _needed(nodes: Sequence[Node], verdict: int) -> list[int]:
-    wanted = {verdict}
+    """Return the nodes that *verdict* needs."""
+    wanted = [False] * verdict + [True]
     for at in range(verdict, -1, -1):
-        if at in wanted:
-            wanted.update(operands(nodes[at]))
-    return sorted(wanted)
+        if wanted[at]:
+            for one in operands(nodes[at]):
+                wanted[one] = True
+    return [at for at, needed in enumerate(wanted) if needed]
 
 
 def _renumbered(node: Node, place: Mapping[int, int]) -> Node:

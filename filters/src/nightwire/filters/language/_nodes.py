@@ -1,7 +1,7 @@
 """Nodes of programs: what they refer to, what they read, and whether all is in its place."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nightwire.filters.language._operations import (
@@ -139,9 +139,19 @@ def _extent(node: Node, found: Sequence[int]) -> int:
     return max([ROW, *[found[at] for at in operands(node)]])
 
 
-def times(operation: str, extent: int) -> int:
-    """Return how often an alert has an *operation* done, at most."""
-    return MOST_POINTS if extent >= 0 or operation in POINTS or operation in REDUCTIONS else 1
+def _work(operation: str) -> tuple[int, int]:
+    cost = OPERATIONS[operation].cost
+    whole_lists = operation in POINTS or operation in REDUCTIONS
+    return cost * (MOST_POINTS if whole_lists else 1), cost * MOST_POINTS
+
+
+WORK: Mapping[str, tuple[int, int]] = {operation: _work(operation) for operation in OPERATIONS}
+"""Most work of each operation for one alert: done once, and for each point. [comparison of two numbers]"""
+
+
+def work(nodes: Sequence[Node], extents: Sequence[int]) -> int:
+    """Return an upper bound of what *nodes* cost for one alert. [comparison of two numbers]"""
+    return sum(WORK[node[0]][extent >= 0] for node, extent in zip(nodes, extents, strict=True))
 
 
 def wrong(node: Any, index: int) -> str | None:

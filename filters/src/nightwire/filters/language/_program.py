@@ -15,10 +15,10 @@ from nightwire.filters.language._nodes import (
     misplaced,
     names_of,
     parents,
-    times,
+    work,
     wrong,
 )
-from nightwire.filters.language._operations import OPERATIONS, POINTS
+from nightwire.filters.language._operations import POINTS
 from nightwire.filters.language._source import FilterError
 
 MAX_NODES = 2_000
@@ -71,8 +71,7 @@ class Program:
     @cached_property
     def cost(self) -> int:
         """An upper bound of the work for one alert. [comparison of two numbers]"""
-        weights = zip(self.nodes, self.extents, strict=True)
-        return sum(OPERATIONS[node[0]].cost * times(node[0], extent) for node, extent in weights)
+        return work(self.nodes, self.extents)
 
     def dumps(self) -> str:
         """Return it as JSON text."""

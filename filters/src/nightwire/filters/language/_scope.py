@@ -82,12 +82,12 @@ class Scope:
         Raises:
             NotCompilable: The closed language has nothing like it.
         """
-        handler = HANDLERS.get(type(node))
-        line, self.build.line = self.build.line, node.lineno
+        handler, build = HANDLERS.get(node.__class__), self.build
+        line, build.line = build.line, node.lineno
         if handler is None:
-            raise self.build.refuse(f"{_kind(node)} cannot be compiled")
+            raise build.refuse(f"{_kind(node)} cannot be compiled")
         found = handler(self, node)
-        self.build.line = line
+        build.line = line
         return found
 
     def scalar(self, node: ast.expr) -> int:
