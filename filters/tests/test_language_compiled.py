@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from filters.tests._random_alerts import alerts, table, views
+from nightwire.filters._stages import explain, numbered
 from nightwire.filters.language import (
     FilterError,
     NotCompilable,
@@ -376,6 +377,20 @@ def test_programs_judged_together_say_what_they_say_alone() -> None:
         assert together.passed.tolist() == alone.passed.tolist()
         assert together.faults == alone.faults
         assert repr(together.rank.tolist()) == repr(alone.rank.tolist())
+
+
+def test_what_stopped_an_alert_is_found_over_columns_as_well() -> None:
+    columns, rows = table(ALERTS), views(ALERTS)
+    for body in COMPILES.values():
+        source = HEAD + "    " + body.strip("\n").removeprefix("    ") + "\n"
+        asking, conditions = numbered(source, "keep")
+        said, explained = evaluate(compile_python(asking), columns), explain(source, "keep")
+        unknown = {*said.faults, *said.unsure.tolist()}
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for at in set(range(len(rows))) - unknown:
+                stopped = conditions[int(said.rank[at]) - 1] if said.passed[at] else None
+                assert explained(rows[at])[1] == stopped
 
 
 def test_what_programs_share_is_paid_for_by_all_of_them() -> None:
