@@ -1,7 +1,9 @@
 """Filters that have to be stopped: at one alert, at the end of their memory; and not tried again."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import FrameType, FunctionType
 from typing import Any, cast
 
 import pyarrow as pa
@@ -25,12 +27,19 @@ from nightwire.filters._offsets import Range
 from nightwire.filters._reading import Alerts
 from nightwire.filters._rowwise import apart
 from nightwire.filters._verdicts import Known, Portion, counts
+from nightwire.filters.language import compile_filter
 from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox
 from nightwire.filters.sandbox._patience import Dwell
+from nightwire.filters.sandbox._verdicts import is_own
 from nightwire.schemas import AlertDecoder, AlertTable, survey
 
 LIMITS = Limits(cpu_s=60.0, wall_s=120.0, patience_s=600.0, alert_s=0.05, memory_mb=256)
 """Nothing but an alert's own limit, and memory's, is reached, however busy the machine is."""
+
+REACH = """
+import enum
+modules = getattr(enum, "sys").modules
+"""
 
 TURNS = "turns = []"
 TURN = "if alert.id == 1:\n    turns.append(1)\n"
@@ -79,12 +88,47 @@ def test_what_a_filter_does_once_may_take_longer(sandbox: Sandbox, batch: Any) -
         assert (outcome.stopped, outcome.passed.tolist()) == (None, PASSED)
 
 
+COLUMNS = (
+    REACH
+    + """
+import types
+def burn(): return sum(range(20_000_000))
+ours = types.FunctionType(getattr(burn, "__code__"), {"__name__": "nightwire.schemas._column"})
+"""
+)
+
+
+def test_columns_that_are_made_at_one_alert_are_no_fault_of_it(sandbox: Sandbox, batch: Any) -> None:
+    """They serve all alerts; a filter that passes for what makes them has its batch's time, no more."""
+    found = [
+        judge(sandbox, batch, row_filter("cora", function("return ours() > 0", COLUMNS)))["cora/one"]
+        for _ in range(2)
+    ]
+    assert [(one.stopped, one.evaluated) for one in found] == [(None, ROWS)] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("nightwire.schemas._column", False), ("numpy", True), ("nightwire.filters", True)]
+)
+def test_whose_doing_it_is_is_told_by_what_runs(name: str, own: bool) -> None:
+    def spot() -> FrameType:
+        return sys._getframe()
+
+    keep = compile_filter("def keep(alert): return alert()", "keep")
+    named = FunctionType(spot.__code__, {"__name__": name, "sys": sys})
+    assert is_own(keep(named)) is own
+    assert not is_own(spot())  # nothing of a filter runs
+
+
 def test_an_alert_is_timed_from_when_it_was_seen_first() -> None:
     dwell = Dwell(0.1)
     assert dwell.left_s(0.04) == pytest.approx(0.06)
     dwell.row, dwell.since_s = 3, 0.05
     assert dwell.left_s(0.04) == pytest.approx(0.11)
     assert dwell.left_s(0.16) < 0
+    assert dwell.complaint is None
+    dwell.told = True
+    assert dwell.complaint == "took longer than 0.1 s of CPU time for one alert"
 
 
 def test_a_filter_that_takes_all_memory_is_stopped_and_one_that_takes_much_is_not(

@@ -16,8 +16,8 @@ LEASH = 10.0
 SHORT_LEASH = 2.0
 """so many times, where it had to be stopped the last time."""
 
-SHORTEST = 0.25
-"""But this much for a batch in any case; and [s]
+SHORTEST = 0.5
+"""But this much for a batch in any case: it may have to make columns that it did without before; and [s]
 """
 
 TIGHT = 0.05

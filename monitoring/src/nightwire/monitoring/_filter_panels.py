@@ -62,7 +62,7 @@ NOW = Row(
         ),
         Panel(
             "Suspended in a day",
-            "Filters that were too slow, or failed on everything; their owners were told why.",
+            "Filters that had to be stopped, or failed on everything; their owners were told why.",
             {"suspended": "sum(increase(nightwire_filters_suspensions_total[1d]))"},
             red_above=1,
             kind=Kind.NUMBER,
@@ -215,7 +215,7 @@ COSTS = Row(
         ),
         Panel(
             "Too slow",
-            "Filters that had no time left in a batch; after three such batches one is suspended.",
+            "Filters that had to be stopped in a batch; after two such batches one is suspended.",
             {"{{filter}}": _top("sum by (filter) (increase(nightwire_filters_late_total[5m]))")},
             rare=True,
         ),

@@ -8,7 +8,7 @@ from nightwire.filters.sandbox._answer import HEADER, NONCE, Answer, ForgedError
 from nightwire.filters.sandbox._contract import Limits, Outcome, RowFilter
 from nightwire.filters.sandbox._patience import Dwell, Usage, complaint, left_s
 from nightwire.filters.sandbox._process import Child
-from nightwire.filters.sandbox._protocol import GRACE_S, JUDGE
+from nightwire.filters.sandbox._protocol import GRACE_S, JUDGE, NUDGE, STOP
 
 CHUNK = 1 << 18
 """Read of an answer at a time. [byte]"""
@@ -78,11 +78,14 @@ class Case:
         """Tell the filter to stop; return False where it was told, and does not."""
         if self.complaint is not None:
             return False
-        self._told = self.child.usage()
-        used = self._told.since(self._began)
-        dwells = left_s(self._limits, used) > 0
-        self.complaint = self._dwell.complaint if dwells else complaint(self._limits, used)
-        self.child.knock()
+        now = self.child.usage()
+        used = now.since(self._began)
+        if left_s(self._limits, used) > 0:
+            self._dwell.since_s, self._dwell.told = used.cpu_s, True
+            self.child.knock(NUDGE)
+        else:
+            self._told, self.complaint = now, complaint(self._limits, used)
+            self.child.knock(STOP)
         return True
 
     def measure(self) -> None:
@@ -96,7 +99,7 @@ class Case:
         faults = answer.faults
         if answer.late and faults:
             last = max(faults)
-            faults[last] = f"{self.complaint or 'it stopped'}: {faults[last]}"
+            faults[last] = f"{self.complaint or self._dwell.complaint or 'it stopped'}: {faults[last]}"
         return replace(
             self._cost,
             evaluated=answer.judged,

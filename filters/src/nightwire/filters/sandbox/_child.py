@@ -19,10 +19,10 @@ import numpy as np
 
 from nightwire.filters.sandbox._answer import encode
 from nightwire.filters.sandbox._contract import Limits
-from nightwire.filters.sandbox._protocol import BATCH, HEADER, JUDGE, MARK, READY
+from nightwire.filters.sandbox._protocol import BATCH, HEADER, JUDGE, MARK, NUDGE, READY, STOP
 from nightwire.filters.sandbox._rows import Rows
 from nightwire.filters.sandbox._seccomp import CHANNEL
-from nightwire.filters.sandbox._verdicts import Bench, TooLate
+from nightwire.filters.sandbox._verdicts import Bench, TooLate, is_own
 from nightwire.filters.sandbox._walls import LAYERS, raise_walls
 
 PAGE = mmap.PAGESIZE
@@ -50,7 +50,8 @@ def run(limits: dict[str, Any], channel: int, progress: int, parent: int) -> Non
     _furnish(channel)
     allowed = Limits(**limits)
     os.nice(allowed.nice)
-    signal.signal(signal.SIGUSR1, lambda number, frame: _knocked(bench, number, frame))
+    for knock in (STOP, NUDGE):
+        signal.signal(knock, lambda number, frame: _knocked(bench, number, frame))
     sock = socket.socket(fileno=CHANNEL)
     missing = raise_walls(allowed, parent)
     os.write(CHANNEL, READY.pack(MARK, bytes(layer in missing for layer in LAYERS)))
@@ -70,8 +71,8 @@ def _furnish(channel: int) -> None:
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the first to go if memory does
 
 
-def _knocked(bench: Bench, _number: int, _frame: FrameType | None) -> None:
-    if bench.judging:
+def _knocked(bench: Bench, number: int, frame: FrameType | None) -> None:
+    if bench.judging and (number == STOP or is_own(frame)):
         raise TooLate
 
 

@@ -58,18 +58,20 @@ class Dwell:
     Attributes:
         limit_s: CPU time that it may take for one. [s]
         row: Where it was seen last.
-        since_s: CPU time that it had used when it was seen there first. [s]
+        since_s: CPU time that it had used when it was seen there first, or was told last. [s]
+        told: It was told that it is there for too long.
     """
 
     limit_s: float
     row: int = 0
     since_s: float = 0.0
+    told: bool = False
 
     def left_s(self, cpu_s: float) -> float:
         """Return after how long it is too long there, having used *cpu_s* before it was seen there. [s]"""
         return self.limit_s - (cpu_s - self.since_s)
 
     @property
-    def complaint(self) -> str:
-        """What to say of who was there for too long."""
-        return f"took longer than {self.limit_s:g} s of CPU time for one alert"
+    def complaint(self) -> str | None:
+        """Why it was told to stop; None: it was not."""
+        return f"took longer than {self.limit_s:g} s of CPU time for one alert" if self.told else None

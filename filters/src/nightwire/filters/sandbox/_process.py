@@ -123,10 +123,10 @@ class Child:
         (row,) = struct.unpack_from("<Q", self.page)
         return int(row)
 
-    def knock(self) -> None:
-        """Tell the filter that is judging to stop."""
+    def knock(self, how: signal.Signals) -> None:
+        """Tell the filter that is judging to stop, or to stop unless a column is being made."""
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGUSR1)
+            os.kill(self.pid, how)
 
     def usage(self) -> Usage:
         """Return what it used so far; only differences mean something."""

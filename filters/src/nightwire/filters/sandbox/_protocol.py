@@ -4,6 +4,7 @@ The sandbox is trusted by its children; what comes back is another matter (`_ans
 """
 
 import json
+import signal
 import struct
 from typing import Any
 
@@ -16,6 +17,9 @@ BATCH, JUDGE, RELEASE = 1, 2, 3
 READY = struct.Struct("<8s32s")
 """A child's first words: the mark, and which layers are not up, one byte each in the order of `LAYERS`."""
 MARK = b"walls up"
+
+STOP, NUDGE = signal.SIGUSR1, signal.SIGUSR2
+"""Stop judging; stop, unless a column is being made: that is done once for all alerts."""
 
 GRACE_S = 0.3
 """Time that a filter's process has to answer once it was told to stop. [s]"""

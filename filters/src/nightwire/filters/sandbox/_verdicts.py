@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,19 @@ class Bench:
                 raise
             except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
                 verdicts.fault(said.text(error))
+
+
+OURS = "nightwire.schemas"
+"""The package that makes columns of alerts; from one column to the next as filters ask for them."""
+
+
+def is_own(frame: FrameType | None) -> bool:
+    """Return whether what runs in *frame* is a filter's own doing; else a column is being made for it."""
+    while frame is not None and frame.f_code.co_filename != FILENAME:
+        if str(frame.f_globals.get("__name__")).startswith(OURS):
+            return False
+        frame = frame.f_back
+    return frame is not None
 
 
 def plain(value: Any) -> Any:
