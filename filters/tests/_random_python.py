@@ -48,7 +48,7 @@ OWN_POINTS = (
 )
 CURVE = ("flux", "flux_error", "mjd_tai")
 
-MATH_ANY = (
+MATH_ANY: tuple[str, ...] = (
     "fabs",
     "floor",
     "ceil",
@@ -64,7 +64,19 @@ MATH_ANY = (
 MATH_ANY += ("sin", "cos", "tan", "atan", "tanh")
 MATH_POSITIVE = ("sqrt", "log", "log10", "log2", "log1p")
 MATH_SMALL = ("asin", "acos", "exp", "expm1", "sinh", "cosh", "atanh", "acosh")
-NUMPY_ANY = ("abs", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "sign", "square", "cbrt")
+NUMPY_ANY: tuple[str, ...] = (
+    "abs",
+    "fabs",
+    "floor",
+    "ceil",
+    "trunc",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "sign",
+    "square",
+    "cbrt",
+)
 NUMPY_ANY += (
     "sqrt",
     "log",
@@ -95,7 +107,7 @@ NUMPY_ANY += ("rad2deg", "float64")
 NUMPY_TWO = ("arctan2", "hypot", "power", "minimum", "maximum", "fmin", "fmax", "mod", "copysign")
 NUMPY_LOGIC = ("logical_and", "logical_or", "logical_xor")
 MATH_TWO = ("atan2", "hypot", "pow", "fmod", "copysign", "log")
-REDUCED = (
+REDUCED: tuple[str, ...] = (
     "sum",
     "mean",
     "max",
@@ -250,7 +262,7 @@ class Filters:
             return [*found, f"    {name} {self._of('+=', '-=', '*=')} {self.number(1, names)}"]
         return [f"    {name} = {self.number(2, names)}"]
 
-    def _of(self, *choices: Any) -> Any:
+    def _of(self, *choices: Any) -> str:
         one = self.random.choice(choices)
         return str(one)
 

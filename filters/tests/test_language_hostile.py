@@ -1,5 +1,6 @@
 """Programs that somebody has tampered with: refused or judged, never an error of the engine's."""
 
+import json
 import random
 from collections import defaultdict
 from typing import Any
@@ -73,3 +74,13 @@ def test_tampered_programs_are_refused_or_judged() -> None:
         judged += 1
     assert judged > 200
     assert refused > 100
+
+
+def test_texts_that_are_put_together_stay_short() -> None:
+    """Texts doubled a hundred times, or a number a billion characters wide, are left to Python."""
+    doubled: list[list[Any]] = [["const", "r" * 100], *(["joined", at, at] for at in range(100))]
+    wide: list[list[Any]] = [["const", 1.5], ["const", ">1000000000"], ["format", 0, 1]]
+    for nodes in (doubled, wide):
+        text = json.dumps({"nodes": nodes, "lines": [1] * len(nodes), "texts": {}})
+        said = evaluate(Program.loads(text), table(alerts(3, 20)))
+        assert len(said.unsure) == 20
