@@ -1,10 +1,9 @@
 """The plug-ins that come with the gateway; they do what Comet's of the same names do."""
 
-import os
 import string
-import tempfile
 from pathlib import Path
 from typing import Protocol
+from uuid import uuid4
 
 from lxml import etree
 
@@ -51,14 +50,12 @@ class SaveEvent:
     def __call__(self, event: Packet) -> None:
         """Write one; a file of that name with other contents is kept, one with these suffices."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        handle, whole = tempfile.mkstemp(dir=self._directory, prefix=".", suffix=".part")
+        whole = self._directory / f".{uuid4().hex}.part"
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(event.raw)
-            Path(whole).chmod(0o644)
-            self._name(Path(whole), event)
+            whole.write_bytes(event.raw)
+            self._name(whole, event)
         finally:
-            Path(whole).unlink()
+            whole.unlink(missing_ok=True)
 
     def _name(self, whole: Path, event: Packet) -> None:
         """Give the file *whole* the first free name for *event*."""
