@@ -53,7 +53,7 @@ LEAST = {"null": 0.1, "NaN": 0.03, "infinite": 0.01, "empty list": 0.005, "overf
 def test_ten_thousand_filters_agree(capsys: pytest.CaptureFixture[str]) -> None:
     """Half of them whole functions in Python, half conditions that SQL can say, too."""
     functions, said_by_both = Account(), Account()
-    for seeds in batches(5_200):
+    for seeds in batches(5_400):
         compared([Filters(10_000 + seed).source() for seed in seeds], 10_000 + seeds.start, functions)
         conditions(range(20_000 + seeds.start, 20_000 + seeds.stop), said_by_both)
     whole = functions + said_by_both
