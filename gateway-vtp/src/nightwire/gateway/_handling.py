@@ -14,7 +14,7 @@ from nightwire.gateway._handlers import Handled, HandlerSettings, HandlerSpec, O
 from nightwire.gateway._hub import Hub
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._plugin_runner import PluginRunner
-from nightwire.gateway._ring import Event
+from nightwire.gateway._ring import Event, Positions
 from nightwire.gateway._runners import CommandRunner, Runner
 
 log = logging.getLogger(__name__)
@@ -128,6 +128,7 @@ class Handlers:
             for spec in settings.specs
         ]
         self._tasks: list[asyncio.Task[None]] = []
+        self._saved: dict[str, Positions] = {}
 
     async def start(self) -> None:
         """Get the handlers ready, and let them begin.
@@ -163,7 +164,9 @@ class Handlers:
         for one in self._all:
             self._metrics.handler_behind.labels(one.spec.name).set(one.progress.behind(head))
         positions = {one.spec.name: one.progress.positions for one in self._all}
-        await asyncio.to_thread(self._state.write, positions)
+        if positions != self._saved:
+            await asyncio.to_thread(self._state.write, positions)
+            self._saved = positions
 
 
 def _runner(spec: HandlerSpec, settings: HandlerSettings) -> Runner:
