@@ -36,3 +36,24 @@ class Batcher:
         cls, plan: str, paths: Sequence[Sequence[str]], constants: Sequence[Any], schema: Any
     ) -> Batcher: ...
     def batch(self, bodies: Sequence[Buffer]) -> Batch: ...
+
+class Checker:
+    """Checks VOEvents; *schemas* are tables of `nightwire.gateway._tables`, as JSON."""
+
+    def __new__(cls, schemas: Sequence[str]) -> Checker: ...
+    def check(self, document: bytes) -> Checked: ...
+
+class Checked:
+    """What a document is; None where only a complete parser or validator can say."""
+
+    well_formed: bool | None
+    valid: bool | None
+    line: int | None
+    reason: str | None
+    namespace: str | None
+    element: tuple[int, int] | None
+    """From the root element's first byte to behind its last."""
+
+    def is_named(self, name: str) -> bool: ...
+    def attribute(self, name: str) -> str | None: ...
+    def facts(self) -> Any: ...

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from nightwire.gateway import InvalidEventError, broker_packet
+from nightwire.gateway import InvalidEventError, broker_packet, element_bytes
+from nightwire.gateway._checker import checker
+from nightwire.gateway._facts import facts_under
 from nightwire.gateway._validation import schema_complaint
+from nightwire.gateway._xml import parse_xml
 
 pytestmark = pytest.mark.data
 
@@ -33,6 +36,24 @@ def test_verdicts_are_those_of_the_published_schemas(data: Path) -> None:
     found = [(file.name, verdict(file.read_bytes())) for file, _ in rows]
     assert found == [(file.name, row["xsd"].partition(":")[0]) for file, row in rows]
     assert len(found) > 900
+
+
+@pytest.mark.native
+def test_the_native_check_finds_in_the_corpus_what_libxml2_finds(data: Path) -> None:
+    judged = 0
+    for file, row in manifest(data):
+        document = file.read_bytes()
+        found = checker().check(document)
+        if found.well_formed:
+            judged += 1
+            root = parse_xml(document)
+            start, end = found.element or (0, 0)
+            assert document[start:end] == element_bytes(document)
+            assert found.facts() == facts_under(root)
+            assert found.valid == row["xsd"].startswith("valid") == (schema_complaint(root) is None)
+        else:
+            assert row["xsd"].startswith("unparsable")
+    assert judged > 900
 
 
 @pytest.mark.kafka

@@ -1,4 +1,4 @@
-//! The fast half of nightwire's codec.
+//! The fast half of nightwire's codec, and of its check of VOEvents (`voevent`).
 //!
 //! Python decides (`nightwire.schemas`: names, defaults, promotions, unions) and hands over a tree; this
 //! crate only executes it.  `Encoder` turns dicts into bytes, `Decoder` bytes into dicts, `Batcher` many
@@ -20,6 +20,7 @@ mod plan;
 mod reader;
 mod scalars;
 mod skip;
+mod voevent;
 
 #[pyo3::pymodule]
 mod nightwire_native {
@@ -31,6 +32,8 @@ mod nightwire_native {
     use crate::encode::Encoder;
     #[pymodule_export]
     use crate::fault::{DecodeFault, EncodeFault};
+    #[pymodule_export]
+    use crate::voevent::{Checked, Checker};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

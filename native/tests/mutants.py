@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 NATIVE = Path(__file__).parent.parent
-TESTS = ["test_literal.py", "test_malformed.py", "test_chosen.py", "test_fit.py"]
+TESTS = ["test_literal.py", "test_malformed.py", "test_chosen.py", "test_fit.py", "test_voevent.py"]
 
 
 class Mutant(NamedTuple):
@@ -157,6 +157,29 @@ MUTANTS = [
         "TimeUnit::Millisecond { 1_000 }",
         "TimeUnit::Millisecond { 1_000_000 }",
     ),
+    Mutant("an element may end anywhere", "voevent/tables.rs", ".copied().unwrap_or(false)", ".is_some()"),
+    Mutant("a child leads nowhere", "voevent/validate.rs", "above.state = state;", "let _ = state;"),
+    Mutant("attributes are never missing", "voevent/validate.rs", "if required > 0 {", "if required > 99 {"),
+    Mutant("values are free", "voevent/validate.rs", "if !fits.ok_or(Misfit::Unsure)? {", "if false {"),
+    Mutant("text anywhere", "voevent/validate.rs", "if !is_blank(&value()) =>", "if false =>"),
+    Mutant(
+        "any end tag",
+        "voevent/check.rs",
+        "if open.of(document) == name.of(document) =>",
+        "if true || open == &name =>",
+    ),
+    Mutant("65 levels", "voevent/check.rs", "const MAX_DEPTH: usize = 64", "const MAX_DEPTH: usize = 65"),
+    Mutant("prefixes outlive their element", "voevent/scopes.rs", "*since >= depth", "*since > depth + 1"),
+    Mutant("attributes of one name", "voevent/scopes.rs", "if alike && self", "if false && alike && self"),
+    Mutant("dashes in comments", "voevent/scan.rs", 'self.until(b"--", ', 'self.until(b"-->", '),
+    Mutant("any character", "voevent/characters.rs", "other => other >= ' ',", "_ => true,"),
+    Mutant("leap centuries", "voevent/simple.rs", "(year % 100 != 0 || year % 400 == 0)", "true"),
+    Mutant("numbers without digits", "voevent/simple.rs", "Some(!empty && ", "Some("),
+    Mutant("two fragments", "voevent/uri.rs", ".count() > 1 {", ".count() > 9 {"),
+    Mutant(
+        "spaces in values are kept", "voevent/references.rs", "expand(text, b' ')", "expand(text, b'\\n')"
+    ),
+    Mutant("text behind comments", "voevent/facts.rs", "*byte == b'<'", "*byte == 0"),
 ]
 
 

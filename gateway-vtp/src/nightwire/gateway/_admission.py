@@ -4,7 +4,8 @@ import asyncio
 from typing import Protocol
 
 from nightwire.core.clock import now_ms
-from nightwire.gateway._voevent import Packet, voevent_fields
+from nightwire.gateway._fields import voevent_fields
+from nightwire.gateway._voevent import Packet
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS
 

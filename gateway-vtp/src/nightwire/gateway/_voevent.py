@@ -1,26 +1,27 @@
-"""VOEvent packets: what identifies one, and the fields that `voevents` keeps beside its bytes.
-
-Versions 1.1, 2.0 and 2.1 differ in namespaces and little else, so elements are found by local name.
-"""
+"""VOEvent packets: what identifies one, and which of a document's bytes are the event."""
 
 import hashlib
-import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from lxml import etree
 
-from nightwire.gateway._times import SCALES, utc_from_iso
-from nightwire.gateway._xml import XMLRefusedError, local_name
+from nightwire.gateway._facts import Facts, facts_under
+from nightwire.gateway._xml import XMLRefusedError, local_name, parse_xml
+
+if TYPE_CHECKING:
+    from nightwire_native import Checked
 
 ROLES = ("observation", "prediction", "utility", "test")
 
 _MISC = r"(?:\s|<!--.*?-->|<\?.*?\?>)*"  # what XML allows before and after the root element
 _PROLOGUE = re.compile(r"(?:\xef\xbb\xbf|\ufeff)?" + _MISC, re.DOTALL)
 _EPILOGUE = re.compile(_MISC, re.DOTALL)
-_NAME = re.compile(r"<([^\s/>]+)")
+_START = re.compile(r"""<([^\s/>]+)(?:[^"'>]|"[^"]*"|'[^']*')*>""")
+_MARKUP = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(</[^>]*>)", re.DOTALL)
 _IVOID = re.compile(r"ivo://[^/#?\s]+(?:/[^#\s]*)?(?:#.*)?", re.DOTALL)
 _IVORN = re.compile(r"ivo://[^/#?\s]+(?:/[^#\s]*)?#\S.*", re.DOTALL)
 
@@ -35,7 +36,7 @@ class Packet:
         role: observation, prediction, utility or test.
         version: Of the standard, as the packet says.
         hash: SHA-256 of the VOEvent element's bytes: equal means the same event (VTP 2.0, section 8).
-        root: The parsed element.
+        facts: Reads what the event says.
     """
 
     raw: bytes
@@ -43,7 +44,12 @@ class Packet:
     role: str
     version: str
     hash: bytes
-    root: etree._Element
+    facts: Callable[[], Facts] = field(repr=False, compare=False)
+
+    @cached_property
+    def root(self) -> etree._Element:
+        """The parsed element."""
+        return parse_xml(self.raw)
 
 
 def read_packet(raw: bytes, root: etree._Element) -> Packet:
@@ -59,7 +65,18 @@ def read_packet(raw: bytes, root: etree._Element) -> Packet:
         raise XMLRefusedError(f"the VOEvent has no ivorn (line {root.sourceline})")
     role = str(root.get("role", ROLES[0]))
     digest = hashlib.sha256(element_bytes(raw)).digest()
-    return Packet(raw, ivorn, role, str(root.get("version", "")), digest, root)
+    return Packet(raw, ivorn, role, str(root.get("version", "")), digest, partial(facts_under, root))
+
+
+def checked_packet(raw: bytes, checked: "Checked") -> Packet | None:
+    """Return the packet in *raw*, which was found well-formed; None if it is no VOEvent with an ivorn."""
+    ivorn = (checked.attribute("ivorn") or "").strip()
+    if not (checked.element and ivorn and checked.is_named("VOEvent")):
+        return None
+    start, end = checked.element
+    role, version = checked.attribute("role"), checked.attribute("version") or ""
+    digest = hashlib.sha256(memoryview(raw)[start:end]).digest()
+    return Packet(raw, ivorn, ROLES[0] if role is None else role, version, digest, checked.facts)
 
 
 def ivorn_complaint(ivorn: str, version: str) -> str | None:
@@ -88,22 +105,6 @@ def element_bytes(document: bytes) -> bytes:
     return text[start : _end_of_root(text, start)].encode(codec)
 
 
-def voevent_fields(packet: Packet) -> dict[str, Any]:
-    """Return the fields of the VOEVENT record that *packet* decides: all but origin and received."""
-    root = packet.root
-    return {
-        "ivorn": packet.ivorn,
-        "role": packet.role,
-        "version": packet.version,
-        "author": _first_text(root, "Who", "AuthorIVORN"),
-        "date": _first_text(root, "Who", "Date"),
-        **_where_when(root),
-        "params": list(_params(root)),
-        "citations": list(_citations(root)),
-        "raw": packet.raw,
-    }
-
-
 def _codec(document: bytes) -> str:
     """Name a codec under which the document's markup can be searched and comes back byte for byte."""
     head = document[:4]
@@ -117,97 +118,15 @@ def _codec(document: bytes) -> str:
 def _end_of_root(text: str, start: int) -> int:
     """Return the index after the root element that opens at *start*.
 
-    The closing tag is the one that only comments, instructions and space follow; its twin in
-    a comment, an instruction or a CDATA section is followed by something else.
+    The closing tag is the last one outside of comments, instructions and CDATA sections.
     """
-    name = _NAME.match(text, start)
-    if name is None:
+    tag = _START.match(text, start)
+    if tag is None:
         raise XMLRefusedError("no element found")
-    candidate = len(text)
-    while (candidate := text.rfind(f"</{name[1]}", start, candidate)) >= 0:
-        end = text.find(">", candidate) + 1
-        if end and _EPILOGUE.fullmatch(text, end):
-            return end
-    return text.find("/>", start) + 2  # an element without content
-
-
-def _where_when(root: etree._Element) -> dict[str, Any]:
-    fields = dict.fromkeys(("event_time", "ra", "dec", "error", "coord_system"))
-    place = next(_find(root, "WhereWhen", "ObservationLocation"), None)
-    if place is None:
-        return fields
-    system = _coord_system(place)
-    fields |= {"coord_system": system, "event_time": _event_time(place, system)}
-    position = next(_find(place, "Position2D"), None)
-    if position is None:
-        position = next(_find(place, "Position3D"), None)
-    if position is not None and "GEOD" not in (system or ""):
-        fields |= _position(position)
-    return fields
-
-
-def _coord_system(place: etree._Element) -> str | None:
-    for name, attribute in (("AstroCoords", "coord_system_id"), ("AstroCoordSystem", "id")):
-        for element in _find(place, name):
-            if value := element.get(attribute):
-                return str(value)
-    return None
-
-
-def _event_time(place: etree._Element, system: str | None) -> str | None:
-    text = _first_text(place, "ISOTime") or _first_text(place, "ISOTimeStart")
-    if not text:
-        return None
-    stated = [_first_text(place, "TimeScale") or "", *(system or "UTC").split("-")]
-    return utc_from_iso(text, next((scale for scale in stated if scale in SCALES), ""))
-
-
-def _position(position: etree._Element) -> dict[str, float | None]:
-    factor = math.degrees(1) if position.get("unit", "deg").startswith("rad") else 1.0
-    found = {
-        "ra": _number(_first_text(position, "C1")),
-        "dec": _number(_first_text(position, "C2")),
-        "error": _number(_first_text(position, "Error2Radius")),
-    }
-    return {name: None if value is None else value * factor for name, value in found.items()}
-
-
-def _params(root: etree._Element) -> Iterator[dict[str, str | None]]:
-    for param in _find(root, "What", "Param"):
-        parent = param.getparent()
-        in_group = parent is not None and local_name(parent) in ("Group", "Table")
-        value = param.get("value")
-        yield {
-            "name": param.get("name"),
-            "value": _first_text(param, "Value") if value is None else value,
-            "unit": param.get("unit"),
-            "ucd": param.get("ucd"),
-            "group": parent.get("name") if parent is not None and in_group else None,
-        }
-
-
-def _citations(root: etree._Element) -> Iterator[dict[str, str]]:
-    for cited in _find(root, "Citations", "EventIVORN"):
-        yield {"ivorn": (cited.text or "").strip(), "cite": cited.get("cite", "")}
-
-
-def _find(element: etree._Element, *path: str) -> Iterator[etree._Element]:
-    """Yield the descendants of *element* whose local names lead along *path*, in document order."""
-    for found in element.iterdescendants(f"{{*}}{path[0]}"):
-        if len(path) == 1:
-            yield found
-        else:
-            yield from _find(found, *path[1:])
-
-
-def _first_text(element: etree._Element, *path: str) -> str | None:
-    found = next(_find(element, *path), None)
-    return None if found is None else (found.text or "").strip() or None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text) if text else None
-    except ValueError:
-        return None
-    return value if value is None or math.isfinite(value) else None
+    if tag[0].endswith("/>"):
+        return tag.end()
+    candidate = text.rfind(f"</{tag[1]}")
+    end = text.find(">", candidate) + 1
+    if candidate > start and _EPILOGUE.fullmatch(text, end) and "?>" not in text[end:]:
+        return end  # as nearly always
+    return max((found.end() for found in _MARKUP.finditer(text, start) if found[1]), default=len(text))

@@ -1,0 +1,18 @@
+//! VOEvents: well-formed or not, valid or not, what they are and what they say, in one pass.
+
+mod characters;
+mod check;
+mod checker;
+mod facts;
+mod references;
+mod scan;
+mod scopes;
+mod simple;
+mod span;
+mod stop;
+mod tables;
+mod tree;
+mod uri;
+mod validate;
+
+pub use checker::{Checked, Checker};
