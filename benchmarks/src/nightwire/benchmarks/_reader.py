@@ -97,7 +97,7 @@ def work(name: str) -> Work:
 FEW = 20
 MANY: dict[str, Any] = {"fetch_min_bytes": 1 << 20, "fetch_wait_max_ms": 25}
 """How more than a FEW topics are asked for: each request names all of them, and an answer to each single
-alert, of a hundred topics, would keep one core of Kafka busy.  Their arrivals are noted so much later. [ms]"""
+alert would keep a core of Kafka busy.  Arrivals are noted so much later at most. [ms]"""
 
 
 class Reader:

@@ -8,6 +8,7 @@ from nightwire.benchmarks._stats import median
 from nightwire.benchmarks.filters._backlog import WARM_UP, Backlog
 from nightwire.benchmarks.filters._beside import BesideFunctions, BesideQueries
 from nightwire.benchmarks.filters._burst import Burst, Disturbed
+from nightwire.benchmarks.filters._change import Change
 from nightwire.benchmarks.filters._figures import COUNTS, FIGURES
 from nightwire.benchmarks.filters._language import Language
 from nightwire.benchmarks.filters._services import CAP, ManyFilters
@@ -16,6 +17,8 @@ from nightwire.benchmarks.visit._latency import Latency
 
 MIXTURES = {1: 0, 10: 2, 100: 20, 500: 35, 1_000: 50}
 """How many of so many filters cannot be compiled."""
+VISIT = 39.0
+"""Length of a visit at the steady rate: 10,000 alerts, as an observatory has them. [s]"""
 SHARES = (0.1, 0.3)
 """Smaller visits of the curve, as shares of a whole one."""
 ON_DISK = 130_000
@@ -85,7 +88,8 @@ class FiltersScenario:
             language,
             *self._backlogs,
             Burst(settings[100]),
-            Latency(context, services, pool, ready_made(pool), plain=False),
+            Latency(context, services, pool, ready_made(pool), plain=False, visit=VISIT),
+            Change(settings[100]),
             Disturbed(settings[100]),
         ]
         if context.size.profile == "full":

@@ -41,17 +41,19 @@ class ManyFilters(Services):
         Raises:
             ChildError: It did not start.
         """
-        self._make_topics(filters)
+        topics_of = self.make_topics(filters)
         wanted = {one.key: one for one in filters}
         self._write(one for key, one in wanted.items() if key not in self.filters)
         self._drop(key for key in self.filters if key not in wanted)
-        self.filters = {key: topics.filter_topic(one.owner, one.name) for key, one in wanted.items()}
+        self.filters = topics_of
         self.engine()
 
-    def _make_topics(self, filters: Iterable[Mixed]) -> None:
+    def make_topics(self, filters: Iterable[Mixed]) -> dict[str, str]:
+        """Make what *filters* need; return the topics of what passes them, by ``owner/name``."""
         # all that a visit holds must be there until it is judged, so this topic is not cut by its size
         sim = topics.settings(ALERTS)
         kept = TopicSettings(sim.name, PARTITIONS, {**sim.config, "retention.bytes": "-1"})
+        filters = list(filters)
         named = (topics.filter_topic, topics.overflow)
         owned = {name(one.owner, one.name) for one in filters for name in named}
         owned |= {topics.answers(one.owner) for one in filters}
@@ -59,6 +61,7 @@ class ManyFilters(Services):
         if fresh:
             ensure_topics(self.bootstrap, [kept, *map(topics.settings, fresh)], timeout=240)
             self._topics |= set(fresh)
+        return {one.key: topics.filter_topic(one.owner, one.name) for one in filters}
 
     def _write(self, filters: Iterable[Mixed]) -> None:
         writer = Writer(producer(self.bootstrap))

@@ -19,7 +19,7 @@ from nightwire.core.pacing import on_time
 LONGEST = 20.0
 """Longest time of one run; at that rate more alerts tell little more. [s]"""
 VISIT = 2.0
-"""Length of a visit: short, so that the filters' cap per visit leaves enough alerts to measure. [s]"""
+"""Length of a visit: short, so that few filters' cap per visit leaves enough alerts to measure. [s]"""
 FIRST_VISIT = 2026_0103_00000
 LEAD = 0.2
 """From the call to the first alert. [s]"""
@@ -39,6 +39,7 @@ class Latency:
         pool: Alerts to begin with.
         ready: Messages for the baseline.
         plain: Whether there is the plain consumer of all alerts, beside those of the filters' topics.
+        visit: Length of a visit; each run begins one. [s]
     """
 
     name = "latency"
@@ -51,10 +52,11 @@ class Latency:
         ready: list[Message],
         *,
         plain: bool = True,
+        visit: float = VISIT,
     ) -> None:
         self._context, self._services = context, services
         self._pool, self._ready, self._plain = pool, ready, plain
-        self._sent = 0
+        self._visit, self._visits, self._sent = visit, 0, 0
         self.delays: dict[str, list[float]] = {}
         self.behind = 0.0
 
@@ -106,15 +108,19 @@ class Latency:
     def _send(self, topic: str, count: int) -> "Dues":
         """Send alerts when they are due, wait for their acknowledgements, and return when that was."""
         writer, _codec, client = alert_writer(self._services.bootstrap, topic)
-        dues = Dues()
+        dues, visit = Dues(), FIRST_VISIT + self._visits
         for turn, (due, late) in enumerate(self._on_time(count, client)):
             dues.behind = max(dues.behind, late)
-            number = self._sent + turn
-            visit = FIRST_VISIT + int(number / (self._context.size.rate * VISIT))
+            number, visit = self._sent + turn, FIRST_VISIT + self._visits + self._turn_of(turn)
             alert = patch(self._pool[number % len(self._pool)], number, visit)
             writer.write(alert, visit=visit, on_delivered=dues.of(due))
         writer.flush()
+        self._visits = visit + 1 - FIRST_VISIT
         return dues
+
+    def _turn_of(self, turn: int) -> int:
+        """Return the visit, of those of a run, to which its alert number *turn* belongs."""
+        return int(turn / (self._context.size.rate * self._visit))
 
     def _bare(self, count: int) -> Figures:
         messages = some(self._ready, count, self._sent)
