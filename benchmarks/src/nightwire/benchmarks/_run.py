@@ -93,10 +93,10 @@ def _measure(scenario: Scenario, context: Context, watch: Watch) -> list[Sample]
 
 
 def _line(sample: Sample) -> str:
-    name, value = next(iter(sample.figures.items()))
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in [*sample.figures.items()][:1])
     disturbed = f"  (others took {sample.use.others:.0%})" if sample.use.others > DISTURBED else ""
     return (
-        f"{sample.experiment} {sample.pair + 1} {sample.kind.value}: {name} {value:.4g}, "
+        f"{sample.experiment} {sample.pair + 1} {sample.kind.value}: {figures or 'no figure'}, "
         f"run of {sample.use.seconds:.1f} s{disturbed}"
     )
 
