@@ -98,6 +98,17 @@ def test_reading_what_does_not_exist_reads_nothing(bootstrap: str) -> None:
 
 
 @pytest.mark.kafka
+def test_many_topics_are_made_in_several_requests(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nightwire.core import kafka as module
+
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    names = [f"t{uuid4().hex}" for _ in range(5)]
+    ensure_topics(kafka, [TopicSettings(name, 1, {}) for name in names])
+    ensure_topics(kafka, [TopicSettings(name, 1, {}) for name in [*names, f"{names[0]}.more"]])
+    assert {*names, f"{names[0]}.more"} <= module.admin(kafka).list_topics(timeout=5).topics.keys()
+
+
+@pytest.mark.kafka
 def test_topics_are_made_once_with_their_settings(kafka: str) -> None:
     wanted = TopicSettings(f"t{uuid4().hex}", 3, {"retention.ms": "12345"})
     ensure_topics(kafka, [wanted])

@@ -166,11 +166,13 @@ def test_a_simulator_whose_kafka_is_away_is_not_healthy(fresh_broker: Broker) ->
             return False
 
     with start(fresh_broker.bootstrap, *words) as process:
-        until(lambda: answers(200))
+        until(lambda: answers(200) and written(fresh_broker.bootstrap) > 0)
         fresh_broker.kill()
         until(lambda: answers(503))
         fresh_broker.start()
         until(lambda: answers(200))
+        back = written(fresh_broker.bootstrap)
+        until(lambda: written(fresh_broker.bootstrap) > back + 20)  # a visit that was late has begun
         process.terminate()
         out, _err = process.communicate(timeout=60)
     counts = json.loads(out)

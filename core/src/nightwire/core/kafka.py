@@ -249,6 +249,10 @@ def drain(
             del todo[spot]
 
 
+AT_ONCE = 500
+"""Topics made by one request: Kafka's controller writes them as one batch, of at most 10,000 records."""
+
+
 def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: float = 30.0) -> None:
     """Create those of *topics* that are missing, and wait until they have leaders.
 
@@ -262,6 +266,14 @@ def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: f
     """
     client = admin(bootstrap)
     existing = client.list_topics(timeout=timeout).topics
+    missing = [item for item in topics if item.name not in existing]
+    for first in range(0, len(missing), AT_ONCE):
+        _create(client, missing[first : first + AT_ONCE], timeout)
+    _await_leaders(client, [item.name for item in missing], timeout)
+
+
+def _create(client: AdminClient, topics: Sequence[TopicSettings], timeout: float) -> None:
+    """Create *topics*; one that is there by now is none too many."""
     wanted = [
         NewTopic(
             item.name,
@@ -270,15 +282,13 @@ def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: f
             config=dict(item.config),
         )
         for item in topics
-        if item.name not in existing
     ]
-    for future in (client.create_topics(wanted, operation_timeout=timeout) if wanted else {}).values():
+    for future in client.create_topics(wanted, operation_timeout=timeout).values():
         try:
             future.result(timeout)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
-    _await_leaders(client, [item.topic for item in wanted], timeout)
 
 
 def _await_leaders(client: AdminClient, names: Sequence[str], timeout: float) -> None:
