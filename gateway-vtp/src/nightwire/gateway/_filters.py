@@ -2,89 +2,130 @@
 
 Comet's meaning: the result goes through Python's truth; several filters are joined by *or*; a new message
 replaces the list; an expression that does not compile is left out; one that fails on an event does not
-match; without filters everything passes.
+match; without filters everything passes.  Pure.
 """
 
-import re
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
+from weakref import WeakValueDictionary
 
 from lxml import etree
 
-from nightwire.gateway._xml import parse_xml
+from nightwire.gateway._xml import MAX_DEPTH, parse_xml
+from nightwire.gateway._xpath import XPathShapeError, read_xpath
+from nightwire.gateway._xpath_cost import Size, cost_of
+from nightwire.gateway._xpath_shape import Expression, is_search
 
 MAX_FILTERS = 16
 """Most filters of one subscriber."""
 MAX_LENGTH = 1000
 """Longest expression. [character]"""
-MAX_SECONDS = 0.1
-"""Longest evaluation over one event; an expression that takes longer is switched off. [s]"""
-MAX_NESTED_SEARCHES = 1
-"""How many searches of the whole document may lie inside one another's brackets."""
+MAX_DISTINCT = 4096
+"""Most different expressions of all subscribers together."""
+USUAL = Size(nodes=300, attributes=400, length=12_000, depth=16)
+"""An event that every filter has to be able to judge; all but one of 910 real packets are smaller."""
+MAX_COST, MAX_COST_PER_BYTE = 30_000_000, 300
+"""Highest cost of one evaluation, and what is added for each byte of the event. [unit of `_xpath_cost`]"""
 
-_MARKS = re.compile(
-    r"""'[^']*'|"[^"]*"|//|\b(?:descendant|descendant-or-self|following|preceding|ancestor)\s*::|[\[\]()]"""
+OFFER = (
+    ("filter-language", "xpath-1.0"),
+    ("filter-max-count", str(MAX_FILTERS)),
+    ("filter-max-length", str(MAX_LENGTH)),
 )
+"""What subscribers may filter by: names and values in the Meta of what we say to them."""
+
+_SHALLOW = 16
+_IS_DEEP = etree.XPath("boolean(" + "/*" * (_SHALLOW + 1) + ")")
+_LIKE_ASCII = ("utf-8", "us-ascii", "ascii", "iso-8859-1")
+_NODES, _ATTRIBUTES = etree.XPath("count(//node())"), etree.XPath("count(//@*)")
 
 
 class XPathRefusedError(Exception):
     """An expression is not taken; the message says why."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Filter:
-    """One compiled expression, shared by all subscribers that sent it."""
+    """One compiled expression, shared by all subscribers that sent it.
+
+    Attributes:
+        text: The expression.
+        off: Why it is switched off; None while it is not.
+        evaluations: How often it was asked in the time that is being watched.
+        spent: What that took. [s]
+    """
 
     text: str
+    shape: Expression
     xpath: etree.XPath
     off: str | None = None
+    evaluations: int = 0
+    spent: float = 0.0
+    _affordable: dict[Size, bool] = field(default_factory=dict)
+
+    def can_judge(self, document: "Document") -> bool:
+        """Say whether an evaluation over *document* is sure to stay below the limit."""
+        return self._can_afford(document.rough_size) or self._can_afford(document.size)
+
+    def _can_afford(self, size: Size) -> bool:
+        size = Size(_up(size.nodes), _up(size.attributes), _up(size.length), size.depth)
+        known = self._affordable.get(size)
+        if known is None:
+            known = self._affordable[size] = cost_of(self.shape, size) <= _limit(size)
+        return known
 
     def matches(self, root: etree._Element) -> bool:
-        """Say whether the event under *root* passes.  An expression that took too long no longer matches."""
-        if self.off is not None:
-            return False
-        started = time.perf_counter()
+        """Say whether the event under *root* passes."""
         try:
             return bool(self.xpath(root))
         except etree.XPathError:
             return False
-        finally:
-            if time.perf_counter() - started > MAX_SECONDS:
-                self.off = f"took more than {MAX_SECONDS:g} s for one event"
 
 
-@lru_cache(maxsize=1024)
+_known: WeakValueDictionary[str, Filter] = WeakValueDictionary()
+
+
 def compile_filter(text: str) -> Filter:
-    """Return the filter that *text* says.
+    """Return the filter that *text* says: the same one while anybody holds it.
 
     Raises:
-        XPathRefusedError: It is no XPath, too long, or could cost too much.
+        XPathRefusedError: It is no XPath, too long, costs too much, was switched off, or there are too many.
     """
+    found = _known.get(text)
+    if found is None:
+        if len(_known) >= MAX_DISTINCT:
+            raise XPathRefusedError(f"there are {MAX_DISTINCT} different filters already; try again later")
+        found = _known[text] = _compile(text)
+    if found.off is not None:
+        raise XPathRefusedError(found.off)
+    return found
+
+
+def _compile(text: str) -> Filter:
     if len(text) > MAX_LENGTH:
         raise XPathRefusedError(f"{len(text)} characters, the limit is {MAX_LENGTH}")
-    if _nested_searches(text) > MAX_NESTED_SEARCHES:
-        raise XPathRefusedError("searches of the whole document (//) are nested too deeply")
     try:
-        return Filter(text, etree.XPath(text))
-    except etree.XPathError as error:
-        raise XPathRefusedError(f"not an XPath expression: {error}") from error
+        compiled = etree.XPath(text)
+        shape = read_xpath(text)
+    except (etree.XPathError, XPathShapeError) as error:
+        raise XPathRefusedError(f"not an XPath expression that is taken here: {error}") from error
+    cost, limit = cost_of(shape, USUAL), _limit(USUAL)
+    if cost > limit:
+        raise XPathRefusedError(
+            f"it may cost {cost / limit:.3g} times what is allowed over an event of {USUAL.nodes} nodes"
+        )
+    if is_search(shape):  # in a predicate libxml2 stops at the first hit, and sorts nothing
+        compiled = etree.XPath(f"self::node()[{text}]")
+    return Filter(text, shape, compiled)
 
 
-def _nested_searches(text: str) -> int:
-    """Count the searches on the worst path from the outside of *text* to its innermost bracket."""
-    inside, worst = 0, 0
-    outside: list[int] = []
-    for mark in _MARKS.findall(text):
-        if mark in "[(":
-            outside.append(inside)
-        elif mark in "])" and outside:
-            inside = outside.pop()
-        elif mark[0] not in "'\"" and outside:
-            inside += 1
-            worst = max(worst, inside)
-    return worst
+def _limit(size: Size) -> int:
+    return MAX_COST + MAX_COST_PER_BYTE * size.length
+
+
+def _up(number: int) -> int:
+    return 1 << number.bit_length()
 
 
 @dataclass
@@ -94,30 +135,25 @@ class FilterList:
     Attributes:
         filters: Any of them must match; none means everything.
         refused: What was left out of the last message, and why.
+        switched_off: What was switched off since, and why, until the subscriber is told.
     """
 
     filters: Sequence[Filter] = ()
-    refused: list[str] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    switched_off: list[tuple[str, str]] = field(default_factory=list)
 
+    def active(self) -> Sequence[Filter]:
+        """Return the filters that are to be asked; what was switched off is left out from now on."""
+        dropped = [(one.text, one.off) for one in self.filters if one.off is not None]
+        if dropped:
+            self.switched_off += dropped
+            self.filters = [one for one in self.filters if one.off is None]
+        return self.filters
 
-@dataclass
-class Verdicts:
-    """What each filter says of one event; each is asked once, however many subscribers share it."""
-
-    document: bytes
-    _root: etree._Element | None = None
-    _known: dict[str, bool] = field(default_factory=dict)
-
-    def passes(self, wanted: FilterList) -> bool:
-        """Say whether a subscriber with these filters wants the event."""
-        return not wanted.filters or any(self._matches(one) for one in wanted.filters)
-
-    def _matches(self, one: Filter) -> bool:
-        if one.text not in self._known:
-            if self._root is None:
-                self._root = parse_xml(self.document)
-            self._known[one.text] = one.matches(self._root)
-        return self._known[one.text]
+    def take_switched_off(self) -> list[tuple[str, str]]:
+        """Return what the subscriber has not been told of, and take it as told."""
+        told, self.switched_off = self.switched_off, []
+        return told
 
 
 def read_filters(texts: Iterable[str]) -> FilterList:
@@ -126,10 +162,41 @@ def read_filters(texts: Iterable[str]) -> FilterList:
     refused = []
     for text in texts:
         if len(taken) == MAX_FILTERS:
-            refused.append(f"{text[:80]}: more than {MAX_FILTERS} filters")
+            refused.append((text, f"more than {MAX_FILTERS} filters"))
             continue
         try:
             taken.append(compile_filter(text))
         except XPathRefusedError as error:
-            refused.append(f"{text[:80]}: {error}")
+            refused.append((text, str(error)))
     return FilterList(taken, refused)
+
+
+@dataclass
+class Document:
+    """An event, parsed and measured when a filter first asks."""
+
+    document: bytes
+
+    @cached_property
+    def root(self) -> etree._Element:
+        """The VOEvent element."""
+        return parse_xml(self.document)
+
+    @cached_property
+    def rough_size(self) -> Size:
+        """At most how large it is, by its signs: each element begins with one, and a text may follow."""
+        encoding = self.root.getroottree().docinfo.encoding or "utf-8"
+        if encoding.lower() not in _LIKE_ASCII:
+            return self.size
+        tags, attributes = self.document.count(b"<"), self.document.count(b"=")
+        return Size(2 * tags + 2, attributes, len(self.document), self._depth)
+
+    @cached_property
+    def size(self) -> Size:
+        """How large it is."""
+        nodes, attributes = (float(str(count(self.root))) for count in (_NODES, _ATTRIBUTES))
+        return Size(int(nodes) + 1, int(attributes), len(self.document), self._depth)
+
+    @property
+    def _depth(self) -> int:
+        return MAX_DEPTH if _IS_DEEP(self.root) else _SHALLOW

@@ -1,20 +1,18 @@
 """What subscribers are served from: the ring, the backlog behind it, and the verdicts of their filters."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from nightwire.gateway._backlog import Backlog
-from nightwire.gateway._filters import FilterList, Verdicts
+from nightwire.gateway._filters import FilterList
+from nightwire.gateway._judge import Judge
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._ring import Cursor, Event, Positions, Ring
 
 PIECE = 100
 """Most events that a subscriber takes from the ring at once, before others have their turn."""
-REMEMBERED = 256
-"""Events whose verdicts are kept."""
 
 
 class Hub:
@@ -30,7 +28,7 @@ class Hub:
         self._ring, self._backlog, self._metrics = ring, backlog, metrics
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="backlog")
         self._grown = asyncio.Event()
-        self._verdicts: OrderedDict[tuple[str, int, int], Verdicts] = OrderedDict()
+        self._judge = Judge(metrics)
 
     def publish(self, events: Sequence[Event]) -> None:
         """Add new events."""
@@ -77,12 +75,4 @@ class Hub:
 
     def wants(self, filters: FilterList, event: Event) -> bool:
         """Say whether a subscriber with *filters* is to get *event*; each filter is asked once per event."""
-        if not filters.filters:
-            return True
-        key = (*event.spot, event.offset)
-        verdicts = self._verdicts.get(key)
-        if verdicts is None:
-            verdicts = self._verdicts[key] = Verdicts(event.document)
-            if len(self._verdicts) > REMEMBERED:
-                self._verdicts.popitem(last=False)
-        return verdicts.passes(filters)
+        return self._judge.wants(filters, (*event.spot, event.offset), event.document)

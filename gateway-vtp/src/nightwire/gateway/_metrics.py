@@ -42,6 +42,13 @@ class GatewayMetrics:
             "Events not sent, because their frame is longer than subscribers take",
             registry=registry,
         )
+        self.filters = Counter(
+            "nightwire_gateway_filters",
+            "XPath filters of subscribers, by what became of them (taken, refused, off) and events that one "
+            "could not judge, which are sent (unjudged)",
+            ["outcome"],
+            registry=registry,
+        )
         self.refused = Counter(
             "nightwire_gateway_connections_refused",
             "Connections refused, by role (author, subscriber) and reason (address, full)",

@@ -22,6 +22,8 @@ from nightwire.gateway._transport import (
 )
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
 
+MAX_ECHO = 1000
+"""How much of an expression is said back. [character]"""
 MAX_UNACKED = 10_000
 """Most events of one subscriber that are remembered as unacknowledged; beyond, the oldest is given up."""
 
@@ -129,6 +131,16 @@ def ack(ivorn: str, ivoid: str, note: str | None = None) -> Transport:
 def nak(ivorn: str | None, ivoid: str, reason: str) -> Transport:
     """Return the refusal of the event *ivorn*, or of a message without one, by *ivoid*."""
     return Transport(NAK, ivorn or ivoid, ivoid, result=reason)
+
+
+def filters_refused(ivoid: str, refused: Sequence[tuple[str, str]]) -> Transport:
+    """Return what tells a subscriber which of its filters are not used, and why.
+
+    A nak, which a subscriber does not get otherwise: Comet and pygcn log it and go on.
+    """
+    reasons = "; ".join(f"filter {text[:MAX_ECHO]}: {reason}" for text, reason in refused)
+    params = tuple(("xpath-filter-refused", text[:MAX_ECHO]) for text, _ in refused)
+    return Transport(NAK, ivoid, ivoid, reasons, params)
 
 
 def say(message: Transport) -> bytes:
