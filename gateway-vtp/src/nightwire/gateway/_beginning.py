@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from nightwire.core.accounts import read_accounts
+from nightwire.core.accounts import Account, read_accounts
 from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.gateway._follower import accounted
 from nightwire.gateway._index import EventIndex
@@ -39,6 +39,7 @@ class Beginning:
         accounted: What to account for first, per partition of `voevents`.
         oldest: The first record that Kafka still has.
         log: What tells this log from another one.
+        written: Accounts that are in Kafka, where they are asked for.
     """
 
     start: Positions
@@ -46,6 +47,7 @@ class Beginning:
     accounted: dict[int, int]
     oldest: Positions
     log: str = ""
+    written: Sequence[Account] = ()
 
 
 def index_path(settings: Settings) -> Path:
@@ -80,13 +82,14 @@ def find_beginning(settings: Settings) -> Beginning:
     ensure_topics(settings.bootstrap, wanted)
     identity = log_identity(settings.bootstrap, VOEVENTS)
     indexed = _indexed(settings, identity)
-    known = accounted(read_accounts(settings.bootstrap)) if settings.accounts else None
+    written = read_accounts(settings.bootstrap) if settings.accounts or settings.gcn else []
+    known = accounted(written) if settings.accounts else None
     reader = consumer(settings.bootstrap)
     try:
         marks = _marks(reader, topics)
     finally:
         reader.close()
-    return replace(beginning(marks, indexed, known), log=identity)
+    return replace(beginning(marks, indexed, known), log=identity, written=written)
 
 
 def beginning(marks: Marks, indexed: Mapping[int, int], known: Mapping[int, int] | None) -> Beginning:

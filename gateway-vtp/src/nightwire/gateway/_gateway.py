@@ -89,6 +89,8 @@ class Gateway:
             await parts.handlers.start()
             self.addresses = (await parts.authors.start(), await parts.subscribers.start())
             upstream += [asyncio.ensure_future(parts.upstreams.follow(one)) for one in self._settings.remotes]
+            if parts.gcn is not None:
+                upstream.append(asyncio.ensure_future(parts.gcn.follow()))
             self.serving = True
             await self._until(stop, parts)
         finally:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.options import bootstrap_option, metrics_port_option, registry_option
+from nightwire.gateway._gcn_options import GCN_OPTIONS, gcn_options
 from nightwire.gateway._handler_options import HANDLER_OPTIONS, handler_options
 from nightwire.gateway._send_command import read_address_option
 from nightwire.gateway._signature_options import SIGNATURE_OPTIONS, signature_options
@@ -149,6 +150,7 @@ def gateway() -> None:
     show_default=True,
     help="Account for the records of `voevents`; of several gateways on one Kafka, let one do so.",
 )
+@gcn_options
 @handler_options
 @signature_options
 @metrics_port_option
@@ -163,11 +165,15 @@ def serve(metrics_port: int, **options: Any) -> None:
     from nightwire.gateway._settings import SignatureSettings
 
     of_handlers = {name: options.pop(name) for name in HANDLER_OPTIONS}
+    of_gcn = {name: options.pop(name) for name in GCN_OPTIONS}
     of_signatures = {field: options.pop(name) for name, field in SIGNATURE_OPTIONS.items()}
     try:
         handlers = _serve.read_handler_settings(**of_handlers)
         signatures = _serve.check_signature_settings(SignatureSettings(**of_signatures))
-        settings: Settings = _serve.read_settings(handlers=handlers, signatures=signatures, **options)
+        gcn = _serve.read_gcn_settings(**of_gcn)
+        settings: Settings = _serve.read_settings(
+            handlers=handlers, signatures=signatures, gcn=gcn, **options
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     sys.exit(_serve.serve_until_stopped(settings, metrics_port))

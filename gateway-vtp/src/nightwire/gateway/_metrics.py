@@ -15,7 +15,7 @@ class GatewayMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.received = Counter(
             "nightwire_gateway_events_received",
-            "Events received, by where from (author, broker) and what became of them "
+            "Events received, by where from (author, broker, gcn) and what became of them "
             "(accepted, duplicate, invalid, unsigned, too-large, failed)",
             ["source", "outcome"],
             registry=registry,
@@ -74,6 +74,9 @@ class GatewayMetrics:
             "nightwire_gateway_backlog_events",
             "Events read from Kafka again, for subscribers that fell behind",
             registry=registry,
+        )
+        self.gcn_behind = Gauge(
+            "nightwire_gateway_gcn_behind_events", "Records of GCN that were not read yet", registry=registry
         )
         self.held = Gauge(
             "nightwire_gateway_held_bytes", "Recent events held in memory", unit="", registry=registry

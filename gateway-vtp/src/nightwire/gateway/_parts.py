@@ -19,6 +19,7 @@ from nightwire.gateway._backlog import Backlog
 from nightwire.gateway._beginning import Beginning, index_path
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._demands import EventDemand
+from nightwire.gateway._gcn_mirror import GcnMirror
 from nightwire.gateway._handling import Handlers
 from nightwire.gateway._hub import Hub
 from nightwire.gateway._index import EventIndex
@@ -68,6 +69,7 @@ class Parts:
         of_authors = EventDemand("author", trust.get("authors"), metrics)
         signing = _signing_key(settings)
         self.upstreams = Upstreams(*shared, Tally("vtp-brokers", started), metrics, of_brokers, signing)
+        self.gcn = self._gcn(begin)
         authors = Authors(*shared, Tally("vtp-authors", started), metrics, of_authors)
         subscribers = Subscribers(settings, self._hub, self.book, metrics, trust.get("subscribers"))
         self.authors = Listener(
@@ -127,6 +129,15 @@ class Parts:
     async def _publish(self, events: Sequence[Event], hashes: list[bytes]) -> None:
         await self.admission.indexed(hashes)
         self._hub.publish(events)
+
+    def _gcn(self, begin: Beginning) -> GcnMirror | None:
+        if (gcn := self._settings.gcn) is None:
+            return None
+
+        def writer() -> Writer:
+            return Writer(producer(self._settings.bootstrap), flush_timeout=30)
+
+        return GcnMirror(gcn, begin.written, self.admission, self.book, self._metrics, writer)
 
     def _make_hub(self, begin: Beginning) -> Hub:
         settings = self._settings

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from nightwire.core.process import MetricsPage, setup_logging, stopping
 from nightwire.gateway._access import AccessList
 from nightwire.gateway._beginning import StateInUseError
 from nightwire.gateway._gateway import Gateway, GatewayFailedError
+from nightwire.gateway._gcn_options import gcn_properties
 from nightwire.gateway._handlers import (
     PRINT_EVENT,
     SAVE_EVENT,
@@ -21,7 +23,7 @@ from nightwire.gateway._handlers import (
     read_handlers,
 )
 from nightwire.gateway._plugins import PluginError, installed_plugins
-from nightwire.gateway._settings import Settings, SignatureSettings, read_address
+from nightwire.gateway._settings import GcnSettings, Settings, SignatureSettings, read_address
 from nightwire.gateway._signing import SigningError
 from nightwire.gateway._trust_policy import PolicyError, read_policy
 from nightwire.schemas.topics import settings as topic_settings
@@ -68,6 +70,20 @@ def read_settings(
     AccessList(settings.author_allow)
     AccessList(settings.subscriber_allow)
     return replace(settings, state=settings.state.absolute())
+
+
+def read_gcn_settings(
+    *, gcn: bool, gcn_topics: tuple[str, ...], gcn_bootstrap: str, gcn_start: str
+) -> GcnSettings | None:
+    """Return what is read from GCN; None where nothing is.
+
+    Raises:
+        ValueError: There are no credentials for it.
+    """
+    if not gcn:
+        return None
+    oldest = gcn_start == "oldest"
+    return GcnSettings(gcn_bootstrap, gcn_topics, oldest=oldest, properties=gcn_properties(os.environ))
 
 
 def read_handler_settings(

@@ -1,5 +1,6 @@
 """What a gateway is told at its start."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +54,23 @@ class SignatureSettings:
 
 
 @dataclass(frozen=True)
+class GcnSettings:
+    """What is read from GCN.
+
+    Attributes:
+        bootstrap: Address of its Kafka.
+        topics: Patterns of the topics that are wanted, with ``*``.
+        oldest: Whether the first start begins with the oldest record there is, not with what comes next.
+        properties: librdkafka's properties, the secret among them.
+    """
+
+    bootstrap: str
+    topics: tuple[str, ...]
+    oldest: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
 class Settings:
     """The options of ``nightwire gateway serve``; times in seconds."""
 
@@ -79,3 +97,4 @@ class Settings:
     ring_bytes: int = 64 << 20
     handlers: HandlerSettings = field(default_factory=HandlerSettings)
     signatures: SignatureSettings = field(default_factory=SignatureSettings)
+    gcn: GcnSettings | None = None

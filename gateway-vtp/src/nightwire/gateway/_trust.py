@@ -129,7 +129,7 @@ class Trust:
 
 def voevent_author(packet: Packet) -> str:
     """Return the AuthorIVORN of *packet*, empty where it has none."""
-    return (packet.root.findtext("{*}Who/{*}AuthorIVORN") or "").strip()
+    return packet.facts()["author"] or ""
 
 
 def read_keyring(folder: Path) -> Keyring:

@@ -1,0 +1,131 @@
+"""From GCN's Kafka into ours: each of its VOEvents once, and where it was read up to."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import cast
+
+from confluent_kafka import KafkaException, Message
+
+from nightwire.core.accounts import Account
+from nightwire.core.dead_letters import bury
+from nightwire.core.kafka import DeliveryError, Headers, Writer
+from nightwire.gateway._admission import Admission
+from nightwire.gateway._book import AccountBook
+from nightwire.gateway._gcn import DEAD, DELIVERED, DUPLICATE, STAGE, GcnLedger
+from nightwire.gateway._gcn_source import GcnSource
+from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._settings import GcnSettings
+from nightwire.gateway._validation import InvalidEventError, broker_packet
+
+log = logging.getLogger(__name__)
+
+AGAIN = 1.0
+"""Time until what failed is tried again. [s]"""
+_OUTCOMES = {DELIVERED: "accepted", DUPLICATE: "duplicate", DEAD: "invalid"}  # as they are called in metrics
+
+
+class GcnMirror:
+    """Take GCN's VOEvents into the log.
+
+    A record is accounted for once it is in our Kafka, as an event or as a dead letter, so that a kill at any
+    moment leaves it to be read again.
+
+    Args:
+        settings: What is wanted of GCN.
+        accounts: What earlier runs wrote.
+        admission: The way into the log.
+        book: Where accounts go.
+        metrics: The process's metrics.
+        make_writer: Returns a writer for dead letters; asked again after one failed.
+    """
+
+    def __init__(
+        self,
+        settings: GcnSettings,
+        accounts: Iterable[Account],
+        admission: Admission,
+        book: AccountBook,
+        metrics: GatewayMetrics,
+        make_writer: Callable[[], Writer],
+    ) -> None:
+        self._ledger = GcnLedger(accounts)
+        self._settings, self._admission, self._book, self._metrics = settings, admission, book, metrics
+        self._make_writer = make_writer
+        self._writer: Writer | None = None
+        self._reading = ThreadPoolExecutor(1, thread_name_prefix="gcn")
+
+    async def follow(self) -> None:
+        """Read GCN's topics, for ever."""
+        while True:
+            try:
+                await self._once()
+            except KafkaException as error:
+                log.error("GCN's Kafka at %s: %s", self._settings.bootstrap, error.args[0].str())  # noqa: TRY400
+                await asyncio.sleep(AGAIN)
+
+    async def _once(self) -> None:
+        """Read until GCN's Kafka refuses us.
+
+        Raises:
+            KafkaException: It did.
+        """
+        loop = asyncio.get_running_loop()
+        source = GcnSource(self._settings, self._ledger)
+        try:
+            while True:
+                messages = await loop.run_in_executor(self._reading, source.take)
+                outcomes = await asyncio.gather(*map(self._outcome, messages))
+                for message, outcome in zip(messages, outcomes, strict=True):
+                    self._note(source, message, outcome)
+                await self._account()
+                self._metrics.gcn_behind.set(source.behind())
+        finally:
+            self._reading.submit(source.close)
+
+    async def _account(self) -> None:
+        """Account for what was read, before more is: so a start that comes next knows that there was one."""
+        posted = [asyncio.wrap_future(self._book.post(account)) for account in self._ledger.changed()]
+        await asyncio.gather(*posted)
+
+    def _note(self, source: GcnSource, message: Message, outcome: str) -> None:
+        self._metrics.received.labels(STAGE, _OUTCOMES[outcome]).inc()
+        self._ledger.note(source.spot(message), message.offset() or 0, outcome)
+
+    async def _outcome(self, message: Message) -> str:
+        """Return what became of *message*, once Kafka has it."""
+        try:
+            packet = broker_packet(message.value() or b"")
+        except InvalidEventError as error:
+            await self._patiently(partial(self._bury, message, str(error)))
+            return DEAD
+        new = await self._patiently(partial(self._admission.admit, packet, f"gcn:{message.topic()}"))
+        return DELIVERED if new else DUPLICATE
+
+    async def _patiently(self, act: Callable[[], Awaitable[bool]]) -> bool:
+        """Return what *act* returns, however long our own Kafka is away."""
+        while True:
+            try:
+                return await act()
+            except DeliveryError as error:
+                log.warning("what GCN sent is not in Kafka yet, trying again: %s", error)
+                await asyncio.sleep(AGAIN)
+
+    async def _bury(self, message: Message, reason: str) -> bool:
+        place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+        log.warning("%s of GCN is no event: %s", place, reason)
+        await asyncio.get_running_loop().run_in_executor(
+            self._reading, self._bury_now, message, place, reason
+        )
+        self._metrics.dead_lettered.labels(STAGE).inc()
+        return True
+
+    def _bury_now(self, message: Message, place: str, reason: str) -> None:
+        self._writer, writer = None, self._writer or self._make_writer()  # one that fails is not used again
+        theirs = cast("Headers", message.headers() or ())
+        value, key = message.value() or b"", message.key()
+        bury(writer, value, stage=STAGE, source=f"gcn/{place}", reason=reason, key=key, headers=theirs)
+        writer.flush()
+        self._writer = writer
