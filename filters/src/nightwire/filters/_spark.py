@@ -4,14 +4,17 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from nightwire.core import java_classes
 from nightwire.core.java import java_home
 from nightwire.filters._source import FORMAT, Judged
+from nightwire.filters.spark_classes import spark_archive
 
 log = logging.getLogger("nightwire.filters")
 
@@ -23,20 +26,24 @@ ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.
 """Nobody from outside needs to reach a driver that has no executors but itself."""
 
 
-def session(scratch: Path, *, master: str = "local[2,4]", memory: str = "768m") -> SparkSession:
+def session(
+    scratch: Path, *, master: str = "local[2,4]", memory: str = "768m", java: Sequence[str] | None = None
+) -> SparkSession:
     """Return a session with our data source.
 
     Args:
         scratch: Folder for what Spark writes in passing.
         master: Where it runs; four attempts, for with one a dead worker ends the query.
         memory: Heap of each Java process.
+        java: More options of the driver's Java; by default those that start it from its archive of classes.
     """
     local = master.startswith("local")
     prepare(local=local)
+    more = java_classes.options(spark_archive()) if java is None else java
     settings = {
         **(ALONE if local else {}),
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": JVM,
+        "spark.driver.extraJavaOptions": " ".join([JVM, *more]),
         "spark.executor.memory": memory,
         "spark.executor.extraJavaOptions": JVM,
         "spark.local.dir": str(scratch),

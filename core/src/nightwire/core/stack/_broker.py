@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from nightwire.core import java_classes
 from nightwire.core.java import java_home
 from nightwire.core.keys import write_private
+from nightwire.core.stack._classes import kafka_archive
 from nightwire.core.stack._jars import jar_folder
 from nightwire.core.stack._life import die_with_parent
 
@@ -178,7 +180,8 @@ class Broker:
     def _java(self, *options: str) -> list[str]:
         java = str(java_home() / "bin" / "java")
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.yaml'}"
-        return [java, *options, logging, "-cp", f"{jar_folder()}/*"]
+        quick = java_classes.options(kafka_archive())
+        return [java, *quick, *options, logging, "-cp", f"{jar_folder()}/*"]
 
 
 def _cluster_id() -> str:
