@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.benchmarks._scenario import RunError
-from nightwire.core.kafka import PASSING, consumer, marks
+from nightwire.core.kafka import PASSING, STARTING, admin, consumer
+from nightwire.core.offsets import END, FIRST, Spot, listed
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
@@ -105,6 +107,7 @@ class Reader:
 
     Args:
         client: A consumer.
+        asker: Asked where topics begin and end.
         topics: Their names.
         work: Done with each batch.
         note: Whether to note the arrival of each message.
@@ -115,6 +118,7 @@ class Reader:
     def __init__(
         self,
         client: Consumer,
+        asker: AdminClient,
         topics: Sequence[str],
         work: Work,
         *,
@@ -122,11 +126,11 @@ class Reader:
         whole: bool = False,
         lap: int = 0,
     ) -> None:
-        self._client, self._work, self._note, self._lap = client, work, note, lap
+        self._client, self._asker, self._work, self._note, self._lap = client, asker, work, note, lap
         self.findings = Findings()
         known = client.list_topics(timeout=10).topics
-        self._spots = [TopicPartition(topic, part) for topic in topics for part in known[topic].partitions]
-        self._next = {(spot.topic, spot.partition): self._ends(spot)[not whole] for spot in self._spots}
+        self._spots = [(topic, part) for topic in topics for part in known[topic].partitions]
+        self._next = self._listed(FIRST if whole else END)
         client.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
 
     def read(self, enough: Callable[[], bool], *, patience: float = PATIENCE) -> None:
@@ -145,8 +149,8 @@ class Reader:
                 raise RunError(f"nothing came for {patience:g} s, after {self.findings.records} records")
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """Return where the topics' partitions end now; of a hundred topics that takes a while."""
-        return {(spot.topic, spot.partition): self._ends(spot)[1] for spot in self._spots}
+        """Return where the topics' partitions end now."""
+        return self._listed(END)
 
     def left(self, ends: Mapping[tuple[str, int], int]) -> int:
         """Return how many records before *ends* are unread."""
@@ -183,8 +187,17 @@ class Reader:
             spot = (int(headers["partition"]), int(headers["offset"]))
         self.findings.arrivals.append((topic, *spot, now))
 
-    def _ends(self, spot: TopicPartition) -> tuple[int, int]:
-        return marks(self._client, str(spot.topic), spot.partition, patience=PATIENCE)
+    def _listed(self, which: OffsetSpec) -> dict[Spot, int]:
+        """Return where partitions begin or end; of a topic that was just made no broker may know yet."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                found = listed(self._asker, self._spots, which, timeout=PATIENCE)
+                return {spot: info.offset for spot, info in found.items()}
+            except KafkaException as error:
+                if error.args[0].code() not in STARTING or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +214,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     note = bool(order.get("note"))
     try:
         habits = {name: order[name] for name in ("note", "whole", "lap") if name in order}
-        reader = Reader(client, order["topics"], work(order["work"]), **habits)
+        reader = Reader(client, admin(order["bootstrap"]), order["topics"], work(order["work"]), **habits)
         say({"ready": True})
         began = time.process_time()
         if note:

@@ -4,13 +4,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers._positions import Span, Spot
 from nightwire.core.kafka import admin, consumer
+from nightwire.core.offsets import END, FIRST, NEWEST, listed
 
 PATIENCE = 15.0
 """Longest wait for an answer. [s]"""
@@ -76,22 +76,15 @@ def _utc(moment: int | None) -> datetime | None:
 
 
 def _spans(client: AdminClient, spots: list[Spot]) -> dict[Spot, Span]:
-    oldest = _asked(client, spots, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-    ends = _asked(client, spots, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    oldest = listed(client, spots, FIRST, timeout=PATIENCE)
+    ends = listed(client, spots, END, timeout=PATIENCE)
     return {spot: (oldest[spot].offset, ends[spot].offset) for spot in spots}
 
 
 def _newest(client: AdminClient, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
     filled = [spot for spot, (start, end) in spans.items() if end > start]
-    found = _asked(client, filled, OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
+    found = listed(client, filled, NEWEST, timeout=PATIENCE)
     return {spot: info.timestamp for spot, info in found.items() if info.timestamp >= 0}
-
-
-def _asked(client: AdminClient, spots: list[Spot], spec: OffsetSpec) -> dict[Spot, Any]:
-    if not spots:
-        return {}
-    futures = client.list_offsets({TopicPartition(*spot): spec for spot in spots}, request_timeout=PATIENCE)
-    return {(part.topic, part.partition): future.result() for part, future in futures.items()}
 
 
 def _oldest(reader: Consumer, spans: Mapping[Spot, Span]) -> dict[Spot, int]:

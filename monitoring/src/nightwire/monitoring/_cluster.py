@@ -3,10 +3,11 @@
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounts import Account, from_record
 from nightwire.core.kafka import admin, consumer
+from nightwire.core.offsets import END, FIRST, listed
 from nightwire.monitoring._night import Cluster, Range, Spot
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
@@ -52,16 +53,9 @@ class Watcher:
         )
 
     def _ranges(self, spots: list[Spot]) -> dict[Spot, Range]:
-        lows = self._offsets(spots, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-        ends = self._offsets(spots, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-        return {spot: Range(lows[spot], ends[spot]) for spot in spots if spot in lows and spot in ends}
-
-    def _offsets(self, spots: list[Spot], spec: OffsetSpec) -> dict[Spot, int]:
-        if not spots:
-            return {}
-        wanted = {TopicPartition(*spot): spec for spot in spots}
-        asked = self._client.list_offsets(wanted, request_timeout=self._timeout)
-        return {(at.topic, at.partition): future.result().offset for at, future in asked.items()}
+        first = listed(self._client, spots, FIRST, timeout=self._timeout)
+        ends = listed(self._client, spots, END, timeout=self._timeout)
+        return {spot: Range(first[spot].offset, ends[spot].offset) for spot in spots}
 
     def _committed(self, spots: list[Spot]) -> dict[str, dict[Spot, int]]:
         listed = self._client.list_consumer_groups(request_timeout=self._timeout).result()

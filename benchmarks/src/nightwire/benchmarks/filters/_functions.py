@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from nightwire.benchmarks._reader import Reader, bodies, say
-from nightwire.core.kafka import consumer
+from nightwire.core.kafka import admin, consumer
 from nightwire.filters.language import compile_filter
 from nightwire.schemas import Codec, sim_alert_schema, survey
 
@@ -38,7 +38,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     sources = json.loads(Path(order["sources"]).read_text())
     client = consumer(order["bootstrap"])
     try:
-        reader = Reader(client, order["topics"], judge(sources), whole=True)
+        reader = Reader(client, admin(order["bootstrap"]), order["topics"], judge(sources), whole=True)
         say({"ready": True})
         began = time.process_time()
         reader.read(lambda: reader.findings.records >= order["expect"])

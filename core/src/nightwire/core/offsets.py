@@ -1,0 +1,33 @@
+"""Where partitions begin and end, asked for many at once: one by one, a thousand of them take minutes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+Spot = tuple[str, int]
+"""Topic and partition."""
+
+FIRST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+END = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+
+
+def listed(
+    client: AdminClient, spots: Iterable[Spot], spec: OffsetSpec, *, timeout: float = 10.0
+) -> dict[Spot, Any]:
+    """Return the `ListOffsetsResultInfo` (offset, timestamp [ms]) of each of *spots*.
+
+    Args:
+        client: Whom to ask.
+        spots: Partitions that exist.
+        spec: `FIRST` record, `END` (the offset after the last), or `NEWEST` by timestamp.
+        timeout: Longest wait. [s]
+
+    Raises:
+        KafkaException: Kafka does not answer, or one of *spots* does not exist.
+    """
+    wanted = {TopicPartition(*spot): spec for spot in spots}
+    asked = client.list_offsets(wanted, request_timeout=timeout) if wanted else {}
+    return {(at.topic, at.partition): future.result() for at, future in asked.items()}
