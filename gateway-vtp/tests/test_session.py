@@ -1,7 +1,8 @@
+from typing import Any
+
 import pytest
 
 from nightwire.gateway import Transport
-from nightwire.gateway._access import AccessList
 from nightwire.gateway._filters import FilterList
 from nightwire.gateway._session import Subscriber, Upstream, say
 from nightwire.gateway._settings import Address, read_address
@@ -63,26 +64,22 @@ def test_as_a_subscriber_we_answer_iamalive_and_send_filters_when_greeted() -> N
 
 @pytest.mark.parametrize(
     ("text", "address"),
-    [("a.b:1", ("a.b", 1)), ("a.b", ("a.b", 8099)), ("[::1]:7", ("::1", 7)), ("[::1]", ("::1", 8099))],
+    [
+        ("a.b:1", ("a.b", 1)),
+        ("a.b", ("a.b", 8099)),
+        ("[::1]:7", ("::1", 7)),
+        ("[::1]", ("::1", 8099)),
+        ("tls://a.b", ("a.b", 8099, True)),
+        ("tls://[::1]:7", ("::1", 7, True)),
+    ],
 )
-def test_addresses(text: str, address: tuple[str, int]) -> None:
-    assert read_address(text, 8099) == Address(*address)
+def test_addresses(text: str, address: Any) -> None:
+    found = read_address(text, 8099)
+    assert found == Address(*address)
+    assert read_address(str(found), 1) == found
 
 
-@pytest.mark.parametrize("text", ["", ":1", "a:b", "a:99999"])
+@pytest.mark.parametrize("text", ["", ":1", "a:b", "a:99999", "tls://", "tls://:1"])
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ValueError, match="no HOST:PORT"):
         read_address(text, 8099)
-
-
-def test_access_lists() -> None:
-    here = AccessList(["127.0.0.0/8", "::1/128"])
-    assert [here.admits(one) for one in ("127.0.0.9", "::1", "::ffff:127.0.0.1", "10.0.0.1", "x")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
-    with pytest.raises(ValueError, match="300"):
-        AccessList(["300.0.0.0/8"])

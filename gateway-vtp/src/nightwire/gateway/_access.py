@@ -1,29 +1,56 @@
-"""Who may connect."""
+"""Who may connect: networks that are let in, and networks that are not although they lie in one of these."""
 
 import ipaddress
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 LOCAL = ("127.0.0.0/8", "::1/128")
 """This machine only."""
+ADDRESS, DENIED = "address", "denied"
+"""Why somebody is not let in: his address lies in no network that is let in, or in one that is kept out."""
 
 
-class AccessList:
-    """Networks in CIDR notation, of which an address must lie in one.
+@dataclass(frozen=True)
+class Access:
+    """Networks in CIDR notation.
+
+    Attributes:
+        allow: An address must lie in one of these,
+        deny: and in none of these.
 
     Raises:
         ValueError: One is no network.
     """
 
-    def __init__(self, networks: Iterable[str]) -> None:
-        self._networks: list[Network] = [ipaddress.ip_network(text) for text in networks]
+    allow: tuple[str, ...] = LOCAL
+    deny: tuple[str, ...] = ()
 
-    def admits(self, address: str) -> bool:
-        """Say whether a peer at *address* may connect."""
+    def __post_init__(self) -> None:
+        self._networks  # noqa: B018  (read now, so that a wrong one is said at the start)
+
+    def refusal(self, address: str) -> str | None:
+        """Return why a peer at *address* may not connect, `ADDRESS` or `DENIED`, or None if it may."""
+        allow, deny = self._networks
         try:
             peer = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
-            return False
+            return ADDRESS
         peer = getattr(peer, "ipv4_mapped", None) or peer
-        return any(peer in network for network in self._networks if network.version == peer.version)
+        if _lies_in(peer, deny):
+            return DENIED
+        return None if _lies_in(peer, allow) else ADDRESS
+
+    @cached_property
+    def _networks(self) -> tuple[list[Network], list[Network]]:
+        return _read(self.allow), _read(self.deny)
+
+
+def _read(texts: Iterable[str]) -> list[Network]:
+    return [ipaddress.ip_network(text) for text in texts]
+
+
+def _lies_in(peer: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Iterable[Network]) -> bool:
+    return any(peer in network for network in networks if network.version == peer.version)

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightwire.gateway._calling import call
 from nightwire.gateway._frames import FrameDecoder, FrameError, encode_frame
 from nightwire.gateway._settings import Address
 from nightwire.gateway._signing import SigningError, SigningKey
+from nightwire.gateway._tls import TLSSettings
 from nightwire.gateway._transport import ACK, NAK, Transport, is_transport, read_transport
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
 
@@ -64,12 +66,14 @@ class Author:
         timeout: Longest wait for a connection, and for an answer. [s]
         patience: How long to go on trying where the broker is away. [s]
         key: Signs each document; None where they are sent as they are.
+        tls: Certificates, for a broker at tls://.
     """
 
     broker: Address
     timeout: float = 60.0
     patience: float = 60.0
     key: SigningKey | None = None
+    tls: TLSSettings = field(default_factory=TLSSettings)
 
     def send(self, letter: Letter) -> Receipt:
         """Send one document; try again where the connection is lost."""
@@ -99,8 +103,7 @@ class Author:
             delay = min(2 * delay, LONGEST_DELAY)
 
     def _exchange(self, document: bytes) -> Transport:
-        where = (self.broker.host, self.broker.port)
-        with socket.create_connection(where, timeout=self.timeout) as connection:
+        with call(self.broker, self.timeout, self.tls) as connection:
             with suppress(BrokenPipeError, ConnectionResetError):  # refused halfway; the answer says why
                 connection.sendall(encode_frame(document))
             return _read_answer(connection)

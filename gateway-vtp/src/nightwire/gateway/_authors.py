@@ -3,14 +3,17 @@
 import asyncio
 import logging
 import time
+from functools import partial
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
 from nightwire.gateway._book import AccountBook, Tally
-from nightwire.gateway._conversation import Answers, SilenceError, messages
+from nightwire.gateway._conversation import Answers, SilenceError, SlownessError, messages
 from nightwire.gateway._demands import EventDemand
 from nightwire.gateway._frames import FrameError
+from nightwire.gateway._limits import Intake, TooMuchUnfinishedError
 from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._server import peer_name
 from nightwire.gateway._session import ack, nak, say
 from nightwire.gateway._settings import Settings
 from nightwire.gateway._validation import InvalidEventError, author_packet
@@ -32,6 +35,7 @@ class Authors:
         tally: Counts what is not admitted.
         metrics: The process's metrics.
         demand: What events have to prove.
+        intake: Bounds what their events take of memory.
     """
 
     def __init__(
@@ -42,7 +46,9 @@ class Authors:
         tally: Tally,
         metrics: GatewayMetrics,
         demand: EventDemand,
+        intake: Intake,
     ) -> None:
+        self._intake = intake
         self._settings, self._admission, self._demand = settings, admission, demand
         self._book, self._tally, self._metrics = book, tally, metrics
 
@@ -54,24 +60,34 @@ class Authors:
             reader,
             max_length=settings.max_frame,
             timeout=settings.author_timeout,
+            frame_timeout=settings.doors.limits.frame_timeout,
             owed=lambda: answers.owed,
+            unfinished=partial(self._intake.unfinished, writer),
         )
         try:
             async for message in incoming:
-                await answers.promise(self._judge(message))
+                await answers.promise(await self._intake.take(len(message), self._judge(message)))
             await answers.finish()
         except FrameError as error:
             await self._refuse_frame(error, answers, reader, writer)
-        except SilenceError:
-            self._metrics.dropped.labels("author", "silent").inc()
+        except SilenceError as error:
+            self._drop(writer, "slow" if isinstance(error, SlownessError) else "silent", error)
+        except TooMuchUnfinishedError as error:
+            self._drop(writer, "memory", error)
         finally:
             answers.cancel()
+
+    def _drop(self, writer: asyncio.StreamWriter, reason: str, error: Exception) -> None:
+        self._metrics.dropped.labels("author", reason).inc()
+        log.info("author %s is disconnected: %s", peer_name(writer), error)
 
     async def _judge(self, document: bytes) -> bytes | None:
         arrived = time.perf_counter()
         try:
-            packet = author_packet(document)
+            packet = author_packet(document, self._settings.doors.max_depth)
         except InvalidEventError as error:
+            if error.kind is not None:
+                self._metrics.documents_refused.labels("author", error.kind.value).inc()
             return await self._refuse("invalid", error.ivorn, str(error))
         if (refusal := self._demand.refusal(packet)) is not None:
             return await self._refuse("unsigned", packet.ivorn, refusal)
@@ -102,12 +118,13 @@ class Authors:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self._metrics.dropped.labels("author", "frame").inc()
+        self._drop(writer, "frame", error)
         if error.length is None:  # he hung up halfway: there is no event and nobody to tell
             return
         await answers.promise(self._refuse("too-large" if error.length else "invalid", None, str(error)))
         await answers.finish()
-        writer.write_eof()
+        if writer.can_write_eof():  # TLS has no such thing
+            writer.write_eof()
         try:
             async with asyncio.timeout(LINGER):
                 while await reader.read(1 << 16):

@@ -19,12 +19,18 @@ class SilenceError(Exception):
     """The peer did not finish a message in time."""
 
 
+class SlownessError(SilenceError):
+    """The peer began a message, and did not finish it in time."""
+
+
 async def messages(
     reader: asyncio.StreamReader,
     *,
     max_length: int,
     timeout: float = math.inf,
+    frame_timeout: float = math.inf,
     owed: Callable[[], bool] = lambda: False,
+    unfinished: Callable[[int], None] = lambda _size: None,
 ) -> AsyncIterator[bytes]:
     """Yield the peer's messages until it hangs up.
 
@@ -32,31 +38,78 @@ async def messages(
         reader: The connection.
         max_length: Longest message. [byte]
         timeout: Longest time from one message to the end of the next [s], however it trickles in.
+        frame_timeout: Longest time from the first byte of a message to its last. [s]
         owed: Whether we owe the peer an answer: it may then be silent, between messages.
+        unfinished: Told how much of an incomplete message is held [byte], 0 where none is; may refuse it.
 
     Raises:
         SilenceError: The next message took longer than *timeout*.
+        SlownessError: It was begun, and took too long.
         FrameError: The framing is broken.
     """
     decoder = FrameDecoder(max_length=max_length)
     clock = asyncio.get_running_loop()
-    deadline = clock.time() + timeout
-    while True:
-        try:
-            async with asyncio.timeout_at(None if timeout == math.inf else deadline):
-                chunk = await reader.read(CHUNK)
-        except TimeoutError:
-            if not owed() or decoder.partial:
-                raise SilenceError(f"no message within {timeout:g} s") from None
-            deadline = clock.time() + timeout
-            continue
-        if not chunk:
-            decoder.close()
-            return
-        decoder.receive(chunk)
-        for message in decoder:
-            yield message
-            deadline = clock.time() + timeout
+    patience = _Patience(timeout, frame_timeout, clock.time())
+    try:
+        while True:
+            try:
+                async with asyncio.timeout_at(patience.until):
+                    chunk = await reader.read(CHUNK)
+            except TimeoutError:
+                patience.ended(clock.time(), partial=decoder.partial, owed=owed())
+                continue
+            if not chunk:
+                decoder.close()
+                return
+            decoder.receive(chunk)
+            for message in decoder:
+                yield message
+                patience.heard(clock.time())
+            patience.begun(clock.time(), partial=decoder.partial)
+            unfinished(decoder.partial)
+    finally:
+        unfinished(0)
+
+
+class _Patience:
+    """Until when a peer's next message must have come.
+
+    Args:
+        timeout: From one message to the end of the next. [s]
+        frame_timeout: From its first byte to its last. [s]
+        now: When listening begins. [s]
+    """
+
+    def __init__(self, timeout: float, frame_timeout: float, now: float) -> None:
+        self._timeout, self._frame_timeout = timeout, frame_timeout
+        self.heard(now)
+
+    @property
+    def until(self) -> float | None:
+        """When patience ends [s]; None: never."""
+        end = min(self._next, self._frame)
+        return None if end == math.inf else end
+
+    def heard(self, now: float) -> None:
+        """Note that a message is complete."""
+        self._next, self._frame = now + self._timeout, math.inf
+
+    def begun(self, now: float, *, partial: int) -> None:
+        """Note that there are so many bytes of an incomplete message. [byte]"""
+        if partial and self._frame == math.inf:
+            self._frame = now + self._frame_timeout
+
+    def ended(self, now: float, *, partial: int, owed: bool) -> None:
+        """Go on where we owe the peer an answer, and it has begun no message.
+
+        Raises:
+            SilenceError: Else.
+        """
+        if partial:
+            raise SlownessError(f"{partial} bytes of a message came in time, and not the rest")
+        if not owed:
+            raise SilenceError(f"no message within {self._timeout:g} s")
+        self.heard(now)
 
 
 class Answers:

@@ -115,6 +115,7 @@ class Gateway:
     async def _until(self, stop: Stop, parts: Parts) -> None:
         while not stop.is_set() and self._failure is None:
             self._metrics.pending.set(parts.admission.pending)
+            self._metrics.intake.set(parts.intake.held)
             await asyncio.sleep(0.1)
 
     async def _wind_up(self, parts: Parts, thread: threading.Thread) -> None:

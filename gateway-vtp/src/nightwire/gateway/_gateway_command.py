@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.options import bootstrap_option, metrics_port_option, registry_option
+from nightwire.gateway._door_options import (
+    door_options,
+    read_door_settings,
+    read_tls_settings,
+    tls_options,
+)
 from nightwire.gateway._gcn_options import GCN_OPTIONS, gcn_options
 from nightwire.gateway._handler_options import HANDLER_OPTIONS, handler_options
 from nightwire.gateway._send_command import read_address_option
@@ -14,8 +20,6 @@ from nightwire.gateway._signature_options import SIGNATURE_OPTIONS, signature_op
 
 if TYPE_CHECKING:
     from nightwire.gateway._settings import Settings
-
-LOCAL = ("127.0.0.0/8", "::1/128")
 
 
 @click.group()
@@ -93,29 +97,6 @@ def gateway() -> None:
     help="A remote broker that is silent for so long is connected to again [s].",
 )
 @click.option(
-    "--author-allow",
-    metavar="CIDR",
-    multiple=True,
-    default=LOCAL,
-    show_default=True,
-    help="Network that authors may connect from; repeatable.",
-)
-@click.option(
-    "--subscriber-allow",
-    metavar="CIDR",
-    multiple=True,
-    default=LOCAL,
-    show_default=True,
-    help="Network that subscribers may connect from; repeatable.",
-)
-@click.option(
-    "--max-connections",
-    type=click.IntRange(1),
-    default=4096,
-    show_default=True,
-    help="Most connections at once, for authors and for subscribers each.",
-)
-@click.option(
     "--max-frame",
     type=click.IntRange(1000, 3 << 20),
     default=1 << 20,
@@ -151,6 +132,7 @@ def gateway() -> None:
     help="Account for the records of `voevents`; of several gateways on one Kafka, let one do so.",
 )
 @gcn_options
+@door_options
 @handler_options
 @signature_options
 @metrics_port_option
@@ -168,11 +150,12 @@ def serve(metrics_port: int, **options: Any) -> None:
     of_gcn = {name: options.pop(name) for name in GCN_OPTIONS}
     of_signatures = {field: options.pop(name) for name, field in SIGNATURE_OPTIONS.items()}
     try:
+        doors = read_door_settings(options)
         handlers = _serve.read_handler_settings(**of_handlers)
         signatures = _serve.check_signature_settings(SignatureSettings(**of_signatures))
         gcn = _serve.read_gcn_settings(**of_gcn)
         settings: Settings = _serve.read_settings(
-            handlers=handlers, signatures=signatures, gcn=gcn, **options
+            handlers=handlers, signatures=signatures, gcn=gcn, doors=doors, **options
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
@@ -188,7 +171,8 @@ def serve(metrics_port: int, **options: Any) -> None:
     show_default=True,
     help="Longest wait for the first message [s].",
 )
-def ping(peer: str, timeout: float) -> None:
+@tls_options
+def ping(peer: str, timeout: float, **tls: Any) -> None:
     """Connect to a VTP broker as a subscriber, and say what it says first.
 
     A Comet broker or a gateway greets at once; others say nothing before the next iamalive.
@@ -200,6 +184,6 @@ def ping(peer: str, timeout: float) -> None:
     from nightwire.gateway._ping import PingError, ping_broker
 
     try:
-        click.echo(ping_broker(read_address_option(peer, 8099), timeout))
+        click.echo(ping_broker(read_address_option(peer, 8099), timeout, read_tls_settings(tls)))
     except PingError as error:
         raise click.ClickException(str(error)) from error

@@ -51,13 +51,15 @@ class GatewayMetrics:
         )
         self.refused = Counter(
             "nightwire_gateway_connections_refused",
-            "Connections refused, by role (author, subscriber) and reason (address, full)",
+            "Connections refused, by role (author, subscriber) and reason (address, denied, full, "
+            "address-full, tls)",
             ["role", "reason"],
             registry=registry,
         )
         self.dropped = Counter(
             "nightwire_gateway_connections_dropped",
-            "Connections that we ended, by role (author, subscriber, broker) and reason",
+            "Connections that we ended, by role (author, subscriber, broker) and reason (silent, slow, "
+            "frame, memory, unsigned, lost)",
             ["role", "reason"],
             registry=registry,
         )
@@ -65,6 +67,18 @@ class GatewayMetrics:
             "nightwire_gateway_connections",
             "Open connections, by role (author, subscriber, broker)",
             ["role"],
+            registry=registry,
+        )
+        self.documents_refused = Counter(
+            "nightwire_gateway_documents_refused",
+            "Documents that were not read, by role and reason (malformed, doctype, entity, depth)",
+            ["role", "reason"],
+            registry=registry,
+        )
+        self.intake = Gauge(
+            "nightwire_gateway_intake_bytes",
+            "Authors' events that are incomplete, or on their way to Kafka",
+            unit="",
             registry=registry,
         )
         self.pending = Gauge(

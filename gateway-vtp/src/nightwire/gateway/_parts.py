@@ -12,7 +12,6 @@ from confluent_kafka import Message
 from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, consumer, producer
-from nightwire.gateway._access import AccessList
 from nightwire.gateway._admission import Admission
 from nightwire.gateway._authors import Authors
 from nightwire.gateway._backlog import Backlog
@@ -24,6 +23,7 @@ from nightwire.gateway._handling import Handlers
 from nightwire.gateway._hub import Hub
 from nightwire.gateway._index import EventIndex
 from nightwire.gateway._kafka import LoopProducer
+from nightwire.gateway._limits import Guard, Intake
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._render import Renderer
 from nightwire.gateway._ring import Event, Ring
@@ -32,6 +32,7 @@ from nightwire.gateway._settings import Settings
 from nightwire.gateway._signing import PASSWORD_VARIABLE, SigningKey, open_signing_key
 from nightwire.gateway._subscribers import Subscribers
 from nightwire.gateway._times import load_time_scales
+from nightwire.gateway._tls import ServerTLS
 from nightwire.gateway._trust import Trust, TrustFiles
 from nightwire.gateway._upstream import Upstreams
 from nightwire.gateway._validation import compile_schemas
@@ -70,23 +71,18 @@ class Parts:
         signing = _signing_key(settings)
         self.upstreams = Upstreams(*shared, Tally("vtp-brokers", started), metrics, of_brokers, signing)
         self.gcn = self._gcn(begin)
-        authors = Authors(*shared, Tally("vtp-authors", started), metrics, of_authors)
+        doors = settings.doors
+        self.intake = Intake(doors.author_memory)
+        authors = Authors(*shared, Tally("vtp-authors", started), metrics, of_authors, self.intake)
         subscribers = Subscribers(settings, self._hub, self.book, metrics, trust.get("subscribers"))
-        self.authors = Listener(
-            "author",
-            settings.authors,
-            AccessList(settings.author_allow),
-            authors.converse,
-            max_connections=settings.max_connections,
-            metrics=metrics,
+        tls = None if doors.tls.certificate is None else ServerTLS(doors.tls)
+        at_authors, at_subscribers = (
+            Guard(doors.authors, doors.limits),
+            Guard(doors.subscribers, doors.limits),
         )
+        self.authors = Listener("author", settings.authors, authors.converse, at_authors, metrics, tls=tls)
         self.subscribers = Listener(
-            "subscriber",
-            settings.subscribers,
-            AccessList(settings.subscriber_allow),
-            subscribers.converse,
-            max_connections=settings.max_connections,
-            metrics=metrics,
+            "subscriber", settings.subscribers, subscribers.converse, at_subscribers, metrics, tls=tls
         )
 
     def warm_up(self) -> None:

@@ -3,8 +3,10 @@
 import socket
 import time
 
+from nightwire.gateway._calling import call
 from nightwire.gateway._frames import FrameDecoder, FrameError
 from nightwire.gateway._settings import Address
+from nightwire.gateway._tls import TLSSettings
 from nightwire.gateway._transport import is_transport, read_transport
 from nightwire.gateway._voevent import read_packet
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
@@ -14,7 +16,7 @@ class PingError(Exception):
     """There is no broker, or it says nothing; the message says which."""
 
 
-def ping_broker(peer: Address, timeout: float) -> str:
+def ping_broker(peer: Address, timeout: float, tls: TLSSettings) -> str:
     """Connect to *peer* as a subscriber would; return what it says first, in words.
 
     Raises:
@@ -22,7 +24,7 @@ def ping_broker(peer: Address, timeout: float) -> str:
     """
     began = time.monotonic()
     try:
-        with socket.create_connection((peer.host, peer.port), timeout=timeout) as connection:
+        with call(peer, timeout, tls) as connection:
             connected = time.monotonic() - began
             said = _describe(_first_message(connection))
     except (OSError, FrameError, XMLRefusedError) as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.options import json_option
+from nightwire.gateway._door_options import read_tls_settings, tls_options
 
 if TYPE_CHECKING:
     from nightwire.gateway._author import Letter, Receipt
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Sign each event with the OpenPGP key in this file; its password: NIGHTWIRE_SIGN_PASSWORD.",
 )
+@tls_options
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No line for an event that was accepted, no progress.")
 def send(
@@ -74,6 +76,7 @@ def send(
     key_file: Path | None,
     as_json: bool,
     quiet: bool,
+    **tls: Any,
 ) -> None:
     """Send VOEvents to a broker, as their author: files, folders of files, or - for standard input.
 
@@ -90,7 +93,7 @@ def send(
         raise click.UsageError("name FILEs, or --samples N")
     from nightwire.gateway._author import Author
 
-    author = Author(_author_address(to), timeout, patience, _signing_key(key_file))
+    author = Author(_author_address(to), timeout, patience, _signing_key(key_file), read_tls_settings(tls))
     letters, total = _letters(files, samples, first_sample)
     receipts = _send(author, letters, total, connections, as_json=as_json, quiet=quiet)
     if as_json:

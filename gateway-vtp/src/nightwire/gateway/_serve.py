@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import shutil
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,6 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.endpoints import NoStackError, find_endpoints
 from nightwire.core.process import MetricsPage, setup_logging, stopping
-from nightwire.gateway._access import AccessList
 from nightwire.gateway._beginning import StateInUseError
 from nightwire.gateway._gateway import Gateway, GatewayFailedError
 from nightwire.gateway._gcn_options import gcn_properties
@@ -22,9 +22,12 @@ from nightwire.gateway._handlers import (
     HandlerSpec,
     read_handlers,
 )
+from nightwire.gateway._open_files import allow_open_files
 from nightwire.gateway._plugins import PluginError, installed_plugins
 from nightwire.gateway._settings import GcnSettings, Settings, SignatureSettings, read_address
 from nightwire.gateway._signing import SigningError
+from nightwire.gateway._sparing import SparingFilter
+from nightwire.gateway._tls import ServerTLS
 from nightwire.gateway._trust_policy import PolicyError, read_policy
 from nightwire.schemas.topics import settings as topic_settings
 
@@ -67,8 +70,7 @@ def read_settings(
         signatures=signatures,
         **rest,
     )
-    AccessList(settings.author_allow)
-    AccessList(settings.subscriber_allow)
+    _check_tls(settings)
     return replace(settings, state=settings.state.absolute())
 
 
@@ -136,6 +138,9 @@ def check_signature_settings(settings: SignatureSettings) -> SignatureSettings:
 def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
     """Run a gateway until it is told to stop; return the exit status."""
     setup_logging("nightwire.gateway")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(SparingFilter(time.monotonic))
+    allow_open_files(2 * settings.doors.limits.connections)
     registry = CollectorRegistry()
     gateway = Gateway(settings, registry)
     page = MetricsPage(registry, port=metrics_port, healthy=gateway.healthy) if metrics_port else None
@@ -151,6 +156,11 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
             if page is not None:
                 page.stop()
     return 0
+
+
+def _check_tls(settings: Settings) -> None:
+    if settings.authors.tls or settings.subscribers.tls:
+        ServerTLS(settings.doors.tls)
 
 
 def _check_feed(feed: str) -> None:

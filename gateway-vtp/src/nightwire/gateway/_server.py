@@ -2,18 +2,31 @@
 
 import asyncio
 import logging
+import ssl
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
 
-from nightwire.gateway._access import AccessList
+from nightwire.gateway._access import ADDRESS, DENIED
+from nightwire.gateway._limits import CROWDED, FULL, Guard
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._settings import Address
+from nightwire.gateway._tls import ServerTLS, TLSError
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 4096
 """Connections that may wait to be accepted: a thousand subscribers come back at once after an outage."""
 
-Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+HANDSHAKE = "tls"
+REFUSALS = {
+    ADDRESS: "refused %s %s: its address is in no network that is allowed",
+    DENIED: "refused %s %s: its address is in a network that is denied",
+    FULL: "refused %s %s: there are as many connections as may be",
+    CROWDED: "refused %s %s: there are as many connections from this address as may be",
+}
+"""The line in the log for each reason, one kind of line each, so that none drowns the others."""
+
+Converse = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 
 
 class Listener:
@@ -22,24 +35,27 @@ class Listener:
     Args:
         role: author or subscriber.
         address: Where to listen.
-        access: Who may connect.
         converse: What to do with a connection; it is closed afterwards.
-        max_connections: Most at once.
+        guard: Who may connect, and how many.
         metrics: The process's metrics.
+        tls: Our certificate; needed where *address* says TLS.
+        refused: Told of each connection that is refused: host and reason.
     """
 
     def __init__(
         self,
         role: str,
         address: Address,
-        access: AccessList,
         converse: Converse,
-        *,
-        max_connections: int,
+        guard: Guard,
         metrics: GatewayMetrics,
+        *,
+        tls: ServerTLS | None = None,
+        refused: Callable[[str, str], None] = lambda _host, _reason: None,
     ) -> None:
-        self._role, self._address, self._access, self._converse = role, address, access, converse
-        self._max_connections, self._metrics = max_connections, metrics
+        self._role, self._address, self._converse, self._guard = role, address, converse, guard
+        self._metrics, self._refused = metrics, refused
+        self._tls = tls if address.tls else None
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -52,8 +68,9 @@ class Listener:
         where = self._address
         self._server = await asyncio.start_server(self._accepted, where.host, where.port, backlog=BACKLOG)
         host, port = self._server.sockets[0].getsockname()[:2]
-        log.info("listening for %ss on %s", self._role, Address(host, port))
-        return Address(host, port)
+        found = Address(host, port, where.tls)
+        log.info("listening for %ss on %s", self._role, found)
+        return found
 
     def refuse_new(self) -> None:
         """Accept no more connections."""
@@ -68,29 +85,63 @@ class Listener:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
 
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accepted(self, reader: StreamReader, writer: StreamWriter) -> None:
         host = str((writer.get_extra_info("peername") or ("",))[0])
-        if reason := self._refusal(host):
-            self._metrics.refused.labels(self._role, reason).inc()
-            log.warning("refused %s %s: %s", self._role, host, reason)
+        if reason := self._guard.refusal(host):
+            self._refuse(host, reason)
+            log.warning(REFUSALS[reason], self._role, host)
             writer.close()
             return
-        task = asyncio.ensure_future(self._serve(reader, writer))
+        if self._tls is not None:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]  # the handshake reads next
+        task = asyncio.ensure_future(self._serve(host, reader, writer))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
 
-    def _refusal(self, host: str) -> str | None:
-        if not self._access.admits(host):
-            return "address"
-        return "full" if len(self._open) >= self._max_connections else None
+    def _refuse(self, host: str, reason: str) -> None:
+        self._metrics.refused.labels(self._role, reason).inc()
+        self._refused(host, reason)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with self._metrics.connections.labels(self._role).track_inprogress():
+    async def _serve(self, host: str, reader: StreamReader, writer: StreamWriter) -> None:
+        with self._guard.inside(host), self._metrics.connections.labels(self._role).track_inprogress():
             try:
-                await self._converse(reader, writer)
+                if await self._greeted(host, writer):
+                    await self._converse(reader, writer)
             except OSError as error:
                 log.debug("%s: %s", self._role, error)
             except Exception:
                 log.exception("a conversation with a %s failed", self._role)
             finally:
-                writer.close()
+                await _close(writer, self._guard.limits.last_bytes)
+
+    async def _greeted(self, host: str, writer: StreamWriter) -> bool:
+        """Shake hands, where that is asked for; say whether it worked."""
+        if self._tls is None:
+            return True
+        try:
+            await writer.start_tls(
+                self._tls.context(), ssl_handshake_timeout=self._guard.limits.frame_timeout
+            )
+        except (OSError, ssl.SSLError, TLSError) as error:
+            self._refuse(host, HANDSHAKE)
+            log.warning("refused %s %s: no TLS: %s", self._role, host, error)
+            return False
+        return True
+
+
+def peer_name(writer: StreamWriter) -> str:
+    """Return the address and port of a peer, for the log."""
+    host, port = (writer.get_extra_info("peername") or ("?", 0))[:2]
+    return str(Address(host, port))
+
+
+async def _close(writer: StreamWriter, patience: float) -> None:
+    """Close, and cut the connection off where the peer does not take what is left within *patience* [s]."""
+    writer.close()
+    try:
+        async with asyncio.timeout(patience):
+            await writer.wait_closed()
+    except (OSError, TimeoutError):
+        pass
+    finally:
+        writer.transport.abort()

@@ -4,34 +4,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nightwire.gateway._access import LOCAL
+from nightwire.gateway._access import Access
 from nightwire.gateway._frames import COMET_MAX_FRAME, MAX_FRAME
 from nightwire.gateway._handlers import HandlerSettings
+from nightwire.gateway._limits import Limits
+from nightwire.gateway._tls import TLSSettings
+from nightwire.gateway._xml import MAX_DEPTH
+
+TLS_SCHEME = "tls://"
 
 
 @dataclass(frozen=True)
 class Address:
-    """A host and a port."""
+    """A host and a port, and whether TLS is spoken there."""
 
     host: str
     port: int
+    tls: bool = False
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{TLS_SCHEME if self.tls else ''}{host}:{self.port}"
 
 
 def read_address(text: str, default_port: int) -> Address:
-    """Return the address that *text* says: ``HOST``, ``HOST:PORT`` or ``[IPV6]:PORT``.
+    """Return the address that *text* says: ``HOST``, ``HOST:PORT``, ``[IPV6]:PORT``, or ``tls://`` before it.
 
     Raises:
         ValueError: It is none of these.
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, str(default_port)
+    place = text.removeprefix(TLS_SCHEME)
+    host, colon, port = place.rpartition(":")
+    if not colon or place.endswith("]"):
+        host, port = place, str(default_port)
     if not port.isdigit() or not 0 <= int(port) < 1 << 16 or not host:
         raise ValueError(f"{text!r} is no HOST:PORT")
-    return Address(host.strip("[]"), int(port))
+    return Address(host.strip("[]"), int(port), place != text)
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,27 @@ class GcnSettings:
 
 
 @dataclass(frozen=True)
+class DoorSettings:
+    """Who may come, how many, and how.
+
+    Attributes:
+        authors: Where authors may come from.
+        subscribers: Where subscribers may come from.
+        limits: Of authors, and of subscribers.
+        author_memory: Most memory for incomplete events, and as much for those on their way. [byte]
+        max_depth: Deepest nesting of elements in an event.
+        tls: Certificates.
+    """
+
+    authors: Access = field(default_factory=Access)
+    subscribers: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
+    author_memory: int = 256 << 20
+    max_depth: int = MAX_DEPTH
+    tls: TLSSettings = field(default_factory=TLSSettings)
+
+
+@dataclass(frozen=True)
 class Settings:
     """The options of ``nightwire gateway serve``; times in seconds."""
 
@@ -83,9 +112,7 @@ class Settings:
     remote_filters: tuple[str, ...] = ()
     feeds: tuple[str, ...] = ()
     registry: str | None = None
-    author_allow: tuple[str, ...] = LOCAL
-    subscriber_allow: tuple[str, ...] = LOCAL
-    max_connections: int = 4096
+    doors: DoorSettings = field(default_factory=DoorSettings)
     max_frame: int = MAX_FRAME
     subscriber_max_frame: int = COMET_MAX_FRAME
     author_timeout: float = 20.0

@@ -9,7 +9,7 @@ from typing import Any
 from nightwire.core.accounts import Account
 from nightwire.core.clock import now_ms
 from nightwire.gateway._book import STAGE_OUT, AccountBook
-from nightwire.gateway._conversation import messages
+from nightwire.gateway._conversation import SilenceError, messages
 from nightwire.gateway._demands import Door, NotAdmittedError
 from nightwire.gateway._filters import FilterList
 from nightwire.gateway._frames import FrameError, encode_frame
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 BUFFER = 256 << 10
 """What is held for a peer that does not read, before it falls behind. [byte]"""
+MAX_MESSAGE = 64 << 10
+"""Longest message of a subscriber: as many filters as are taken, of the longest, are a third of it. [byte]"""
 SILENCES = 2.5
 """A peer that said nothing for so many iamalive intervals is gone."""
 ACCOUNT_INTERVAL = 3.0  # [s]
@@ -85,10 +87,14 @@ class Subscribers:
     ) -> None:
         clock = asyncio.get_running_loop()
         try:
-            async for message in messages(reader, max_length=self._settings.max_frame):
+            limits = self._settings.doors.limits
+            incoming = messages(reader, max_length=MAX_MESSAGE, frame_timeout=limits.frame_timeout)
+            async for message in incoming:
                 self._hear(peer, door, message, clock.time(), writer)
-        except FrameError as error:
-            log.info("subscriber %s: %s", _name(writer), error)
+        except (FrameError, SilenceError) as error:
+            reason = "frame" if isinstance(error, FrameError) else "slow"
+            self._metrics.dropped.labels("subscriber", reason).inc()
+            log.info("subscriber %s is disconnected: %s", _name(writer), error)
 
     def _hear(
         self, peer: Subscriber, door: Door, message: bytes, now: float, writer: asyncio.StreamWriter

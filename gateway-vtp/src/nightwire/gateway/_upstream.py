@@ -7,13 +7,14 @@ import random
 from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
 from nightwire.gateway._book import AccountBook, Tally
-from nightwire.gateway._conversation import Answers, SilenceError, messages
+from nightwire.gateway._conversation import Answers, SilenceError, SlownessError, messages
 from nightwire.gateway._demands import EventDemand
 from nightwire.gateway._frames import FrameError, encode_frame
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._session import Upstream, ack, say
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._signing import SigningKey
+from nightwire.gateway._tls import client_context
 from nightwire.gateway._transport import AUTHENTICATE, Transport, is_transport, read_transport
 from nightwire.gateway._validation import InvalidEventError, broker_packet
 from nightwire.gateway._voevent import Packet
@@ -52,6 +53,7 @@ class Upstreams:
         signing: SigningKey | None = None,
     ) -> None:
         self._settings, self._admission, self._demand, self._signing = settings, admission, demand, signing
+        self._tls = client_context(settings.doors.tls)
         self._book, self._tally, self._metrics = book, tally, metrics
         self._we = Upstream(settings.ivorn, settings.remote_filters)
 
@@ -71,7 +73,8 @@ class Upstreams:
         """Connect and listen until the connection ends; return why it did."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                reader, writer = await asyncio.open_connection(remote.host, remote.port)
+                tls = self._tls if remote.tls else None
+                reader, writer = await asyncio.open_connection(remote.host, remote.port, ssl=tls)
         except (OSError, TimeoutError) as error:
             return f"cannot connect ({error or 'no answer'})"
         log.info("remote broker %s: connected", remote)
@@ -79,7 +82,7 @@ class Upstreams:
             try:
                 await self._listen(remote, reader, writer)
             except (OSError, FrameError, SilenceError) as error:
-                self._metrics.dropped.labels("broker", type(error).__name__).inc()
+                self._metrics.dropped.labels("broker", _reason(error)).inc()
                 return str(error)
             finally:
                 writer.close()
@@ -89,9 +92,14 @@ class Upstreams:
         self, remote: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         answers = Answers(writer)
-        timeout, longest = self._settings.remote_timeout, self._settings.max_frame
+        incoming = messages(
+            reader,
+            max_length=self._settings.max_frame,
+            timeout=self._settings.remote_timeout,
+            frame_timeout=self._settings.doors.limits.frame_timeout,
+        )
         try:
-            async for message in messages(reader, max_length=longest, timeout=timeout):
+            async for message in incoming:
                 if not self._answer_transport(message, writer):
                     await self._take(message, f"broker:{remote}", answers)
         finally:
@@ -116,8 +124,10 @@ class Upstreams:
 
     async def _take(self, message: bytes, origin: str, answers: Answers) -> None:
         try:
-            packet = broker_packet(message)
+            packet = broker_packet(message, self._settings.doors.max_depth)
         except InvalidEventError as error:
+            if error.kind is not None:
+                self._metrics.documents_refused.labels("broker", error.kind.value).inc()
             log.info("%s sent what is no event: %s", origin, error)
             self._count("invalid")
             self._book.post(self._tally.reject("invalid"))
@@ -152,3 +162,12 @@ class Upstreams:
 
     def _count(self, outcome: str) -> None:
         self._metrics.received.labels("broker", outcome).inc()
+
+
+def _reason(error: Exception) -> str:
+    """Return why a connection ended, as the metrics name it."""
+    if isinstance(error, SlownessError):
+        return "slow"
+    if isinstance(error, SilenceError):
+        return "silent"
+    return "frame" if isinstance(error, FrameError) else "lost"

@@ -14,30 +14,33 @@ from lxml import etree
 
 from nightwire.gateway._checker import VERSIONS, check, prepare
 from nightwire.gateway._voevent import Packet, checked_packet, ivorn_complaint, read_packet
-from nightwire.gateway._xml import XMLRefusedError, parse_xml
+from nightwire.gateway._xml import MAX_DEPTH, Refusal, XMLRefusedError, parse_xml
 
 NAMESPACE = "http://www.ivoa.net/xml/VOEvent/v"
 
 
 class InvalidEventError(Exception):
-    """The event is refused; the message says why, and what it was is in *ivorn* where that could be read."""
+    """The event is refused; the message says why, and what it was is in *ivorn* where that could be read.
 
-    def __init__(self, reason: str, ivorn: str | None = None) -> None:
+    *kind* says why it was not even read, where that is so.
+    """
+
+    def __init__(self, reason: str, ivorn: str | None = None, kind: Refusal | None = None) -> None:
         super().__init__(reason)
-        self.ivorn = ivorn
+        self.ivorn, self.kind = ivorn, kind
 
 
-def author_packet(document: bytes) -> Packet:
-    """Return the packet that an author sent.
+def author_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
+    """Return the packet that an author sent, whose elements may be nested *max_depth* deep.
 
     Raises:
         InvalidEventError: Not XML, no VOEvent, of no known version, against its schema, or badly named.
     """
-    checked = check(document)
+    checked = check(document) if max_depth == MAX_DEPTH else None  # which knows no other depth
     packet = checked_packet(document, checked) if checked and checked.valid else None
     complaint = None
     if packet is None:
-        root = _root(document)
+        root = _root(document, max_depth)
         packet = _packet(document, root)
         complaint = schema_complaint(root)
     if complaint := complaint or ivorn_complaint(packet.ivorn, packet.version):
@@ -45,15 +48,15 @@ def author_packet(document: bytes) -> Packet:
     return packet
 
 
-def broker_packet(document: bytes) -> Packet:
-    """Return the packet that an upstream broker sent.
+def broker_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
+    """Return the packet that an upstream broker sent, whose elements may be nested *max_depth* deep.
 
     Raises:
         InvalidEventError: Not XML, or no VOEvent with an ivorn.
     """
-    checked = check(document)
+    checked = check(document) if max_depth == MAX_DEPTH else None
     packet = checked_packet(document, checked) if checked and checked.well_formed else None
-    return packet or _packet(document, _root(document))
+    return packet or _packet(document, _root(document, max_depth))
 
 
 def schema_complaint(root: etree._Element) -> str | None:
@@ -77,11 +80,11 @@ def compile_schemas() -> None:
         _schema(version)
 
 
-def _root(document: bytes) -> etree._Element:
+def _root(document: bytes, max_depth: int) -> etree._Element:
     try:
-        return parse_xml(document)
+        return parse_xml(document, max_depth)
     except XMLRefusedError as error:
-        raise InvalidEventError(str(error)) from error
+        raise InvalidEventError(str(error), kind=error.kind) from error
 
 
 def _packet(document: bytes, root: etree._Element) -> Packet:

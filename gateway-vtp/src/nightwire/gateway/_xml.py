@@ -1,5 +1,8 @@
 """Reading XML from strangers: nothing is fetched, no entity is expanded, no DTD is accepted."""
 
+from enum import Enum
+from functools import cache
+
 from lxml import etree
 
 MAX_DEPTH = 64
@@ -7,29 +10,41 @@ MAX_DEPTH = 64
 
 _PROLOGUE = 1024  # how far a DOCTYPE is looked for before parsing [byte]; one behind it is seen after parsing
 
-_TOO_DEEP = etree.XPath("boolean(" + "/*" * (MAX_DEPTH + 1) + ")")
 _PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
 )
 
 
+class Refusal(Enum):
+    """Why a document is not read."""
+
+    MALFORMED = "malformed"
+    DOCTYPE = "doctype"
+    ENTITY = "entity"
+    DEPTH = "depth"
+
+
 class XMLRefusedError(Exception):
     """The bytes are not XML, or XML that is not read here; the message says why and where."""
 
+    def __init__(self, reason: str, kind: Refusal = Refusal.MALFORMED) -> None:
+        super().__init__(reason)
+        self.kind = kind
 
-def parse_xml(document: bytes) -> etree._Element:
+
+def parse_xml(document: bytes, max_depth: int = MAX_DEPTH) -> etree._Element:
     """Return the root element of *document*.
 
     Raises:
-        XMLRefusedError: Not well-formed, with a DTD or entities, or nested too deeply.
+        XMLRefusedError: Not well-formed, with a DTD or entities, or nested more than *max_depth* deep.
     """
     root = _parse(document)
     if getattr(root.getroottree().docinfo, "doctype", ""):  # the stubs do not know it
-        raise XMLRefusedError("a document type (DOCTYPE) is not accepted")
+        raise XMLRefusedError("a document type (DOCTYPE) is not accepted", Refusal.DOCTYPE)
     if any(True for _ in root.iter(etree.Entity)):
-        raise XMLRefusedError("entity references are not accepted")
-    if _TOO_DEEP(root):
-        raise XMLRefusedError(f"elements are nested more than {MAX_DEPTH} deep")
+        raise XMLRefusedError("entity references are not accepted", Refusal.ENTITY)
+    if _deeper_than(max_depth)(root):
+        raise XMLRefusedError(f"elements are nested more than {max_depth} deep", Refusal.DEPTH)
     return root
 
 
@@ -39,9 +54,14 @@ def local_name(element: etree._Element) -> str:
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
+@cache
+def _deeper_than(levels: int) -> etree.XPath:
+    return etree.XPath("boolean(" + "/*" * (levels + 1) + ")")
+
+
 def _parse(document: bytes) -> etree._Element:
     if b"<!DOCTYPE" in document[:_PROLOGUE]:  # before libxml2 reads any of it
-        raise XMLRefusedError("a document type (DOCTYPE) is not accepted")
+        raise XMLRefusedError("a document type (DOCTYPE) is not accepted", Refusal.DOCTYPE)
     try:
         return etree.fromstring(document, _PARSER)
     except (etree.XMLSyntaxError, ValueError) as error:

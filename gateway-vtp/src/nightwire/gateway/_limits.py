@@ -1,0 +1,137 @@
+"""How many may come, and how much they may bring.  Pure, but for waiting: one event loop, no sockets."""
+
+import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nightwire.gateway._access import Access
+
+FULL, CROWDED = "full", "address-full"
+"""Why one more connection is refused: there are as many as may be, or as many from this address."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one listening address bears.
+
+    Attributes:
+        connections: Most at once.
+        per_address: Most at once from one address, or from one /64 of IPv6.
+        frame_timeout: Longest time from the first byte of a message to its last, and for a TLS handshake. [s]
+        last_bytes: Longest time that a peer may take over what is left to be sent when we hang up. [s]
+    """
+
+    connections: int = 4096
+    per_address: int = 2048
+    frame_timeout: float = 20.0
+    last_bytes: float = 5.0
+
+
+class Guard:
+    """Say who may come in, and count who is there.
+
+    Args:
+        access: The networks that are let in.
+        limits: How many at once.
+    """
+
+    def __init__(self, access: Access, limits: Limits) -> None:
+        self.limits = limits
+        self._access = access
+        self._present: Counter[str] = Counter()
+
+    def refusal(self, host: str) -> str | None:
+        """Return why a peer at *host* may not come in now, or None."""
+        if reason := self._access.refusal(host):
+            return reason
+        if self._present.total() >= self.limits.connections:
+            return FULL
+        return CROWDED if self._present[_neighbourhood(host)] >= self.limits.per_address else None
+
+    @contextmanager
+    def inside(self, host: str) -> Iterator[None]:
+        """Count a peer at *host* as present."""
+        home = _neighbourhood(host)
+        self._present[home] += 1
+        try:
+            yield
+        finally:
+            self._present[home] -= 1
+            if not self._present[home]:
+                del self._present[home]
+
+
+class TooMuchUnfinishedError(Exception):
+    """Incomplete frames fill the memory that is for them, and this peer holds more than its share."""
+
+
+class Intake:
+    """Bound what authors' events take of memory: frames that are incomplete, and events on their way.
+
+    Args:
+        limit: Most of each. [byte]
+    """
+
+    def __init__(self, limit: int = 256 << 20) -> None:
+        self._limit = limit
+        self._unfinished: dict[object, int] = {}
+        self._unfinished_total = 0
+        self._under_way = 0
+        self._room = asyncio.Condition()
+
+    @property
+    def held(self) -> int:
+        """How much is held now. [byte]"""
+        return self._unfinished_total + self._under_way
+
+    def unfinished(self, peer: object, size: int) -> None:
+        """Note that *peer* has sent *size* [byte] of a frame that is not complete; 0 as soon as none is.
+
+        Raises:
+            TooMuchUnfinishedError: All together is too much, and *peer* holds the average or more.
+        """
+        self._unfinished_total += size - self._unfinished.pop(peer, 0)
+        if size:
+            self._unfinished[peer] = size
+        if self._unfinished_total > self._limit and size * len(self._unfinished) >= self._unfinished_total:
+            raise TooMuchUnfinishedError(
+                f"{self._unfinished_total} bytes of incomplete frames, the limit is {self._limit}"
+            )
+
+    async def take(
+        self, size: int, work: Coroutine[Any, Any, bytes | None]
+    ) -> Coroutine[Any, Any, bytes | None]:
+        """Wait until there is room for *size* [byte]; return *work*, at whose end they are free again."""
+        try:
+            async with self._room:
+                await self._room.wait_for(
+                    lambda: not self._under_way or self._under_way + size <= self._limit
+                )
+                self._under_way += size
+        except BaseException:
+            work.close()
+            raise
+        return self._until_done(size, work)
+
+    async def _until_done(self, size: int, work: Coroutine[Any, Any, bytes | None]) -> bytes | None:
+        try:
+            return await work
+        finally:
+            self._under_way -= size
+            async with self._room:
+                self._room.notify_all()
+
+
+def _neighbourhood(host: str) -> str:
+    """Return what *host* is counted as: an IPv4 address, or the network that one IPv6 line has."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4 or address.ipv4_mapped:
+        return str(getattr(address, "ipv4_mapped", None) or address)
+    return str(ipaddress.ip_network((address, 64), strict=False))

@@ -1,0 +1,175 @@
+"""Who may come in, how many, and what they may bring, without sockets."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightwire.gateway._access import ADDRESS, DENIED, LOCAL, Access
+from nightwire.gateway._conversation import SilenceError, SlownessError, messages
+from nightwire.gateway._frames import encode_frame
+from nightwire.gateway._limits import CROWDED, FULL, Guard, Intake, Limits, TooMuchUnfinishedError
+from nightwire.gateway._sparing import SparingFilter
+
+EVERYBODY = ("0.0.0.0/0", "::/0")
+
+
+@pytest.mark.parametrize(
+    ("host", "refusal"),
+    [
+        ("127.0.0.9", None),
+        ("::1", None),
+        ("::ffff:127.0.0.1", None),
+        ("fe80::1%eth0", ADDRESS),
+        ("10.0.0.1", ADDRESS),
+        ("", ADDRESS),
+    ],
+)
+def test_without_a_word_only_this_machine_is_let_in(host: str, refusal: str | None) -> None:
+    assert Access(LOCAL).refusal(host) == refusal
+
+
+def test_a_network_that_is_denied_stays_out_though_it_is_allowed() -> None:
+    access = Access(("192.0.2.0/24", "2001:db8::/32"), ("192.0.2.128/25", "2001:db8:bad::/48"))
+    hosts = (
+        "192.0.2.1",
+        "192.0.2.129",
+        "::ffff:192.0.2.200",
+        "2001:db8::1",
+        "2001:db8:bad::1",
+        "198.51.100.1",
+    )
+    assert [access.refusal(host) for host in hosts] == [None, DENIED, DENIED, None, DENIED, ADDRESS]
+
+
+@pytest.mark.parametrize("lists", [(("300.0.0.0/8",), ()), ((), ("here",)), (("10.0.0.1/8",), ())])
+def test_what_is_no_network_is_said_at_once(lists: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+    with pytest.raises(ValueError, match=r"300|here|10\.0\.0\.1"):
+        Access(*lists)
+
+
+def test_only_so_many_come_in_from_one_address_and_in_all() -> None:
+    guard = Guard(Access(EVERYBODY), Limits(connections=3, per_address=2))
+    with guard.inside("192.0.2.1"), guard.inside("::ffff:192.0.2.1"):
+        assert (guard.refusal("192.0.2.1"), guard.refusal("192.0.2.2")) == (CROWDED, None)
+        with guard.inside("192.0.2.2"):
+            assert guard.refusal("192.0.2.3") == FULL
+    assert guard.refusal("192.0.2.1") is None
+
+
+def test_one_line_of_ipv6_is_one_address_however_it_is_numbered() -> None:
+    guard = Guard(Access(EVERYBODY), Limits(per_address=1))
+    with guard.inside("2001:db8::1"):
+        assert guard.refusal("2001:db8::ffff:2") == CROWDED
+        assert guard.refusal("2001:db8:0:1::1") is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), max_size=60))
+def test_incomplete_frames_never_take_more_than_the_limit_and_one_step(steps: list[tuple[int, int]]) -> None:
+    intake, held = Intake(limit=150), dict.fromkeys(range(6), 0)
+    for peer, grown in steps:
+        held[peer] = min(held[peer] + grown, 100)
+        try:
+            intake.unfinished(peer, held[peer])
+        except TooMuchUnfinishedError:
+            held[peer] = 0
+            intake.unfinished(peer, 0)
+        assert intake.held == sum(held.values())
+        assert intake.held <= 150 + 6 * 100
+
+
+def test_whoever_holds_least_is_not_the_one_to_go() -> None:
+    intake = Intake(limit=100)
+    intake.unfinished("large", 99)
+    intake.unfinished("small", 5)
+    with pytest.raises(TooMuchUnfinishedError):
+        intake.unfinished("large", 100)
+    intake.unfinished("large", 0)
+    assert intake.held == 5
+
+
+def test_events_wait_where_others_fill_the_memory_and_one_that_is_larger_goes_alone() -> None:
+    async def scene() -> list[str]:
+        intake, seen, go = Intake(limit=10), list[str](), asyncio.Event()
+
+        async def work(name: str) -> bytes:
+            seen.append(name)
+            await go.wait()
+            return b""
+
+        async def admitted(name: str, size: int) -> bytes | None:
+            return await (await intake.take(size, work(name)))
+
+        jobs = [asyncio.ensure_future(admitted(name, size)) for name, size in (("a", 6), ("b", 4), ("c", 50))]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (seen, intake.held) == (["a", "b"], 10)
+        go.set()
+        await asyncio.gather(*jobs)
+        assert intake.held == 0
+        return seen
+
+    assert asyncio.run(scene()) == ["a", "b", "c"]
+
+
+def heard(
+    *chunks: bytes, timeout: float = math.inf, frame_timeout: float = math.inf
+) -> tuple[list[bytes], Exception | None]:
+    """Return the messages in *chunks*, after which the peer says nothing more, and what ended it."""
+
+    async def listen() -> tuple[list[bytes], Exception | None]:
+        reader, found = asyncio.StreamReader(), []
+        for chunk in chunks:
+            reader.feed_data(chunk)
+        try:
+            async for message in messages(
+                reader, max_length=100, timeout=timeout, frame_timeout=frame_timeout
+            ):
+                found.append(message)
+        except SilenceError as error:
+            return found, error
+        return found, None
+
+    return asyncio.run(listen())
+
+
+def test_whoever_begins_a_message_must_finish_it_in_time() -> None:
+    said, end = heard(encode_frame(b"whole"), b"\0\0\0\x09half", frame_timeout=0.01)
+    assert (said, type(end)) == ([b"whole"], SlownessError)
+    said, end = heard(encode_frame(b"whole"), timeout=0.01)
+    assert (said, type(end)) == ([b"whole"], SilenceError)
+
+
+@pytest.fixture
+def lines() -> tuple[Callable[[float, str, object], None], list[str]]:
+    """Return a function that logs at a time of its own, and what is written of it."""
+    now, written = [0.0], list[str]()
+    sparing = SparingFilter(lambda: now[0], most=2, interval=60)
+
+    def log(at: float, text: str, argument: object) -> None:
+        now[0] = at
+        record = logging.LogRecord("nightwire", logging.INFO, "", 0, text, (argument,), None)
+        if sparing.filter(record):
+            written.append(record.getMessage())
+
+    return log, written
+
+
+def test_a_flood_of_one_kind_of_line_is_counted_and_hides_no_other(
+    lines: tuple[Callable[[float, str, object], None], list[str]],
+) -> None:
+    log, written = lines
+    for number in range(1000):
+        log(number / 100, "refused %s", number)
+    log(30, "lost %s", "something")
+    log(61, "refused %s", "again")
+    assert written == [
+        "refused 0",
+        "refused 1",
+        "lost something",
+        "refused again (and 998 more like this, not written)",
+    ]

@@ -1,0 +1,204 @@
+"""The sockets that peers come to: who is refused, TLS, and peers that take nothing."""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from prometheus_client import CollectorRegistry
+
+from nightwire.gateway._access import Access
+from nightwire.gateway._calling import call
+from nightwire.gateway._limits import Guard, Limits
+from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._server import Converse, Listener
+from nightwire.gateway._settings import Address
+from nightwire.gateway._tls import ServerTLS, TLSError, TLSSettings
+
+
+class Authority:
+    """Signs certificates, each in one file with its key."""
+
+    def __init__(self, folder: Path, name: str = "authority") -> None:
+        self._folder, self._key = folder, ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        own = self._certificate(self._name, self._key.public_key(), authority=True)
+        self.file = folder / f"{name}.pem"
+        self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, name: str) -> Path:
+        """Return the file of a new certificate for 127.0.0.1, and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        found = self._certificate(subject, key.public_key(), authority=False)
+        secret = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        file = self._folder / f"{name}.pem"
+        file.write_bytes(secret + found.public_bytes(serialization.Encoding.PEM))
+        return file
+
+    def _certificate(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool
+    ) -> x509.Certificate:
+        now = datetime.now(UTC)
+        place = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .add_extension(place, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while said := await reader.read(100):
+        writer.write(said)
+        await writer.drain()
+
+
+@asynccontextmanager
+async def listening(
+    converse: Converse = echo,
+    *,
+    access: Access = Access(),  # noqa: B008  (a value)
+    limits: Limits = Limits(),  # noqa: B008
+    tls: TLSSettings | None = None,
+) -> AsyncIterator[tuple[Address, Callable[[str, int], Awaitable[None]]]]:
+    """Yield where echoes are given, and a function that waits until so many were refused for a reason."""
+    registry = CollectorRegistry()
+    listener = Listener(
+        "author",
+        Address("127.0.0.1", 0, tls is not None),
+        converse,
+        Guard(access, limits),
+        GatewayMetrics(registry),
+        tls=None if tls is None else ServerTLS(tls),
+    )
+
+    async def refused(reason: str, times: int) -> None:
+        """Wait until so many were refused: we may be told before it is counted."""
+        labels = {"role": "author", "reason": reason}
+        async with asyncio.timeout(30):
+            while registry.get_sample_value("nightwire_gateway_connections_refused_total", labels) != times:
+                await asyncio.sleep(0.01)
+
+    yield await listener.start(), refused
+    listener.refuse_new()
+    await listener.finish(0)
+
+
+def said_back(where: Address, tls: TLSSettings, words: bytes = b"clear skies") -> bytes:
+    """Connect as our own authors do, and return what is said back; nothing if we are hung up on."""
+    try:
+        with call(where, 10, tls) as connection:
+            connection.sendall(words)
+            return connection.recv(100)
+    except (ConnectionError, ssl.SSLError):
+        return b""
+
+
+async def ask(where: Address, tls: TLSSettings = TLSSettings()) -> bytes:  # noqa: B008
+    return await asyncio.to_thread(said_back, where, tls)
+
+
+def test_whoever_is_denied_or_comes_once_too_often_is_hung_up_on_and_counted() -> None:
+    async def scene() -> None:
+        async with listening(access=Access(("127.0.0.0/8",), ("127.0.0.1/32",))) as (where, refused):
+            assert await ask(where) == b""
+            await refused("denied", 1)
+        async with listening(limits=Limits(per_address=1)) as (where, refused):
+            _, first = await asyncio.open_connection(where.host, where.port)
+            assert await ask(where) == b""
+            await refused("address-full", 1)
+            first.close()
+
+    asyncio.run(scene())
+
+
+def test_tls_carries_what_is_said_and_a_renewed_certificate_is_taken(tmp_path: Path) -> None:
+    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
+    ours = old.issue("gateway")
+
+    async def scene() -> None:
+        async with listening(tls=TLSSettings(ours)) as (where, refused):
+            assert await ask(where, TLSSettings(ca=old.file)) == b"clear skies"
+            os.utime(new.issue("gateway"), ns=(1, 1))  # another time, however coarse the clock
+            assert await ask(where, TLSSettings(ca=new.file)) == b"clear skies"
+            assert await ask(where, TLSSettings(ca=old.file)) == b""
+            await refused("tls", 1)
+
+    asyncio.run(scene())
+
+
+def test_where_peers_have_to_show_a_certificate_those_of_others_are_refused(tmp_path: Path) -> None:
+    ours, others = Authority(tmp_path, "ours"), Authority(tmp_path, "others")
+    tls = TLSSettings(ours.issue("gateway"), client_ca=ours.file)
+
+    async def scene() -> None:
+        async with listening(tls=tls) as (where, refused):
+            for certificate, answer in (
+                (ours.issue("me"), b"clear skies"),
+                (others.issue("him"), b""),
+                (None, b""),
+            ):
+                assert await ask(where, TLSSettings(certificate, ca=ours.file)) == answer
+            await refused("tls", 2)
+
+    asyncio.run(scene())
+
+
+def test_whoever_does_not_speak_tls_or_never_ends_its_handshake_is_refused(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    tls, limits = TLSSettings(authority.issue("gateway")), Limits(frame_timeout=0.3)
+
+    async def scene() -> None:
+        async with listening(tls=tls, limits=limits) as (where, refused):
+            assert await ask(Address(where.host, where.port)) in (b"", b"\x15\x03\x01\x00\x02\x02\x46")
+            reader, mute = await asyncio.open_connection(where.host, where.port)
+            assert await reader.read() == b""
+            mute.close()
+            await refused("tls", 2)
+            assert await ask(where, TLSSettings(ca=authority.file)) == b"clear skies"
+
+    asyncio.run(scene())
+
+
+def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
+    nonsense = tmp_path / "nonsense.pem"
+    nonsense.write_text("nonsense")
+    for settings in (TLSSettings(nonsense), TLSSettings()):
+        with pytest.raises(TLSError, match=r"nonsense|--tls-cert"):
+            ServerTLS(settings)
+
+
+def test_a_peer_that_takes_nothing_is_cut_off_and_its_place_is_free_again() -> None:
+    async def much(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(bytes(64 << 20))
+
+    async def scene() -> None:
+        async with listening(much, limits=Limits(connections=1, last_bytes=0.1)) as (where, _):
+            with socket.create_connection((where.host, where.port)):  # and reads nothing
+                async with asyncio.timeout(30):
+                    while await ask(where) == b"":
+                        await asyncio.sleep(0.01)
+
+    asyncio.run(scene())
