@@ -11,46 +11,18 @@ from pathlib import Path
 
 from nightwire.gateway._calling import call
 from nightwire.gateway._frames import FrameDecoder, FrameError, encode_frame
+from nightwire.gateway._letters import ACKED, FAILED, NAKED, Letter, Receipt
 from nightwire.gateway._settings import Address
 from nightwire.gateway._signing import SigningError, SigningKey
 from nightwire.gateway._tls import TLSSettings
 from nightwire.gateway._transport import ACK, NAK, Transport, is_transport, read_transport
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
 
-ACKED, NAKED, FAILED = "ack", "nak", "failed"
-
 ANSWERLESS = 6
 """A broker that takes an event and hangs up without an answer so often will never answer it."""
 FIRST_DELAY, LONGEST_DELAY = 0.25, 5.0
 """Back-off between attempts. [s]"""
 MAX_REPLY = 1 << 20  # [byte]
-
-
-@dataclass(frozen=True)
-class Letter:
-    """One document to be sent, and where it came from."""
-
-    name: str
-    document: bytes
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What became of one document.
-
-    Attributes:
-        name: Where it came from.
-        verdict: ack, nak or failed.
-        ivorn: What the broker called it.
-        reason: What the broker said, or why it could not be reached.
-        attempts: How often it was sent.
-    """
-
-    name: str
-    verdict: str
-    ivorn: str | None
-    reason: str | None
-    attempts: int
 
 
 class NoAnswerError(Exception):

@@ -13,7 +13,7 @@ from nightwire.core.options import json_option
 from nightwire.gateway._door_options import read_tls_settings, tls_options
 
 if TYPE_CHECKING:
-    from nightwire.gateway._author import Letter, Receipt
+    from nightwire.gateway._letters import Letter, Receipt
     from nightwire.gateway._settings import Address
     from nightwire.gateway._signing import SigningKey
 
@@ -105,7 +105,8 @@ def send(
 
 
 def _letters(files: tuple[Path, ...], count: int | None, first: int) -> "tuple[Iterator[Letter], int]":
-    from nightwire.gateway._author import Letter, find_files, read_letters
+    from nightwire.gateway._author import find_files, read_letters
+    from nightwire.gateway._letters import Letter
     from nightwire.gateway.samples import samples
 
     found = find_files(files)

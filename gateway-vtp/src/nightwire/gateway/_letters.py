@@ -1,0 +1,32 @@
+"""What an author sends, and what becomes of it."""
+
+from dataclasses import dataclass
+
+ACKED, NAKED, FAILED = "ack", "nak", "failed"
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One document to be sent, and where it came from."""
+
+    name: str
+    document: bytes
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of one document.
+
+    Attributes:
+        name: Where it came from.
+        verdict: ack, nak or failed.
+        ivorn: What the broker called it.
+        reason: What the broker said, or why it could not be reached.
+        attempts: How often it was sent.
+    """
+
+    name: str
+    verdict: str
+    ivorn: str | None
+    reason: str | None
+    attempts: int
