@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from nightwire.gateway import InvalidEventError, author_packet, broker_packet, element_bytes, voevent_fields
 from nightwire.gateway._times import utc_from_iso, utc_from_mjd_tai
+from nightwire.gateway._validation import native_packet
 
 ELEMENT = b'<v:VOEvent xmlns:v="u" ivorn="ivo://a/b#1"><What><!-- </v:VOEvent> --></What></v:VOEvent>'
 
@@ -159,3 +160,12 @@ def test_hostile_documents_are_refused(document: bytes) -> None:
 def test_any_bytes_are_a_packet_or_refused(document: bytes) -> None:
     with pytest.raises(InvalidEventError):
         author_packet(document)
+
+
+@pytest.mark.native
+def test_the_native_check_alone_tells_events_from_messages_of_the_protocol() -> None:
+    event = native_packet(FULL)
+    assert event is not None
+    assert event.ivorn == "ivo://a/b#1"
+    assert native_packet(b'<Transport role="ack"/>') is None
+    assert native_packet(FULL[:-3]) is None

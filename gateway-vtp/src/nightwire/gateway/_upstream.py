@@ -16,7 +16,7 @@ from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._signing import SigningKey
 from nightwire.gateway._tls import client_context
 from nightwire.gateway._transport import AUTHENTICATE, Transport, is_transport, read_transport
-from nightwire.gateway._validation import InvalidEventError, broker_packet
+from nightwire.gateway._validation import InvalidEventError, broker_packet, native_packet
 from nightwire.gateway._voevent import Packet
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
 
@@ -100,8 +100,9 @@ class Upstreams:
         )
         try:
             async for message in incoming:
-                if not self._answer_transport(message, writer):
-                    await self._take(message, f"broker:{remote}", answers)
+                packet = native_packet(message, self._settings.doors.max_depth)
+                if packet is not None or not self._answer_transport(message, writer):
+                    await self._take(packet or message, f"broker:{remote}", answers)
         finally:
             answers.cancel()
 
@@ -122,9 +123,10 @@ class Upstreams:
         document = say(answer)
         return self._signing.sign(document) if self._signing and answer.role == AUTHENTICATE else document
 
-    async def _take(self, message: bytes, origin: str, answers: Answers) -> None:
+    async def _take(self, found: Packet | bytes, origin: str, answers: Answers) -> None:
         try:
-            packet = broker_packet(message, self._settings.doors.max_depth)
+            depth = self._settings.doors.max_depth
+            packet = found if isinstance(found, Packet) else broker_packet(found, depth)
         except InvalidEventError as error:
             if error.kind is not None:
                 self._metrics.documents_refused.labels("broker", error.kind.value).inc()

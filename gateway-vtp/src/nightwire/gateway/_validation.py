@@ -48,15 +48,19 @@ def author_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
     return packet
 
 
+def native_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet | None:
+    """Return the packet in *document* where the native check is built and finds a well-formed VOEvent in it."""
+    checked = check(document) if max_depth == MAX_DEPTH else None
+    return checked_packet(document, checked) if checked and checked.well_formed else None
+
+
 def broker_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
     """Return the packet that an upstream broker sent, whose elements may be nested *max_depth* deep.
 
     Raises:
         InvalidEventError: Not XML, or no VOEvent with an ivorn.
     """
-    checked = check(document) if max_depth == MAX_DEPTH else None
-    packet = checked_packet(document, checked) if checked and checked.well_formed else None
-    return packet or _packet(document, _root(document, max_depth))
+    return native_packet(document, max_depth) or _packet(document, _root(document, max_depth))
 
 
 def schema_complaint(root: etree._Element) -> str | None:

@@ -1,0 +1,138 @@
+"""The two brokers: our gateway on Kafka, and Comet with its event database in memory."""
+
+import socket
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+
+from nightwire.benchmarks._children import Child, nightwire, python
+from nightwire.benchmarks._cluster import Cluster
+from nightwire.benchmarks._scenario import Context, RunError
+from nightwire.core.kafka import ensure_topics
+from nightwire.core.stack import free_port
+from nightwire.schemas import topics
+
+DEBIAN = Path("/usr/bin/python3")
+"""Debian's Python, whose python3-gdbm Comet's event database needs."""
+TMPFS = Path("/dev/shm")  # noqa: S108  (memory is what the paper's best setting uses)
+START = 60.0
+"""Longest wait until a broker listens. [s]"""
+_KIND = "import dbm, tempfile, os; p = os.path.join(tempfile.mkdtemp(), 'x'); dbm.open(p, 'c').close(); "
+_KIND += "print(dbm.whichdb(p))"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker that runs.
+
+    Attributes:
+        authors: Port for authors.
+        subscribers: Port for subscribers.
+        process: It.
+        trace: File of its own time stamps, where it writes one.
+    """
+
+    authors: int
+    subscribers: int
+    process: psutil.Process
+    trace: Path | None = None
+
+    def cpu(self) -> float:
+        """Return what CPU time it took so far. [s]"""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+
+def debian_python() -> list[str]:
+    """Return the beginning of a command line for Debian's Python that finds the installed Comet, and no more."""
+    return ["/usr/bin/env", f"PYTHONPATH={sysconfig.get_path('purelib')}", "PYTHONUTF8=1", str(DEBIAN), "-S"]
+
+
+def check_comet() -> str:
+    """Return the kind of Comet's event database.
+
+    Raises:
+        RunError: It is the one that is slow by itself, so that a comparison would be worth nothing.
+    """
+    if not DEBIAN.exists():
+        raise RunError(f"Comet is measured under Debian's Python, and there is no {DEBIAN}")
+    done = subprocess.run([*debian_python(), "-c", _KIND], capture_output=True, text=True, check=True)
+    if (kind := done.stdout.strip()) != "dbm.gnu":
+        raise RunError(
+            f"Comet's event database would be {kind}, which takes 13 ms an event: apt-get install python3-gdbm"
+        )
+    return kind
+
+
+@contextmanager
+def comet(context: Context, *options: str, remote: int | None = None) -> Iterator[Broker]:
+    """Run Comet 3.1, as author's and subscribers' broker."""
+    authors, subscribers = free_port(), free_port()
+    with TemporaryDirectory(prefix="nightwire-comet-", dir=TMPFS) as folder:
+        words = [*debian_python(), "-c", _TWISTD, "-n", "--reactor=epoll", f"--pidfile={folder}/pid", "comet"]
+        words += [
+            f"--eventdb={folder}",
+            "--local-ivo=ivo://bench.comet/broker",
+            "--broadcast-test-interval=0",
+        ]
+        words += ["--receive", f"--receive-port={authors}", "--broadcast", f"--broadcast-port={subscribers}"]
+        if remote is not None:
+            words.append(f"--remote=127.0.0.1:{remote}")
+        with _child([*words, *options], context, "comet") as child:
+            yield _listening(child, authors, subscribers)
+
+
+@contextmanager
+def gateway(context: Context, cluster: Cluster, *options: str, trace: Path | None = None) -> Iterator[Broker]:
+    """Run our gateway."""
+    names = [topics.VOEVENTS, topics.ACCOUNTS, topics.DEAD_LETTERS]
+    ensure_topics(cluster.bootstrap, [topics.settings(name) for name in names])
+    authors, subscribers = free_port(), free_port()
+    verb = nightwire() if trace is None else [*python("nightwire.benchmarks.gateway._traced"), str(trace)]
+    words = [*verb, "gateway", "serve", "--bootstrap", cluster.bootstrap, "--metrics-port", "0"]
+    words += ["--authors", f"127.0.0.1:{authors}", "--subscribers", f"127.0.0.1:{subscribers}", *options]
+    with (
+        TemporaryDirectory(prefix="gateway-", dir=context.folder) as state,
+        _child([*words, "--state", state], context, "gateway") as child,
+    ):
+        yield _listening(child, authors, subscribers, trace)
+
+
+_TWISTD = "import sys; from twisted.scripts.twistd import run; sys.argv[0] = 'twistd'; run()"
+
+
+@contextmanager
+def _child(words: list[str], context: Context, role: str) -> Iterator[Child]:
+    with Child(words, context.folder / f"{role}.log") as child:
+        context.role(child.process.pid, role)
+        yield child
+
+
+def _listening(child: Child, authors: int, subscribers: int, trace: Path | None = None) -> Broker:
+    """Return the broker that *child* is, once both its ports take connections.
+
+    Raises:
+        ChildError: It ended.
+    """
+    deadline = time.monotonic() + START
+    for port in (authors, subscribers):
+        while not _open(port):
+            if child.process.poll() is not None or time.monotonic() > deadline:
+                raise child.failure()
+            time.sleep(0.05)
+    return Broker(authors, subscribers, psutil.Process(child.process.pid), trace)
+
+
+def _open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

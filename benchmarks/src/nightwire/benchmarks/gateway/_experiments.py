@@ -1,0 +1,251 @@
+"""The questions that the paper asks of a whole broker: how many, how soon, how far, to how many."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from nightwire.benchmarks._scenario import Figures, Kind, RunError
+from nightwire.benchmarks._stats import quantile
+from nightwire.benchmarks.gateway._exchange import Played, greetings, play, relayed
+from nightwire.benchmarks.gateway._fleet import Fleet
+from nightwire.benchmarks.gateway._traced import read_trace
+
+WARM = 300
+"""Events that warm a broker up."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A stream of events.
+
+    Attributes:
+        name: Of its figures.
+        events: How many.
+        connections: Of authors, at once.
+        window: Most unanswered events of a connection; 0: one event a connection.
+        real: Whether they are real packets.
+        round_trip: How far authors are. [s]
+        runs: Most runs of each kind: beyond, pairs are without it.
+        alone: Whether Comet cannot be asked this.
+    """
+
+    name: str
+    events: int
+    connections: int = 1
+    window: int = 0
+    real: bool = True
+    round_trip: float = 0.0
+    runs: int = 1
+    alone: bool = False
+
+
+class Rate:
+    """Events a second from authors through the broker to one subscriber.
+
+    Args:
+        fleet: Has the brokers.
+        load: What is sent.
+    """
+
+    def __init__(self, fleet: Fleet, load: Load) -> None:
+        self.name = load.name
+        self._fleet, self._load = fleet, load
+        self._runs: Counter[Kind] = Counter()
+
+    def prepare(self) -> None:
+        """Warm both brokers up."""
+        for kind in Kind:
+            if not (kind is Kind.BASELINE and self._load.alone):
+                play(self._fleet.context, self._fleet.broker(kind), events=WARM, connections=4)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send all of it; no figures where that was done often enough."""
+        self._runs[kind] += 1
+        if self._runs[kind] > self._load.runs or (kind is Kind.BASELINE and self._load.alone):
+            return {}
+        kafka = self._fleet.cluster.cpu()
+        played = self._play(kind)
+        kafka = self._fleet.cluster.cpu() - kafka
+        if kind is Kind.SUBJECT and (played.missing or played.extra or played.naked):
+            raise RunError(
+                f"{self.name}: {played.missing} lost, {played.extra} twice, {played.naked} refused"
+            )
+        return self._figures(kind, played, kafka)
+
+    def tear_down(self) -> None:
+        """Nothing to stop: brokers go on to the next experiment."""
+
+    def _play(self, kind: Kind) -> Played:
+        load, broker = self._load, self._fleet.broker(kind)
+        with relayed(self._fleet.context, broker, load.round_trip) as port:
+            return play(
+                self._fleet.context,
+                broker,
+                port=port,
+                events=load.events,
+                connections=load.connections,
+                window=load.window,
+                real=load.real,
+            )
+
+    def _figures(self, kind: Kind, played: Played, kafka: float) -> Figures:
+        each = 1e6 / self._load.events
+        found = {
+            "per_second": played.rate,
+            "broker_cpu_us": played.broker_cpu * each,
+            "generator_cpu_us": (played.authors_cpu + played.listeners_cpu) * each,
+            "lost": float(played.missing),
+        }
+        if kind is Kind.SUBJECT:
+            found["kafka_cpu_us"] = kafka * each
+        if self._load.round_trip and self._load.connections == 1:
+            found["round_trips"] = 1 / (played.rate * self._load.round_trip)
+        return {f"{self.name}_{name}": value for name, value in found.items()}
+
+
+class Latency:
+    """From leaving the author to the subscribers, one event at a time.
+
+    Args:
+        fleet: Has the brokers.
+        subscribers: How many.
+        events: How many.
+        interval: Between two of them. [s]
+    """
+
+    def __init__(self, fleet: Fleet, subscribers: int, events: int, interval: float) -> None:
+        self.name = f"latency_s{subscribers}"
+        self._fleet, self._subscribers = fleet, subscribers
+        self._events, self._interval = events, interval
+        self._runs: Counter[Kind] = Counter()
+
+    def prepare(self) -> None:
+        """Warm both brokers up."""
+        for broker in (self._fleet.traced, self._fleet.comet):
+            play(self._fleet.context, broker, events=WARM, connections=4)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send an event at a time; no figures beyond the first run."""
+        self._runs[kind] += 1
+        if self._runs[kind] > 1:
+            return {}
+        broker = self._fleet.traced if kind is Kind.SUBJECT else self._fleet.comet
+        played = play(
+            self._fleet.context,
+            broker,
+            events=self._events,
+            subscribers=self._subscribers,
+            interval=self._interval,
+            real=False,
+        )
+        delays = [1e3 * one for one in played.latencies]
+        found = {"mean_ms": sum(delays) / len(delays), "p99_ms": quantile(delays, 0.99)}
+        found["own_ms"] = found["mean_ms"]
+        if kind is Kind.SUBJECT and broker.trace is not None:
+            found |= stages(read_trace(broker.trace, played.run), played)
+        return {f"{self.name}_{name}": value for name, value in found.items()}
+
+    def tear_down(self) -> None:
+        """Nothing to stop."""
+
+
+def stages(trace: dict[str, dict[int, float]], played: Played) -> Figures:
+    """Return the mean time of each stage of the events that have all stamps, and what of it is our own. [ms]
+
+    *own* leaves out what Kafka takes, from the producing of an event to its coming back from the log.
+    """
+    known = set.intersection(*map(set, trace.values()), set(played.first))
+    if not known or len(trace) != len(("in", "produced", "acknowledged", "fetched")):
+        raise RunError("the gateway noted no time stamps")
+
+    def mean(begin: dict[int, float], end: dict[int, float]) -> float:
+        return sum(1e3 * (end[one] - begin[one]) for one in known) / len(known)
+
+    middle = {one: (played.first[one] + played.last[one]) / 2 for one in known}
+    sent = dict(enumerate(played.sent))
+    arrive, check = mean(sent, trace["in"]), mean(trace["in"], trace["produced"])
+    return {
+        "in_to_produced_ms": check,
+        "produced_to_acknowledged_ms": mean(trace["produced"], trace["acknowledged"]),
+        "acknowledged_to_out_ms": mean(trace["acknowledged"], dict(played.first)),
+        "own_ms": arrive + check + mean(trace["fetched"], middle),
+    }
+
+
+class Herd:
+    """Subscribers that all connect at the same moment, as after an outage.
+
+    Args:
+        fleet: Has the brokers.
+        subscribers: How many.
+        patience: Longest wait. [s]
+    """
+
+    name = "herd"
+
+    def __init__(self, fleet: Fleet, subscribers: int, patience: float) -> None:
+        self._fleet, self._subscribers, self._patience = fleet, subscribers, patience
+        self._runs: Counter[Kind] = Counter()
+
+    def prepare(self) -> None:
+        """See that both brokers are there."""
+        for kind in Kind:
+            greetings(self._fleet.context, self._fleet.broker(kind), 10, self._patience)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Connect; return how many were greeted, how many within a second, and when the last was."""
+        self._runs[kind] += 1
+        if self._runs[kind] > 1:
+            return {}
+        found = greetings(self._fleet.context, self._fleet.broker(kind), self._subscribers, self._patience)
+        within = sum(one <= 1.0 for one in found)
+        return {
+            "herd_served": float(len(found)),
+            "herd_within_a_second": float(within),
+            "herd_seconds": found[-1] if found else self._patience,
+        }
+
+    def tear_down(self) -> None:
+        """Nothing to stop."""
+
+
+class Tree:
+    """Through two brokers: authors at one, the subscriber at one that has its events from it.
+
+    Args:
+        fleet: Has the brokers.
+        events: How many.
+        interval: Between two of them. [s]
+    """
+
+    name = "tree"
+
+    def __init__(self, fleet: Fleet, events: int, interval: float) -> None:
+        self._fleet, self._events, self._interval = fleet, events, interval
+        self._runs: Counter[Kind] = Counter()
+
+    def prepare(self) -> None:
+        """Warm all four up."""
+        for kind in Kind:
+            self._play(kind, WARM, 0.0)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send an event at a time; no figures beyond the first run."""
+        self._runs[kind] += 1
+        if self._runs[kind] > 1:
+            return {}
+        delays = [1e3 * one for one in self._play(kind, self._events, self._interval).latencies]
+        return {"tree_mean_ms": sum(delays) / len(delays)}
+
+    def tear_down(self) -> None:
+        """Nothing to stop."""
+
+    def _play(self, kind: Kind, events: int, interval: float) -> Played:
+        first, second = self._fleet.broker(kind), self._fleet.second(kind)
+        return play(
+            self._fleet.context,
+            first,
+            subscribers_port=second.subscribers,
+            events=events,
+            interval=interval,
+            real=False,
+        )
