@@ -49,7 +49,7 @@ def author_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
 
 
 def native_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet | None:
-    """Return the packet in *document* where the native check is built and finds a well-formed VOEvent in it."""
+    """Return the packet in *document*, where the native check is built and finds it well-formed."""
     checked = check(document) if max_depth == MAX_DEPTH else None
     return checked_packet(document, checked) if checked and checked.well_formed else None
 
