@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.gateway._container import ContainerError, documents_in, is_container
+from nightwire.gateway._container import ContainerError, is_container, open_container
 
 LIMIT = 10_000
 
@@ -41,7 +41,7 @@ def archive(*documents: bytes, mode: str = "w", form: int = tarfile.PAX_FORMAT) 
 def test_documents_come_out_as_they_went_in(documents: list[bytes], mode: str, form: int) -> None:
     message = archive(*documents, mode=mode, form=form)
     assert is_container(message)
-    assert list(documents_in(message, LIMIT)) == documents
+    assert list(open_container(message, LIMIT)) == documents
 
 
 def test_documents_are_no_containers() -> None:
@@ -52,7 +52,7 @@ def test_documents_are_no_containers() -> None:
 def test_what_is_in_order_comes_out_before_what_is_not() -> None:
     good = archive(b"<a/>", b"<b/>")
     damaged = good[: good.rindex(b"ustar") - 257] + b"x" * 512
-    found = documents_in(damaged, LIMIT)
+    found = open_container(damaged, LIMIT)
     assert [next(found), next(found)] == [b"<a/>", b"<b/>"]
     with pytest.raises(ContainerError, match="what is no header"):
         next(found)
@@ -60,12 +60,12 @@ def test_what_is_in_order_comes_out_before_what_is_not() -> None:
 
 def test_limits_to_what_a_container_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ContainerError, match="has 10001 bytes, the limit is 10000"):
-        list(documents_in(archive(b"x" * 10_001), LIMIT))
+        list(open_container(archive(b"x" * 10_001), LIMIT))
     monkeypatch.setattr("nightwire.gateway._container.MAX_DOCUMENTS", 2)
     with pytest.raises(ContainerError, match="more than 2 documents"):
-        list(documents_in(archive(b"1", b"2", b"3"), LIMIT))
+        list(open_container(archive(b"1", b"2", b"3"), LIMIT))
     with pytest.raises(ContainerError, match="ends within"):
-        list(documents_in(archive(b"x" * 9000)[:6000], LIMIT))
+        list(open_container(archive(b"x" * 9000)[:6000], LIMIT))
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
@@ -73,9 +73,9 @@ def test_a_bomb_is_unpacked_no_further_than_its_limit(compress: object) -> None:
     assert callable(compress)
     bomb = compress(bytes(50_000_000))
     with pytest.raises(ContainerError, match="more than 160000 bytes"):
-        list(documents_in(bomb, LIMIT))
+        list(open_container(bomb, LIMIT))
     with pytest.raises(ContainerError, match="no tar archive"):
-        list(documents_in(compress(b"only a text"), LIMIT))
+        list(open_container(compress(b"only a text"), LIMIT))
 
 
 @given(
@@ -83,4 +83,4 @@ def test_a_bomb_is_unpacked_no_further_than_its_limit(compress: object) -> None:
 )
 def test_garbage_is_refused_and_nothing_else_happens(garbage: bytes, magic: bytes) -> None:
     with pytest.raises(ContainerError):
-        list(documents_in(magic + garbage, LIMIT))
+        list(open_container(magic + garbage, LIMIT))

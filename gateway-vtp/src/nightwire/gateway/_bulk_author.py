@@ -31,6 +31,9 @@ def send_bulk(
 
     A letter that was sent and not answered when its connection was lost is sent again: safe, because a broker
     recognises what it has.  A broker that takes one event per connection gets one per connection.
+
+    Raises:
+        Exception: What *letters* raised, after what came before is answered.
     """
     pile = _Pile(letters)
     receipts: SimpleQueue[Receipt | BaseException | None] = SimpleQueue()
@@ -44,6 +47,8 @@ def send_bulk(
                 raise error
             case receipt:
                 yield receipt
+    if pile.failure is not None:
+        raise pile.failure
 
 
 def _work(line: "_Line", receipts: "SimpleQueue[Receipt | BaseException | None]") -> None:
@@ -57,14 +62,19 @@ def _work(line: "_Line", receipts: "SimpleQueue[Receipt | BaseException | None]"
 
 
 class _Pile:
-    """Letters that several lines take from."""
+    """Letters that several lines take from.  Where one cannot be read, it is the end of them."""
 
     def __init__(self, letters: Iterable[Letter]) -> None:
         self._letters, self._lock = iter(letters), Lock()
+        self.failure: Exception | None = None
 
     def take(self) -> Letter | None:
         with self._lock:
-            return next(self._letters, None)
+            try:
+                return next(self._letters, None)
+            except Exception as error:  # noqa: BLE001  (raised when what was sent is answered)
+                self._letters, self.failure = iter(()), error
+                return None
 
 
 @dataclass

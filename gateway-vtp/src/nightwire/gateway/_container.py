@@ -39,8 +39,8 @@ def is_container(message: bytes) -> bool:
     return message.startswith(tuple(_COMPRESSED)) or message[_MAGIC] == b"ustar"
 
 
-def documents_in(message: bytes, max_frame: int) -> Iterator[bytes]:
-    """Yield the documents in the container *message*, in order.
+def open_container(message: bytes, max_frame: int) -> Iterator[bytes]:
+    """Unpack the container *message* now; return its documents, in order, each taken from it when asked for.
 
     Args:
         message: The container.
@@ -49,7 +49,10 @@ def documents_in(message: bytes, max_frame: int) -> Iterator[bytes]:
     Raises:
         ContainerError: It is damaged, or holds too much; what came before is good.
     """
-    archive = _unpacked(message, GROWTH * max_frame)
+    return _documents(_unpacked(message, GROWTH * max_frame), max_frame)
+
+
+def _documents(archive: bytes, max_frame: int) -> Iterator[bytes]:
     at = found = 0
     while any(header := archive[at : at + _BLOCK]):  # a block of zeros ends it
         size = _size(header)

@@ -120,12 +120,16 @@ class Answers:
 
     Args:
         writer: The connection.
+
+    Attributes:
+        promised: How many were promised.
     """
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._due: asyncio.Queue[asyncio.Future[bytes | None] | None] = asyncio.Queue(WINDOW)
         self._unsent = 0
+        self.promised = 0
         self._sender = asyncio.create_task(self._send())
 
     @property
@@ -140,6 +144,7 @@ class Answers:
             ConnectionError: Nothing can be sent any more.
         """
         self._unsent += 1
+        self.promised += 1
         await self._put(asyncio.ensure_future(answer))
 
     async def finish(self) -> None:

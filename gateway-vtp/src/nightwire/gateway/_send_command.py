@@ -39,7 +39,12 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 256),
     default=4,
     show_default=True,
-    help="Connections at once; each carries one event.",
+    help="Connections at once; each carries one event, or many with --bulk.",
+)
+@click.option(
+    "--bulk",
+    is_flag=True,
+    help="Send many events on a connection, before earlier ones are answered, where the broker takes that.",
 )
 @click.option(
     "--timeout",
@@ -71,6 +76,7 @@ def send(
     samples: int | None,
     first_sample: int,
     connections: int,
+    bulk: bool,
     timeout: float,
     patience: float,
     key_file: Path | None,
@@ -88,6 +94,7 @@ def send(
       nightwire send event.xml
       nightwire send --to voevent.example.org:8098 night-1/ - < last.xml
       nightwire send --samples 100
+      nightwire send --bulk archive/
     """
     if not files and samples is None:
         raise click.UsageError("name FILEs, or --samples N")
@@ -95,7 +102,7 @@ def send(
 
     author = Author(_author_address(to), timeout, patience, _signing_key(key_file), read_tls_settings(tls))
     letters, total = _letters(files, samples, first_sample)
-    receipts = _send(author, letters, total, connections, as_json=as_json, quiet=quiet)
+    receipts = _send(author, letters, total, connections, bulk=bulk, as_json=as_json, quiet=quiet)
     if as_json:
         click.echo(json.dumps({**_counts(receipts), "results": [vars(one) for one in receipts]}, indent=2))
     else:
@@ -128,15 +135,17 @@ def _send(
     total: int,
     connections: int,
     *,
+    bulk: bool,
     as_json: bool,
     quiet: bool,
 ) -> "list[Receipt]":
     from nightwire.core.progress import progress
     from nightwire.gateway._author import send_all
+    from nightwire.gateway._bulk_author import send_bulk
 
-    receipts = []
+    deliver, receipts = send_bulk if bulk else send_all, []
     with progress(total, "sending", quiet=quiet or as_json or total < 10) as meter:
-        for receipt in send_all(author, letters, connections):
+        for receipt in deliver(author, letters, connections):
             receipts.append(receipt)
             meter.advance()
             if not as_json and not (quiet and receipt.verdict == "ack"):

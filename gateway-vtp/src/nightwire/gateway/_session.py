@@ -22,6 +22,8 @@ from nightwire.gateway._transport import (
 )
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
 
+Params = tuple[tuple[str, str], ...]
+"""Names and values in the Meta of a message."""
 MAX_ECHO = 1000
 """How much of an expression is said back. [character]"""
 MAX_UNACKED = 10_000
@@ -123,14 +125,14 @@ class Upstream:
         return None
 
 
-def ack(ivorn: str, ivoid: str, note: str | None = None) -> Transport:
+def ack(ivorn: str, ivoid: str, note: str | None = None, params: Params = ()) -> Transport:
     """Return the acknowledgement of the event *ivorn* by *ivoid*."""
-    return Transport(ACK, ivorn, ivoid, result=note)
+    return Transport(ACK, ivorn, ivoid, note, params)
 
 
-def nak(ivorn: str | None, ivoid: str, reason: str) -> Transport:
+def nak(ivorn: str | None, ivoid: str, reason: str, params: Params = ()) -> Transport:
     """Return the refusal of the event *ivorn*, or of a message without one, by *ivoid*."""
-    return Transport(NAK, ivorn or ivoid, ivoid, result=reason)
+    return Transport(NAK, ivorn or ivoid, ivoid, reason, params)
 
 
 def filters_refused(ivoid: str, refused: Sequence[tuple[str, str]]) -> Transport:
