@@ -19,6 +19,7 @@ from nightwire.core.stack import free_port
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
 from nightwire.gateway._session import say
 from nightwire.gateway._transport import is_transport
+from nightwire.gateway._voevent import ROLES
 from nightwire.gateway._xml import parse_xml
 from nightwire.schemas.records import VOEVENT
 
@@ -63,6 +64,7 @@ class GatewayProcess:
                 [
                     *command,
                     *("--state", str(self.state / "index"), "--metrics-port", str(self.metrics)),
+                    *("--replay", "0s"),  # tests share a Kafka: nobody gets another test's events
                     *self.options,
                 ],
                 stderr=log,
@@ -159,7 +161,7 @@ class Telescope:
         return self._waiting.pop(0)
 
 
-def _packet(ivorn: str, *, version: str = "2.0", role: str = "test", what: str = "") -> bytes:
+def _packet(ivorn: str, *, version: str = "2.0", role: str = "observation", what: str = "") -> bytes:
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<voe:VOEvent '
         f'xmlns:voe="http://www.ivoa.net/xml/VOEvent/v{version}" ivorn="{ivorn}" role="{role}" '
@@ -172,6 +174,12 @@ def _packet(ivorn: str, *, version: str = "2.0", role: str = "test", what: str =
 def packet() -> Callable[..., bytes]:
     """Return a function that makes a small valid packet of an ivorn."""
     return _packet
+
+
+@pytest.fixture(scope="session")
+def every_role() -> list[str]:
+    """Return the options of a gateway that gives its subscribers events of every role."""
+    return [word for role in ROLES for word in ("--feed-role", role)]
 
 
 @pytest.fixture

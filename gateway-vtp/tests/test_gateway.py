@@ -218,7 +218,7 @@ def test_subscribers_get_what_their_xpath_filters_select(
     ivorns: Ivorns,
     patience: Callable[..., None],
 ) -> None:
-    gateway = start_gateway()
+    gateway = start_gateway("--feed-role", "observation", "--feed-role", "test")
     tests = telescope(gateway.subscribers, filters=("//[", "/*[@role='test']"))
     everything = telescope(gateway.subscribers, filters=("//[",))
     patience(lambda: gateway.log.read_text().count("filters by") == 2)

@@ -4,6 +4,7 @@ import pytest
 
 from nightwire.gateway import Transport
 from nightwire.gateway._filters import FilterList
+from nightwire.gateway._ring import Event
 from nightwire.gateway._session import Subscriber, Upstream, say
 from nightwire.gateway._settings import Address, read_address
 from nightwire.gateway._xml import XMLRefusedError
@@ -13,26 +14,20 @@ def subscriber() -> Subscriber:
     return Subscriber(FilterList(), heard=0.0)
 
 
+def event(offset: int, ivorn: str) -> Event:
+    return Event("voevents", 0, offset, ivorn, "observation", b"<VOEvent/>")
+
+
 def test_acks_count_once_and_only_for_what_was_sent() -> None:
     peer = subscriber()
-    for ivorn in ("ivo://a#1", "ivo://a#2", "ivo://a#2"):
-        peer.event_sent(ivorn)
+    for offset, ivorn in enumerate(("ivo://a#1", "ivo://a#2", "ivo://a#2")):
+        peer.event_sent(event(offset, ivorn))
     for ivorn in ("ivo://a#2", "ivo://a#9", "ivo://a#2", "ivo://a#2"):
         peer.receive(say(Transport("ack", ivorn, "ivo://telescope")), 1.0)
     assert (peer.sent, peer.acked, peer.unacked) == (3, 2, 1)
     peer.receive(say(Transport("nak", "ivo://a#1", result="no")), 2.0)
     assert (peer.naked, peer.unacked) == (1, 0)
     assert peer.name == "ivo://telescope"
-
-
-def test_a_peer_that_never_acknowledges_costs_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nightwire.gateway._session.MAX_UNACKED", 10)
-    peer = subscriber()
-    for number in range(1000):
-        peer.event_sent(f"ivo://a#{number}")
-    assert len(peer._order) == 10
-    assert len(peer._unacked) == 10
-    assert peer.unacked == 1000
 
 
 def test_a_later_authenticate_replaces_the_filters_and_an_empty_one_clears_them() -> None:
@@ -42,6 +37,15 @@ def test_a_later_authenticate_replaces_the_filters_and_an_empty_one_clears_them(
         filters = peer.receive(say(Transport("authenticate", "ivo://b", params=params)), 1.0)
         assert filters is not None
         assert [one.text for one in filters.filters] == [text for text in texts if text != "//["]
+
+
+def test_a_peer_says_what_it_takes_and_how_far_back_it_wants_to_begin() -> None:
+    peer = subscriber()
+    for params in ((("max-frame", "many"), ("replay", "-1")), (("max-frame", "200000"), ("replay", "60"))):
+        peer.receive(say(Transport("authenticate", "ivo://b", params=params)), 1.0)
+        if params[0][1] == "many":
+            assert (peer.takes, peer.back) == (None, None)
+    assert (peer.takes, peer.back) == (200_000, 60.0)
 
 
 def test_silence_ends_with_any_message_and_what_is_no_message_is_refused() -> None:
@@ -60,6 +64,9 @@ def test_as_a_subscriber_we_answer_iamalive_and_send_filters_when_greeted() -> N
     assert answer is not None
     assert (answer.role, answer.xpath_filters) == ("authenticate", ["//Who", "//What"])
     assert we.answer(Transport("ack", "ivo://b")) is None
+    big = Upstream("ivo://us", takes=1 << 20, back=3600.0).answer(Transport("authenticate", "ivo://b"))
+    assert big is not None
+    assert big.params == (("max-frame", "1048576"), ("replay", "3600"))
 
 
 @pytest.mark.parametrize(

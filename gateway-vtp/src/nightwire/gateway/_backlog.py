@@ -4,17 +4,24 @@ One consumer, in one thread, serves them in turn, a piece at a time, so that any
 costs one peer's memory.
 """
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._render import Renderer
-from nightwire.gateway._ring import Event, Positions
+from nightwire.gateway._ring import Event, Positions, Spot
 from nightwire.schemas import DecodeError, RegistryAwayError, UnknownSchemaError
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MAX_EVENTS = 1_000
 MAX_BYTES = 4 << 20  # [byte]
@@ -40,24 +47,39 @@ class Backlog:
         Stops at *until*, or when a piece is full.  A record that cannot be read is passed over: the
         follower has dealt with it.
         """
-        self._tools = self._tools or (self._make_reader(), self._make_renderer())
-        reader = self._tools[0]
+        reader, renderer = self._open()
         reached = dict(positions)
         todo = [spot for spot, end in until.items() if positions.get(spot, 0) < end]
         reader.assign([TopicPartition(*spot, positions.get(spot, 0)) for spot in todo])
         events: list[Event] = []
         try:
-            self._fill(events, reached, until, *self._tools)
+            self._fill(events, reached, until, reader, renderer)
         except RegistryAwayError as error:
             log.warning("waiting for the schema registry: %s", error)
         finally:
             reader.unassign()
         return events, reached
 
+    def since(self, spots: Iterable[Spot], moment: int) -> Positions:
+        """Return the offset of each partition's first record at *moment* [ms since 1970] or later.
+
+        A partition that has none is left out.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        asked = [TopicPartition(*spot, moment) for spot in spots]
+        found = self._open()[0].offsets_for_times(asked, timeout=10.0)
+        return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
     def close(self) -> None:
         """Close the consumer."""
         if self._tools is not None:
             self._tools[0].close()
+
+    def _open(self) -> tuple[Consumer, Renderer]:
+        self._tools = self._tools or (self._make_reader(), self._make_renderer())
+        return self._tools
 
     def _fill(
         self,
@@ -77,6 +99,43 @@ class Backlog:
             if event is not None:
                 events.append(event)
                 size += len(event.document)
+
+
+class Archive:
+    """A `Backlog` for an event loop: whoever asks waits his turn, and no thread but one reads.
+
+    Args:
+        backlog: What reads.
+        metrics: The process's metrics.
+    """
+
+    def __init__(self, backlog: Backlog, metrics: GatewayMetrics) -> None:
+        self._backlog, self._metrics = backlog, metrics
+        self._reading = ThreadPoolExecutor(1, thread_name_prefix="backlog")
+        self._moments: dict[tuple[frozenset[Spot], int], asyncio.Future[Positions]] = {}
+
+    async def read(self, positions: Positions, until: Positions) -> tuple[list[Event], Positions]:
+        """Return a piece of the log; see `Backlog.read`."""
+        events, reached = await self._run(partial(self._backlog.read, positions, until))
+        self._metrics.backlog.inc(len(events))
+        return events, reached
+
+    async def since(self, spots: Iterable[Spot], moment: int) -> Positions:
+        """Return the positions at *moment* [ms since 1970], or up to a second later; see `Backlog.since`."""
+        wanted = frozenset(spots)
+        key = (wanted, moment // 1000 + 1)  # a thousand peers that come back at once ask the same
+        if key not in self._moments:
+            work = partial(self._backlog.since, sorted(wanted), 1000 * key[1])
+            self._moments = {key: asyncio.ensure_future(self._run(work))}
+        return await asyncio.shield(self._moments[key])
+
+    def close(self) -> None:
+        """Let go of Kafka.  Blocks until a piece that is being read is read."""
+        self._reading.shutdown(cancel_futures=True)
+        self._backlog.close()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reading, work)
 
 
 def _event(message: Message, renderer: Renderer, reached: Positions) -> Event | None:

@@ -11,12 +11,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from nightwire.core.accounts import Account, read_accounts
 from nightwire.core.kafka import consumer, ensure_topics
+from nightwire.gateway._feed import feed_topics
 from nightwire.gateway._follower import accounted
 from nightwire.gateway._index import EventIndex
 from nightwire.gateway._kafka import log_identity
 from nightwire.gateway._ring import Positions, Spot
 from nightwire.gateway._settings import Settings
-from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, VOEVENTS
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, VOEVENTS, VTP_POSITIONS
 from nightwire.schemas.topics import settings as topic_settings
 
 log = logging.getLogger(__name__)
@@ -77,8 +78,8 @@ def find_beginning(settings: Settings) -> Beginning:
     Raises:
         KafkaException: Kafka does not answer.
     """
-    topics = [VOEVENTS, *settings.feeds]
-    wanted = [topic_settings(name) for name in (*topics, ACCOUNTS, DEAD_LETTERS)]
+    topics = feed_topics(settings.feeds)
+    wanted = [topic_settings(name) for name in (*topics, ACCOUNTS, DEAD_LETTERS, VTP_POSITIONS)]
     ensure_topics(settings.bootstrap, wanted)
     identity = log_identity(settings.bootstrap, VOEVENTS)
     indexed = _indexed(settings, identity)

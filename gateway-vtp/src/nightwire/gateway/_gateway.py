@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
@@ -46,7 +47,7 @@ class Gateway:
         self._stop_following = threading.Event()
         self._follower: Follower | None = None
         self.serving = False
-        self.addresses: tuple[Address, Address] | None = None
+        self.addresses: Sequence[Address] = ()
 
     def healthy(self) -> bool:
         """Say whether it does its work."""
@@ -87,7 +88,7 @@ class Gateway:
             await self._catch_up(stop)
             await asyncio.to_thread(parts.warm_up)
             await parts.handlers.start()
-            self.addresses = (await parts.authors.start(), await parts.subscribers.start())
+            self.addresses = (await parts.authors.start(), *await parts.subscribers.start())
             upstream += [asyncio.ensure_future(parts.upstreams.follow(one)) for one in self._settings.remotes]
             if parts.gcn is not None:
                 upstream.append(asyncio.ensure_future(parts.gcn.follow()))

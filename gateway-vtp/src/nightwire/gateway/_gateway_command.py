@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nightwire.core.durations import Duration
 from nightwire.core.options import bootstrap_option, metrics_port_option, registry_option
 from nightwire.gateway._door_options import (
     door_options,
@@ -13,6 +14,7 @@ from nightwire.gateway._door_options import (
     read_tls_settings,
     tls_options,
 )
+from nightwire.gateway._feed_options import FEED_OPTIONS, feed_options, read_feed_options
 from nightwire.gateway._gcn_options import GCN_OPTIONS, gcn_options
 from nightwire.gateway._handler_options import HANDLER_OPTIONS, handler_options
 from nightwire.gateway._send_command import read_address_option
@@ -37,13 +39,6 @@ def gateway() -> None:
     help="Where authors send events; port 0 takes a free one.",
 )
 @click.option(
-    "--subscribers",
-    metavar="HOST:PORT",
-    default="127.0.0.1:8099",
-    show_default=True,
-    help="Where subscribers get events; port 0 takes a free one.",
-)
-@click.option(
     "--remote",
     "remotes",
     metavar="HOST[:PORT]",
@@ -58,12 +53,14 @@ def gateway() -> None:
     help="Ask remote brokers for events that match; repeatable, any of them suffices.",
 )
 @click.option(
-    "--feed",
-    "feeds",
-    metavar="TOPIC",
-    multiple=True,
-    help="Give subscribers the alerts of a filter topic, filter.OWNER.NAME, as VOEvents; repeatable.",
+    "--remote-replay",
+    "remote_replay",
+    type=Duration(),
+    default="0s",
+    show_default=True,
+    help="Ask remote brokers, when first connected, for what came so long before; gateways know how.",
 )
+@feed_options
 @registry_option
 @click.option(
     "--ivorn", default="ivo://nightwire/gateway", show_default=True, help="IVOID of this gateway as a broker."
@@ -147,6 +144,7 @@ def serve(metrics_port: int, **options: Any) -> None:
     from nightwire.gateway._settings import SignatureSettings
 
     of_handlers = {name: options.pop(name) for name in HANDLER_OPTIONS}
+    of_feeds = {name: options.pop(name) for name in FEED_OPTIONS}
     of_gcn = {name: options.pop(name) for name in GCN_OPTIONS}
     of_signatures = {field: options.pop(name) for name, field in SIGNATURE_OPTIONS.items()}
     try:
@@ -154,8 +152,9 @@ def serve(metrics_port: int, **options: Any) -> None:
         handlers = _serve.read_handler_settings(**of_handlers)
         signatures = _serve.check_signature_settings(SignatureSettings(**of_signatures))
         gcn = _serve.read_gcn_settings(**of_gcn)
+        feeds = read_feed_options(of_feeds, doors.subscribers)
         settings: Settings = _serve.read_settings(
-            handlers=handlers, signatures=signatures, gcn=gcn, doors=doors, **options
+            handlers=handlers, signatures=signatures, gcn=gcn, doors=doors, feeds=feeds, **options
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error

@@ -2,13 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
-from nightwire.gateway._backlog import Backlog
+from nightwire.gateway._backlog import Archive
 from nightwire.gateway._filters import FilterList
 from nightwire.gateway._judge import Judge
-from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._ring import Cursor, Event, Positions, Ring
 
 PIECE = 100
@@ -16,26 +13,32 @@ PIECE = 100
 
 
 class Hub:
-    """Give each subscriber every event from where it began, in order, at its own pace.
+    """Give each subscriber every event of some topics from where it began, in order, at its own pace.
+
+    A retraction of an event of these topics is one of its events, wherever it lies.
 
     Args:
+        topics: The topics.
         ring: The recent events.
-        backlog: Those before.
-        metrics: The process's metrics.
+        archive: Those before.
+        judge: Asks filters.
     """
 
-    def __init__(self, ring: Ring, backlog: Backlog, metrics: GatewayMetrics) -> None:
-        self._ring, self._backlog, self._metrics = ring, backlog, metrics
-        self._reading = ThreadPoolExecutor(1, thread_name_prefix="backlog")
+    def __init__(self, topics: Sequence[str], ring: Ring, archive: Archive, judge: Judge) -> None:
+        self._topics = frozenset(topics)
+        self._ring, self._archive, self._judge = ring, archive, judge
         self._grown = asyncio.Event()
-        self._judge = Judge(metrics)
+
+    @property
+    def held(self) -> int:
+        """How much of recent events is held. [byte]"""
+        return self._ring.size
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Add new events."""
+        """Add new events, of whatever topics."""
         for event in events:
-            if event.deliverable:
+            if self._has(event):
                 self._ring.append(event)
-        self._metrics.held.set(self._ring.size)
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
 
@@ -46,6 +49,10 @@ class Hub:
     def resume(self, positions: Positions) -> Cursor:
         """Return a cursor at *positions*; where they say nothing, at what comes next."""
         return self._ring.resume(positions)
+
+    async def since(self, time: int) -> Positions:
+        """Return the positions of the first records at *time* [ms since 1970] or later."""
+        return await self._archive.since(list(self.live().positions), time)
 
     async def events(self, cursor: Cursor) -> AsyncIterator[Event]:
         """Yield every event from *cursor* on, without end."""
@@ -59,20 +66,18 @@ class Hub:
             for event in found:
                 yield event
                 cursor.move_past(event)
+            if len(found) == PIECE:  # there is more: others have their turn
+                await asyncio.sleep(0)
 
     async def _behind(self, cursor: Cursor) -> list[Event]:
         """Return the next piece for a cursor that fell out of the ring, and move it past that piece."""
-        loop = asyncio.get_running_loop()
-        read = partial(self._backlog.read, dict(cursor.positions), self._ring.tail)
-        found, cursor.positions = await loop.run_in_executor(self._reading, read)
-        self._metrics.backlog.inc(len(found))
-        return found
-
-    def close(self) -> None:
-        """Let go of Kafka.  Blocks until a piece that is being read is read."""
-        self._reading.shutdown(cancel_futures=True)
-        self._backlog.close()
+        found, cursor.positions = await self._archive.read(dict(cursor.positions), self._ring.tail)
+        return [event for event in found if self._has(event)]
 
     def wants(self, filters: FilterList, event: Event) -> bool:
         """Say whether a subscriber with *filters* is to get *event*; each filter is asked once per event."""
         return self._judge.wants(filters, (*event.spot, event.offset), event.document)
+
+    def _has(self, event: Event) -> bool:
+        here = event.topic in self._topics or any(one.topic in self._topics for one in event.retracts)
+        return here and event.deliverable

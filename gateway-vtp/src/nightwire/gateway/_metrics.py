@@ -22,8 +22,8 @@ class GatewayMetrics:
         )
         self.sent = Counter(
             "nightwire_gateway_events_sent",
-            "Events sent to subscribers, by role",
-            ["role"],
+            "Events sent to subscribers, by feed and role",
+            ["feed", "role"],
             registry=registry,
         )
         self.answered = Counter(
@@ -32,14 +32,12 @@ class GatewayMetrics:
             ["answer"],
             registry=registry,
         )
-        self.filtered = Counter(
-            "nightwire_gateway_events_filtered",
-            "Events that a subscriber's own filters kept back",
-            registry=registry,
-        )
-        self.too_large = Counter(
-            "nightwire_gateway_events_too_large",
-            "Events not sent, because their frame is longer than subscribers take",
+        self.withheld = Counter(
+            "nightwire_gateway_events_withheld",
+            "Events that a subscriber did not get, by feed and reason: the feed's topics (topic), roles "
+            "(role), expressions (xpath) or rate (rate), the subscriber's expressions (filter), or a frame "
+            "longer than it takes (size)",
+            ["feed", "reason"],
             registry=registry,
         )
         self.filters = Counter(

@@ -14,19 +14,22 @@ from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, consumer, producer
 from nightwire.gateway._admission import Admission
 from nightwire.gateway._authors import Authors
-from nightwire.gateway._backlog import Backlog
+from nightwire.gateway._backlog import Archive, Backlog
 from nightwire.gateway._beginning import Beginning, index_path
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._demands import EventDemand
+from nightwire.gateway._feed import feed_topics
+from nightwire.gateway._feeds import Feeds, outlets
 from nightwire.gateway._gcn_mirror import GcnMirror
 from nightwire.gateway._handling import Handlers
-from nightwire.gateway._hub import Hub
+from nightwire.gateway._hubs import Hubs
 from nightwire.gateway._index import EventIndex
 from nightwire.gateway._kafka import LoopProducer
 from nightwire.gateway._limits import Guard, Intake
 from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._positions import Clients, PositionBook
 from nightwire.gateway._render import Renderer
-from nightwire.gateway._ring import Event, Ring
+from nightwire.gateway._ring import Event, Positions, Ring
 from nightwire.gateway._server import Listener
 from nightwire.gateway._settings import Settings
 from nightwire.gateway._signing import PASSWORD_VARIABLE, SigningKey, open_signing_key
@@ -62,8 +65,10 @@ class Parts:
         instance = f"{settings.ivorn}@{socket.gethostname()}"
         self.admission = Admission(self._index, self._log, instance)
         started = now_ms()
-        self._hub = self._make_hub(begin)
-        self.handlers = Handlers(settings.handlers, self._hub, begin, settings.state, metrics)
+        self._hubs = self._make_hubs(begin)
+        self._positions = self._make_positions(begin)
+        handled = [topic for topic in feed_topics(settings.feeds) if not topic.startswith("alerts.")]
+        self.handlers = Handlers(settings.handlers, self._hubs.of(handled), begin, settings.state, metrics)
         shared = settings, self.admission, self.book
         trust = _trust(settings)
         of_brokers = EventDemand("broker", trust.get("brokers"), metrics)
@@ -74,22 +79,20 @@ class Parts:
         doors = settings.doors
         self.intake = Intake(doors.author_memory)
         authors = Authors(*shared, Tally("vtp-authors", started), metrics, of_authors, self.intake)
-        subscribers = Subscribers(settings, self._hub, self.book, metrics, trust.get("subscribers"))
+        subscribers = Subscribers(settings, self.book, metrics, trust.get("subscribers"))
         tls = None if doors.tls.certificate is None else ServerTLS(doors.tls)
-        at_authors, at_subscribers = (
-            Guard(doors.authors, doors.limits),
-            Guard(doors.subscribers, doors.limits),
-        )
+        at_authors = Guard(doors.authors, doors.limits)
         self.authors = Listener("author", settings.authors, authors.converse, at_authors, metrics, tls=tls)
-        self.subscribers = Listener(
-            "subscriber", settings.subscribers, subscribers.converse, at_subscribers, metrics, tls=tls
-        )
+        feeds = outlets(settings, self._hubs, metrics, self._positions)
+        self.subscribers = Feeds(settings, subscribers, feeds, metrics, tls)
 
     def warm_up(self) -> None:
         """Do once what would make the first event slow: schemas, leap seconds, Kafka's metadata.  Blocks."""
         compile_schemas()
         load_time_scales()
         self._log.warm_up(VOEVENTS)
+        if self._positions is not None:
+            self._positions.load()
 
     def renderer(self, index: EventIndex) -> Renderer:
         """Return a renderer for the thread that opened *index*."""
@@ -97,7 +100,8 @@ class Parts:
         def is_first(digest: bytes, partition: int, offset: int) -> bool:
             return index.first(digest) in (None, (partition, offset))
 
-        return Renderer(is_first, self._decoder)
+        shapes = {topic: feed.template for feed in self._settings.feeds for topic in feed.topics}
+        return Renderer(is_first, self._decoder, shapes)
 
     def publish(self, events: Sequence[Event], hashes: Sequence[bytes]) -> None:
         """Hand on what the follower read; returns when it is taken.  Called from the follower's thread."""
@@ -115,7 +119,9 @@ class Parts:
 
     def close(self) -> None:
         """Flush and let go of Kafka.  Blocks."""
-        self._hub.close()
+        self._hubs.close()
+        if self._positions is not None:
+            self._positions.close(30.0)
         if missing := self._log.close(10.0):
             log.error("%d events are not acknowledged by Kafka; their authors were not either", missing)
         if not self.book.close(30.0):
@@ -124,7 +130,7 @@ class Parts:
 
     async def _publish(self, events: Sequence[Event], hashes: list[bytes]) -> None:
         await self.admission.indexed(hashes)
-        self._hub.publish(events)
+        self._hubs.publish(events)
 
     def _gcn(self, begin: Beginning) -> GcnMirror | None:
         if (gcn := self._settings.gcn) is None:
@@ -135,18 +141,29 @@ class Parts:
 
         return GcnMirror(gcn, begin.written, self.admission, self.book, self._metrics, writer)
 
-    def _make_hub(self, begin: Beginning) -> Hub:
+    def _make_hubs(self, begin: Beginning) -> Hubs:
         settings = self._settings
-        ring = Ring(begin.live, max_events=settings.ring_events, max_bytes=settings.ring_bytes)
         backlog = Backlog(
             lambda: consumer(settings.bootstrap, queued_max_messages_kbytes=8 << 10),
             lambda: self.renderer(EventIndex(index_path(settings))),
         )
-        return Hub(ring, backlog, self._metrics)
+
+        def make_ring(live: Positions) -> Ring:
+            return Ring(live, max_events=settings.ring_events, max_bytes=settings.ring_bytes)
+
+        return Hubs(begin.live, make_ring, Archive(backlog, self._metrics), self._metrics)
+
+    def _make_positions(self, begin: Beginning) -> PositionBook | None:
+        """Return where subscribers are remembered; None where no feed remembers any."""
+        kafka = self._settings.bootstrap
+        if not any(feed.replay for feed in self._settings.feeds):
+            return None
+        clients = Clients(kafka, lambda: consumer(kafka), lambda: Writer(producer(kafka), flush_timeout=30))
+        return PositionBook(clients, begin.log)
 
 
 def _decoder(settings: Settings) -> AlertDecoder | None:
-    if not settings.feeds or settings.registry is None:
+    if settings.registry is None or not any(feed.has_alerts for feed in settings.feeds):
         return None
     return AlertDecoder(SchemaRegistry(settings.registry))
 

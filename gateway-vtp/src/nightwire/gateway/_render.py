@@ -4,7 +4,7 @@ A record of `voevents` holds it as it came; of a filter topic's alerts a templat
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import Message
@@ -44,10 +44,13 @@ class Renderer:
     Args:
         is_first: Whether a hash was first seen at this partition and offset of `voevents`.
         decoder: Reads alerts; None where no feed needs it.
+        shapes: Survey whose template is used, per topic; None where the record says which survey it is of.
     """
 
-    def __init__(self, is_first: IsFirst, decoder: AlertDecoder | None) -> None:
-        self._is_first, self._decoder = is_first, decoder
+    def __init__(
+        self, is_first: IsFirst, decoder: AlertDecoder | None, shapes: Mapping[str, str | None]
+    ) -> None:
+        self._is_first, self._decoder, self._shapes = is_first, decoder, shapes
 
     def event(self, message: Message) -> Event:
         """Return the event in *message*; one that repeats an earlier event is not deliverable.
@@ -58,20 +61,33 @@ class Renderer:
             RegistryAwayError: The schema registry does not answer; ask again later.
         """
         topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
+        time = int(message.timestamp()[1])
         if topic != VOEVENTS:
             ivorn, document = self._alert(message, topic)
-            return Event(topic, partition, offset, ivorn, "observation", document)
+            return Event(topic, partition, offset, ivorn, "observation", document, time=time)
         record = VOEVENT.decode(message.value() or b"")
         first = self._is_first(element_hash(message), partition, offset)
-        return Event(topic, partition, offset, record["ivorn"], record["role"], record["raw"], first)
+        return Event(topic, partition, offset, record["ivorn"], record["role"], record["raw"], first, time)
 
     def _alert(self, message: Message, topic: str) -> tuple[str, bytes]:
         if self._decoder is None:
             raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
-        name = (header(message, "survey") or b"").decode(errors="replace")
-        if name not in surveys():
-            raise DecodeError(f"{topic}: header 'survey' is {name!r}, known are {', '.join(surveys())}")
+        name = self._shapes.get(topic) or _survey_of(message, topic)
         view = survey(name).view(self._decoder.decode(message.value() or b"").alert)
         written = int(message.timestamp()[1])
         document = alert_voevent(view, survey=name, topic=topic, written=written)
         return alert_ivorn(topic, name, view.id), document
+
+
+def _survey_of(message: Message, topic: str) -> str:
+    """Return the survey that a record's header names, or its topic."""
+    kind, _, name = topic.partition(".")
+    found = header(message, "survey")
+    if found is not None or kind != "alerts":
+        name = (found or b"").decode(errors="replace")
+    if name not in surveys():
+        raise DecodeError(
+            f"{topic}: header 'survey' is {name!r}, known are {', '.join(surveys())}; "
+            "a feed's template can say it instead"
+        )
+    return name

@@ -23,8 +23,10 @@ class Event:
     """One event to be delivered, and the record it came from.
 
     Attributes:
-        document: The packet as it is sent.
+        document: The packet as it is sent; empty where it is only known that there is one.
         deliverable: False for a record that holds nothing to send: a repetition.
+        time: The record's time in Kafka. [ms since 1970]
+        retracts: The events that it retracts, of those that are known.
     """
 
     topic: str
@@ -34,6 +36,8 @@ class Event:
     role: str
     document: bytes
     deliverable: bool = True
+    time: int = 0
+    retracts: "tuple[Event, ...]" = ()
 
     @property
     def spot(self) -> Spot:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from nightwire.core.endpoints import NoStackError, find_endpoints
 from nightwire.core.process import MetricsPage, setup_logging, stopping
 from nightwire.gateway._beginning import StateInUseError
+from nightwire.gateway._feed import Feed
 from nightwire.gateway._gateway import Gateway, GatewayFailedError
 from nightwire.gateway._gcn_options import gcn_properties
 from nightwire.gateway._handlers import (
@@ -29,7 +30,6 @@ from nightwire.gateway._signing import SigningError
 from nightwire.gateway._sparing import SparingFilter
 from nightwire.gateway._tls import ServerTLS
 from nightwire.gateway._trust_policy import PolicyError, read_policy
-from nightwire.schemas.topics import settings as topic_settings
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +39,8 @@ def read_settings(
     bootstrap: str | None,
     registry: str | None,
     authors: str,
-    subscribers: str,
     remotes: tuple[str, ...],
-    feeds: tuple[str, ...],
+    feeds: tuple[Feed, ...],
     handlers: HandlerSettings,
     signatures: SignatureSettings,
     **rest: Any,
@@ -55,17 +54,14 @@ def read_settings(
         found = find_endpoints(bootstrap, registry)
     except NoStackError as error:
         raise ValueError(str(error)) from error
-    for feed in feeds:
-        _check_feed(feed)
-    if feeds and not found.schema_registry:
-        raise ValueError("a --feed of alerts needs the schema registry: name it with --registry URL")
+    if any(feed.has_alerts for feed in feeds) and not found.schema_registry:
+        raise ValueError("a feed of alerts needs the schema registry: name it with --registry URL")
     settings = Settings(
         bootstrap=found.kafka,
         registry=found.schema_registry,
         authors=read_address(authors, 8098),
-        subscribers=read_address(subscribers, 8099),
         remotes=tuple(read_address(text, 8099) for text in remotes),
-        feeds=tuple(dict.fromkeys(feeds)),
+        feeds=feeds,
         handlers=handlers,
         signatures=signatures,
         **rest,
@@ -159,14 +155,8 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
 
 
 def _check_tls(settings: Settings) -> None:
-    if settings.authors.tls or settings.subscribers.tls:
+    if settings.authors.tls or any(feed.address.tls for feed in settings.feeds):
         ServerTLS(settings.doors.tls)
-
-
-def _check_feed(feed: str) -> None:
-    if not feed.startswith("filter."):
-        raise ValueError(f"--feed {feed!r}: only a filter's topic, filter.OWNER.NAME, can be a feed")
-    topic_settings(feed)
 
 
 def _check_command(spec: HandlerSpec) -> None:

@@ -4,12 +4,14 @@
 broker.  Times are given in seconds of any clock that only goes forward.
 """
 
-from collections import Counter, deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from nightwire.gateway._filters import FilterList, read_filters
+from nightwire.gateway._plain import plain_transport
+from nightwire.gateway._reach import Reach
+from nightwire.gateway._ring import Event
 from nightwire.gateway._transport import (
     ACK,
     AUTHENTICATE,
@@ -26,8 +28,9 @@ Params = tuple[tuple[str, str], ...]
 """Names and values in the Meta of a message."""
 MAX_ECHO = 1000
 """How much of an expression is said back. [character]"""
-MAX_UNACKED = 10_000
-"""Most events of one subscriber that are remembered as unacknowledged; beyond, the oldest is given up."""
+MAX_FRAME_PARAM, REPLAY_PARAM = "max-frame", "replay"
+"""Meta Params of a subscriber's messages: the longest event that it takes [byte], and how far back it wants
+to begin [s].  Brokers that do not know them pass them over."""
 
 
 @dataclass
@@ -36,36 +39,35 @@ class Subscriber:
 
     Attributes:
         filters: What it wants to see.
+        heard: When it last said something. [s]
+        reach: What was sent to it and what it answered.
         name: IVOID that it gave, if any.
         sent: Events sent to it.
         acked: Of these, acknowledged.
         naked: Of these, refused.
+        takes: Longest event that it said it takes [byte]; None where it did not say.
+        back: How far back it asked to begin [s]; None where it did not ask.
     """
 
     filters: FilterList
     heard: float
+    reach: Reach = field(default_factory=lambda: Reach({}))
     name: str | None = None
     sent: int = 0
     acked: int = 0
     naked: int = 0
-    too_large: int = 0
-
-    def __post_init__(self) -> None:
-        self._unacked: Counter[str] = Counter()
-        self._order: deque[str] = deque()
+    takes: int | None = None
+    back: float | None = None
 
     @property
     def unacked(self) -> int:
         """How many events were sent and not answered."""
         return self.sent - self.acked - self.naked
 
-    def event_sent(self, ivorn: str) -> None:
+    def event_sent(self, event: Event) -> None:
         """Note that an event went out."""
         self.sent += 1
-        self._unacked[ivorn] += 1
-        self._order.append(ivorn)
-        if len(self._order) > MAX_UNACKED:
-            self._forget(self._order.popleft())
+        self.reach.sent(event)
 
     def receive(self, document: bytes, now: float) -> FilterList | None:
         """Take a message; return the new filters where it set some.
@@ -73,34 +75,30 @@ class Subscriber:
         Raises:
             XMLRefusedError: It is no Transport message.
         """
-        root = parse_xml(document)
-        if not is_transport(root):
-            raise XMLRefusedError("a subscriber sends Transport messages only")
-        message = read_transport(root)
+        message = plain_transport(document) or _parsed(document)
         self.heard = now
         self.name = message.response or self.name
-        if message.role == AUTHENTICATE:
-            self.filters = read_filters(message.xpath_filters)
-            return self.filters
-        if message.role in (ACK, NAK) and self._forget(message.origin):
+        if message.role in (ACK, NAK) and self.reach.answered(message.origin):
             self.acked += message.role == ACK
             self.naked += message.role == NAK
-        return None
+        if message.role in (AUTHENTICATE, IAMALIVE):
+            self._read_params(message)
+        if message.role != AUTHENTICATE:
+            return None
+        self.filters = read_filters(message.xpath_filters)
+        return self.filters
 
     def silent_for(self, now: float) -> float:
         """Return how long the peer has said nothing at all. [s]"""
         return now - self.heard
 
-    def _forget(self, ivorn: str) -> bool:
-        if not self._unacked[ivorn]:
-            del self._unacked[ivorn]  # an ack for what was never sent
-            return False
-        self._unacked[ivorn] -= 1
-        if not self._unacked[ivorn]:
-            del self._unacked[ivorn]
-        while self._order and not self._unacked.get(self._order[0]):
-            self._order.popleft()
-        return True
+    def _read_params(self, message: Transport) -> None:
+        """Note what it says of itself; what is no number is passed over."""
+        said = dict(message.params)
+        if (longest := said.get(MAX_FRAME_PARAM, "")).isdecimal():
+            self.takes = int(longest)
+        if (back := said.get(REPLAY_PARAM, "")).isdecimal():
+            self.back = float(back)
 
 
 @dataclass(frozen=True)
@@ -110,19 +108,29 @@ class Upstream:
     Attributes:
         ivoid: Who we are.
         filters: XPath expressions that we ask it for.
+        takes: Longest event that we take; 0 says nothing of it. [byte]
+        back: How far back we want to begin; 0 says nothing of it. [s]
     """
 
     ivoid: str
     filters: Sequence[str] = ()
+    takes: int = 0
+    back: float = 0.0
 
     def answer(self, message: Transport) -> Transport | None:
         """Return what to say to *message*, if anything."""
         if message.role == IAMALIVE:
             return Transport(IAMALIVE, message.origin, self.ivoid)
         if message.role == AUTHENTICATE:
-            wanted = tuple(("xpath-filter", text) for text in self.filters)
-            return Transport(AUTHENTICATE, message.origin, self.ivoid, params=wanted)
+            return Transport(AUTHENTICATE, message.origin, self.ivoid, params=tuple(self._params()))
         return None
+
+    def _params(self) -> Iterator[tuple[str, str]]:
+        yield from (("xpath-filter", text) for text in self.filters)
+        if self.takes:
+            yield MAX_FRAME_PARAM, str(self.takes)
+        if self.back:
+            yield REPLAY_PARAM, str(round(self.back))
 
 
 def ack(ivorn: str, ivoid: str, note: str | None = None, params: Params = ()) -> Transport:
@@ -148,3 +156,10 @@ def filters_refused(ivoid: str, refused: Sequence[tuple[str, str]]) -> Transport
 def say(message: Transport) -> bytes:
     """Return *message* as a document of now."""
     return encode_transport(message, datetime.now(UTC))
+
+
+def _parsed(document: bytes) -> Transport:
+    root = parse_xml(document)
+    if not is_transport(root):
+        raise XMLRefusedError("a subscriber sends Transport messages only")
+    return read_transport(root)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nightwire.gateway._access import Access
 from nightwire.gateway._frames import COMET_MAX_FRAME, MAX_FRAME
@@ -10,6 +11,9 @@ from nightwire.gateway._handlers import HandlerSettings
 from nightwire.gateway._limits import Limits
 from nightwire.gateway._tls import TLSSettings
 from nightwire.gateway._xml import MAX_DEPTH
+
+if TYPE_CHECKING:
+    from nightwire.gateway._feed import Feed
 
 TLS_SCHEME = "tls://"
 
@@ -105,12 +109,12 @@ class Settings:
 
     bootstrap: str
     authors: Address
-    subscribers: Address
     state: Path
     ivorn: str = "ivo://nightwire/gateway"
     remotes: tuple[Address, ...] = ()
     remote_filters: tuple[str, ...] = ()
-    feeds: tuple[str, ...] = ()
+    remote_replay: float = 0.0
+    feeds: tuple["Feed", ...] = ()
     registry: str | None = None
     doors: DoorSettings = field(default_factory=DoorSettings)
     max_frame: int = MAX_FRAME

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+from dataclasses import replace
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
@@ -55,7 +56,8 @@ class Upstreams:
         self._settings, self._admission, self._demand, self._signing = settings, admission, demand, signing
         self._tls = client_context(settings.doors.tls)
         self._book, self._tally, self._metrics = book, tally, metrics
-        self._we = Upstream(settings.ivorn, settings.remote_filters)
+        self._we = Upstream(settings.ivorn, settings.remote_filters, settings.max_frame)
+        self._new = set(settings.remotes) if settings.remote_replay else set[Address]()
 
     async def follow(self, remote: Address) -> None:
         """Stay connected to *remote*, for ever."""
@@ -101,23 +103,30 @@ class Upstreams:
         try:
             async for message in incoming:
                 packet = native_packet(message, self._settings.doors.max_depth)
-                if packet is not None or not self._answer_transport(message, writer):
+                if packet is not None or not self._answer_transport(remote, message, writer):
                     await self._take(packet or message, f"broker:{remote}", answers)
         finally:
             answers.cancel()
 
-    def _answer_transport(self, message: bytes, writer: asyncio.StreamWriter) -> bool:
+    def _answer_transport(self, remote: Address, message: bytes, writer: asyncio.StreamWriter) -> bool:
         """Answer *message* at once if it is no event; say whether that was so."""
         try:
             root = parse_xml(message)
             if not is_transport(root):
                 return False
-            answer = self._we.answer(read_transport(root))
+            answer = self._answer(remote, read_transport(root))
         except XMLRefusedError:
             return False
         if answer is not None:
             writer.write(encode_frame(self._signed(answer)))
         return True
+
+    def _answer(self, remote: Address, message: Transport) -> Transport | None:
+        """Return what to say; the first time that *remote* greets us we ask for what was before."""
+        if message.role == AUTHENTICATE and remote in self._new:
+            self._new.remove(remote)  # from now on it knows how far we got
+            return replace(self._we, back=self._settings.remote_replay).answer(message)
+        return self._we.answer(message)
 
     def _signed(self, answer: Transport) -> bytes:
         document = say(answer)

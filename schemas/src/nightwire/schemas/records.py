@@ -94,8 +94,9 @@ REQUEST = Record("request", 100_012, 100_008, 100_005)
 ANSWER = Record("answer", 100_006)
 OVERFLOW = Record("overflow", 100_009)
 SEEN = Record("seen", 100_010)
+POSITION = Record("position", 100_013)
 
-RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW, SEEN)
+RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW, SEEN, POSITION)
 
 SIM_ALERT_ID = 100_100
 """Id of the schema of simulated alerts."""

@@ -16,6 +16,7 @@ FILTERS = "filters"
 ACCOUNTS = "accounts"
 DEAD_LETTERS = "dead-letters"
 SCHEMAS = "_schemas"
+VTP_POSITIONS = "vtp-positions"
 
 MAX_MESSAGE = 4 << 20
 """Longest message on alert and event topics. [byte]  The longest real Rubin alerts have 0.3 MB."""
@@ -140,7 +141,7 @@ def _latest(topic: str) -> bool:
     return kind == "seen" and NAME.fullmatch(owner) is not None
 
 
-COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS})
+COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS})
 PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
 HOUSE = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
 DAYS = {

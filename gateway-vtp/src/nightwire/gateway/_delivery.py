@@ -1,0 +1,162 @@
+"""Events on their way to one subscriber: what comes, and what it missed while it was away."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+
+from nightwire.core.clock import now_ms
+from nightwire.gateway._carriage import Carriage, Withheld
+from nightwire.gateway._feed import Feed
+from nightwire.gateway._frames import encode_frame
+from nightwire.gateway._hub import Hub
+from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._positions import PositionBook
+from nightwire.gateway._reach import resume_at
+from nightwire.gateway._ring import Cursor, Event, Positions
+from nightwire.gateway._session import Subscriber, filters_refused, say
+from nightwire.gateway._voevent import ROLES
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Outlet:
+    """A feed, and what its events go out with.
+
+    Attributes:
+        feed: The feed.
+        hub: Where its events come from.
+        metrics: The process's metrics.
+        ivorn: IVOID of this gateway.
+        max_frame: Longest event for peers that did not say what they take. [byte]
+        positions: Where its subscribers stopped; None where they begin with what comes next.
+        always: Events that pass the feed's roles whatever they are.
+    """
+
+    feed: Feed
+    hub: Hub
+    metrics: GatewayMetrics
+    ivorn: str
+    max_frame: int
+    positions: PositionBook | None = None
+    always: Callable[[Event], bool] = lambda _event: False
+    said_too_large: bool = field(default=False, init=False)
+
+    def count_withheld(self, event: Event, reason: Withheld) -> None:
+        """Note that a subscriber does not get *event*."""
+        self.metrics.withheld.labels(self.feed.name, reason.value).inc()
+        if reason is Withheld.SIZE and not self.said_too_large:
+            self.said_too_large = True
+            log.warning(
+                "feed %s: %s has %d bytes; it goes only to subscribers that say they take so much "
+                "(said once, see --subscriber-max-frame)",
+                self.feed.name,
+                event.ivorn,
+                len(event.document),
+            )
+
+
+class Delivery:
+    """Deliver a feed to one subscriber.
+
+    Args:
+        outlet: The feed.
+        peer: The subscriber.
+        writer: The connection.
+        cursor: Where it begins.
+        session: Number of this connection.
+    """
+
+    def __init__(
+        self, outlet: Outlet, peer: Subscriber, writer: asyncio.StreamWriter, cursor: Cursor, session: int
+    ) -> None:
+        self._outlet, self._peer, self._writer, self._session = outlet, peer, writer, session
+        self._live = cursor
+        self._who: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def introduced(self, who: str) -> None:
+        """Note who the peer is; the first time counts."""
+        if not self._who.done():
+            self._who.set_result(who)
+
+    def remember(self) -> None:
+        """Keep up to where the peer has acknowledged, for when it returns."""
+        book = self._outlet.positions
+        if book is not None and self._who.done():
+            book.store(
+                (self._outlet.feed.name, self._who.result()), self._session, self._peer.reach.positions
+            )
+
+    async def run(self) -> None:
+        """Deliver, for ever: at once what comes; and from where the peer stopped as soon as that is known."""
+        live = asyncio.ensure_future(self._follow(self._live))
+        missed = asyncio.ensure_future(self._missed())
+        try:
+            await asyncio.wait({live, missed}, return_when=asyncio.FIRST_COMPLETED)
+            if live.done() or (found := missed.result()) is None:
+                await live
+                return
+            live.cancel()
+            await asyncio.gather(live, return_exceptions=True)
+            start = resume_at(*found, self._peer.reach.passed_to)
+            self._peer.reach.go_back(start)
+            await self._follow(self._outlet.hub.resume(start))
+        finally:
+            for task in (live, missed):
+                task.cancel()
+            await asyncio.gather(live, missed, return_exceptions=True)
+
+    async def _missed(self) -> tuple[Positions, Positions] | None:
+        """Return up to where the peer acknowledged, as soon as it says who it is, and how far back it goes.
+
+        None where it begins with what comes next.
+        """
+        outlet, book = self._outlet, self._outlet.positions
+        if book is None:
+            return None
+        who = await self._who
+        acked = book.claim((outlet.feed.name, who), self._session)
+        asked = self._peer.back
+        if acked is None and asked is None:
+            return None
+        back = outlet.feed.replay if asked is None else min(asked, outlet.feed.replay)
+        try:
+            oldest = await outlet.hub.since(now_ms() - round(1000 * back))
+        except KafkaException as error:
+            log.warning("subscriber %s begins with what comes next, Kafka failed: %s", who, error)
+            return None
+        log.info(
+            "subscriber %s returns to feed %s; served from at most %g s ago", who, outlet.feed.name, back
+        )
+        return (oldest if asked is not None or acked is None else acked), oldest
+
+    async def _follow(self, cursor: Cursor) -> None:
+        outlet, peer = self._outlet, self._peer
+        carriage = Carriage(outlet.feed, outlet.hub.wants, outlet.always)
+        async for event in outlet.hub.events(cursor):
+            if peer.reach.had(event):
+                peer.reach.passed(event)
+            elif reason := self._withholds(carriage, event):
+                peer.reach.passed(event)
+                outlet.count_withheld(event, reason)
+            else:
+                peer.event_sent(event)
+                self._writer.write(encode_frame(event.document))
+                outlet.metrics.sent.labels(outlet.feed.name, _role(event)).inc()
+                await self._writer.drain()
+            if peer.filters.switched_off:
+                told = filters_refused(outlet.ivorn, peer.filters.take_switched_off())
+                self._writer.write(encode_frame(say(told)))
+
+    def _withholds(self, carriage: Carriage, event: Event) -> Withheld | None:
+        limit = self._outlet.max_frame if self._peer.takes is None else self._peer.takes
+        if len(event.document) > limit:
+            return Withheld.SIZE
+        return carriage.withholds(event, self._peer.filters)
+
+
+def _role(event: Event) -> str:
+    return event.role if event.role in ROLES else "other"

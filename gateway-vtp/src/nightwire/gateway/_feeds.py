@@ -1,0 +1,85 @@
+"""All feeds of a gateway, each at its own address."""
+
+from nightwire.gateway._delivery import Outlet
+from nightwire.gateway._hubs import Hubs
+from nightwire.gateway._limits import Guard
+from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._positions import PositionBook
+from nightwire.gateway._ring import Event
+from nightwire.gateway._server import Listener
+from nightwire.gateway._settings import Address, Settings
+from nightwire.gateway._subscribers import Subscribers
+from nightwire.gateway._tls import ServerTLS
+
+
+class Feeds:
+    """The sockets that subscribers connect to.
+
+    Args:
+        settings: What the gateway was told.
+        subscribers: Our side of connections from subscribers.
+        outlets: The feeds, the default one first.
+        metrics: The process's metrics.
+        tls: Our certificate, where there is one.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        subscribers: Subscribers,
+        outlets: list[Outlet],
+        metrics: GatewayMetrics,
+        tls: ServerTLS | None,
+    ) -> None:
+        limits = settings.doors.limits
+        self._listeners = [
+            Listener(
+                "subscriber",
+                one.feed.address,
+                subscribers.conversation(one),
+                Guard(one.feed.access, limits),
+                metrics,
+                tls=tls,
+            )
+            for one in outlets
+        ]
+
+    async def start(self) -> list[Address]:
+        """Listen; return the addresses, in the order of the feeds.
+
+        Raises:
+            OSError: One of them is taken.
+        """
+        return [await one.start() for one in self._listeners]
+
+    def refuse_new(self) -> None:
+        """Accept no more connections."""
+        for one in self._listeners:
+            one.refuse_new()
+
+    async def finish(self, patience: float) -> None:
+        """Wait at most *patience* [s], for each feed, for conversations to end, then end them."""
+        for one in self._listeners:
+            await one.finish(patience)
+
+
+def outlets(
+    settings: Settings, hubs: Hubs, metrics: GatewayMetrics, positions: PositionBook | None
+) -> list[Outlet]:
+    """Return the feeds of *settings* with what their events go out with."""
+
+    def is_own_test(event: Event) -> bool:
+        return event.role == "test" and event.ivorn.startswith(f"{settings.ivorn}#TestEvent-")
+
+    return [
+        Outlet(
+            feed,
+            hubs.of(feed.topics),
+            metrics,
+            settings.ivorn,
+            settings.subscriber_max_frame,
+            positions if feed.replay else None,
+            is_own_test,
+        )
+        for feed in settings.feeds
+    ]
