@@ -16,6 +16,7 @@ IAMALIVE, AUTHENTICATE, ACK, NAK = "iamalive", "authenticate", "ack", "nak"
 _ROLES = {IAMALIVE, AUTHENTICATE, ACK, NAK}
 _SAME_AS = {"authenticationresponse": AUTHENTICATE}  # the wording of Swinbank (2014); Comet never sends it
 
+_TEXTS = {"Origin", "Response", "Result"}
 _OPEN = (
     "<?xml version='1.0' encoding='UTF-8'?>\n"
     '<trn:Transport xmlns:trn="http://www.telescope-networks.org/xml/Transport/v1.1"'
@@ -78,30 +79,17 @@ def read_transport(root: etree._Element) -> Transport:
     role = _SAME_AS.get(role, role)
     if role not in _ROLES:
         raise XMLRefusedError(f"a Transport document of unknown role {role!r}")
-    return Transport(
-        role=role,
-        origin=_text(root, "Origin") or "",
-        response=_text(root, "Response"),
-        result=_text(root, "Result"),
-        params=tuple(_params(root)),
-    )
-
-
-def _params(root: etree._Element) -> list[tuple[str, str]]:
-    found = []
-    for element in root.iter():
-        if local_name(element) == "Param":
-            found.append((str(element.get("name", "")), str(element.get("value", ""))))
-        elif local_name(element) == "filter" and element.get("type") == "xpath":  # before Comet 1.0
-            found.append(("xpath-filter", (element.text or "").strip()))
-    return found
-
-
-def _text(root: etree._Element, name: str) -> str | None:
-    for element in root.iter():
-        if local_name(element) == name:
-            return (element.text or "").strip()
-    return None
+    texts: dict[str, str] = {}
+    params = []
+    for element in root.iter("*"):
+        name = local_name(element)
+        if name == "Param":
+            params.append((str(element.get("name", "")), str(element.get("value", ""))))
+        elif name == "filter" and element.get("type") == "xpath":  # before Comet 1.0
+            params.append(("xpath-filter", (element.text or "").strip()))
+        elif name in _TEXTS and name not in texts:
+            texts[name] = (element.text or "").strip()
+    return Transport(role, texts.get("Origin", ""), texts.get("Response"), texts.get("Result"), tuple(params))
 
 
 def _element(name: str, text: str) -> str:

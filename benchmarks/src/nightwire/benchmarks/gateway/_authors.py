@@ -1,7 +1,8 @@
 """A process that plays authors: it sends packets, and notes when each left and when it was answered.
 
-``python -m nightwire.benchmarks.gateway._authors '{"port": …}'`` prints a JSON line when its packets are made, begins
-when its standard input is closed, and prints a line with what it found.  Times are of the machine's monotonic clock.
+``python -m nightwire.benchmarks.gateway._authors '{"port": …}'`` prints a JSON line when its packets are
+made, begins when its standard input is closed, and prints a line with what it found.  Times are of the
+machine's monotonic clock.
 """
 
 import json
@@ -12,10 +13,9 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 from nightwire.benchmarks.gateway._packets import listing_5, real_packets
-from nightwire.benchmarks.gateway._wire import CHUNK, Frames, Pending, connecting, framed
+from nightwire.benchmarks.gateway._wire import CHUNK, Frames, Pending, connecting, framed, say
 
 PATIENCE = 30.0
 """Longest time without any answer. [s]"""
@@ -81,16 +81,16 @@ class Author:
 
     def ready(self, events: int) -> None:
         """Do what the socket has room for."""
-        assert self._connection is not None
+        connection = self._connection
         try:
-            if self._pending is None and events & selectors.EVENT_WRITE:
-                self._play.selector.modify(self._connection, selectors.EVENT_READ, self)
-                self._pending = Pending(self._play.selector, self._connection, self)
+            if self._pending is None and connection is not None and events & selectors.EVENT_WRITE:
+                self._play.selector.modify(connection, selectors.EVENT_READ, self)
+                self._pending = Pending(self._play.selector, connection, self)
                 self._fill()
             elif events & selectors.EVENT_WRITE and self._pending is not None:
                 self._pending.flush()
-            if events & selectors.EVENT_READ:
-                self._read()
+            if connection is not None and events & selectors.EVENT_READ:
+                self._read(connection)
         except OSError:
             self._lost()
 
@@ -102,9 +102,8 @@ class Author:
             self._pending.write(self._play.frames[number])
             self._play.findings.sent[number] = time.monotonic()
 
-    def _read(self) -> None:
-        assert self._connection is not None
-        chunk = self._connection.recv(CHUNK)
+    def _read(self, connection: socket.socket) -> None:
+        chunk = connection.recv(CHUNK)
         if not chunk:
             self._lost()
             return
@@ -198,11 +197,11 @@ class Play:
 def main() -> None:
     """Read the order, play, and tell."""
     play = Play(Order(**json.loads(sys.argv[1])))
-    _say({"ready": True, "bytes": sum(map(len, play.frames))})
+    say({"ready": True, "bytes": sum(map(len, play.frames))})
     sys.stdin.read()
     began, cpu = time.monotonic(), time.process_time()
     found = play.run()
-    _say(
+    say(
         {
             "began": began,
             "cpu": time.process_time() - cpu,
@@ -213,10 +212,6 @@ def main() -> None:
             "broken": found.broken,
         }
     )
-
-
-def _say(words: dict[str, Any]) -> None:
-    print(json.dumps(words), flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Broker:
 
 
 def debian_python() -> list[str]:
-    """Return the beginning of a command line for Debian's Python that finds the installed Comet, and no more."""
+    """Return the beginning of a command line for Debian's Python, which finds the installed Comet."""
     return ["/usr/bin/env", f"PYTHONPATH={sysconfig.get_path('purelib')}", "PYTHONUTF8=1", str(DEBIAN), "-S"]
 
 
@@ -66,7 +66,7 @@ def check_comet() -> str:
     done = subprocess.run([*debian_python(), "-c", _KIND], capture_output=True, text=True, check=True)
     if (kind := done.stdout.strip()) != "dbm.gnu":
         raise RunError(
-            f"Comet's event database would be {kind}, which takes 13 ms an event: apt-get install python3-gdbm"
+            f"Comet's event database would be {kind}, which is slow by itself: apt-get install python3-gdbm"
         )
     return kind
 

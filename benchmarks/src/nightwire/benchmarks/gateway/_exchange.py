@@ -119,7 +119,7 @@ def play(
 
 @contextmanager
 def relayed(context: Context, broker: Broker, round_trip: float) -> Iterator[int | None]:
-    """Yield the port of a relay to *broker*'s authors, *round_trip* [s] away; None where that is no way off."""
+    """Yield the port of a relay to *broker*'s authors, *round_trip* [s] away; None where that is 0."""
     if not round_trip:
         yield None
         return

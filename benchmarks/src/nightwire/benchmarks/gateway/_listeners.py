@@ -1,7 +1,8 @@
 """A process that plays subscribers: each answers what it gets, and when each event came first is noted.
 
-``python -m nightwire.benchmarks.gateway._listeners '{"port": …}'`` prints a JSON line when all were greeted or the time
-for that is over, goes on until every subscriber has every event of the run, and prints a line with what it found.
+``python -m nightwire.benchmarks.gateway._listeners '{"port": …}'`` prints a JSON line when all were greeted
+or the time for that is over, goes on until every subscriber has every event of the run, and prints a line
+with what it found.
 """
 
 import json
@@ -11,9 +12,8 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any
 
-from nightwire.benchmarks.gateway._wire import CHUNK, Frames, Pending, connecting, framed
+from nightwire.benchmarks.gateway._wire import CHUNK, Frames, Pending, connecting, framed, say
 
 PATIENCE = 20.0
 """Longest wait for the next event. [s]"""
@@ -128,7 +128,7 @@ class Play:
 
     def note(self, listener: Listener, ivorn: bytes, now: float) -> None:
         """Note that an event came."""
-        before, mark, number = ivorn.rpartition(self._mark)
+        _, mark, number = ivorn.rpartition(self._mark)
         if not mark or not number.isdigit():
             return
         seen = self._seen.setdefault(listener, set())
@@ -149,11 +149,11 @@ class Play:
 def main() -> None:
     """Read the order, subscribe, listen, and tell."""
     play = Play(Order(**json.loads(sys.argv[1])))
-    _say({"greeted": play.greet()})
+    say({"greeted": play.greet()})
     cpu = time.process_time()
     play.listen()
     missing = play.order.count * play.order.subscribers - play.got
-    _say(
+    say(
         {
             "cpu": time.process_time() - cpu,
             "first": {str(number): at for number, at in play.first.items()},
@@ -163,10 +163,6 @@ def main() -> None:
             "lost": play.lost,
         }
     )
-
-
-def _say(words: dict[str, Any]) -> None:
-    print(json.dumps(words), flush=True)
 
 
 if __name__ == "__main__":

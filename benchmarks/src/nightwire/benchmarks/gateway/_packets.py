@@ -39,7 +39,7 @@ class Packets:
     documents: Sequence[bytes]
 
     def fresh(self, count: int, run: str) -> list[bytes]:
-        """Return *count* packets, taken in turn, which no other *run* has sent: each has an ivorn of its own."""
+        """Return *count* packets, taken in turn, each of an ivorn of its own that no other *run* has."""
         chosen = islice(cycle(self.documents), count)
         return [renamed(document, f"{run}-{number}") for number, document in enumerate(chosen)]
 

@@ -1,14 +1,18 @@
 """A process that makes a broker far away: it passes bytes on half a round trip later, each way.
 
-``python -m nightwire.benchmarks.gateway._relay '{"port": …, "round_trip": …}'`` prints a JSON line with the port that it
-listens on.  This kernel has no netem.  A connection's own handshake, which takes a round trip, is added to its first
-bytes, so that an event on a connection of its own takes two, as in Fig. 5 of Swinbank (2014).
+``python -m nightwire.benchmarks.gateway._relay '{"port": …, "round_trip": …}'`` prints a JSON line with the
+port that it listens on.  Not every kernel has netem.  A connection's own handshake, which takes a round
+trip, is added to its first bytes, so that an event on a connection of its own takes two, as in Fig. 5 of
+Swinbank (2014).
 """
 
 import asyncio
 import json
 import sys
 from collections import deque
+from typing import cast
+
+from nightwire.benchmarks.gateway._wire import say
 
 
 class Way:
@@ -52,8 +56,7 @@ class End(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let the other side write here."""
-        assert isinstance(transport, asyncio.Transport)
-        self._back.leads_to(transport)
+        self._back.leads_to(cast("asyncio.Transport", transport))
 
     def data_received(self, data: bytes) -> None:
         """Pass it on."""
@@ -78,7 +81,7 @@ async def relay(port: int, round_trip: float) -> None:
         return End(out, back, handshake=round_trip)
 
     server = await loop.create_server(accept, "127.0.0.1", 0, backlog=4096)
-    print(json.dumps({"port": server.sockets[0].getsockname()[1]}), flush=True)
+    say({"port": server.sockets[0].getsockname()[1]})
     await server.serve_forever()
 
 

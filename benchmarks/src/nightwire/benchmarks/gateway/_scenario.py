@@ -20,10 +20,10 @@ class GatewayScenario:
     title = "The VTP gateway, beside Comet"
     measures = (
         "Authors and subscribers are processes of their own, the same for both brokers. Ours acknowledges an "
-        "event once Kafka has it (acks=all) and delivers it from the log, so that Kafka, gateway, authors and "
-        "subscribers share the cores; Comet keeps events in memory and hashes in a dbm in memory, its fastest "
-        "setting. A rate counts from when authors begin to the last event at the subscriber. An event of ours that is lost, "
-        "delivered twice or refused fails the run."
+        "event once Kafka has it (acks=all) and delivers it from the log, so Kafka, gateway, authors and "
+        "subscribers share the cores; Comet has no log, and keeps hashes in a dbm in memory, its best setting. "
+        "A rate counts from when authors begin to the last event at the subscriber. An event of ours that is "
+        "lost, delivered twice or refused fails the run."
     )
     figures: Sequence[Figure] = tuple(figures())
     standard: Mapping[str, Size] = {
@@ -66,7 +66,8 @@ class GatewayScenario:
         notes = [
             f"{self._packets.what}, {sizes[0]:,} to {sizes[-1]:,} bytes (median {sizes[len(sizes) // 2]:,}), "
             "taken in turn, each with an ivorn of its own.",
-            "A second broker of ours is a second gateway on the same Kafka; of Comet, a Comet that subscribes to the first.",
+            "The second of two brokers is, of ours, a second gateway on the same Kafka; of Comet's, one that "
+            "subscribes to the first.",
             "Round trips are made by a relay in a process of its own, the handshake's among them.",
         ]
         if self._profile == "quick":

@@ -1,7 +1,8 @@
-"""The gateway, with time stamps of each event: ``python -m nightwire.benchmarks.gateway._traced FILE gateway serve …``.
+"""The gateway, with time stamps of each event.
 
-A line in FILE for each stamp: what, ivorn, time of the machine's monotonic clock [s]. *in*: the last byte is there;
-*produced*: it goes to Kafka; *acknowledged*: Kafka has it; *fetched*: it came back from the log.  What is measured is
+``python -m nightwire.benchmarks.gateway._traced FILE gateway serve …`` writes a line into FILE for each
+stamp: what, ivorn, time of the machine's monotonic clock [s].  *in*: the last byte is there; *produced*: it
+goes to Kafka; *acknowledged*: Kafka has it; *fetched*: it came back from the log.  What is measured is
 wrapped from outside, so the gateway itself carries none of this.
 """
 
@@ -25,7 +26,7 @@ def trace(out: TextIO) -> None:
     def stamp(what: str, ivorn: str, at: float) -> None:
         out.write(f"{what}\t{ivorn}\t{at!r}\n")
 
-    judge: Callable[..., Packet] = _authors.author_packet
+    judge: Callable[..., Packet] = _authors.author_packet  # type: ignore[attr-defined]
     produce, event = LoopProducer.produce, Renderer.event
 
     def author_packet(*document: Any) -> Packet:
@@ -44,8 +45,8 @@ def trace(out: TextIO) -> None:
         stamp("fetched", (message.key() or b"").decode(), time.monotonic())
         return event(self, message)
 
-    _authors.author_packet = author_packet  # type: ignore[assignment]
-    LoopProducer.produce = produced  # type: ignore[method-assign, assignment]
+    _authors.author_packet = author_packet  # type: ignore[attr-defined, assignment]
+    LoopProducer.produce = produced  # type: ignore[method-assign]
     Renderer.event = fetched  # type: ignore[method-assign]
 
 

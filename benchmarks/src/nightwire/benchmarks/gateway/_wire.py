@@ -1,12 +1,21 @@
 """What generator and subscribers have in common: frames, and sockets that never block."""
 
+import json
 import selectors
 import socket
 import struct
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 HEAD = struct.Struct(">I")
 CHUNK = 1 << 18  # [byte]
+
+
+def say(words: Mapping[str, Any]) -> None:
+    """Tell whoever gave the order."""
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
 
 
 def framed(message: bytes) -> bytes:
