@@ -68,6 +68,11 @@ class Cluster:
         """Return Kafka's resident memory [byte], without its files' pages; None where it is not ours."""
         return None if self._broker is None else int(self._broker.memory_info().rss)
 
+    def cpu(self) -> float:
+        """Return what CPU time Kafka took so far [s]; nothing where it is not ours."""
+        times = None if self._broker is None else self._broker.cpu_times()
+        return 0.0 if times is None else float(times.user + times.system)
+
     def close(self) -> None:
         """End what was started."""
         self._exits.close()

@@ -9,6 +9,7 @@ HOMES: Mapping[str, str] = {
     "codec": "nightwire.benchmarks.codec._scenario:CodecScenario",
     "dmtn028": "nightwire.benchmarks.dmtn._scenario:Dmtn028Scenario",
     "filters": "nightwire.benchmarks.filters._scenario:FiltersScenario",
+    "gateway": "nightwire.benchmarks.gateway._scenario:GatewayScenario",
     "stretch": "nightwire.benchmarks.stretch._scenario:StretchScenario",
     "visit": "nightwire.benchmarks.visit._scenario:VisitScenario",
 }

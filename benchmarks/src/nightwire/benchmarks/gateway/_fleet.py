@@ -7,9 +7,11 @@ from nightwire.benchmarks._cluster import Cluster
 from nightwire.benchmarks._scenario import Context, Kind
 from nightwire.benchmarks.gateway._brokers import Broker, comet, gateway
 
-EVERYTHING = tuple(
-    word for role in ("observation", "prediction", "utility", "test") for word in ("--feed-role", role)
+OPTIONS = (
+    "--replay=0s",
+    *(f"--feed-role={role}" for role in ("observation", "prediction", "utility", "test")),
 )
+"""Of our gateway: like Comet, it gives subscribers events of all roles, and nothing of before they came."""
 
 
 class Fleet:
@@ -32,13 +34,14 @@ class Fleet:
     def ours(self) -> Broker:
         """Our gateway."""
         self.context.say("starting the gateway")
-        return self._exits.enter_context(gateway(self.context, self.cluster))
+        return self._exits.enter_context(gateway(self.context, self.cluster, *OPTIONS))
 
     @cached_property
     def traced(self) -> Broker:
         """A second gateway of ours on the same Kafka, which notes time stamps."""
         trace = self.context.folder / "trace.tsv"
-        return self._exits.enter_context(gateway(self.context, self.cluster, "--no-accounts", trace=trace))
+        options = (*OPTIONS, "--no-accounts", "--ivorn=ivo://bench/traced")
+        return self._exits.enter_context(gateway(self.context, self.cluster, *options, trace=trace))
 
     @cached_property
     def comet(self) -> Broker:

@@ -21,7 +21,7 @@ class GatewayScenario:
     measures = (
         "Authors and subscribers are processes of their own, the same for both brokers. Ours acknowledges an "
         "event once Kafka has it (acks=all) and delivers it from the log, so Kafka, gateway, authors and "
-        "subscribers share the cores; Comet has no log, and keeps hashes in a dbm in memory, its best setting. "
+        "subscribers share the cores; Comet has no log, and hashes in a dbm in memory, its best setting. "
         "A rate counts from when authors begin to the last event at the subscriber. An event of ours that is "
         "lost, delivered twice or refused fails the run."
     )
