@@ -46,6 +46,7 @@ def session(
         "spark.driver.extraJavaOptions": " ".join([JVM, *more]),
         "spark.executor.memory": memory,
         "spark.executor.extraJavaOptions": JVM,
+        "spark.python.daemon.module": "nightwire.filters._daemon",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.shuffle.partitions": "2",

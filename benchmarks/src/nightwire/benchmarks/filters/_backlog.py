@@ -1,5 +1,7 @@
 """The pass alone: a visit that lies in Kafka is judged, sent to its owners, and accounted for."""
 
+import math
+
 from nightwire.benchmarks._scenario import Figures, Kind
 from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks.filters._visits import Setting
@@ -35,11 +37,18 @@ class Backlog:
 
     def run_once(self, kind: Kind) -> Figures:
         """Judge one visit, or consume one."""
-        taken = (self._judged if kind is Kind.SUBJECT else self._consumed)(self.alerts)
-        whole = self.alerts == self._it.context.size.alerts
-        return {
-            f"pass_seconds_{self.count}_filters" if whole else f"pass_seconds_{self.alerts}_alerts": taken
-        }
+        if kind is Kind.SUBJECT:
+            before = self._it.services.sending()
+            taken = self._judged(self.alerts)
+            sending = self._it.services.sending() - before
+        else:
+            taken, sending = self._consumed(self.alerts), 0.0
+        if self.alerts != self._it.context.size.alerts:
+            return {f"pass_seconds_{self.alerts}_alerts": taken}
+        found = {f"pass_seconds_{self.count}_filters": taken}
+        if not math.isnan(sending):
+            found[f"pass_without_sending_seconds_{self.count}_filters"] = taken - sending
+        return found
 
     def tear_down(self) -> None:
         """Nothing to stop: the engine serves the next experiment too."""

@@ -22,6 +22,17 @@ def passed(count: int) -> Figure:
     )
 
 
+def judged(count: int) -> Figure:
+    """Return the figure of the pass without its sending."""
+    return Figure(
+        f"pass_without_sending_seconds_{count}_filters",
+        "s",
+        f"The same, {count:,} filters, but for the time in which their copies are sent",
+        baseline=RAW,
+        headline=count == max(HEADLINES),
+    )
+
+
 def burst(count: int) -> list[Figure]:
     """Return the figures of a visit in one burst."""
     many = f"{count:,} filters"
@@ -40,7 +51,7 @@ def burst(count: int) -> list[Figure]:
 
 
 FIGURES = (
-    *map(passed, COUNTS),
+    *(figure(count) for count in COUNTS for figure in (passed, judged)),
     *(one for count in HEADLINES for one in burst(count)),
     Figure(
         "filter_latency_p50_ms", "ms",
@@ -53,6 +64,10 @@ FIGURES = (
     ),
     Figure(
         "live_seconds", "s", "From when a filter is accepted, amid a visit, until its first alert is out",
+        headline=True,
+    ),
+    Figure(
+        "start_seconds", "s", "From the start of an engine that was killed until its first alert is out",
         headline=True,
     ),
     Figure("generator_behind_ms", "ms", "The generator's worst lag behind its schedule"),

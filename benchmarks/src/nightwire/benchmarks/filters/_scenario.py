@@ -12,6 +12,7 @@ from nightwire.benchmarks.filters._change import Change
 from nightwire.benchmarks.filters._figures import COUNTS, FIGURES
 from nightwire.benchmarks.filters._language import Language
 from nightwire.benchmarks.filters._services import CAP, ManyFilters
+from nightwire.benchmarks.filters._start import Start
 from nightwire.benchmarks.filters._visits import Setting, Visits
 from nightwire.benchmarks.visit._latency import Latency
 
@@ -91,6 +92,7 @@ class FiltersScenario:
             Latency(context, services, pool, ready_made(pool), plain=False, visit=VISIT),
             Change(settings[100]),
             Disturbed(settings[100]),
+            Start(settings[100]),
         ]
         if context.size.profile == "full":
             chosen += [Burst(settings[1_000]), BesideFunctions(settings[100]), BesideQueries(settings[10])]

@@ -1,9 +1,15 @@
 """The engine with many filters: their records are written straight into the topic `filters`."""
 
+import math
+import os
+import signal
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
+
+from nightwire.benchmarks._children import Child
 from nightwire.benchmarks._cluster import PARTITIONS
 from nightwire.benchmarks._scenario import Context
 from nightwire.benchmarks.filters._mixture import Mixed
@@ -13,6 +19,7 @@ from nightwire.filters.language import compile_python, compile_sql
 from nightwire.schemas import records, topics
 from nightwire.schemas.topics import TopicSettings
 
+SENDING = 'nightwire_filters_phase_seconds_sum{phase="send"}'
 CAP = 20
 """Most alerts of a visit that each filter is sent."""
 
@@ -23,7 +30,7 @@ class ManyFilters(Services):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._topics: set[str] = set()
-        self._runs = False
+        self._engine: Child | None = None
 
     def engine(self) -> None:
         """Start the engine, unless it runs.
@@ -31,9 +38,15 @@ class ManyFilters(Services):
         Raises:
             ChildError: It did not start.
         """
-        if not self._runs and self._context.engine == "own":
-            self._start_engine()
-        self._runs = True
+        if self._engine is None and self._context.engine == "own":
+            self._engine = self._start_engine()
+
+    def kill(self) -> None:
+        """Kill the engine and its Java with -9, as a power cut would."""
+        if self._engine is not None:
+            os.killpg(self._engine.process.pid, signal.SIGKILL)
+            self._engine.process.wait()
+            self._engine = None
 
     def live(self, filters: Sequence[Mixed]) -> None:
         """Make *filters* live, and no others; start the engine unless it runs.
@@ -47,6 +60,14 @@ class ManyFilters(Services):
         self._drop(key for key in self.filters if key not in wanted)
         self.filters = topics_of
         self.engine()
+
+    def sending(self) -> float:
+        """Return how long the engine has been sending, as it says itself; NaN where it is not ours. [s]"""
+        if "filters" not in self._pages:
+            return math.nan
+        page = httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=10).text
+        said = (line.rpartition(" ") for line in page.splitlines())
+        return sum(float(value) for name, _, value in said if name == SENDING)
 
     def make_topics(self, filters: Iterable[Mixed]) -> dict[str, str]:
         """Make what *filters* need; return the topics of what passes them, by ``owner/name``."""

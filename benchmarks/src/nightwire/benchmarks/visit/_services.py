@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from confluent_kafka import Message
@@ -35,6 +36,7 @@ class Services(Cluster):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.filters: dict[str, str] = {}
+        self._pages: dict[str, int] = {}
 
     def engine(self) -> None:
         """Start the filter engine with the example filters, unless that was done.
@@ -72,20 +74,27 @@ class Services(Cluster):
         super().close()
         self.filters = {}
 
-    def _start_engine(self) -> None:
-        self._context.say("starting the schema registry and the filter engine")
-        port = free_port()
-        where = ["--bootstrap", self.bootstrap]
-        self._child("registry", "schema", "serve", *where, "--port", str(port))
-        where += ["--registry", f"http://127.0.0.1:{port}"]
-        self._child("filters", "filter", "run", *where, "--state", str(self._context.folder / "filters"))
+    def _start_engine(self) -> Child:
+        where = ["--bootstrap", self.bootstrap, "--registry", self._registry]
+        self._context.say("starting the filter engine")
+        return self._child(
+            "filters", "filter", "run", *where, "--state", str(self._context.folder / "filters")
+        )
 
-    def _child(self, role: str, *words: str) -> None:
-        page = free_port()
+    @cached_property
+    def _registry(self) -> str:
+        self._context.say("starting the schema registry")
+        port = free_port()
+        self._child("registry", "schema", "serve", "--bootstrap", self.bootstrap, "--port", str(port))
+        return f"http://127.0.0.1:{port}"
+
+    def _child(self, role: str, *words: str) -> Child:
+        page = self._pages[role] = free_port()
         command = [*nightwire(*words), "--metrics-port", str(page)]
         child = self._exits.enter_context(Child(command, self._context.folder / f"{role}.log"))
         self._context.role(child.process.pid, role)
         child.await_health(page)
+        return child
 
     def _submit(self, name: str, path: Path) -> str:
         self._context.say(f"submitting the filter {name}")
