@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -23,6 +24,7 @@ from nightwire.gateway._voevent import ROLES
 from nightwire.gateway._xml import parse_xml
 from nightwire.schemas.records import VOEVENT
 
+BIN = Path(sys.executable).parent
 NIGHTWIRE = [sys.executable, "-m", "nightwire.core.cli"]
 
 
@@ -103,6 +105,8 @@ class Telescope:
 
     port: int
     filters: tuple[str, ...] = ()
+    params: tuple[tuple[str, str], ...] = ()
+    name: str = "ivo://test/telescope"
     acks: bool = True
     pause: threading.Event | None = None
     events: list[bytes] = field(default_factory=list)
@@ -114,9 +118,9 @@ class Telescope:
         self._waiting: list[bytes] = []
         greeting = read_transport(parse_xml(self._next()))
         assert greeting.role == "authenticate"
-        if self.filters:
-            params = tuple(("xpath-filter", text) for text in self.filters)
-            self.tell(Transport("authenticate", greeting.origin, "ivo://test/telescope", params=params))
+        params = (*(("xpath-filter", text) for text in self.filters), *self.params)
+        if params or self.name != Telescope.name:
+            self.tell(Transport("authenticate", greeting.origin, self.name, params=params))
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
@@ -145,11 +149,15 @@ class Telescope:
             told = read_transport(root)
             self.heard.append(told)
             if told.role == "iamalive":
-                self.tell(Transport("iamalive", told.origin, "ivo://test/telescope"))
+                self.tell(Transport("iamalive", told.origin, self.name))
             return
         self.events.append(message)
         if self.acks:
-            self.tell(Transport("ack", str(root.get("ivorn")), "ivo://test/telescope"))
+            self.ack(message)
+
+    def ack(self, message: bytes) -> None:
+        """Acknowledge an event."""
+        self.tell(Transport("ack", str(parse_xml(message).get("ivorn")), self.name))
 
     def _next(self) -> bytes:
         while not self._waiting:
@@ -176,6 +184,12 @@ def packet() -> Callable[..., bytes]:
     return _packet
 
 
+@pytest.fixture
+def free_ports() -> Callable[[int], list[int]]:
+    """Return a function that names ports that are free."""
+    return lambda count: [free_port() for _ in range(count)]
+
+
 @pytest.fixture(scope="session")
 def every_role() -> list[str]:
     """Return the options of a gateway that gives its subscribers events of every role."""
@@ -194,8 +208,8 @@ def gateway_on(tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
     """Return a function that starts gateways on a Kafka of that address; they are ended afterwards."""
     started: list[GatewayProcess] = []
 
-    def start(kafka: str, *options: str, name: str = "gateway") -> GatewayProcess:
-        started.append(GatewayProcess(kafka, tmp_path / name, options))
+    def start(kafka: str, *options: str, name: str = "gateway", **ports: Any) -> GatewayProcess:
+        started.append(GatewayProcess(kafka, tmp_path / name, options, **ports))
         return started[-1].start()
 
     yield start
@@ -208,6 +222,33 @@ def gateway_on(tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
 def start_gateway(gateway_on: Callable[..., GatewayProcess], kafka: str) -> Callable[..., GatewayProcess]:
     """Return a function that starts gateways on the shared Kafka."""
     return lambda *options, **named: gateway_on(kafka, *options, **named)
+
+
+@pytest.fixture
+def comet(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Return a function that starts Comet's daemon with options; its log is ``NAME.log``."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*options: str, name: str = "comet") -> subprocess.Popen[bytes]:
+        folder = tmp_path / name
+        (folder / "db").mkdir(parents=True)
+        command = [BIN / "twistd", "--nodaemon", "--pidfile=", "comet", "-v", f"--eventdb={folder}/db"]
+        with (tmp_path / f"{name}.log").open("wb") as log:
+            started.append(
+                subprocess.Popen(
+                    [*map(str, command), f"--local-ivo=ivo://test.comet/{name}", *options],
+                    cwd=folder,
+                    stdout=log,
+                    stderr=log,
+                    env={"PYTHONUTF8": "1", "PATH": str(BIN)},
+                )
+            )
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.terminate()
+        one.wait(30)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,33 +19,6 @@ pytestmark = [pytest.mark.comet, pytest.mark.kafka]
 BIN = Path(sys.executable).parent
 Start = Callable[..., Any]
 Comet = Callable[..., subprocess.Popen[bytes]]
-
-
-@pytest.fixture
-def comet(tmp_path: Path) -> Iterator[Comet]:
-    """Return a function that starts Comet's daemon with options; its log is ``comet.log``."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(*options: str) -> subprocess.Popen[bytes]:
-        folder = tmp_path / "comet"
-        (folder / "db").mkdir(parents=True)
-        command = [BIN / "twistd", "--nodaemon", "--pidfile=", "comet", "-v", f"--eventdb={folder}/db"]
-        with (tmp_path / "comet.log").open("wb") as log:
-            started.append(
-                subprocess.Popen(
-                    [*command, "--local-ivo=ivo://test.comet/broker", *options],
-                    cwd=folder,
-                    stdout=log,
-                    stderr=log,
-                    env={"PYTHONUTF8": "1", "PATH": str(BIN)},
-                )
-            )
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.terminate()
-        one.wait(30)
 
 
 def sendvo(port: int, file: Path) -> subprocess.CompletedProcess[bytes]:

@@ -1,0 +1,151 @@
+"""Brokers in a ring with chords, ours and Comet's: every subscriber gets every event once."""
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from nightwire.core.stack import free_port
+from nightwire.gateway import Author, Letter, Receipt
+from nightwire.gateway._bulk_author import send_bulk
+from nightwire.gateway._settings import Address
+
+pytestmark = [pytest.mark.comet, pytest.mark.kafka]
+
+SMALL = {"g1": ("g3",), "g2": ("g1",), "c1": ("g2",), "g3": ("c1", "g1")}
+"""Who listens to whom: a ring of three gateways and a Comet, and one chord."""
+LARGE = {
+    "g1": ("g5", "g3"),
+    "g2": ("g1", "g4"),
+    "c1": ("g2",),
+    "g3": ("c1", "g1"),
+    "g4": ("g3", "g2"),
+    "c2": ("g4", "g3"),
+    "g5": ("c2", "c1"),
+}
+"""Five gateways and two Comets in a ring, and chords across it."""
+
+
+@dataclass(frozen=True)
+class Broker:
+    """One of the mesh, ours or Comet."""
+
+    name: str
+    authors: int
+    subscribers: int
+
+    @property
+    def is_comet(self) -> bool:
+        return self.name.startswith("c")
+
+
+@dataclass
+class Mesh:
+    """Brokers that listen to one another."""
+
+    brokers: Mapping[str, Broker]
+    folder: Path
+
+    def connected(self, links: Mapping[str, Sequence[str]]) -> bool:
+        """Whether every broker heard from all those it listens to."""
+        return all(self._heard(self.brokers[name]) >= len(remotes) for name, remotes in links.items())
+
+    def send(self, documents: Sequence[bytes]) -> list[Receipt]:
+        """Give each document to one broker, in turn, to all of them at once."""
+        receipts: list[Receipt] = []
+        count = len(self.brokers)
+        sending = [
+            Thread(target=self._send, args=(broker, documents[number::count], receipts))
+            for number, broker in enumerate(self.brokers.values())
+        ]
+        for thread in sending:
+            thread.start()
+        for thread in sending:
+            thread.join()
+        return receipts
+
+    def _send(self, to: Broker, documents: Sequence[bytes], receipts: list[Receipt]) -> None:
+        letters = [Letter(to.name, document) for document in documents]
+        receipts += send_bulk(Author(Address("127.0.0.1", to.authors)), letters, 2)
+
+    def _heard(self, broker: Broker) -> int:
+        said = "Authenticate received" if broker.is_comet else ": connected"
+        log = self.folder / (f"{broker.name}.log" if broker.is_comet else f"{broker.name}/gateway.log")
+        return log.read_text().count(said)
+
+
+Start = Callable[..., Mesh]
+
+
+@pytest.fixture
+def mesh(
+    gateway_on: Callable[..., Any], comet: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> Start:
+    """Return a function that starts the brokers of *links*, gateways on the Kafka that each is given."""
+
+    def start(links: Mapping[str, Sequence[str]], kafka_of: Callable[[str], str]) -> Mesh:
+        brokers = {name: Broker(name, free_port(), free_port()) for name in links}
+        for name, remotes in links.items():
+            ports = [brokers[one].subscribers for one in remotes]
+            options = [f"--remote=127.0.0.1:{port}" for port in ports]
+            if brokers[name].is_comet:
+                start_comet(brokers[name], options)
+            else:
+                ivorn = f"--ivorn=ivo://mesh.test/{name}"
+                accounts = "--accounts" if name == "g1" else "--no-accounts"
+                where = {"authors": brokers[name].authors, "subscribers": brokers[name].subscribers}
+                gateway_on(kafka_of(name), ivorn, accounts, *options, name=name, **where)
+        return Mesh(brokers, tmp_path)
+
+    def start_comet(broker: Broker, remotes: Sequence[str]) -> None:
+        ports = [f"--receive-port={broker.authors}", f"--broadcast-port={broker.subscribers}"]
+        flags = ["--receive", "--broadcast", "--broadcast-test-interval=0"]
+        comet(*flags, *ports, *remotes, name=broker.name)
+
+    return start
+
+
+def check(mesh: Mesh, telescope: Callable[..., Any], documents: Sequence[bytes], timeout: float) -> None:
+    """Send all but the last documents, then one more through each broker; each listener has each once."""
+    listeners = {name: telescope(broker.subscribers) for name, broker in mesh.brokers.items()}
+    bulk = len(documents) - len(mesh.brokers)
+    for first, end in ((0, bulk), (bulk, len(documents))):
+        assert {one.verdict for one in mesh.send(documents[first:end])} == {"ack"}
+        for listener in listeners.values():
+            listener.wait_for(end, timeout)
+    for name, listener in listeners.items():
+        assert sorted(listener.events) == sorted(documents), name
+
+
+def test_every_subscriber_of_a_ring_with_a_chord_gets_every_event_once(
+    mesh: Start,
+    telescope: Callable[..., Any],
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    patience: Callable[..., None],
+    kafka: str,
+) -> None:
+    started = mesh(SMALL, lambda _: kafka)
+    patience(lambda: started.connected(SMALL), what="the ring to close")
+    check(started, telescope, [packet(ivorn) for ivorn in ivorns(54)], 60)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(1200)
+def test_ten_thousand_events_through_five_gateways_and_two_comets(
+    mesh: Start,
+    telescope: Callable[..., Any],
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    patience: Callable[..., None],
+    kafka: str,
+    fresh_broker: Any,
+) -> None:
+    """Gateways of two Kafkas, so that only VTP tells one half of the other's events."""
+    started = mesh(LARGE, lambda name: kafka if name in ("g1", "g2", "g3") else fresh_broker.bootstrap)
+    patience(lambda: started.connected(LARGE), what="the ring to close")
+    check(started, telescope, [packet(ivorn) for ivorn in ivorns(10_007)], 900)
