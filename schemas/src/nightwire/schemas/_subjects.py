@@ -37,6 +37,7 @@ BUILT_IN = {
     "answer": "nightwire.Answer",
     "overflow": "nightwire.Overflow",
     "seen": "nightwire.Seen",
+    "position": "vtp-positions-value",
 }
 """Subjects of the control records; topics of requests and answers are many, so those go by their record."""
 
