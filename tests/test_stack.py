@@ -183,7 +183,7 @@ def test_any_process_may_be_killed_during_a_visit(stack: Stack, names: list[str]
 
 
 @pytest.mark.prometheus
-def test_every_panel_of_both_dashboards_has_data(stack: Stack) -> None:
+def test_every_panel_of_all_dashboards_has_data(stack: Stack) -> None:
     stack.run("simulate", "--visits", "1", "--alerts", "200", "--interval", "1s")
     stack.run("send", "--samples", "5", "--first-sample", str(stack.records("voevents")))
     settled(stack)

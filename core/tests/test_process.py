@@ -23,11 +23,12 @@ def test_the_handlers_of_before_come_back() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_page_has_metrics_and_health() -> None:
+def test_the_page_has_metrics_health_and_what_else_there_is() -> None:
     registry = CollectorRegistry()
     Counter("things", "Things.", registry=registry).inc(3)
     well = [True]
-    page = MetricsPage(registry, healthy=lambda: well[0])
+    more = {"/more": lambda: ("text/html", b"<p>more")}
+    page = MetricsPage(registry, healthy=lambda: well[0], pages=more)
     port = page.start()
     try:
         told = httpx.get(f"http://127.0.0.1:{port}/metrics").text
@@ -36,5 +37,6 @@ def test_the_page_has_metrics_and_health() -> None:
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
         well[0] = False
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 503
+        assert httpx.get(f"http://127.0.0.1:{port}/more").text == "<p>more"
     finally:
         page.stop()

@@ -9,11 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from nightwire.core.kafka import read_to_end
 from nightwire.core.stack import free_port
@@ -43,6 +49,49 @@ def listening(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+class Authority:
+    """Signs certificates, each in one file with its key."""
+
+    def __init__(self, folder: Path, name: str = "authority") -> None:
+        self._folder, self._key = folder, ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        own = self._certificate(self._name, self._key.public_key(), authority=True)
+        self.file = folder / f"{name}.pem"
+        self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, name: str) -> Path:
+        """Return the file of a new certificate for 127.0.0.1, and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        found = self._certificate(subject, key.public_key(), authority=False)
+        secret = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        file = self._folder / f"{name}.pem"
+        file.write_bytes(secret + found.public_bytes(serialization.Encoding.PEM))
+        return file
+
+    def _certificate(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool
+    ) -> x509.Certificate:
+        now = datetime.now(UTC)
+        place = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .add_extension(place, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
 
 
 @dataclass
@@ -294,3 +343,16 @@ def logged(kafka: str) -> Callable[[], dict[str, list[bytes]]]:
         return found
 
     return read
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Callable[[str], Authority]:
+    """Return a function that makes an authority that signs certificates."""
+    return lambda name: Authority(tmp_path, name)
+
+
+@pytest.fixture
+def certificates(authority: Callable[[str], Authority]) -> tuple[Path, Path]:
+    """Return the files of an authority, and of a gateway's certificate by it."""
+    signs = authority("authority")
+    return signs.file, signs.issue("gateway")

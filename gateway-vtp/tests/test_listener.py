@@ -4,20 +4,17 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from prometheus_client import CollectorRegistry
 
 from nightwire.gateway._access import Access
+from nightwire.gateway._board import Board
 from nightwire.gateway._calling import call
 from nightwire.gateway._limits import Guard, Limits
 from nightwire.gateway._metrics import GatewayMetrics
@@ -25,48 +22,8 @@ from nightwire.gateway._server import Converse, Listener
 from nightwire.gateway._settings import Address
 from nightwire.gateway._tls import ServerTLS, TLSError, TLSSettings
 
-
-class Authority:
-    """Signs certificates, each in one file with its key."""
-
-    def __init__(self, folder: Path, name: str = "authority") -> None:
-        self._folder, self._key = folder, ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        own = self._certificate(self._name, self._key.public_key(), authority=True)
-        self.file = folder / f"{name}.pem"
-        self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
-
-    def issue(self, name: str) -> Path:
-        """Return the file of a new certificate for 127.0.0.1, and of its key."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        found = self._certificate(subject, key.public_key(), authority=False)
-        secret = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        file = self._folder / f"{name}.pem"
-        file.write_bytes(secret + found.public_bytes(serialization.Encoding.PEM))
-        return file
-
-    def _certificate(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool
-    ) -> x509.Certificate:
-        now = datetime.now(UTC)
-        place = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-            .add_extension(place, critical=False)
-            .sign(self._key, hashes.SHA256())
-        )
+Authority = Callable[[str], Any]
+"""Makes an authority of that name, with ``file`` and ``issue(name)``: an `Authority` of conftest."""
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,6 +48,7 @@ async def listening(
         converse,
         Guard(access, limits),
         GatewayMetrics(registry),
+        Board("ivo://test", time.time),
         tls=None if tls is None else ServerTLS(tls),
     )
 
@@ -134,8 +92,8 @@ def test_whoever_is_denied_or_comes_once_too_often_is_hung_up_on_and_counted() -
     asyncio.run(scene())
 
 
-def test_tls_carries_what_is_said_and_a_renewed_certificate_is_taken(tmp_path: Path) -> None:
-    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
+def test_tls_carries_what_is_said_and_a_renewed_certificate_is_taken(authority: Authority) -> None:
+    old, new = authority("old"), authority("new")
     ours = old.issue("gateway")
 
     async def scene() -> None:
@@ -149,8 +107,8 @@ def test_tls_carries_what_is_said_and_a_renewed_certificate_is_taken(tmp_path: P
     asyncio.run(scene())
 
 
-def test_where_peers_have_to_show_a_certificate_those_of_others_are_refused(tmp_path: Path) -> None:
-    ours, others = Authority(tmp_path, "ours"), Authority(tmp_path, "others")
+def test_where_peers_have_to_show_a_certificate_those_of_others_are_refused(authority: Authority) -> None:
+    ours, others = authority("ours"), authority("others")
     tls = TLSSettings(ours.issue("gateway"), client_ca=ours.file)
 
     async def scene() -> None:
@@ -166,9 +124,9 @@ def test_where_peers_have_to_show_a_certificate_those_of_others_are_refused(tmp_
     asyncio.run(scene())
 
 
-def test_whoever_does_not_speak_tls_or_never_ends_its_handshake_is_refused(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    tls, limits = TLSSettings(authority.issue("gateway")), Limits(frame_timeout=0.3)
+def test_whoever_does_not_speak_tls_or_never_ends_its_handshake_is_refused(authority: Authority) -> None:
+    ours = authority("ours")
+    tls, limits = TLSSettings(ours.issue("gateway")), Limits(frame_timeout=0.3)
 
     async def scene() -> None:
         async with listening(tls=tls, limits=limits) as (where, refused):
@@ -177,7 +135,7 @@ def test_whoever_does_not_speak_tls_or_never_ends_its_handshake_is_refused(tmp_p
             assert await reader.read() == b""
             mute.close()
             await refused("tls", 2)
-            assert await ask(where, TLSSettings(ca=authority.file)) == b"clear skies"
+            assert await ask(where, TLSSettings(ca=ours.file)) == b"clear skies"
 
     asyncio.run(scene())
 

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from types import FrameType
@@ -75,6 +75,17 @@ def setup_logging(name: str, level: str = "INFO") -> logging.Logger:
     return logging.getLogger(name)
 
 
+Page = Callable[[], tuple[str, bytes]]
+"""Returns the type and the body of a page; called at each request, from another thread."""
+
+
+_CAREFUL = [
+    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+]
+
+
 class MetricsPage:
     """Serve ``/metrics`` for Prometheus and ``/health`` (200 or 503) for the supervisor.
 
@@ -83,6 +94,7 @@ class MetricsPage:
         host: Address to listen on; else ``NIGHTWIRE_METRICS_HOST`` (in a container: 0.0.0.0), else 127.0.0.1.
         port: Port to listen on; 0 takes a free one.
         healthy: Whether the process does its work; asked at each request, from another thread.
+        pages: Further pages, by their path.
     """
 
     def __init__(
@@ -92,11 +104,12 @@ class MetricsPage:
         host: str | None = None,
         port: int = 0,
         healthy: Callable[[], bool] = lambda: True,
+        pages: Mapping[str, Page] | None = None,
     ) -> None:
         self._registry = registry
         self._metrics = make_wsgi_app(registry)
         self._host = host or os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
-        self._port, self._healthy = port, healthy
+        self._port, self._healthy, self._pages = port, healthy, dict(pages or {})
         self._server: Any = None
 
     def start(self) -> int:
@@ -117,7 +130,12 @@ class MetricsPage:
             self._server = None
 
     def _page(self, environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-        if environ.get("PATH_INFO") != "/health":
+        path = environ.get("PATH_INFO", "")
+        if (page := self._pages.get(path)) is not None:
+            kind, body = page()
+            start_response("200 OK", [("Content-Type", kind), *_CAREFUL])
+            return [body]
+        if path != "/health":
             return self._metrics(environ, start_response)
         status = HTTPStatus.OK if self._healthy() else HTTPStatus.SERVICE_UNAVAILABLE
         start_response(f"{status.value} {status.phrase}", [("Content-Type", "text/plain")])

@@ -8,6 +8,7 @@ from functools import partial
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
+from nightwire.gateway._board import Board
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._bulk import OFFER
 from nightwire.gateway._container import ContainerError, is_container, open_container
@@ -58,6 +59,7 @@ class Authors:
         metrics: The process's metrics.
         demand: What events have to prove.
         intake: Bounds what their events take of memory.
+        board: What the status page shows.
     """
 
     def __init__(
@@ -69,8 +71,9 @@ class Authors:
         metrics: GatewayMetrics,
         demand: EventDemand,
         intake: Intake,
+        board: Board,
     ) -> None:
-        self._intake = intake
+        self._intake, self._board = intake, board
         self._settings, self._admission, self._demand = settings, admission, demand
         self._book, self._tally, self._metrics = book, tally, metrics
         self._containers = asyncio.Semaphore(CONTAINERS)
@@ -126,6 +129,8 @@ class Authors:
     def _say(self, outcome: Outcome, host: str, params: Params) -> bytes | None:
         """Return what an author at *host* is told; None where nothing can be said."""
         self._metrics.received.labels("author", outcome.name).inc()
+        refusal = None if outcome.name in (ACCEPTED, DUPLICATE) else outcome.words
+        self._board.from_author(host, outcome.name, outcome.ivorn, refusal)
         if outcome.name == FAILED:
             return None
         if outcome.name in (ACCEPTED, DUPLICATE):

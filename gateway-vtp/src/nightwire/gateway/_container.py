@@ -84,7 +84,7 @@ def _size(header: bytes) -> int:
         size, checksum = (int(header[field].strip(b" \0") or b"0", 8) for field in (_SIZE, _SUM))
     except ValueError:
         checksum = size = -1
-    if len(header) < _BLOCK or checksum != sum(header) - sum(header[_SUM]) + 8 * ord(" "):
+    if size < 0 or len(header) < _BLOCK or checksum != sum(header) - sum(header[_SUM]) + 8 * ord(" "):
         raise ContainerError("the container is damaged: a file begins with what is no header")
     return size
 

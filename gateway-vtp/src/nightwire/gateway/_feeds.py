@@ -1,14 +1,19 @@
 """All feeds of a gateway, each at its own address."""
 
+from collections import Counter
+from collections.abc import Sequence
+
+from nightwire.gateway._board import Board
 from nightwire.gateway._delivery import Outlet
 from nightwire.gateway._hubs import Hubs
 from nightwire.gateway._limits import Guard
-from nightwire.gateway._metrics import GatewayMetrics
+from nightwire.gateway._metrics import GatewayMetrics, role_label
 from nightwire.gateway._positions import PositionBook
 from nightwire.gateway._ring import Event
 from nightwire.gateway._server import Listener
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._subscribers import Subscribers
+from nightwire.gateway._test_events import is_test_of
 from nightwire.gateway._tls import ServerTLS
 
 
@@ -20,6 +25,7 @@ class Feeds:
         subscribers: Our side of connections from subscribers.
         outlets: The feeds, the default one first.
         metrics: The process's metrics.
+        board: What the status page shows.
         tls: Our certificate, where there is one.
     """
 
@@ -29,8 +35,12 @@ class Feeds:
         subscribers: Subscribers,
         outlets: list[Outlet],
         metrics: GatewayMetrics,
+        board: Board,
         tls: ServerTLS | None,
     ) -> None:
+        self._outlets, self._metrics, self._board = outlets, metrics, board
+        for one in outlets:
+            board.feed(one.feed.name)
         limits = settings.doors.limits
         self._listeners = [
             Listener(
@@ -39,6 +49,7 @@ class Feeds:
                 subscribers.conversation(one),
                 Guard(one.feed.access, limits),
                 metrics,
+                board,
                 tls=tls,
             )
             for one in outlets
@@ -51,6 +62,16 @@ class Feeds:
             OSError: One of them is taken.
         """
         return [await one.start() for one in self._listeners]
+
+    def came(self, events: Sequence[Event]) -> None:
+        """Note new events, each on the feeds that it came on."""
+        for one in self._outlets:
+            found = [event for event in events if one.hub.carries(event)]
+            if not found:
+                continue
+            self._board.published(one.feed.name, found[-1].ivorn, len(found))
+            for role, number in Counter(role_label(event.role) for event in found).items():
+                self._metrics.feed_events.labels(one.feed.name, role).inc(number)
 
     def refuse_new(self) -> None:
         """Accept no more connections."""
@@ -69,7 +90,7 @@ def outlets(
     """Return the feeds of *settings* with what their events go out with."""
 
     def is_own_test(event: Event) -> bool:
-        return event.role == "test" and event.ivorn.startswith(f"{settings.ivorn}#TestEvent-")
+        return event.role == "test" and is_test_of(settings.ivorn, event.ivorn)
 
     return [
         Outlet(

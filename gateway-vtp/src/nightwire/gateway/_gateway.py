@@ -12,11 +12,13 @@ from prometheus_client import CollectorRegistry
 from nightwire.core.kafka import consumer
 from nightwire.core.process import Stop
 from nightwire.gateway._beginning import Beginning, find_beginning, index_path, lock_state
+from nightwire.gateway._board import Board
 from nightwire.gateway._follower import Follower, Ledger
 from nightwire.gateway._index import EventIndex
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._parts import Parts
 from nightwire.gateway._settings import Address, Settings
+from nightwire.gateway._test_events import send_test_events
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ class Gateway:
         self._stop_following = threading.Event()
         self._follower: Follower | None = None
         self.serving = False
+        self.board = Board(settings.ivorn, time.time)
         self.addresses: Sequence[Address] = ()
 
     def healthy(self) -> bool:
@@ -80,7 +83,7 @@ class Gateway:
         return None
 
     async def _serve(self, begin: Beginning, stop: Stop) -> None:
-        parts = Parts(self._settings, self._metrics, begin)
+        parts = Parts(self._settings, self._metrics, begin, self.board)
         thread = threading.Thread(target=self._follow, args=(begin, parts), name="follower", daemon=True)
         thread.start()
         upstream: list[asyncio.Task[None]] = []
@@ -89,7 +92,13 @@ class Gateway:
             await asyncio.to_thread(parts.warm_up)
             await parts.handlers.start()
             self.addresses = (await parts.authors.start(), *await parts.subscribers.start())
+            self.board.listens("authors", str(self.addresses[0]))
+            for feed, address in zip(self._settings.feeds, self.addresses[1:], strict=True):
+                self.board.listens(f"subscribers of {feed.name}", str(address))
             upstream += [asyncio.ensure_future(parts.upstreams.follow(one)) for one in self._settings.remotes]
+            if (interval := self._settings.test_interval) is not None:
+                sending = send_test_events(parts.admission, self._settings.ivorn, interval)
+                upstream.append(asyncio.ensure_future(sending))
             if parts.gcn is not None:
                 upstream.append(asyncio.ensure_future(parts.gcn.follow()))
             self.serving = True
@@ -117,6 +126,9 @@ class Gateway:
         while not stop.is_set() and self._failure is None:
             self._metrics.pending.set(parts.admission.pending)
             self._metrics.intake.set(parts.intake.held)
+            self.board.look()
+            for name, since in self.board.silent_since().items():
+                self._metrics.feed_last.labels(name).set(since)
             await asyncio.sleep(0.1)
 
     async def _wind_up(self, parts: Parts, thread: threading.Thread) -> None:

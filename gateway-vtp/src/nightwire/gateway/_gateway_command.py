@@ -17,6 +17,7 @@ from nightwire.gateway._door_options import (
 from nightwire.gateway._feed_options import FEED_OPTIONS, feed_options, read_feed_options
 from nightwire.gateway._gcn_options import GCN_OPTIONS, gcn_options
 from nightwire.gateway._handler_options import HANDLER_OPTIONS, handler_options
+from nightwire.gateway._seen_commands import status, test
 from nightwire.gateway._send_command import read_address_option
 from nightwire.gateway._signature_options import SIGNATURE_OPTIONS, signature_options
 
@@ -128,6 +129,13 @@ def gateway() -> None:
     show_default=True,
     help="Account for the records of `voevents`; of several gateways on one Kafka, let one do so.",
 )
+@click.option(
+    "--test-event",
+    "test_interval",
+    type=Duration(),
+    metavar="INTERVAL",
+    help="Give subscribers an event of role test at the start and every so often: 1h.  [default: never]",
+)
 @gcn_options
 @door_options
 @handler_options
@@ -186,3 +194,7 @@ def ping(peer: str, timeout: float, **tls: Any) -> None:
         click.echo(ping_broker(read_address_option(peer, 8099), timeout, read_tls_settings(tls)))
     except PingError as error:
         raise click.ClickException(str(error)) from error
+
+
+gateway.add_command(status)
+gateway.add_command(test)

@@ -37,7 +37,7 @@ class Hub:
     def publish(self, events: Sequence[Event]) -> None:
         """Add new events, of whatever topics."""
         for event in events:
-            if self._has(event):
+            if self.carries(event):
                 self._ring.append(event)
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
@@ -72,12 +72,13 @@ class Hub:
     async def _behind(self, cursor: Cursor) -> list[Event]:
         """Return the next piece for a cursor that fell out of the ring, and move it past that piece."""
         found, cursor.positions = await self._archive.read(dict(cursor.positions), self._ring.tail)
-        return [event for event in found if self._has(event)]
+        return [event for event in found if self.carries(event)]
 
     def wants(self, filters: FilterList, event: Event) -> bool:
         """Say whether a subscriber with *filters* is to get *event*; each filter is asked once per event."""
         return self._judge.wants(filters, (*event.spot, event.offset), event.document)
 
-    def _has(self, event: Event) -> bool:
+    def carries(self, event: Event) -> bool:
+        """Say whether *event* is one of its events."""
         here = event.topic in self._topics or any(one.topic in self._topics for one in event.retracts)
         return here and event.deliverable

@@ -43,12 +43,13 @@ class Guard:
         self.limits = limits
         self._access = access
         self._present: Counter[str] = Counter()
+        self._number = 0
 
     def refusal(self, host: str) -> str | None:
         """Return why a peer at *host* may not come in now, or None."""
         if reason := self._access.refusal(host):
             return reason
-        if self._present.total() >= self.limits.connections:
+        if self._number >= self.limits.connections:
             return FULL
         return CROWDED if self._present[_neighbourhood(host)] >= self.limits.per_address else None
 
@@ -57,9 +58,11 @@ class Guard:
         """Count a peer at *host* as present."""
         home = _neighbourhood(host)
         self._present[home] += 1
+        self._number += 1
         try:
             yield
         finally:
+            self._number -= 1
             self._present[home] -= 1
             if not self._present[home]:
                 del self._present[home]
@@ -80,7 +83,7 @@ class Intake:
         self._limit = limit
         self._unfinished: dict[object, int] = {}
         self._unfinished_total = 0
-        self._under_way = 0
+        self._under_way = self._waiting = 0
         self._room = asyncio.Condition()
 
     @property
@@ -106,15 +109,17 @@ class Intake:
         self, size: int, work: Coroutine[Any, Any, bytes | None]
     ) -> Coroutine[Any, Any, bytes | None]:
         """Wait until there is room for *size* [byte]; return *work*, at whose end they are free again."""
-        try:
-            async with self._room:
-                await self._room.wait_for(
-                    lambda: not self._under_way or self._under_way + size <= self._limit
-                )
-                self._under_way += size
-        except BaseException:
-            work.close()
-            raise
+        if not self._has_room(size):
+            self._waiting += 1
+            try:
+                async with self._room:
+                    await self._room.wait_for(lambda: self._has_room(size))
+            except BaseException:
+                work.close()
+                raise
+            finally:
+                self._waiting -= 1
+        self._under_way += size
         return self._until_done(size, work)
 
     async def _until_done(self, size: int, work: Coroutine[Any, Any, bytes | None]) -> bytes | None:
@@ -122,8 +127,12 @@ class Intake:
             return await work
         finally:
             self._under_way -= size
-            async with self._room:
-                self._room.notify_all()
+            if self._waiting:
+                async with self._room:
+                    self._room.notify_all()
+
+    def _has_room(self, size: int) -> bool:
+        return not self._under_way or self._under_way + size <= self._limit
 
 
 def _neighbourhood(host: str) -> str:

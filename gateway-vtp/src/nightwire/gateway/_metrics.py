@@ -3,6 +3,12 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_ROLES = frozenset({"observation", "prediction", "utility", "test"})
+
+
+def role_label(role: str) -> str:
+    """Return *role* as a label: an event may say anything."""
+    return role if role in _ROLES else "other"
 
 
 class GatewayMetrics:
@@ -77,6 +83,24 @@ class GatewayMetrics:
             "nightwire_gateway_intake_bytes",
             "Authors' events that are incomplete, or on their way to Kafka",
             unit="",
+            registry=registry,
+        )
+        self.feed_events = Counter(
+            "nightwire_gateway_feed_events",
+            "Events that came on a feed, before its filters, by role",
+            ["feed", "role"],
+            registry=registry,
+        )
+        self.feed_last = Gauge(
+            "nightwire_gateway_feed_last_event_timestamp_seconds",
+            "When the last event came on a feed; when the gateway started, where none has",
+            ["feed"],
+            registry=registry,
+        )
+        self.remote_up = Gauge(
+            "nightwire_gateway_remote_up",
+            "Whether the connection to a remote broker stands",
+            ["remote"],
             registry=registry,
         )
         self.pending = Gauge(

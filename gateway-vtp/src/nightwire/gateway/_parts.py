@@ -16,6 +16,7 @@ from nightwire.gateway._admission import Admission
 from nightwire.gateway._authors import Authors
 from nightwire.gateway._backlog import Archive, Backlog
 from nightwire.gateway._beginning import Beginning, index_path
+from nightwire.gateway._board import Board
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._demands import EventDemand
 from nightwire.gateway._feed import feed_topics
@@ -52,9 +53,10 @@ class Parts:
         settings: What the gateway was told.
         metrics: The process's metrics.
         begin: Where it begins.
+        board: What its status page shows.
     """
 
-    def __init__(self, settings: Settings, metrics: GatewayMetrics, begin: Beginning) -> None:
+    def __init__(self, settings: Settings, metrics: GatewayMetrics, begin: Beginning, board: Board) -> None:
         self._settings, self._metrics = settings, metrics
         self._loop = asyncio.get_running_loop()
         self._decoder = _decoder(settings)
@@ -74,17 +76,21 @@ class Parts:
         of_brokers = EventDemand("broker", trust.get("brokers"), metrics)
         of_authors = EventDemand("author", trust.get("authors"), metrics)
         signing = _signing_key(settings)
-        self.upstreams = Upstreams(*shared, Tally("vtp-brokers", started), metrics, of_brokers, signing)
+        self.upstreams = Upstreams(
+            *shared, Tally("vtp-brokers", started), metrics, of_brokers, board, signing
+        )
         self.gcn = self._gcn(begin)
         doors = settings.doors
         self.intake = Intake(doors.author_memory)
-        authors = Authors(*shared, Tally("vtp-authors", started), metrics, of_authors, self.intake)
-        subscribers = Subscribers(settings, self.book, metrics, trust.get("subscribers"))
+        authors = Authors(*shared, Tally("vtp-authors", started), metrics, of_authors, self.intake, board)
+        subscribers = Subscribers(settings, self.book, metrics, board, trust.get("subscribers"))
         tls = None if doors.tls.certificate is None else ServerTLS(doors.tls)
         at_authors = Guard(doors.authors, doors.limits)
-        self.authors = Listener("author", settings.authors, authors.converse, at_authors, metrics, tls=tls)
+        self.authors = Listener(
+            "author", settings.authors, authors.converse, at_authors, metrics, board, tls=tls
+        )
         feeds = outlets(settings, self._hubs, metrics, self._positions)
-        self.subscribers = Feeds(settings, subscribers, feeds, metrics, tls)
+        self.subscribers = Feeds(settings, subscribers, feeds, metrics, board, tls)
 
     def warm_up(self) -> None:
         """Do once what would make the first event slow: schemas, leap seconds, Kafka's metadata.  Blocks."""
@@ -131,6 +137,7 @@ class Parts:
     async def _publish(self, events: Sequence[Event], hashes: list[bytes]) -> None:
         await self.admission.indexed(hashes)
         self._hubs.publish(events)
+        self.subscribers.came(events)
 
     def _gcn(self, begin: Beginning) -> GcnMirror | None:
         if (gcn := self._settings.gcn) is None:

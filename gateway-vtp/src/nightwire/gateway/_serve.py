@@ -1,6 +1,7 @@
 """The gateway as a command: its options read, its process run."""
 
 import asyncio
+import json
 import logging
 import os
 import shutil
@@ -28,6 +29,7 @@ from nightwire.gateway._plugins import PluginError, installed_plugins
 from nightwire.gateway._settings import GcnSettings, Settings, SignatureSettings, read_address
 from nightwire.gateway._signing import SigningError
 from nightwire.gateway._sparing import SparingFilter
+from nightwire.gateway._status_page import status_page
 from nightwire.gateway._tls import ServerTLS
 from nightwire.gateway._trust_policy import PolicyError, read_policy
 
@@ -136,10 +138,10 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
     setup_logging("nightwire.gateway")
     for handler in logging.getLogger().handlers:
         handler.addFilter(SparingFilter(time.monotonic))
-    allow_open_files(2 * settings.doors.limits.connections)
+    allow_open_files((1 + len(settings.feeds)) * settings.doors.limits.connections)
     registry = CollectorRegistry()
     gateway = Gateway(settings, registry)
-    page = MetricsPage(registry, port=metrics_port, healthy=gateway.healthy) if metrics_port else None
+    page = _page(gateway, registry, metrics_port) if metrics_port else None
     with stopping() as stop:
         try:
             if page is not None:
@@ -152,6 +154,17 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
             if page is not None:
                 page.stop()
     return 0
+
+
+def _page(gateway: Gateway, registry: CollectorRegistry, port: int) -> MetricsPage:
+    def for_people() -> tuple[str, bytes]:
+        return "text/html; charset=utf-8", status_page(gateway.board.status())
+
+    def for_programs() -> tuple[str, bytes]:
+        return "application/json", json.dumps(gateway.board.status()).encode()
+
+    pages = {"/": for_people, "/status": for_people, "/status.json": for_programs}
+    return MetricsPage(registry, port=port, healthy=gateway.healthy, pages=pages)
 
 
 def _check_tls(settings: Settings) -> None:

@@ -7,6 +7,7 @@ from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
 
 from nightwire.gateway._access import ADDRESS, DENIED
+from nightwire.gateway._board import Board
 from nightwire.gateway._limits import CROWDED, FULL, Guard
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._settings import Address
@@ -38,8 +39,8 @@ class Listener:
         converse: What to do with a connection; it is closed afterwards.
         guard: Who may connect, and how many.
         metrics: The process's metrics.
+        board: What the status page shows.
         tls: Our certificate; needed where *address* says TLS.
-        refused: Told of each connection that is refused: host and reason.
     """
 
     def __init__(
@@ -49,12 +50,12 @@ class Listener:
         converse: Converse,
         guard: Guard,
         metrics: GatewayMetrics,
+        board: Board,
         *,
         tls: ServerTLS | None = None,
-        refused: Callable[[str, str], None] = lambda _host, _reason: None,
     ) -> None:
         self._role, self._address, self._converse, self._guard = role, address, converse, guard
-        self._metrics, self._refused = metrics, refused
+        self._metrics, self._board = metrics, board
         self._tls = tls if address.tls else None
         self._open: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -100,7 +101,7 @@ class Listener:
 
     def _refuse(self, host: str, reason: str) -> None:
         self._metrics.refused.labels(self._role, reason).inc()
-        self._refused(host, reason)
+        self._board.refused(self._role, host, reason)
 
     async def _serve(self, host: str, reader: StreamReader, writer: StreamWriter) -> None:
         with self._guard.inside(host), self._metrics.connections.labels(self._role).track_inprogress():

@@ -116,6 +116,7 @@ class Settings:
     remote_replay: float = 0.0
     feeds: tuple["Feed", ...] = ()
     registry: str | None = None
+    test_interval: float | None = None
     doors: DoorSettings = field(default_factory=DoorSettings)
     max_frame: int = MAX_FRAME
     subscriber_max_frame: int = COMET_MAX_FRAME

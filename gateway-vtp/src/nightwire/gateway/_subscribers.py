@@ -10,6 +10,7 @@ from typing import Any
 
 from nightwire.core.accounts import Account
 from nightwire.core.clock import now_ms
+from nightwire.gateway._board import Board
 from nightwire.gateway._book import STAGE_OUT, AccountBook
 from nightwire.gateway._conversation import SilenceError, messages
 from nightwire.gateway._delivery import Delivery, Outlet
@@ -56,6 +57,21 @@ class Session:
     writer: asyncio.StreamWriter
     number: int
 
+    def shown(self) -> dict[str, Any]:
+        """Return what the status page shows of it.  Called from another thread as well."""
+        peer = self.peer
+        passed, head = peer.reach.passed_to, self.outlet.hub.live().positions
+        return {
+            "ivoid": peer.name,
+            "feed": self.outlet.feed.name,
+            "filters": [one.text for one in peer.filters.filters],
+            "sent": peer.sent,
+            "acked": peer.acked,
+            "naked": peer.naked,
+            "unacked": peer.unacked,
+            "lag": sum(max(0, end - passed.get(spot, end)) for spot, end in head.items()),
+        }
+
 
 class Subscribers:
     """Our side of connections from subscribers.
@@ -64,13 +80,20 @@ class Subscribers:
         settings: The gateway's.
         book: Where accounts go.
         metrics: The process's metrics.
+        board: What the status page shows.
         trust: Judges their signatures; None where none are asked for.
     """
 
     def __init__(
-        self, settings: Settings, book: AccountBook, metrics: GatewayMetrics, trust: Trust | None = None
+        self,
+        settings: Settings,
+        book: AccountBook,
+        metrics: GatewayMetrics,
+        board: Board,
+        trust: Trust | None = None,
     ) -> None:
         self._settings, self._book, self._metrics, self._trust = settings, book, metrics, trust
+        self._board = board
         self._sessions = count(now_ms())
 
     def conversation(self, outlet: Outlet) -> Converse:
@@ -86,12 +109,13 @@ class Subscribers:
         writer.write(encode_frame(say(Transport(AUTHENTICATE, self._settings.ivorn, params=OFFER))))
         log.info("subscriber %s came to feed %s", _name(writer), outlet.feed.name)
         try:
-            await first_of(
-                self._listen(session, reader),
-                self._deliver(session),
-                self._keep_alive(session),
-                self._account_now_and_then(session),
-            )
+            with self._board.subscriber(_name(writer), session):
+                await first_of(
+                    self._listen(session, reader),
+                    self._deliver(session),
+                    self._keep_alive(session),
+                    self._account_now_and_then(session),
+                )
         except NotAdmittedError as error:
             log.info("subscriber %s is not let in: %s", _name(writer), error)
             self._metrics.dropped.labels("subscriber", "unsigned").inc()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
+from nightwire.gateway._board import Board
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._conversation import Answers, SilenceError, SlownessError, messages
 from nightwire.gateway._demands import EventDemand
@@ -27,6 +28,8 @@ FIRST_DELAY, LONGEST_DELAY, GROWTH = 1.0, 60.0, 1.5
 """Back-off between attempts to connect. [s]"""
 GOOD_AFTER = 5.0
 """A connection that lasted so long resets the back-off. [s]"""
+ORIGIN = "broker:"
+"""What the origin of their events in the log begins with; their address follows."""
 CONNECT_TIMEOUT = 10.0  # [s]
 
 
@@ -40,6 +43,7 @@ class Upstreams:
         tally: Counts what is not admitted.
         metrics: The process's metrics.
         demand: What events have to prove.
+        board: What the status page shows.
         signing: Signs our answers to `authenticate`; None where we have no key.
     """
 
@@ -51,9 +55,11 @@ class Upstreams:
         tally: Tally,
         metrics: GatewayMetrics,
         demand: EventDemand,
+        board: Board,
         signing: SigningKey | None = None,
     ) -> None:
         self._settings, self._admission, self._demand, self._signing = settings, admission, demand, signing
+        self._board = board
         self._tls = client_context(settings.doors.tls)
         self._book, self._tally, self._metrics = book, tally, metrics
         self._we = Upstream(settings.ivorn, settings.remote_filters, settings.max_frame)
@@ -61,10 +67,12 @@ class Upstreams:
 
     async def follow(self, remote: Address) -> None:
         """Stay connected to *remote*, for ever."""
+        self._note(remote, connected=False)
         clock, delay = asyncio.get_running_loop(), FIRST_DELAY
         while True:
             began = clock.time()
             reason = await self._once(remote)
+            self._note(remote, connected=False, reason=reason)
             if clock.time() - began > GOOD_AFTER:
                 delay = FIRST_DELAY
             log.info("remote broker %s: %s; connecting again in %.0f s", remote, reason, delay)
@@ -80,6 +88,7 @@ class Upstreams:
         except (OSError, TimeoutError) as error:
             return f"cannot connect ({error or 'no answer'})"
         log.info("remote broker %s: connected", remote)
+        self._note(remote, connected=True)
         with self._metrics.connections.labels("broker").track_inprogress():
             try:
                 await self._listen(remote, reader, writer)
@@ -89,6 +98,10 @@ class Upstreams:
             finally:
                 writer.close()
         return "it hung up"
+
+    def _note(self, remote: Address, *, connected: bool, reason: str | None = None) -> None:
+        self._board.remote(str(remote), connected=connected, reason=reason)
+        self._metrics.remote_up.labels(str(remote)).set(connected)
 
     async def _listen(
         self, remote: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -104,7 +117,7 @@ class Upstreams:
             async for message in incoming:
                 packet = native_packet(message, self._settings.doors.max_depth)
                 if packet is not None or not self._answer_transport(remote, message, writer):
-                    await self._take(packet or message, f"broker:{remote}", answers)
+                    await self._take(packet or message, f"{ORIGIN}{remote}", answers)
         finally:
             answers.cancel()
 
@@ -140,18 +153,18 @@ class Upstreams:
             if error.kind is not None:
                 self._metrics.documents_refused.labels("broker", error.kind.value).inc()
             log.info("%s sent what is no event: %s", origin, error)
-            self._count("invalid")
+            self._count(origin, "invalid")
             self._book.post(self._tally.reject("invalid"))
         else:
             refusal = self._demand.refusal(packet)
             await answers.promise(
-                self._judge(packet, origin) if refusal is None else self._refuse(packet, refusal)
+                self._judge(packet, origin) if refusal is None else self._refuse(packet, origin, refusal)
             )
 
-    async def _refuse(self, packet: Packet, refusal: str) -> bytes:
+    async def _refuse(self, packet: Packet, origin: str, refusal: str) -> bytes:
         """Do not take *packet*, but acknowledge it: a nak would end the connection to a Comet broker."""
         log.info("%s is not taken: %s", packet.ivorn, refusal)
-        self._count("unsigned")
+        self._count(origin, "unsigned", packet.ivorn)
         self._book.post(self._tally.reject("unsigned"))
         return say(ack(packet.ivorn, self._settings.ivorn, f"not taken: {refusal}"))
 
@@ -159,7 +172,7 @@ class Upstreams:
         new = await self._admit(packet, origin)
         if not new:
             await asyncio.wrap_future(self._book.post(self._tally.reject("duplicate")))
-        self._count("accepted" if new else "duplicate")
+        self._count(origin, "accepted" if new else "duplicate", packet.ivorn)
         return say(ack(packet.ivorn, self._settings.ivorn))
 
     async def _admit(self, packet: Packet, origin: str) -> bool:
@@ -171,7 +184,8 @@ class Upstreams:
                 log.warning("%s from %s is not in Kafka yet: %s", packet.ivorn, origin, error)
                 await asyncio.sleep(1.0)
 
-    def _count(self, outcome: str) -> None:
+    def _count(self, origin: str, outcome: str, ivorn: str | None = None) -> None:
+        self._board.from_remote(origin.removeprefix(ORIGIN), outcome, ivorn)
         self._metrics.received.labels("broker", outcome).inc()
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 ROLES = ("observation", "prediction", "utility", "test")
 
-_MISC = r"(?:\s|<!--.*?-->|<\?.*?\?>)*"  # what XML allows before and after the root element
+_MISC = r"(?:\s|(?><!--.*?-->)|(?><\?.*?\?>))*+"
+"""What XML allows before and after the root element; possessive, so that no document makes it try twice."""
 _PROLOGUE = re.compile(r"(?:\xef\xbb\xbf|\ufeff)?" + _MISC, re.DOTALL)
 _EPILOGUE = re.compile(_MISC, re.DOTALL)
 _START = re.compile(r"""<([^\s/>]+)(?:[^"'>]|"[^"]*"|'[^']*')*>""")

@@ -1,5 +1,6 @@
 """Reading XML from strangers: nothing is fetched, no entity is expanded, no DTD is accepted."""
 
+import re
 from enum import Enum
 from functools import cache
 
@@ -8,7 +9,9 @@ from lxml import etree
 MAX_DEPTH = 64
 """Deepest nesting of elements.  The deepest VOEvent of the standard has 9 levels."""
 
-_PROLOGUE = 1024  # how far a DOCTYPE is looked for before parsing [byte]; one behind it is seen after parsing
+_DOCTYPE = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s|(?><!--.*?-->)|(?><\?.*?\?>))*+<!DOCTYPE", re.DOTALL
+)  # in two-byte encodings it is seen after parsing
 
 _PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
@@ -60,7 +63,7 @@ def _deeper_than(levels: int) -> etree.XPath:
 
 
 def _parse(document: bytes) -> etree._Element:
-    if b"<!DOCTYPE" in document[:_PROLOGUE]:  # before libxml2 reads any of it
+    if b"<!DOCTYPE" in document and _DOCTYPE.match(document):  # before libxml2 reads any of it
         raise XMLRefusedError("a document type (DOCTYPE) is not accepted", Refusal.DOCTYPE)
     try:
         return etree.fromstring(document, _PARSER)

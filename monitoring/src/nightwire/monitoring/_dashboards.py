@@ -1,4 +1,4 @@
-"""Grafana's dashboards, from the panels that `_panels` and `_filter_panels` list."""
+"""Grafana's dashboards, from the panels that `_panels`, `_filter_panels` and `_gateway_panels` list."""
 
 import json
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from nightwire.monitoring._filter_panels import FILTERS
+from nightwire.monitoring._gateway_panels import GATEWAY
 from nightwire.monitoring._panel import Kind, Panel, Row
 from nightwire.monitoring._panels import NIGHT
 
@@ -41,6 +42,9 @@ PAGES = {
     ),
     "filters": Page(
         "filters", "Batches, delays, costs and caps of users' filters, and what brokers take.", FILTERS
+    ),
+    "gateway": Page(
+        "the gateway", "VOEvents in and out, feeds, peers, and who was kept out and why.", GATEWAY
     ),
 }
 """All dashboards, by the name of their file."""

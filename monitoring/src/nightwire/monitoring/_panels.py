@@ -1,6 +1,7 @@
 """What the dashboard *the night* shows: one table of panels."""
 
 from nightwire.monitoring._filter_panels import FILTERS
+from nightwire.monitoring._gateway_panels import GATEWAY
 from nightwire.monitoring._panel import Kind, Panel, Row, quantile
 
 COLUMNS = ("read", "delivered", "rejected", "capped", "faulted", "dead_lettered", "missing")
@@ -190,5 +191,5 @@ MACHINES = Row(
 )
 
 NIGHT: tuple[Row, ...] = (IN_IS_OUT, RATES, LAG, FAULTS, MACHINES)
-ALL: tuple[Row, ...] = (*NIGHT, *FILTERS)
+ALL: tuple[Row, ...] = (*NIGHT, *FILTERS, *GATEWAY)
 """The rows of all dashboards."""
