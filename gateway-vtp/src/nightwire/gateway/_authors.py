@@ -131,6 +131,8 @@ class Authors:
         self._metrics.received.labels("author", outcome.name).inc()
         refusal = None if outcome.name in (ACCEPTED, DUPLICATE) else outcome.words
         self._board.from_author(host, outcome.name, outcome.ivorn, refusal)
+        if refusal is not None:
+            log.info("author %s is refused %s (%s): %s", host, outcome.ivorn or "", outcome.name, refusal)
         if outcome.name == FAILED:
             return None
         if outcome.name in (ACCEPTED, DUPLICATE):
