@@ -3,9 +3,10 @@
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 LOCAL = ("127.0.0.0/8", "::1/128")
 """This machine only."""
@@ -34,11 +35,9 @@ class Access:
     def refusal(self, address: str) -> str | None:
         """Return why a peer at *address* may not connect, `ADDRESS` or `DENIED`, or None if it may."""
         allow, deny = self._networks
-        try:
-            peer = ipaddress.ip_address(address.partition("%")[0])
-        except ValueError:
+        peer = _peer(address)
+        if peer is None:
             return ADDRESS
-        peer = getattr(peer, "ipv4_mapped", None) or peer
         if _lies_in(peer, deny):
             return DENIED
         return None if _lies_in(peer, allow) else ADDRESS
@@ -48,9 +47,19 @@ class Access:
         return _read(self.allow), _read(self.deny)
 
 
+@lru_cache(maxsize=4096)
+def _peer(address: str) -> Address | None:
+    """Return *address* as one; None where it is none.  Authors come again for each event."""
+    try:
+        peer = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(peer, "ipv4_mapped", None) or peer
+
+
 def _read(texts: Iterable[str]) -> list[Network]:
     return [ipaddress.ip_network(text) for text in texts]
 
 
-def _lies_in(peer: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Iterable[Network]) -> bool:
+def _lies_in(peer: Address, networks: Iterable[Network]) -> bool:
     return any(peer in network for network in networks if network.version == peer.version)

@@ -1,6 +1,7 @@
 """Events on their way into the log: each once, and nobody is told so before Kafka has it."""
 
 import asyncio
+from functools import partial
 from typing import Protocol
 
 from nightwire.core.clock import now_ms
@@ -23,10 +24,10 @@ class KnownHashes(Protocol):
 class Log(Protocol):
     """Where events are written."""
 
-    async def produce(
+    def begin(
         self, topic: str, value: bytes, *, key: bytes, headers: list[tuple[str, bytes]]
-    ) -> tuple[int, int]:
-        """Write a record and wait until it is acknowledged."""
+    ) -> asyncio.Future[tuple[int, int]]:
+        """Begin to write a record; the future is done once it is acknowledged."""
 
 
 class Admission:
@@ -43,7 +44,7 @@ class Admission:
 
     def __init__(self, index: KnownHashes, log: Log, instance: str) -> None:
         self._index, self._log, self._instance = index, log, instance.encode()
-        self._pending: dict[bytes, asyncio.Task[tuple[int, int]]] = {}
+        self._pending: dict[bytes, asyncio.Future[tuple[int, int]]] = {}
         self._room = asyncio.Condition()
 
     @property
@@ -67,9 +68,7 @@ class Admission:
                 break
             async with self._room:
                 await self._room.wait()
-        writing = asyncio.create_task(self._write(packet, origin))
-        self._pending[packet.hash] = writing
-        await asyncio.shield(writing)  # an author who leaves does not stop it
+        await asyncio.shield(self._begin(packet, origin))  # an author who leaves does not stop it
         return True
 
     async def indexed(self, hashes: list[bytes]) -> None:
@@ -83,12 +82,16 @@ class Admission:
         """Wait until everything that is being written is acknowledged or refused."""
         await asyncio.gather(*self._pending.values(), return_exceptions=True)
 
-    async def _write(self, packet: Packet, origin: str) -> tuple[int, int]:
+    def _begin(self, packet: Packet, origin: str) -> asyncio.Future[tuple[int, int]]:
         fields = voevent_fields(packet)
         value = VOEVENT.encode({**fields, "origin": origin, "received": now_ms()})
         headers = [("hash", packet.hash), ("instance", self._instance), ("role", packet.role.encode())]
-        try:
-            return await self._log.produce(VOEVENTS, value, key=packet.ivorn.encode(), headers=headers)
-        except BaseException:
-            self._pending.pop(packet.hash, None)
-            raise
+        writing = self._log.begin(VOEVENTS, value, key=packet.ivorn.encode(), headers=headers)
+        self._pending[packet.hash] = writing
+        writing.add_done_callback(partial(self._written, packet.hash))
+        return writing
+
+    def _written(self, digest: bytes, writing: asyncio.Future[tuple[int, int]]) -> None:
+        """Forget what Kafka did not take: it may come again."""
+        if writing.cancelled() or writing.exception() is not None:
+            self._pending.pop(digest, None)

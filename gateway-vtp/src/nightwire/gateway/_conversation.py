@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
@@ -127,15 +128,15 @@ class Answers:
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
-        self._due: asyncio.Queue[asyncio.Future[bytes | None] | None] = asyncio.Queue(WINDOW)
-        self._unsent = 0
+        self._due: deque[asyncio.Future[bytes | None]] = deque()
+        self._fewer = asyncio.Event()
+        self._ended: BaseException | None = None
         self.promised = 0
-        self._sender = asyncio.create_task(self._send())
 
     @property
     def owed(self) -> bool:
         """Say whether a promised answer is not sent yet."""
-        return self._unsent > 0
+        return bool(self._due)
 
     async def promise(self, answer: Coroutine[Any, Any, bytes | None]) -> None:
         """Begin to work on *answer*; wait while too many are being worked on.
@@ -143,36 +144,42 @@ class Answers:
         Raises:
             ConnectionError: Nothing can be sent any more.
         """
-        self._unsent += 1
         self.promised += 1
-        await self._put(asyncio.ensure_future(answer))
+        task = asyncio.ensure_future(answer)
+        self._due.append(task)
+        task.add_done_callback(self._send)
+        await self._writer.drain()
+        await self._until(WINDOW)
 
     async def finish(self) -> None:
         """Send what is owed."""
-        if not self._sender.done():
-            await self._put(None)
-        await self._sender
+        await self._until(1)
+        await self._writer.drain()
 
     def cancel(self) -> None:
         """Send no more.  What is being worked on goes on."""
-        self._sender.cancel()
+        self._ended = self._ended or ConnectionError("the conversation is over")
 
-    async def _put(self, due: asyncio.Future[bytes | None] | None) -> None:
-        putting = asyncio.ensure_future(self._due.put(due))
-        if self._due.full():
-            await asyncio.wait({putting, self._sender}, return_when=asyncio.FIRST_COMPLETED)
-            if not putting.done():
-                putting.cancel()
-                raise ConnectionError("the peer takes no more answers")
-        await putting
+    async def _until(self, fewer: int) -> None:
+        """Wait until *fewer* than so many answers are owed."""
+        while self._ended is None and len(self._due) >= fewer:
+            self._fewer.clear()
+            await self._fewer.wait()
+        if self._ended is not None:
+            raise self._ended
 
-    async def _send(self) -> None:
-        while (due := await self._due.get()) is not None:
-            answer = await due
-            self._unsent -= 1
-            if answer is None:
-                self._writer.close()
-                return
-            if answer != NOTHING_TO_SAY:
-                self._writer.write(encode_frame(answer))
-                await self._writer.drain()
+    def _send(self, _done: asyncio.Future[bytes | None]) -> None:
+        """Send what is due, the first promised first."""
+        while self._ended is None and self._due and self._due[0].done():
+            try:
+                self._say(self._due.popleft().result())
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (raised again by who waits)
+                self._ended = error
+        self._fewer.set()
+
+    def _say(self, answer: bytes | None) -> None:
+        if answer is None:
+            self._writer.close()
+            raise ConnectionError("there is an event that cannot be answered")
+        if answer != NOTHING_TO_SAY:
+            self._writer.write(encode_frame(answer))

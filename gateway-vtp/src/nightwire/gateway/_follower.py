@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 BATCH = 500
 """Most records handled at once."""
+PACE = 0.005
+"""Least time between two batches [s]: each costs a transaction of the index and a turn of the loop, so under
+load there are fewer and larger ones.  An event that comes alone does not wait."""
 ACCOUNT_INTERVAL = 0.5
 """Time between accounts of one partition. [s]"""
 RANGE = 10_000
@@ -130,7 +133,7 @@ class Follower:
         self._renderer, self._publish, self._bury = renderer, publish, bury
         self._live = dict(live)
         self._positions = dict(start)
-        self._accounted_at = 0.0
+        self._accounted_at = self._took = 0.0
         reader.assign([TopicPartition(topic, part, offset) for (topic, part), offset in start.items()])
 
     @property
@@ -152,6 +155,9 @@ class Follower:
         first = self._reader.poll(0.1)
         if first is None:
             return []
+        if (early := self._took + PACE - time.monotonic()) > 0:
+            time.sleep(early)
+        self._took = time.monotonic()
         batch = [first, *self._reader.consume(BATCH - 1, 0)]
         for message in batch:
             error = message.error()

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
 
@@ -16,10 +17,26 @@ Acknowledged = asyncio.Future[tuple[int, int]]
 """Resolves to partition and offset."""
 
 
+GATHER = 0.005
+"""Longest time that a record waits for others. [s]"""
+
+
+class _Waiting(NamedTuple):
+    """A record that librdkafka does not have yet."""
+
+    topic: str
+    value: bytes
+    key: bytes
+    headers: list[tuple[str, str | bytes | None]]
+    acknowledged: Acknowledged
+
+
 class LoopProducer:
     """A producer whose acknowledgements are awaited in an event loop.
 
-    librdkafka reports deliveries to whoever polls; a thread does, and hands them to the loop in batches.
+    librdkafka reports deliveries to whoever polls; a thread does, and hands them to the loop in batches.  One
+    that comes alone goes out at once.  Those that come while others are on their way go out together, when
+    these have arrived, or after `GATHER`: a request costs Kafka as much as dozens of records.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -28,6 +45,9 @@ class LoopProducer:
 
     def __init__(self, producer: Producer, loop: asyncio.AbstractEventLoop) -> None:
         self._producer, self._loop = producer, loop
+        self._waiting: deque[_Waiting] = deque()
+        self._under_way = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._done: deque[tuple[Acknowledged, KafkaError | None, tuple[int, int]]] = deque()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kafka-acks", daemon=True)
@@ -38,30 +58,20 @@ class LoopProducer:
         """Say whether acknowledgements are still being collected."""
         return self._thread.is_alive()
 
-    async def produce(
+    def begin(
         self, topic: str, value: bytes, *, key: bytes, headers: Sequence[tuple[str, bytes]]
-    ) -> tuple[int, int]:
-        """Write one record; return its partition and offset once Kafka has acknowledged it.
+    ) -> Acknowledged:
+        """Begin to write one record; its partition and offset are known once Kafka has acknowledged it.
 
-        Raises:
-            DeliveryError: Kafka did not take it, within librdkafka's ``delivery.timeout.ms``.
+        The future raises `DeliveryError` where Kafka did not take it, within ``delivery.timeout.ms``.
         """
         acknowledged: Acknowledged = self._loop.create_future()
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            self._done.append((acknowledged, error, (message.partition() or 0, message.offset() or 0)))
-            if len(self._done) == 1:
-                self._loop.call_soon_threadsafe(self._resolve)
-
-        while True:
-            try:
-                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=delivered)
-                break
-            except BufferError:  # librdkafka's queue is full: the author waits
-                await asyncio.sleep(0.01)
-            except KafkaException as error:
-                raise DeliveryError(f"{topic}: {error.args[0].str()}") from error
-        return await acknowledged
+        self._waiting.append(_Waiting(topic, value, key, list(headers), acknowledged))
+        if not self._under_way:
+            self._send()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(GATHER, self._send)
+        return acknowledged
 
     def warm_up(self, topic: str) -> None:
         """Learn where *topic* lies before the first record.  Blocks."""
@@ -75,7 +85,37 @@ class LoopProducer:
         waiting = self._producer.flush(timeout)
         self._stop.set()
         self._thread.join()
-        return int(waiting)
+        return int(waiting) + len(self._waiting)
+
+    def _send(self) -> None:
+        """Hand on what has gathered."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._waiting:
+            try:
+                self._produce(self._waiting[0])
+            except BufferError:  # librdkafka's queue is full
+                self._timer = self._loop.call_later(GATHER, self._send)
+                return
+            self._waiting.popleft()
+
+    def _produce(self, record: "_Waiting") -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            place = (message.partition() or 0, message.offset() or 0)
+            self._done.append((record.acknowledged, error, place))
+            if len(self._done) == 1:
+                self._loop.call_soon_threadsafe(self._resolve)
+
+        try:
+            self._producer.produce(
+                record.topic, record.value, record.key, headers=record.headers, on_delivery=delivered
+            )
+            self._under_way += 1
+        except KafkaException as error:
+            if not record.acknowledged.done():
+                reason = f"{record.topic}: {error.args[0].str()}"
+                record.acknowledged.set_exception(DeliveryError(reason))
 
     def _poll(self) -> None:
         while not self._stop.is_set():
@@ -90,6 +130,9 @@ class LoopProducer:
                 else:
                     acknowledged.set_exception(DeliveryError(f"{error.str()} ({error.name()})"))
             self._done.popleft()
+            self._under_way -= 1
+        if self._waiting and not self._under_way:
+            self._send()
 
 
 def log_identity(bootstrap: str, topic: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from nightwire.gateway._access import Access
@@ -135,6 +136,7 @@ class Intake:
         return not self._under_way or self._under_way + size <= self._limit
 
 
+@lru_cache(maxsize=4096)
 def _neighbourhood(host: str) -> str:
     """Return what *host* is counted as: an IPv4 address, or the network that one IPv6 line has."""
     try:

@@ -1,7 +1,7 @@
 """Acks and iamalives in their plainest form, as nearly all of them are, read without an XML parser.  Pure.
 
-At a thousand subscribers an event has a thousand acks, and libxml2 takes 20 µs for each.  What is taken here is
-a part of what is well-formed; for everything else there is `_transport.read_transport`.
+At a thousand subscribers an event has a thousand acks, and libxml2 takes 20 µs for each.  What is taken here
+is a part of what is well-formed; for everything else there is `_transport.read_transport`.
 """
 
 import re

@@ -139,6 +139,8 @@ def peer_name(writer: StreamWriter) -> str:
 async def _close(writer: StreamWriter, patience: float) -> None:
     """Close, and cut the connection off where the peer does not take what is left within *patience* [s]."""
     writer.close()
+    if not writer.transport.get_write_buffer_size() and writer.get_extra_info("ssl_object") is None:
+        return  # nothing is left
     try:
         async with asyncio.timeout(patience):
             await writer.wait_closed()

@@ -16,7 +16,7 @@ from confluent_kafka import Message
 
 from nightwire.core import cli
 from nightwire.gateway import Packet, _authors
-from nightwire.gateway._kafka import LoopProducer
+from nightwire.gateway._kafka import Acknowledged, LoopProducer
 from nightwire.gateway._render import Renderer
 
 
@@ -27,7 +27,7 @@ def trace(out: TextIO) -> None:
         out.write(f"{what}\t{ivorn}\t{at!r}\n")
 
     judge: Callable[..., Packet] = _authors.author_packet  # type: ignore[attr-defined]
-    produce, event = LoopProducer.produce, Renderer.event
+    begin, event = LoopProducer.begin, Renderer.event
 
     def author_packet(*document: Any) -> Packet:
         at = time.monotonic()
@@ -35,18 +35,18 @@ def trace(out: TextIO) -> None:
         stamp("in", packet.ivorn, at)
         return packet
 
-    async def produced(self: LoopProducer, *what: Any, key: bytes, **rest: Any) -> tuple[int, int]:
+    def produced(self: LoopProducer, *what: Any, key: bytes, **rest: Any) -> Acknowledged:
         stamp("produced", key.decode(), time.monotonic())
-        place = await produce(self, *what, key=key, **rest)
-        stamp("acknowledged", key.decode(), time.monotonic())
-        return place
+        future = begin(self, *what, key=key, **rest)
+        future.add_done_callback(lambda _: stamp("acknowledged", key.decode(), time.monotonic()))
+        return future
 
     def fetched(self: Renderer, message: Message) -> Any:
         stamp("fetched", (message.key() or b"").decode(), time.monotonic())
         return event(self, message)
 
     _authors.author_packet = author_packet  # type: ignore[attr-defined, assignment]
-    LoopProducer.produce = produced  # type: ignore[method-assign]
+    LoopProducer.begin = produced  # type: ignore[method-assign]
     Renderer.event = fetched  # type: ignore[method-assign]
 
 
