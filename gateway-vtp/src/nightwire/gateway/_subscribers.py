@@ -95,6 +95,7 @@ class Subscribers:
         self._settings, self._book, self._metrics, self._trust = settings, book, metrics, trust
         self._board = board
         self._sessions = count(now_ms())
+        self._acked, self._naked = (metrics.answered.labels(answer) for answer in ("ack", "nak"))
 
     def conversation(self, outlet: Outlet) -> Converse:
         """Return what to do with a connection from a subscriber of *outlet*."""
@@ -161,8 +162,10 @@ class Subscribers:
         except XMLRefusedError as error:
             log.info("subscriber %s said what is no message: %s", _name(session.writer), error)
             return
-        self._metrics.answered.labels("ack").inc(peer.acked - acked)
-        self._metrics.answered.labels("nak").inc(peer.naked - naked)
+        if peer.acked > acked:
+            self._acked.inc()
+        elif peer.naked > naked:
+            self._naked.inc()
         if filters is not None:
             session.door.answer(message)
             self._take_filters(session, filters)
