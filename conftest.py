@@ -35,7 +35,7 @@ def _apicurio() -> bool:
 
 
 def _clients() -> bool:
-    return all(importlib.util.find_spec(name) for name in ("gcn_kafka", "hop", "lsst"))
+    return all(importlib.util.find_spec(name) for name in ("gcn_kafka", "hop", "lsst", "gcn"))
 
 
 TOOLS: dict[str, tuple[Callable[[], bool], str]] = {

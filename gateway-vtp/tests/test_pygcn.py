@@ -1,0 +1,74 @@
+"""With pygcn, which most telescopes ran to hear of gamma-ray bursts: a subscriber of neither us nor Comet."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightwire.gateway import Author, Letter
+from nightwire.gateway._settings import Address
+
+pytestmark = [pytest.mark.interop, pytest.mark.kafka]
+
+LISTEN = """
+import logging, pathlib, sys
+import gcn
+logging.basicConfig(level=logging.DEBUG)
+folder, port = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+
+def save(payload, root):
+    part = folder / (root.get("ivorn").rpartition("#")[2] + ".part")
+    part.write_bytes(payload)
+    part.rename(part.with_suffix(".xml"))
+
+gcn.listen("127.0.0.1", port, ivorn="ivo://test.pygcn/telescope", handler=save)
+"""
+
+
+@pytest.fixture
+def pygcn(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Return a function that starts pygcn on a port, and gives the folder that it saves events in."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(port: int) -> Path:
+        folder = tmp_path / "pygcn"
+        folder.mkdir()
+        with (tmp_path / "pygcn.log").open("wb") as log:
+            command = [sys.executable, "-c", LISTEN, str(folder), str(port)]
+            started.append(subprocess.Popen(command, stdout=log, stderr=log))
+        return folder
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()
+
+
+def test_pygcn_gets_what_it_knows_and_acknowledges_it_though_it_knows_no_greeting(
+    start_gateway: Callable[..., Any],
+    pygcn: Callable[[int], Path],
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    patience: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    gateway = start_gateway("--iamalive", "1")
+    inbox, log = pygcn(gateway.subscribers), tmp_path / "pygcn.log"
+    patience(lambda: "unrecognized role: authenticate" in log.read_text(), what="pygcn to subscribe")
+    author = Author(Address("127.0.0.1", gateway.authors))
+    sent = [
+        packet(ivorn, version=version) for ivorn, version in zip(ivorns(6), ("2.0", "1.1") * 3, strict=True)
+    ]
+    for document in sent:
+        assert author.send(Letter("x", document)).verdict == "ack"
+    patience(lambda: len(list(inbox.glob("*.xml"))) == 6, what="pygcn to save the events")
+    assert sorted(file.read_bytes() for file in inbox.glob("*.xml")) == sorted(sent)
+    patience(
+        lambda: log.read_text().count("sent iamalive response") >= 2, what="pygcn to say that it is alive"
+    )
+    assert log.read_text().count("opened socket") == 1  # it never lost the connection
+    assert gateway.stop() == 0
+    assert "sent 6, acked 6" in gateway.log.read_text()
