@@ -141,6 +141,13 @@ SAMPLES["seen"] = {
     "stopped": {"line 3: alert.snr > 5": 60},
     "time": NOW,
 }
+SAMPLES["position"] = {
+    "feed": "voevents",
+    "peer": "ivo://telescope.example/tcs",
+    "log": "cluster/topic",
+    "positions": [{"topic": "voevents", "partition": 2, "offset": 17}],
+    "written": NOW,
+}
 each = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 
 
@@ -174,6 +181,7 @@ def test_ids_are_these_for_ever() -> None:
         "answer": 100_006,
         "overflow": 100_009,
         "seen": 100_010,
+        "position": 100_013,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_007, 100_004),
