@@ -54,18 +54,21 @@ def test_what_is_no_network_is_said_at_once(lists: tuple[tuple[str, ...], tuple[
 
 def test_only_so_many_come_in_from_one_address_and_in_all() -> None:
     guard = Guard(Access(EVERYBODY), Limits(connections=3, per_address=2))
-    with guard.inside("192.0.2.1"), guard.inside("::ffff:192.0.2.1"):
-        assert (guard.refusal("192.0.2.1"), guard.refusal("192.0.2.2")) == (CROWDED, None)
-        with guard.inside("192.0.2.2"):
-            assert guard.refusal("192.0.2.3") == FULL
+    for host in ("192.0.2.1", "::ffff:192.0.2.1"):
+        guard.enter(host)
+    assert (guard.refusal("192.0.2.1"), guard.refusal("192.0.2.2")) == (CROWDED, None)
+    guard.enter("192.0.2.2")
+    assert guard.refusal("192.0.2.3") == FULL
+    for host in ("192.0.2.1", "192.0.2.2"):
+        guard.leave(host)
     assert guard.refusal("192.0.2.1") is None
 
 
 def test_one_line_of_ipv6_is_one_address_however_it_is_numbered() -> None:
     guard = Guard(Access(EVERYBODY), Limits(per_address=1))
-    with guard.inside("2001:db8::1"):
-        assert guard.refusal("2001:db8::ffff:2") == CROWDED
-        assert guard.refusal("2001:db8:0:1::1") is None
+    guard.enter("2001:db8::1")
+    assert guard.refusal("2001:db8::ffff:2") == CROWDED
+    assert guard.refusal("2001:db8:0:1::1") is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), max_size=60))

@@ -92,6 +92,19 @@ def test_whoever_is_denied_or_comes_once_too_often_is_hung_up_on_and_counted() -
     asyncio.run(scene())
 
 
+def test_of_many_that_come_at_once_no_more_get_in_than_may() -> None:
+    async def scene() -> None:
+        async with listening(limits=Limits(connections=3)) as (where, refused):
+            peers = await asyncio.to_thread(
+                lambda: [socket.create_connection((where.host, where.port)) for _ in range(50)]
+            )
+            await refused("full", 47)
+            for peer in peers:
+                peer.close()
+
+    asyncio.run(scene())
+
+
 def test_tls_carries_what_is_said_and_a_renewed_certificate_is_taken(authority: Authority) -> None:
     old, new = authority("old"), authority("new")
     ours = old.issue("gateway")
@@ -149,7 +162,10 @@ def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_takes_nothing_is_cut_off_and_its_place_is_free_again() -> None:
+    held: list[asyncio.WriteTransport] = []
+
     async def much(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer.transport)
         writer.write(bytes(64 << 20))
 
     async def scene() -> None:
@@ -158,5 +174,6 @@ def test_a_peer_that_takes_nothing_is_cut_off_and_its_place_is_free_again() -> N
                 async with asyncio.timeout(30):
                     while await ask(where) == b"":
                         await asyncio.sleep(0.01)
+            assert held[0].get_write_buffer_size() == 0  # what it did not take is not kept for it
 
     asyncio.run(scene())

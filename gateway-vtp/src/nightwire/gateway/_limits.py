@@ -3,8 +3,7 @@
 import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -54,19 +53,18 @@ class Guard:
             return FULL
         return CROWDED if self._present[_neighbourhood(host)] >= self.limits.per_address else None
 
-    @contextmanager
-    def inside(self, host: str) -> Iterator[None]:
-        """Count a peer at *host* as present."""
-        home = _neighbourhood(host)
-        self._present[home] += 1
+    def enter(self, host: str) -> None:
+        """Count a peer at *host* as present, from the moment when it was not refused."""
+        self._present[_neighbourhood(host)] += 1
         self._number += 1
-        try:
-            yield
-        finally:
-            self._number -= 1
-            self._present[home] -= 1
-            if not self._present[home]:
-                del self._present[home]
+
+    def leave(self, host: str) -> None:
+        """Note that it left."""
+        home = _neighbourhood(host)
+        self._number -= 1
+        self._present[home] -= 1
+        if not self._present[home]:
+            del self._present[home]
 
 
 class TooMuchUnfinishedError(Exception):

@@ -5,6 +5,7 @@ import logging
 import ssl
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from nightwire.gateway._access import ADDRESS, DENIED
 from nightwire.gateway._board import Board
@@ -95,16 +96,21 @@ class Listener:
             return
         if self._tls is not None:
             writer.transport.pause_reading()  # type: ignore[attr-defined]  # the handshake reads next
+        self._guard.enter(host)  # now, for a thousand may be accepted before the first task begins
         task = asyncio.ensure_future(self._serve(host, reader, writer))
         self._open.add(task)
-        task.add_done_callback(self._open.discard)
+        task.add_done_callback(partial(self._left, host))
+
+    def _left(self, host: str, task: asyncio.Task[None]) -> None:
+        self._guard.leave(host)
+        self._open.discard(task)
 
     def _refuse(self, host: str, reason: str) -> None:
         self._metrics.refused.labels(self._role, reason).inc()
         self._board.refused(self._role, host, reason)
 
     async def _serve(self, host: str, reader: StreamReader, writer: StreamWriter) -> None:
-        with self._guard.inside(host), self._metrics.connections.labels(self._role).track_inprogress():
+        with self._metrics.connections.labels(self._role).track_inprogress():
             try:
                 if await self._greeted(host, writer):
                     await self._converse(reader, writer)
