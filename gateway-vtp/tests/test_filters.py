@@ -131,7 +131,10 @@ def test_a_filter_that_was_switched_off_is_left_out_told_once_and_refused_from_t
 def test_a_document_is_never_larger_than_it_is_taken_for(encoding: str) -> None:
     """Its signs are counted without parsing, which works only where ``<`` is the byte that it is in ASCII."""
     text = "<v>" + "<a b='1' c='2'>x<!-- </a></a> --><![CDATA[</a>]]></a>" * 20 + "</v>"
-    document = Document(f"<?xml version='1.0' encoding='{encoding}'?>{text}".encode(encoding))
+    if encoding == "utf-7":  # which may hide every sign
+        text = text.replace("<", "+ADw-").replace("=", "+AD0-")
+    written = f"<?xml version='1.0' encoding='{encoding}'?>{text}"
+    document = Document(written.encode("ascii" if encoding == "utf-7" else encoding))
     rough, exact = document.rough_size, document.size
     assert (exact.nodes, exact.attributes) == (1 + 1 + 20 * 4, 40)
     assert rough.nodes >= exact.nodes

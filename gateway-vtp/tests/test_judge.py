@@ -92,6 +92,9 @@ def test_where_filters_take_too_much_time_the_costliest_is_switched_off() -> Non
 
 def test_nothing_is_switched_off_while_filters_take_little_or_each_is_cheap() -> None:
     assert asked_for(["//D[1=1]"], [0.001 * SHARE], Watch()) == []
+    (seldom,) = read_filters(["//G[1=1]"]).filters
+    watch = Watch()
+    assert [watch.note(seldom, 0.01, now) for now in (1.0, 1.0 + 2 * WINDOW)] == [None, None]
     assert asked_for(["//E[1=1]", "//F[1=1]"], [FAIR * 0.99] * 2, Watch()) == []
 
 
