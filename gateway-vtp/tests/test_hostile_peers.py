@@ -1,0 +1,161 @@
+"""Peers that mean harm, all at once, while others are served: memory stays, and no ack is a lie."""
+
+import random
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightwire.gateway import (
+    Author,
+    FrameDecoder,
+    FrameError,
+    Letter,
+    Transport,
+    encode_frame,
+    read_transport,
+)
+from nightwire.gateway._settings import Address
+from nightwire.gateway._transport import is_transport
+from nightwire.gateway._xml import parse_xml
+
+pytestmark = pytest.mark.kafka
+
+Start = Callable[..., Any]
+"""Starts a gateway with options: a `GatewayProcess` of conftest."""
+
+STRICT = ("--frame-timeout", "1", "--author-timeout", "5", "--author-memory", "4", "--max-per-address", "400")
+PART = (1 << 20).to_bytes(4, "big") + b"<VOEvent>" + b"x" * 500_000
+"""Half of a frame of the longest kind."""
+ROOM = 96 << 20
+"""Most that the gateway may grow by under attack: twice --author-memory, and Python's own. [byte]"""
+
+
+def resident(gateway: Any) -> int:
+    """Return the memory of the gateway's process. [byte]"""
+    status = Path(f"/proc/{gateway.process.pid}/status").read_text()
+    return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def answers(port: int, sent: bytes) -> list[Transport]:
+    """Send *sent* and hang up our half; return what is answered until the gateway hangs up."""
+    decoder, found = FrameDecoder(), []
+    with suppress(ConnectionError, FrameError), closing(connect(port)) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        while chunk := connection.recv(1 << 16):
+            decoder.receive(chunk)
+            found += [read_transport(root) for root in map(parse_xml, decoder) if is_transport(root)]
+    return found
+
+
+@contextmanager
+def siege(gateway: Any, seed: int) -> Iterator[None]:
+    """Hold connections open, to both ports, that send slowly, half a frame, or nothing."""
+    with ExitStack() as held:
+        for port in (gateway.authors, gateway.subscribers):
+            for number in range(40):
+                peer = held.enter_context(closing(connect(port)))
+                with suppress(ConnectionError, TimeoutError):
+                    peer.settimeout(0.2)
+                    peer.sendall((PART, b"\x00", b"\x00\x00\x10\x00<V", b"")[(number + seed) % 4])
+        yield
+
+
+def nuisance(port: int, choice: random.Random) -> list[Transport]:
+    """Send one of the things that a gateway should survive."""
+    bomb = b"<!DOCTYPE v [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;'>]><VOEvent ivorn='ivo://a/b#1'>&b;</VOEvent>"
+    return answers(
+        port,
+        choice.choice(
+            (
+                choice.randbytes(choice.randint(1, 3000)),
+                b"\xff\xff\xff\xff" + b"x" * 1000,
+                b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                encode_frame(bomb),
+                encode_frame(b"<a>" * 5000),
+                encode_frame(b"<VOEvent " + b"a" * 90_000),
+                b"\x00\x00\x10\x00half",
+                b"",
+            )
+        ),
+    )
+
+
+def damaged(document: bytes, choice: random.Random) -> bytes:
+    """Return *document* with one byte changed."""
+    at = choice.randrange(len(document))
+    return document[:at] + choice.randbytes(1) + document[at + 1 :]
+
+
+def besiege(
+    gateway: Any, documents: dict[str, bytes], connections: int, seed: int
+) -> tuple[set[str], list[Transport]]:
+    """Attack *gateway* while a good author sends *documents*; return what he had acked, and all answers."""
+    choice = random.Random(seed)
+    author = Author(Address("127.0.0.1", gateway.authors), timeout=60, patience=60)
+    with siege(gateway, seed), ThreadPoolExecutor(8) as pool:
+        good = pool.map(author.send, [Letter(name, document) for name, document in documents.items()])
+        bad = [
+            pool.submit(nuisance, port, random.Random(choice.random()))
+            for port in choice.choices((gateway.authors, gateway.subscribers), k=connections)
+        ]
+        harmed = [encode_frame(damaged(document, choice)) for document in documents.values()]
+        told = answers(gateway.authors, b"".join(harmed))
+        told += [answer for future in bad for answer in future.result()]
+        return {receipt.name for receipt in good if receipt.verdict == "ack"}, told
+
+
+@pytest.fixture
+def withstands(
+    start_gateway: Start,
+    telescope: Callable[..., Any],
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    logged: Callable[[], dict[str, list[bytes]]],
+) -> Callable[[int, int], None]:
+    """Return a function that besieges a gateway, so often with so many connections in turn."""
+
+    def withstands(rounds: int, connections: int) -> None:
+        gateway = start_gateway(*STRICT)
+        listener = telescope(gateway.subscribers)
+        documents = {ivorn: packet(ivorn) for ivorn in ivorns(60 * rounds)}
+        parts = [dict(list(documents.items())[start::rounds]) for start in range(rounds)]
+        acked, told = besiege(gateway, parts[0], connections, 0)
+        before = resident(gateway)
+        for seed, part in enumerate(parts[1:], 1):
+            more, answered = besiege(gateway, part, connections, seed)
+            acked |= more
+            told += answered
+        assert acked == documents.keys()
+        listener.wait_for(len(documents))
+        assert set(documents.values()) <= set(listener.events)
+        log = logged()
+        promised = {answer.origin for answer in told if answer.role == "ack"}
+        assert [ivorn for ivorn in acked | promised if ivorn not in log] == []
+        assert resident(gateway) - before < ROOM
+        assert gateway.stop() == 0
+
+    return withstands
+
+
+def test_a_besieged_gateway_serves_others_in_bounded_memory_and_acknowledges_only_what_kafka_has(
+    withstands: Callable[[int, int], None],
+) -> None:
+    withstands(3, 150)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(1800)
+def test_a_hundred_thousand_connections_in_turn_change_nothing(
+    withstands: Callable[[int, int], None],
+) -> None:
+    withstands(10, 10_000)
