@@ -56,6 +56,11 @@ def index_path(settings: Settings) -> Path:
     return settings.state / "events.sqlite"
 
 
+def names_path(settings: Settings) -> Path:
+    """Return the file of the index of IVORNs."""
+    return settings.state / "names.sqlite"
+
+
 def lock_state(folder: Path) -> TextIOWrapper:
     """Claim *folder* for this process; the claim ends with it, or with the file returned.
 
@@ -82,7 +87,9 @@ def find_beginning(settings: Settings) -> Beginning:
     wanted = [topic_settings(name) for name in (*topics, ACCOUNTS, DEAD_LETTERS, VTP_POSITIONS)]
     ensure_topics(settings.bootstrap, wanted)
     identity = log_identity(settings.bootstrap, VOEVENTS)
-    indexed = _indexed(settings, identity)
+    indexed = _indexed(index_path(settings), settings.remembered_days, identity)
+    named = _indexed(names_path(settings), settings.remembered_days, identity)
+    both = {part: min(indexed[part], named[part]) for part in indexed.keys() & named.keys()}
     written = read_accounts(settings.bootstrap) if settings.accounts or settings.gcn else []
     known = accounted(written) if settings.accounts else None
     reader = consumer(settings.bootstrap)
@@ -90,7 +97,7 @@ def find_beginning(settings: Settings) -> Beginning:
         marks = _marks(reader, topics)
     finally:
         reader.close()
-    return replace(beginning(marks, indexed, known), log=identity, written=written)
+    return replace(beginning(marks, both, known), log=identity, written=written)
 
 
 def beginning(marks: Marks, indexed: Mapping[int, int], known: Mapping[int, int] | None) -> Beginning:
@@ -118,13 +125,14 @@ def _within(offset: int, low: int, high: int) -> int:
     return offset if low <= offset <= high else low
 
 
-def _indexed(settings: Settings, identity: str) -> dict[int, int]:
-    index = EventIndex(index_path(settings))
+def _indexed(path: Path, days: float, identity: str) -> dict[int, int]:
+    """Forget what is too old in the index at *path*; return the next offset of each partition to index."""
+    index = EventIndex(path)
     try:
         if not index.follows(identity):
-            log.warning("the index was of another log; it is made anew from this one")
-        if forgotten := index.forget(settings.remembered_days):
-            log.info("forgot %d events of more than %g days ago", forgotten, settings.remembered_days)
+            log.warning("%s was of another log; it is made anew from this one", path)
+        if forgotten := index.forget(days):
+            log.info("%s: forgot %d events of more than %g days ago", path, forgotten, days)
         return index.positions()
     finally:
         index.close()

@@ -120,6 +120,8 @@ class Delivery:
         who = await self._who
         acked = book.claim((outlet.feed.name, who), self._session)
         asked = self._peer.back
+        if acked is None:
+            self.remember()  # it is known from now on, however soon we die
         if acked is None and asked is None:
             return None
         back = outlet.feed.replay if asked is None else min(asked, outlet.feed.replay)

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.core.accounts import Account
 from nightwire.gateway._book import STAGE
+from nightwire.gateway._cited import name_hash
 from nightwire.gateway._index import EventIndex, Sighting
 from nightwire.gateway._render import Renderer, element_hash
 from nightwire.gateway._ring import Event, Positions, Spot
@@ -109,6 +110,7 @@ class Follower:
         start: Where to read from, per topic and partition.
         live: Where what is new begins: events before it are indexed and accounted for, not handed on.
         index: Opened in the thread that runs this.
+        names: The same, of IVORNs.
         ledger: What is accounted for.
         accounts: Where accounts go; None where another gateway keeps them.
         renderer: Makes events of records.
@@ -123,6 +125,7 @@ class Follower:
         start: Positions,
         live: Positions,
         index: EventIndex,
+        names: EventIndex,
         ledger: Ledger,
         accounts: Accounts | None,
         renderer: Renderer,
@@ -130,6 +133,7 @@ class Follower:
         bury: Bury,
     ) -> None:
         self._reader, self._index, self._ledger, self._accounts = reader, index, ledger, accounts
+        self._names = names
         self._renderer, self._publish, self._bury = renderer, publish, bury
         self._live = dict(live)
         self._positions = dict(start)
@@ -178,7 +182,7 @@ class Follower:
         self._publish(events, hashes)
 
     def _note_events(self, messages: Iterable[Message]) -> list[bytes]:
-        sightings = []
+        sightings, named = list[Sighting](), list[Sighting]()
         positions: dict[int, int] = {}
         for message in messages:
             partition, offset = _spot(message)[1], _offset(message)
@@ -187,7 +191,9 @@ class Follower:
             self._ledger.read(partition, offset, dead=digest is None)
             if digest is not None:
                 sightings.append(Sighting(digest, partition, offset))
+                named.append(Sighting(name_hash(message.key() or b""), partition, offset))
         if positions:
+            self._names.add(named, positions)
             self._index.add(sightings, positions)
         return [one.hash for one in sightings]
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.kafka import consumer
 from nightwire.core.process import Stop
-from nightwire.gateway._beginning import Beginning, find_beginning, index_path, lock_state
+from nightwire.gateway._beginning import Beginning, find_beginning, index_path, lock_state, names_path
 from nightwire.gateway._board import Board
 from nightwire.gateway._follower import Follower, Ledger
 from nightwire.gateway._index import EventIndex
@@ -145,22 +145,24 @@ class Gateway:
 
     def _follow(self, begin: Beginning, parts: Parts) -> None:
         try:
-            index = EventIndex(index_path(self._settings))
+            index, names = EventIndex(index_path(self._settings)), EventIndex(names_path(self._settings))
             reader = consumer(self._settings.bootstrap)
             self._follower = Follower(
                 reader,
                 start=begin.start,
                 live=begin.live,
                 index=index,
+                names=names,
                 ledger=Ledger(begin.accounted),
                 accounts=parts.book if self._settings.accounts else None,
-                renderer=parts.renderer(index),
+                renderer=parts.renderer(index, names),
                 publish=parts.publish,
                 bury=parts.bury,
             )
             self._follower.run(self._stop_following)
             reader.close()
             index.close()
+            names.close()
         except Exception as error:
             log.exception("following the log failed")
             self._failure = error

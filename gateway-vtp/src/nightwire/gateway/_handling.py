@@ -10,7 +10,15 @@ from confluent_kafka import KafkaException
 
 from nightwire.gateway._beginning import Beginning
 from nightwire.gateway._handler_state import HandlerState
-from nightwire.gateway._handlers import Handled, HandlerSettings, HandlerSpec, Outcome, Progress, begin_at
+from nightwire.gateway._handlers import (
+    Handled,
+    HandlerSettings,
+    HandlerSpec,
+    Outcome,
+    Progress,
+    acts_on,
+    begin_at,
+)
 from nightwire.gateway._hub import Hub
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._plugin_runner import PluginRunner
@@ -73,7 +81,7 @@ class Handling:
         await self.runner.close()
 
     async def _take(self, event: Event) -> None:
-        if event.role not in self._roles:
+        if not acts_on(event, self._roles):
             self.progress.passed(event)
             return
         await self._free.acquire()

@@ -15,9 +15,10 @@ from nightwire.core.kafka import Writer, consumer, producer
 from nightwire.gateway._admission import Admission
 from nightwire.gateway._authors import Authors
 from nightwire.gateway._backlog import Archive, Backlog
-from nightwire.gateway._beginning import Beginning, index_path
+from nightwire.gateway._beginning import Beginning, index_path, names_path
 from nightwire.gateway._board import Board
 from nightwire.gateway._book import AccountBook, Tally
+from nightwire.gateway._cited import CitedEvents
 from nightwire.gateway._demands import EventDemand
 from nightwire.gateway._feed import feed_topics
 from nightwire.gateway._feeds import Feeds, outlets
@@ -100,14 +101,15 @@ class Parts:
         if self._positions is not None:
             self._positions.load()
 
-    def renderer(self, index: EventIndex) -> Renderer:
-        """Return a renderer for the thread that opened *index*."""
+    def renderer(self, index: EventIndex, names: EventIndex) -> Renderer:
+        """Return a renderer for the thread that opened the indexes."""
 
         def is_first(digest: bytes, partition: int, offset: int) -> bool:
             return index.first(digest) in (None, (partition, offset))
 
         shapes = {topic: feed.template for feed in self._settings.feeds for topic in feed.topics}
-        return Renderer(is_first, self._decoder, shapes)
+        cited = CitedEvents(names, lambda: consumer(self._settings.bootstrap))
+        return Renderer(is_first, self._decoder, cited, shapes)
 
     def publish(self, events: Sequence[Event], hashes: Sequence[bytes]) -> None:
         """Hand on what the follower read; returns when it is taken.  Called from the follower's thread."""
@@ -152,7 +154,7 @@ class Parts:
         settings = self._settings
         backlog = Backlog(
             lambda: consumer(settings.bootstrap, queued_max_messages_kbytes=8 << 10),
-            lambda: self.renderer(EventIndex(index_path(settings))),
+            lambda: self.renderer(EventIndex(index_path(settings)), EventIndex(names_path(settings))),
         )
 
         def make_ring(live: Positions) -> Ring:

@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from nightwire.gateway._cited import CitedEvents
 from nightwire.gateway._ring import Event
 from nightwire.gateway._template import alert_ivorn, alert_voevent
 from nightwire.gateway._voevent import element_bytes
@@ -44,13 +45,18 @@ class Renderer:
     Args:
         is_first: Whether a hash was first seen at this partition and offset of `voevents`.
         decoder: Reads alerts; None where no feed needs it.
+        cited: Finds the events that others retract.
         shapes: Survey whose template is used, per topic; None where the record says which survey it is of.
     """
 
     def __init__(
-        self, is_first: IsFirst, decoder: AlertDecoder | None, shapes: Mapping[str, str | None]
+        self,
+        is_first: IsFirst,
+        decoder: AlertDecoder | None,
+        cited: CitedEvents,
+        shapes: Mapping[str, str | None],
     ) -> None:
-        self._is_first, self._decoder, self._shapes = is_first, decoder, shapes
+        self._is_first, self._decoder, self._cited, self._shapes = is_first, decoder, cited, shapes
 
     def event(self, message: Message) -> Event:
         """Return the event in *message*; one that repeats an earlier event is not deliverable.
@@ -67,7 +73,9 @@ class Renderer:
             return Event(topic, partition, offset, ivorn, "observation", document, time=time)
         record = VOEVENT.decode(message.value() or b"")
         first = self._is_first(element_hash(message), partition, offset)
-        return Event(topic, partition, offset, record["ivorn"], record["role"], record["raw"], first, time)
+        retracts = self._cited.retracted(record["citations"]) if first else ()
+        found = record["ivorn"], record["role"], record["raw"]
+        return Event(topic, partition, offset, *found, first, time, retracts)
 
     def _alert(self, message: Message, topic: str) -> tuple[str, bytes]:
         if self._decoder is None:
