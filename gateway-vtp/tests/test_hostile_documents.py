@@ -70,6 +70,7 @@ SEEDS = [
     b"<a ivorn='x'>x</a><?p </a> " + b"<!--a-->" * 5000 + b" y?>",  # tried each way to cut it: for ever
     b"<!--" + b"x" * 5000 + b"--><!DOCTYPE v [<!ENTITY a 'a'>]><v>&a;</v>",  # a DTD that libxml2 got to read
     _tar_header(b"-1000") * 3,  # a file that ends before it begins: read again and again
+    b"<v:VOEvent xmlns:v='http://a&#32;b' ivorn='ivo://a/b#1'/>",  # well-formed to the native check alone
 ]
 """What was once not stood."""
 

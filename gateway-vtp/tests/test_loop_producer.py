@@ -56,3 +56,16 @@ def test_one_that_is_too_large_fails_alone(bootstrap: str) -> None:
         await last
 
     assert run(bootstrap, use) == 0
+
+
+def test_a_record_waits_for_those_under_way_and_not_when_it_comes_alone(bootstrap: str) -> None:
+    async def use(one: LoopProducer) -> None:
+        for _ in range(3):
+            begun = [one.begin("events", b"x", key=b"k", headers=[])]
+            assert one.waiting == 0
+            begun += [one.begin("events", b"x", key=b"k", headers=[]) for _ in range(9)]
+            assert one.waiting == 9
+            await asyncio.gather(*begun)
+            assert one.waiting == 0
+
+    assert run(bootstrap, use) == 0

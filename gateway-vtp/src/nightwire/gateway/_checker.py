@@ -1,6 +1,7 @@
 """The native check of a VOEvent, where it is built; without it, and where it cannot say, libxml2 decides."""
 
 import json
+import re
 from functools import cache
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ try:
 except ImportError:  # not built, or before it could check VOEvents
     NativeChecker = None  # type: ignore[assignment, misc]
 
+_REFERENCE = re.compile(rb"""xmlns(?::[^\s=:]+)?\s*=\s*(?:"[^"&]*&|'[^'&]*&)""")
+"""A namespace with a reference in it, which may make it no URI: libxml2 decides that."""
+
 VERSIONS = ("2.0", "2.1", "1.1")
 """Versions of the standard that have a schema here."""
 
@@ -27,7 +31,7 @@ def prepare() -> None:
 
 def check(document: bytes) -> "Checked | None":
     """Return what the native check says of *document*; None where there is none."""
-    return None if NativeChecker is None else checker().check(document)
+    return None if NativeChecker is None or _REFERENCE.search(document) else checker().check(document)
 
 
 @cache

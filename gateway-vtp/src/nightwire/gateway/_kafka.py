@@ -58,6 +58,11 @@ class LoopProducer:
         """Say whether acknowledgements are still being collected."""
         return self._thread.is_alive()
 
+    @property
+    def waiting(self) -> int:
+        """How many records librdkafka does not have yet."""
+        return len(self._waiting)
+
     def begin(
         self, topic: str, value: bytes, *, key: bytes, headers: Sequence[tuple[str, bytes]]
     ) -> Acknowledged:
@@ -85,7 +90,7 @@ class LoopProducer:
         waiting = self._producer.flush(timeout)
         self._stop.set()
         self._thread.join()
-        return int(waiting) + len(self._waiting)
+        return int(waiting) + self.waiting
 
     def _send(self) -> None:
         """Hand on what has gathered."""
@@ -95,8 +100,7 @@ class LoopProducer:
         while self._waiting:
             try:
                 self._produce(self._waiting[0])
-            except BufferError:  # librdkafka's queue is full
-                self._timer = self._loop.call_later(GATHER, self._send)
+            except BufferError:  # librdkafka's queue is full: acknowledgements make room
                 return
             self._waiting.popleft()
 
