@@ -1,4 +1,5 @@
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -45,3 +46,40 @@ def test_old_events_are_forgotten(index: EventIndex) -> None:
     assert index.forget(days=30) == 0
     assert index.forget(days=-1) == 1
     assert not index.knows(A)
+
+
+def test_a_crash_of_the_process_loses_nothing_and_one_of_the_machine_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.sqlite"
+    crashed = EventIndex(path)
+    crashed.follows("log")
+    crashed.add([Sighting(A, 0, 0)], {0: 1})
+    assert EventIndex(path).positions() == {0: 1}
+    monkeypatch.setattr("nightwire.gateway._index._boot", lambda: "another start of the machine")
+    found = EventIndex(path)
+    assert found.positions() == {}
+    assert found.follows("log")  # a new one, which has read nothing
+    assert not found.knows(A)
+
+
+def test_what_was_closed_survives_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "events.sqlite"
+    closed = EventIndex(path)
+    closed.follows("log")
+    closed.add([Sighting(A, 0, 0)], {0: 1})
+    closed.close()
+    monkeypatch.setattr("nightwire.gateway._index._boot", lambda: "another start of the machine")
+    found = EventIndex(path)
+    assert found.positions() == {0: 1}
+    assert found.knows(A)
+
+
+def test_an_index_without_its_hashes_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "events.sqlite"
+    older = EventIndex(path)
+    older.follows("log")
+    older.add([], {0: 1})
+    older.close()
+    rmtree(tmp_path / "events.hashes")
+    assert EventIndex(path).positions() == {}
