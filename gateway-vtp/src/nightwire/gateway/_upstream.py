@@ -17,7 +17,7 @@ from nightwire.gateway._session import Upstream, ack, say
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._signing import SigningKey
 from nightwire.gateway._tls import client_context
-from nightwire.gateway._transport import AUTHENTICATE, Transport, is_transport, read_transport
+from nightwire.gateway._transport import AUTHENTICATE, NAK, Transport, is_transport, read_transport
 from nightwire.gateway._validation import InvalidEventError, broker_packet, native_packet
 from nightwire.gateway._voevent import Packet
 from nightwire.gateway._xml import XMLRefusedError, parse_xml
@@ -136,6 +136,8 @@ class Upstreams:
 
     def _answer(self, remote: Address, message: Transport) -> Transport | None:
         """Return what to say; the first time that *remote* greets us we ask for what was before."""
+        if message.role == NAK:
+            log.warning("remote broker %s: %s", remote, message.result)  # of our filters, mostly
         if message.role == AUTHENTICATE and remote in self._new:
             self._new.remove(remote)  # from now on it knows how far we got
             return replace(self._we, back=self._settings.remote_replay).answer(message)
