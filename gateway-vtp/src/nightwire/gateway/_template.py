@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
+from nightwire.gateway._template_tables import template_table
 from nightwire.gateway._times import utc_from_mjd_tai
 from nightwire.schemas import AlertView
 
@@ -47,8 +48,9 @@ def alert_voevent(view: AlertView, *, survey: str, topic: str, written: int) -> 
         f'{_OPEN} ivorn={quoteattr(ivorn)} role="observation" version="2.0">',
         f"<Who><AuthorIVORN>ivo://nightwire/{escape(topic)}</AuthorIVORN><Date>{date}</Date></Who>",
         _what(view, survey, topic),
-        _where_when(view),
-        f"<How><Description>Alert of survey {escape(survey)} that passed {escape(topic)}</Description></How>",
+        _where_when(view, template_table(survey).error(view)),
+        _how(survey, topic),
+        _citations(view, survey, topic),
         "</voe:VOEvent>\n",
     ]
     return "".join(parts).encode()
@@ -70,6 +72,8 @@ def _what(view: AlertView, survey: str, topic: str) -> str:
         Quantity("magnitude", view.magnitude, "mag", "phot.mag"),
         Quantity("snr", view.snr, "", "stat.snr"),
     ]
+    more = template_table(survey).numbers(view)
+    params += [Quantity(extra.name, value, extra.unit, extra.ucd) for extra, value in more]
     group = "".join(map(_param, measured))
     photometry = f'<Group name="photometry" type="difference">{group}</Group>' if group else ""
     return f"<What>{''.join(map(_param, params))}{photometry}</What>"
@@ -83,7 +87,21 @@ def _param(one: Quantity) -> str:
     return f"<Param {' '.join(f'{name}={quoteattr(text)}' for name, text in attributes.items() if text)}/>"
 
 
-def _where_when(view: AlertView) -> str:
+def _how(survey: str, topic: str) -> str:
+    time = template_table(survey).time
+    when = f"; its time is the {time}" if time else ""
+    text = f"Alert of survey {survey} from {topic}{when}"
+    return f"<How><Description>{escape(text)}</Description></How>"
+
+
+def _citations(view: AlertView, survey: str, topic: str) -> str:
+    """Cite the object's earlier alerts as packets of *topic*; no record says whether each was let through."""
+    ivorns = [alert_ivorn(topic, survey, one) for one in template_table(survey).earlier_ids(view)]
+    cited = "".join(f'<EventIVORN cite="followup">{escape(ivorn)}</EventIVORN>' for ivorn in ivorns)
+    return f"<Citations>{cited}</Citations>" if cited else ""
+
+
+def _where_when(view: AlertView, error: float) -> str:
     if view.ra is None or view.dec is None:
         return ""
     time = ""
@@ -96,6 +114,6 @@ def _where_when(view: AlertView) -> str:
         f'<AstroCoords coord_system_id="UTC-ICRS-TOPO">{time}'
         '<Position2D unit="deg"><Name1>RA</Name1><Name2>Dec</Name2>'
         f"<Value2><C1>{view.ra!r}</C1><C2>{view.dec!r}</C2></Value2>"
-        "<Error2Radius>0</Error2Radius></Position2D></AstroCoords></ObservationLocation>"
+        f"<Error2Radius>{error!r}</Error2Radius></Position2D></AstroCoords></ObservationLocation>"
         "</ObsDataLocation></WhereWhen>"
     )
