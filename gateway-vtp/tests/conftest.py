@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from nightwire.core.kafka import read_to_end
-from nightwire.core.stack import free_port
+from nightwire.core.stack import die_with_parent, free_port
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
 from nightwire.gateway._session import say
 from nightwire.gateway._transport import is_transport
@@ -290,14 +290,15 @@ def comet(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
                     stdout=log,
                     stderr=log,
                     env={"PYTHONUTF8": "1", "PATH": str(BIN)},
+                    preexec_fn=die_with_parent,  # noqa: PLW1509  (no threads before the fork matter here)
                 )
             )
         return started[-1]
 
     yield start
     for one in started:
-        one.terminate()
-        one.wait(30)
+        one.kill()  # it has nothing to save, and one that is far behind does not hear anything else
+        one.wait()
 
 
 @pytest.fixture

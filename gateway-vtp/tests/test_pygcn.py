@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nightwire.core.stack import die_with_parent
 from nightwire.gateway import Author, Letter
 from nightwire.gateway._settings import Address
 
@@ -38,7 +39,14 @@ def pygcn(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         folder.mkdir()
         with (tmp_path / "pygcn.log").open("wb") as log:
             command = [sys.executable, "-c", LISTEN, str(folder), str(port)]
-            started.append(subprocess.Popen(command, stdout=log, stderr=log))
+            started.append(
+                subprocess.Popen(
+                    command,
+                    stdout=log,
+                    stderr=log,
+                    preexec_fn=die_with_parent,  # noqa: PLW1509  (no threads before the fork matter here)
+                )
+            )
         return folder
 
     yield start

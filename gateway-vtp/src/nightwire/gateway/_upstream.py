@@ -13,7 +13,7 @@ from nightwire.gateway._conversation import Answers, SilenceError, SlownessError
 from nightwire.gateway._demands import EventDemand
 from nightwire.gateway._frames import FrameError, encode_frame
 from nightwire.gateway._metrics import GatewayMetrics
-from nightwire.gateway._session import Upstream, ack, say
+from nightwire.gateway._session import MAX_ECHO, Upstream, ack, say
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._signing import SigningKey
 from nightwire.gateway._tls import client_context
@@ -137,7 +137,7 @@ class Upstreams:
     def _answer(self, remote: Address, message: Transport) -> Transport | None:
         """Return what to say; the first time that *remote* greets us we ask for what was before."""
         if message.role == NAK:
-            log.warning("remote broker %s: %s", remote, message.result)  # of our filters, mostly
+            log.warning("remote broker %s: %s", remote, (message.result or "")[:MAX_ECHO])  # of our filters
         if message.role == AUTHENTICATE and remote in self._new:
             self._new.remove(remote)  # from now on it knows how far we got
             return replace(self._we, back=self._settings.remote_replay).answer(message)
