@@ -57,6 +57,7 @@ class Backlog:
         with self._it.services.coverage() as coverage:
             began, ends = self._it.visits.send_at_once(ALERTS, count)
             self.seconds.append(coverage.await_ends(ends) - began)
+        self._it.services.forget(ends)
         return self.seconds[-1]
 
     def _consumed(self, count: int) -> float:

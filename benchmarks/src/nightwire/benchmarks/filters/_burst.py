@@ -13,6 +13,8 @@ from nightwire.benchmarks.visit._services import ALERTS
 
 WARM_UP = 500
 """Alerts that the engine judges before the first pair, twice."""
+TIMES = 10
+"""A visit of 100,000 alerts, where an ordinary one has 10,000."""
 
 
 class Burst:
@@ -58,6 +60,7 @@ class Burst:
             began, ends = self._it.visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
             arrivals = second.findings()["arrivals"]
+        self._it.services.forget(ends)
         delays = firsts([(topic, arrived - began) for topic, _, _, arrived in arrivals], CAP)
         if not delays:
             raise RunError(f"none of {count:,} alerts passed any of {len(owned):,} filters")
@@ -72,6 +75,26 @@ class Burst:
 
     def _order(self, topics: list[str]) -> dict[str, object]:
         return {"bootstrap": self._it.services.bootstrap, "topics": topics, "work": "bytes"}
+
+
+class Large(Burst):
+    """A visit ten times as large, as the largest surveys have them: until all of it is accounted for."""
+
+    def __init__(self, it: Setting) -> None:
+        super().__init__(it)
+        self._alerts = TIMES * it.context.size.alerts
+        self.name = f"visit-of-{TIMES}-{it.count}-filters"
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
+        return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._bare)(self._alerts)}
+
+    def _all(self, count: int) -> float:
+        with self._it.services.coverage() as coverage:
+            began, ends = self._it.visits.send(ALERTS, count)
+            seconds = coverage.await_ends(ends) - began
+        self._it.services.forget(ends)
+        return seconds
 
 
 class Disturbed(Burst):

@@ -51,6 +51,7 @@ class Change:
                 accepted = time.monotonic()
             coverage.await_ends(ends)
             arrivals = second.findings()["arrivals"]
+        services.forget(ends)
         services.live(self._it.filters())
         if not arrivals:
             raise RunError("the visit was over before the filter was live; take more alerts")

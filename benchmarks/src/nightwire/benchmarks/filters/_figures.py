@@ -54,6 +54,11 @@ FIGURES = (
     *(figure(count) for count in COUNTS for figure in (passed, judged)),
     *(one for count in HEADLINES for one in burst(count)),
     Figure(
+        "large_visit_seconds", "s",
+        "From the first send until a visit ten times as large is accounted for, 100 filters",
+        baseline=LIVE, headline=True,
+    ),
+    Figure(
         "filter_latency_p50_ms", "ms",
         "Due → owner's topic at a steady rate, 100 filters, visits of 39 s, median",
         baseline=PACED, headline=True,

@@ -7,7 +7,7 @@ from nightwire.benchmarks._scenario import Context, Experiment, Line, Needs, Out
 from nightwire.benchmarks._stats import median
 from nightwire.benchmarks.filters._backlog import WARM_UP, Backlog
 from nightwire.benchmarks.filters._beside import BesideFunctions, BesideQueries
-from nightwire.benchmarks.filters._burst import Burst, Disturbed
+from nightwire.benchmarks.filters._burst import TIMES, Burst, Disturbed, Large
 from nightwire.benchmarks.filters._change import Change
 from nightwire.benchmarks.filters._figures import COUNTS, FIGURES
 from nightwire.benchmarks.filters._language import Language
@@ -30,6 +30,8 @@ PROCESSES = 6 * 10**9
 """Kafka, Spark, the sandbox, the consumer, and what is measured beside. [byte]"""
 PER_ALERT = 0.0015
 """An alert of one run: made, encoded, sent, judged. [s]"""
+AT_ONCE = 4
+"""Visits that lie on the disk together: one that was judged is deleted, a while later."""
 STARTING = 120.0
 """Kafka, registry, engine, topics. [s]"""
 
@@ -61,12 +63,12 @@ class FiltersScenario:
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
-        passes, bursts = (1, 2) if size.profile == "quick" else (len(COUNTS) + len(SHARES), 3)
-        runs = (passes + bursts + 1) * (2 * size.pairs + WARM_UP)
-        filters = 100 if size.profile == "quick" else sum(COUNTS)
-        copies = (filters + bursts * 100) * CAP * (size.pairs + WARM_UP)
+        full = size.profile == "full"
+        passes, bursts = (len(COUNTS) + len(SHARES), 3) if full else (1, 2)
+        runs = (passes + bursts + 1) * (2 * size.pairs + WARM_UP) + full * 2 * TIMES * size.pairs
+        copies = (sum(COUNTS) if full else 100) * CAP * (size.pairs + WARM_UP)
         return Needs(
-            disk=round((0.7 * runs * size.alerts + copies) * ON_DISK),
+            disk=round(((AT_ONCE + full * TIMES) * size.alerts + copies) * ON_DISK),
             memory=min(size.alerts, POOL) * IN_POOL + PROCESSES,
             seconds=STARTING + runs * (size.alerts * PER_ALERT + 5.0),
         )
@@ -95,7 +97,8 @@ class FiltersScenario:
             Start(settings[100]),
         ]
         if context.size.profile == "full":
-            chosen += [Burst(settings[1_000]), BesideFunctions(settings[100]), BesideQueries(settings[10])]
+            others = [BesideFunctions(settings[100]), BesideQueries(settings[10])]
+            chosen += [Large(settings[100]), *others, Burst(settings[1_000])]
         return chosen
 
     def tear_down(self) -> None:

@@ -3,18 +3,19 @@
 import math
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+from confluent_kafka import TopicPartition
 
 from nightwire.benchmarks._children import Child
 from nightwire.benchmarks._cluster import PARTITIONS
 from nightwire.benchmarks._scenario import Context
 from nightwire.benchmarks.filters._mixture import Mixed
 from nightwire.benchmarks.visit._services import ALERTS, CONTROL, Services
-from nightwire.core.kafka import Writer, ensure_topics, producer
+from nightwire.core.kafka import Writer, admin, ensure_topics, producer
 from nightwire.filters.language import compile_python, compile_sql
 from nightwire.schemas import records, topics
 from nightwire.schemas.topics import TopicSettings
@@ -60,6 +61,13 @@ class ManyFilters(Services):
         self._drop(key for key in self.filters if key not in wanted)
         self.filters = topics_of
         self.engine()
+
+    def forget(self, ends: Mapping[int, int]) -> None:
+        """Let Kafka delete the alerts before *ends* (by partition): the disk is bounded."""
+        spots = [TopicPartition(ALERTS, part, end) for part, end in ends.items()]
+        client = admin(self.bootstrap)  # it must outlive its futures
+        for future in client.delete_records(spots).values():
+            future.result(30)
 
     def sending(self) -> float:
         """Return how long the engine has been sending, as it says itself; NaN where it is not ours. [s]"""

@@ -44,6 +44,7 @@ class Start:
             services.engine()
             coverage.await_ends(ends)
             arrivals = second.findings()["arrivals"]
+        services.forget(ends)
         if not arrivals:
             raise RunError("no alert passed any filter; take more alerts")
         return float(min(when for *_, when in arrivals)) - began
