@@ -169,6 +169,8 @@ def test_what_is_usual_is_judged() -> None:
         ((b"<How>", b'<How a="1" a="2">'), "malformed"),
         ((b"<How>", b'<How xmlns:a="http://x" xmlns:b="http://x" a:c="1" b:c="2">'), "malformed"),
         ((b"<How>", b"<a:How>"), "malformed"),
+        ((b"<How>", b'<How><a xmlns:p="http://x"/><p:b/>'), "malformed"),
+        ((b"<How>", b'<How><a xmlns:p="http://x"><p:b/></a><c p:d=""/>'), "malformed"),
         ((b"<How>", b'<How xsi:type="x">'), "not judged"),
         ((b'role="observation"', b'role="dance"'), "invalid"),
         ((b' role="observation"', b""), "valid"),
