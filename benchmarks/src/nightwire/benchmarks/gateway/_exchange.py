@@ -145,6 +145,7 @@ def greetings(context: Context, broker: Broker, subscribers: int, patience: floa
         "count": 0,
         "subscribers": subscribers,
         "greeting": patience,
+        "at_once": subscribers,
     }
     with _playing(context, "_listeners", order) as listeners:
         greeted: list[float] = listeners.ask()["greeted"]

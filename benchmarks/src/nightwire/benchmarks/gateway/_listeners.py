@@ -37,6 +37,7 @@ class Order:
         count: Events that each is to get.
         subscribers: How many there are.
         greeting: Longest wait until all are greeted. [s]
+        at_once: Most that are on their way at the same time.
     """
 
     port: int
@@ -44,6 +45,7 @@ class Order:
     count: int
     subscribers: int = 1
     greeting: float = 40.0
+    at_once: int = 40
 
 
 class Listener:
@@ -82,6 +84,7 @@ class Listener:
             role = _ROLE.search(message)
             if self.greeted is None:
                 self.greeted = now
+                self._play.greeted += 1
             return framed(_SAY % (b"iamalive", b"ivo://bench")) if role and role[1] == b"iamalive" else b""
         self._play.note(self, found[1], now)
         return framed(_SAY % (b"ack", found[1]))
@@ -108,12 +111,15 @@ class Play:
         self._seen: dict[Listener, set[int]] = {}
         self._mark = f"#{order.run}-".encode()
         self.began = time.monotonic()
-        self.listeners = [Listener(self) for _ in range(order.subscribers)]
+        self.greeted = 0
+        self.listeners: list[Listener] = []
 
     def greet(self) -> list[float]:
         """Wait until all are greeted, or the time is over; return how long each took that was. [s]"""
         deadline = self.began + self.order.greeting
-        while time.monotonic() < deadline and not all(one.greeted for one in self.listeners):
+        while time.monotonic() < deadline and self.greeted < self.order.subscribers:
+            while len(self.listeners) < min(self.greeted + self.order.at_once, self.order.subscribers):
+                self.listeners.append(Listener(self))
             self._step(0.1)
         return sorted(one.greeted - self.began for one in self.listeners if one.greeted is not None)
 

@@ -13,6 +13,10 @@ HEADLINE = "single_c64"
 PIPELINED, FAR = "pipelined_c8", "pipelined_rtt100"
 
 
+DELIVERY = 0.0005
+"""Time that a delivery to one of many subscribers is given, so that events do not queue. [s]"""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a profile asks.
@@ -24,6 +28,7 @@ class Plan:
         interval: Between two of them. [s]
         table: Events of Table 1.
         patience: Longest wait of a herd. [s]
+        runs: Most runs of latencies, of the herd and of two brokers.
     """
 
     loads: tuple[Load, ...]
@@ -32,6 +37,12 @@ class Plan:
     interval: float
     table: int
     patience: float
+    runs: int = 1
+
+    def pace(self, subscribers: int) -> tuple[int, float]:
+        """Return how many events go to so many *subscribers*, and the time between two [s]: none waits."""
+        interval = max(self.interval, subscribers * DELIVERY)
+        return max(20, int(self.latencies * self.interval / interval)), interval
 
 
 def quick() -> Plan:
@@ -51,7 +62,7 @@ def full(pairs: int) -> Plan:
     connections = (1, 2, 4, 8, 16, 32, 128, 256, 512)
     far = tuple((trip, many) for trip in (0.1, 0.2, 0.5) for many in (1, 4, 16, 64, 256, 512))
     loads = _loads(10_000, connections, far, pairs)
-    return Plan(loads, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000), 1_000, 0.05, 10_000, 40.0)
+    return Plan(loads, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000), 1_000, 0.05, 10_000, 40.0, pairs)
 
 
 def _loads(
@@ -147,6 +158,8 @@ def _of_latency(many: int) -> Iterator[Figure]:
         baseline=COMET, published=known, group=group,
     )  # fmt: skip
     yield Figure(f"latency_s{many}_p99_ms", "ms", f"… {words}, 99 %", baseline=COMET, group=group)
+    lost = f"Deliveries that never came, {words}"
+    yield Figure(f"latency_s{many}_lost", "1", lost, baseline=COMET, group=group)
     for name, title in (
         ("in_to_produced", "Last byte in to produced"),
         ("produced_to_acknowledged", "Produced to acknowledged by Kafka"),

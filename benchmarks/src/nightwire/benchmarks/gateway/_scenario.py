@@ -38,7 +38,7 @@ class GatewayScenario:
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
-        seconds = 300 if size.profile == "quick" else 1_000 * size.pairs
+        seconds = 300 if size.profile == "quick" else 2_500 * size.pairs
         return Needs(disk=4 * 10**9, memory=3 * 10**9, seconds=seconds)
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
@@ -80,6 +80,6 @@ class GatewayScenario:
 def _experiments(context: Context, plan: Plan, fleet: Fleet, packets: Packets) -> list[Experiment]:
     found: list[Experiment] = [Table(context, packets, plan.table)]
     found += [Rate(fleet, load) for load in plan.loads]
-    found += [Latency(fleet, many, plan.latencies, plan.interval) for many in plan.subscribers]
-    found += [Tree(fleet, plan.latencies, plan.interval), Herd(fleet, HERD, plan.patience)]
+    found += [Latency(fleet, many, *plan.pace(many), plan.runs) for many in plan.subscribers]
+    found += [Tree(fleet, *plan.pace(1), plan.runs), Herd(fleet, HERD, plan.patience, plan.runs)]
     return found
