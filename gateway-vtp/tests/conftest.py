@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -278,14 +278,16 @@ def comet(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Return a function that starts Comet's daemon with options; its log is ``NAME.log``."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*options: str, name: str = "comet") -> subprocess.Popen[bytes]:
+    def start(
+        *options: str, name: str = "comet", twistd: Sequence[str] = (str(BIN / "twistd"),)
+    ) -> subprocess.Popen[bytes]:
         folder = tmp_path / name
         (folder / "db").mkdir(parents=True)
-        command = [BIN / "twistd", "--nodaemon", "--pidfile=", "comet", "-v", f"--eventdb={folder}/db"]
+        command = [*twistd, "--nodaemon", "--pidfile=", "comet", "-v", f"--eventdb={folder}/db"]
         with (tmp_path / f"{name}.log").open("wb") as log:
             started.append(
                 subprocess.Popen(
-                    [*map(str, command), f"--local-ivo=ivo://test.comet/{name}", *options],
+                    [*command, f"--local-ivo=ivo://test.comet/{name}", *options],
                     cwd=folder,
                     stdout=log,
                     stderr=log,
