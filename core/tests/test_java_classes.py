@@ -1,6 +1,8 @@
 """Archives of Java's classes: kept where they are recorded, found where nothing changed."""
 
+import os
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,15 +31,18 @@ def test_another_jar_is_another_archive(jars: list[Path]) -> None:
     assert java_classes.archive("program", jars) != before
 
 
-def test_what_was_recorded_is_used_and_older_ones_go(jars: list[Path]) -> None:
+def test_what_was_recorded_is_used_and_what_nobody_uses_goes(jars: list[Path]) -> None:
     def run(options: Sequence[str]) -> None:
         _java(options)
 
-    older = java_classes.archive("program", [])
+    older, other = (java_classes.archive(name, []) for name in ("older", "other"))
     assert java_classes.record(older, run)
+    assert java_classes.record(other, run)
+    long_ago = time.time() - java_classes.KEPT - 1
+    os.utime(older, (long_ago, long_ago))
     archive = java_classes.archive("program", jars)
     assert java_classes.record(archive, run)
-    assert [path.name for path in archive.parent.iterdir()] == [archive.name]
+    assert set(archive.parent.iterdir()) == {archive, other}
     (option,) = java_classes.options(archive)
     assert "shared objects file (top)" in _java([option, "-Xlog:class+load:stdout"])
 

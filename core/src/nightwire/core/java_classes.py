@@ -6,6 +6,7 @@ none does.
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from platformdirs import user_cache_path
 
 from nightwire.core.java import java_home
 
+KEPT = 30 * 86_400
+"""How long an archive is kept that no program starts from. [s]"""
 QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """It would name each class that it leaves out."""
 
@@ -39,7 +42,7 @@ def options(archive: Path) -> tuple[str, ...]:
 
 
 def record(archive: Path, run: Callable[[Sequence[str]], None]) -> bool:
-    """Make *archive* of what a program loads, and remove the program's older ones.
+    """Make *archive* of what a program loads, and remove archives that nobody uses.
 
     Args:
         archive: Where to.
@@ -56,7 +59,12 @@ def record(archive: Path, run: Callable[[Sequence[str]], None]) -> bool:
             fresh.replace(archive)
     finally:
         fresh.unlink(missing_ok=True)
-    for older in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*.jsa"):
-        if older != archive:
-            older.unlink(missing_ok=True)
+    _tidy(archive.parent)
     return archive.exists()
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what no program started from for a long time: its jars are gone."""
+    for path in folder.iterdir():
+        if path.stat().st_atime < time.time() - KEPT:
+            path.unlink(missing_ok=True)
