@@ -78,15 +78,22 @@ class Burst:
 
 
 class Large(Burst):
-    """A visit ten times as large, as the largest surveys have them: until all of it is accounted for."""
+    """A visit ten times as large, as the largest surveys have them: until all of it is accounted for.
+
+    It is sent in the first pair alone, for it takes minutes.
+    """
 
     def __init__(self, it: Setting) -> None:
         super().__init__(it)
         self._alerts = TIMES * it.context.size.alerts
         self.name = f"visit-of-{TIMES}-{it.count}-filters"
+        self._done: set[Kind] = set()
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
+        if kind in self._done:
+            return {}
+        self._done.add(kind)
         return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._bare)(self._alerts)}
 
     def _all(self, count: int) -> float:

@@ -65,7 +65,7 @@ class FiltersScenario:
         """Return what a run of *size* takes."""
         full = size.profile == "full"
         passes, bursts = (len(COUNTS) + len(SHARES), 3) if full else (1, 2)
-        runs = (passes + bursts + 1) * (2 * size.pairs + WARM_UP) + full * 2 * TIMES * size.pairs
+        runs = (passes + bursts + 1) * (2 * size.pairs + WARM_UP) + full * 2 * TIMES
         copies = (sum(COUNTS) if full else 100) * CAP * (size.pairs + WARM_UP)
         return Needs(
             disk=round(((AT_ONCE + full * TIMES) * size.alerts + copies) * ON_DISK),
