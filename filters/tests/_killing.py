@@ -231,21 +231,23 @@ def assert_once(found: Iterable[Copy]) -> None:
     assert twice == set()
 
 
+DAEMON = "nightwire.filters._daemon"
+"""Spark's workers are forked from it."""
+
+
 def worker(site: Site) -> psutil.Process:
     """Return a Python worker of Spark's."""
-    return one_of(site, lambda one: has(one, "pyspark.daemon") and has(one.parent(), "pyspark.daemon"))
+    return one_of(site, lambda one: has(one, DAEMON) and has(one.parent(), DAEMON))
 
 
 def zygote(site: Site) -> psutil.Process:
     """Return the parent of a worker's sandbox."""
-    return one_of(site, lambda one: has(one, "_zygote") and has(one.parent(), "pyspark.daemon"))
+    return one_of(site, lambda one: has(one, "_zygote") and has(one.parent(), DAEMON))
 
 
 def sandboxed(site: Site) -> psutil.Process:
     """Return an owner's process in a worker's sandbox; at work, if it is soon."""
-    found = one_of(
-        site, lambda one: has(one.parent(), "_zygote") and has(one.parent().parent(), "pyspark.daemon")
-    )
+    found = one_of(site, lambda one: has(one.parent(), "_zygote") and has(one.parent().parent(), DAEMON))
     for _ in range(2000):
         if found.status() == psutil.STATUS_RUNNING:
             break

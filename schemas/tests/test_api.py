@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
+from nightwire.schemas import SIM_ALERT_ID, _store, sim_alert_schema
 from nightwire.schemas._api import Api, ApiError, Request
 from nightwire.schemas._kafka_log import LogError
-from nightwire.schemas._store import Store
+from nightwire.schemas._store import AwayError, Store
 from nightwire.schemas._subjects import FIRST_FREE_ID, Refused, Subjects, Version
 
 
@@ -19,7 +19,10 @@ class MemoryLog:
     def __init__(self) -> None:
         self.values: list[bytes] = []
         self.followers: list[Callable[[bytes], None]] = []
-        self.away = False
+        self.away, self.renewed = False, 0
+
+    def renew(self) -> None:
+        self.renewed += 1
 
     def append(self, key: str, value: bytes) -> None:
         if self.away:
@@ -305,3 +308,16 @@ def test_the_log_is_a_fold(log: MemoryLog, api: Api) -> None:
     again = subjects.apply(json.loads(log.values[2]))
     assert again == outcomes[2]
     assert isinstance(subjects.apply(json.loads(log.values[1])), Refused)
+
+
+def test_a_record_that_does_not_come_back_has_the_log_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_store, "READ_BACK", 0.01)
+    log = MemoryLog()
+    store = Store()
+    store.caught_up()
+    with pytest.raises(AwayError, match="does not come back"):
+        store.register(log, "a-value", json.dumps(schema("A", "x")), None)
+    assert (len(log.values), log.renewed) == (1, 1)
+    log.followers.append(store.take)
+    assert isinstance(store.register(log, "a-value", json.dumps(schema("A", "x")), None), Version)
+    assert log.renewed == 1

@@ -45,7 +45,7 @@ class KafkaLog:
     ) -> None:
         self._bootstrap = bootstrap
         self._on_record, self._on_restart, self._on_ready = on_record, on_restart, on_ready
-        self._stop = threading.Event()
+        self._stop, self._renew = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="schemas-follower", daemon=True)
         self._producer = Producer(
             _client(bootstrap)
@@ -94,6 +94,14 @@ class KafkaLog:
             why = errors[0].str() if errors else "no answer"
             raise LogError(f"Kafka at {self._bootstrap} does not take the record: {why}")
 
+    def renew(self) -> None:
+        """Read from the beginning again, by a new client.
+
+        A client of librdkafka that lived through a broker's restart was once seen to get nothing more.
+        """
+        log.warning("Kafka at %s gives us no records; reading the log anew", self._bootstrap)
+        self._renew.set()
+
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
@@ -105,6 +113,7 @@ class KafkaLog:
     def _follow(self) -> None:
         """Read the log from its beginning until told to stop or it is lost."""
         create_topic(self._bootstrap)
+        self._renew.clear()
         consumer = Consumer(
             _client(self._bootstrap)
             | {
@@ -124,8 +133,8 @@ class KafkaLog:
             consumer.close()
 
     def _read(self, consumer: Any) -> None:
-        """Hand on record after record, until told to stop."""
-        while not self._stop.is_set():
+        """Hand on record after record, until told to stop, or to begin anew."""
+        while not (self._stop.is_set() or self._renew.is_set()):
             message = consumer.poll(POLL)
             if message is None:
                 continue

@@ -28,6 +28,9 @@ class Log(Protocol):
     def append(self, key: str, value: bytes, /) -> None:
         """Write a record and wait until it is kept."""
 
+    def renew(self) -> None:
+        """Read from the beginning again, by a new client: a record that is kept did not come back."""
+
 
 class Store:
     """Subjects as the log has them.  Safe to use from several threads.
@@ -121,14 +124,15 @@ class Store:
         self._awaited[proposal] = None
         try:
             to.append(key, json.dumps({**record, "proposal": proposal}).encode())
-            return self._await(proposal)
+            if (outcome := self._await(proposal)) is None:
+                to.renew()
+                raise AwayError("the record is written, but does not come back from the log; ask again")
+            return outcome
         finally:
             del self._awaited[proposal]
 
-    def _await(self, proposal: str) -> Outcome:
+    def _await(self, proposal: str) -> Outcome | None:
+        """Return what the log made of *proposal*; None where it does not come back."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._awaited[proposal] is not None, READ_BACK):
-                raise AwayError("the record is written, but does not come back from the log; ask again")
-            outcome = self._awaited[proposal]
-        assert outcome is not None  # noqa: S101  (waited for)
-        return outcome
+            self._changed.wait_for(lambda: self._awaited[proposal] is not None, READ_BACK)
+            return self._awaited[proposal]

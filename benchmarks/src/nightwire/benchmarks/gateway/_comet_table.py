@@ -8,15 +8,18 @@ import json
 import struct
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
-import comet  # type: ignore[import-untyped]
-from comet.utility.event_db import Event_DB  # type: ignore[import-untyped]
-from comet.utility.xml import xml_document  # type: ignore[import-untyped]
 from lxml import etree
+
+with warnings.catch_warnings(action="ignore"):  # it has escapes that Python warns of when it compiles them
+    import comet  # type: ignore[import-untyped]
+    from comet.utility.event_db import Event_DB  # type: ignore[import-untyped]
+    from comet.utility.xml import xml_document  # type: ignore[import-untyped]
 
 
 def timed(work: Callable[[Any], object], things: Iterable[Any]) -> float:
