@@ -231,7 +231,7 @@ def assert_once(found: Iterable[Copy]) -> None:
     assert twice == set()
 
 
-DAEMON = "nightwire.filters._daemon"
+DAEMON = "-m nightwire.filters._daemon"
 """Spark's workers are forked from it."""
 
 
