@@ -16,7 +16,7 @@ CELLS = [
     Cell(4, "%%time\nLIMIT = 19\n\n\ndef faint(alert):\n    return {alert.magnitude} > LIMIT"),
     Cell(
         7,
-        "def keep(alert):\n    text = (flux := alert.flux)\n    while text:\n        1\n    return faint(alert)",
+        "def keep(alert):\n    text = (f := alert.flux)\n    while text:\n        1\n    return faint(alert)",
     ),
 ]
 
