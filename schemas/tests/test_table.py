@@ -220,7 +220,10 @@ def test_columns_of_any_type() -> None:
     assert (len(part), part["a.n"].items, part["a.lists"].row(0)) == (1, [None], None)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1.0, 2.0, 2.0 + 1e-15, 60_000.0, 1e300, NAN]))))
+TIMES = [1.0, 2.0, 2.0 + 1e-15, 60_000.0, 1e300, -1.7e308, 1.7e308, -np.inf, np.inf, NAN]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(TIMES))))
 def test_measurements_are_sorted_as_two_keys_do(found: list[tuple[int, float]]) -> None:
     """Among them times that differ by less than one key could tell, and spans that are too long for it."""
     alerts, times = np.array([one for one, _ in found], int), np.array([moment for _, moment in found], float)

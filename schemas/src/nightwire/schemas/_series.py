@@ -95,8 +95,9 @@ def by_time(times: Array, alerts: Array, offsets: Array) -> Array:
     """
     when = np.where(np.isnan(times), np.inf, times)
     known = times[~np.isnan(times)]
-    first, span = (float(known.min()), float(np.ptp(known))) if len(known) else (0.0, 0.0)
-    if span > LONGEST:
+    first, final = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    span = final - first
+    if not span <= LONGEST:  # as when both are infinite
         return np.lexsort((when, alerts))
     order = np.argsort(np.minimum(when - first, span + 1) + alerts * (span + 2), kind="stable")
     moments = when[order]
