@@ -17,7 +17,7 @@ from nightwire.gateway._door_options import (
 from nightwire.gateway._feed_options import FEED_OPTIONS, feed_options, read_feed_options
 from nightwire.gateway._gcn_options import GCN_OPTIONS, gcn_options
 from nightwire.gateway._handler_options import HANDLER_OPTIONS, handler_options
-from nightwire.gateway._seen_commands import status, test
+from nightwire.gateway._seen_commands import status, test, thread
 from nightwire.gateway._send_command import read_address_option
 from nightwire.gateway._signature_options import SIGNATURE_OPTIONS, signature_options
 
@@ -198,3 +198,4 @@ def ping(peer: str, timeout: float, **tls: Any) -> None:
 
 gateway.add_command(status)
 gateway.add_command(test)
+gateway.add_command(thread)

@@ -1,11 +1,11 @@
-"""The verbs of ``nightwire gateway`` that look at one: ``status``, and ``test``, which sends an event."""
+"""The verbs of ``nightwire gateway`` that look: status, thread; and test, which sends an event."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nightwire.core.options import json_option
+from nightwire.core.options import bootstrap_option, json_option
 from nightwire.gateway._door_options import read_tls_settings, tls_options
 
 
@@ -28,6 +28,22 @@ def status(page: str | None, as_json: bool) -> None:
     from nightwire.gateway._status_command import say_status
 
     say_status(page or _page_of_the_stack(), as_json)
+
+
+@click.command()
+@click.argument("ivorn")
+@bootstrap_option
+@json_option
+def thread(ivorn: str, bootstrap: str | None, as_json: bool) -> None:
+    """Show the events that hang together with IVORN: what it cites, and what cites it, and so on.
+
+    \b
+    Example:
+      nightwire gateway thread ivo://nasa.gsfc.gcn/SWIFT#BAT_GRB_Pos_532871-729
+    """
+    from nightwire.gateway._thread_command import say_thread
+
+    say_thread(bootstrap, ivorn, as_json)
 
 
 @click.command()

@@ -1,0 +1,61 @@
+"""Threads: events that hang together because one cites the other.  Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Post:
+    """An event of a thread.
+
+    Attributes:
+        ivorn: What it is called.
+        version: Of VOEvent: the same IVORN in two versions is two events.
+        role: Its role.
+        received: When it came into the log. [UTC]
+        citations: The events that it cites: how (followup, supersedes, retraction), and which.
+    """
+
+    ivorn: str
+    version: str
+    role: str
+    received: datetime
+    citations: tuple[tuple[str, str], ...]
+
+
+def post(record: Mapping[str, Any]) -> Post:
+    """Return what a thread shows of a record of `voevents`."""
+    cited = tuple((one["cite"], one["ivorn"]) for one in record["citations"])
+    return Post(record["ivorn"], record["version"], record["role"], record["received"], cited)
+
+
+def thread(posts: Iterable[Post], ivorn: str) -> list[Post]:
+    """Return the events that hang together with *ivorn*, through any number of citations, oldest first.
+
+    An event that is cited and not among *posts* holds its thread together as well.
+    """
+    named: dict[str, list[Post]] = defaultdict(list)
+    citing: dict[str, list[str]] = defaultdict(list)
+    for one in posts:
+        named[one.ivorn].append(one)
+        for _, cited in one.citations:
+            citing[cited].append(one.ivorn)
+    found, todo = {ivorn}, [ivorn]
+    while todo:
+        name = todo.pop()
+        beside = {*citing[name], *(cited for one in named[name] for _, cited in one.citations)} - found
+        found |= beside
+        todo += beside
+    return sorted((one for name in found for one in named[name]), key=lambda one: (one.received, one.ivorn))
+
+
+def missing(posts: Iterable[Post]) -> list[str]:
+    """Return what *posts* cite and is not among them, by name."""
+    there, cited = set(), set()
+    for one in posts:
+        there.add(one.ivorn)
+        cited |= {ivorn for _, ivorn in one.citations}
+    return sorted(cited - there)
