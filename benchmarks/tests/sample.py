@@ -15,6 +15,7 @@ from nightwire.benchmarks import (
     Needs,
     Outcome,
     Published,
+    RunError,
     Series,
     Size,
 )
@@ -29,7 +30,7 @@ VERSIONS: dict[str, Any] = dict.fromkeys(
 ) | {"commit": "0123456789ab", "dirty": False}
 
 
-class Steps:
+class Steps(Experiment):
     """An experiment that notes what is asked of it."""
 
     name = "steps"
@@ -44,7 +45,7 @@ class Steps:
     def run_once(self, kind: Kind) -> Figures:
         self.said.append(kind.value)
         if len(self.said) - 1 == self._fail_at:
-            raise RuntimeError("it broke")
+            raise RunError("it broke")
         return {"walk_seconds": 2.0 if kind is Kind.SUBJECT else 1.0, "walks_per_second": 0.5}
 
     def tear_down(self) -> None:
@@ -69,8 +70,8 @@ class SampleScenario:
     )
     standard: Mapping[str, Size] = {"quick": Size(10, 2, 5.0), "full": Size(100, 4, 5.0, "full")}
 
-    def __init__(self, experiment: Experiment | None = None) -> None:
-        self._experiment = experiment or Steps()
+    def __init__(self, *experiments: Experiment) -> None:
+        self._experiments = experiments or (Steps(),)
         self.torn_down = False
 
     def needs(self, size: Size) -> Needs:
@@ -78,7 +79,7 @@ class SampleScenario:
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         context.say("making the sample")
-        return [self._experiment]
+        return self._experiments
 
     def tear_down(self) -> None:
         self.torn_down = True

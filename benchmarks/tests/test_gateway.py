@@ -45,7 +45,7 @@ def test_what_takes_time_in_the_gateway_is_told_from_what_kafka_takes(tmp_path: 
     at = {"in": 1.0, "produced": 1.25, "acknowledged": 3.25, "fetched": 4.25}
     lines = [f"{what}\tivo://a/b#run-0\t{time}" for what, time in at.items()]
     trace.write_text("\n".join([*lines, "in\tivo://a/b#other-0\t9.0"]) + "\n")
-    played = Played([0.5], [3.5], {0: 4.5}, {0: 5.5}, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, "run")
+    played = Played({0: 0.5}, {0: 4.5}, {0: 5.5}, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, "run")
     assert stages(read_trace(trace, "run"), played) == {
         "in_to_produced_ms": 250.0,
         "produced_to_acknowledged_ms": 2000.0,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.tests.sample import Steps, samples
-from nightwire.benchmarks import Kind
+from nightwire.benchmarks import Kind, RunError
 from nightwire.benchmarks._pairs import figure_pairs, order, run_pairs
 from nightwire.benchmarks._watch import Watch
 
@@ -25,9 +25,14 @@ def test_each_pair_has_one_of_each_and_no_kind_is_favoured(pairs: int) -> None:
     assert earlier - pairs // 2 in (0, 1)
 
 
+def test_a_kind_has_no_more_runs_than_it_is_asked_for() -> None:
+    kinds = [(pair, kind.value) for pair, kind in order(3, {Kind.BASELINE: 0, Kind.SUBJECT: 2})]
+    assert kinds == [(0, "subject"), (1, "subject")]
+
+
 def test_an_experiment_is_prepared_once_and_torn_down() -> None:
     steps = Steps()
-    found = run_pairs(steps, 2, Watch(), lambda _sample: None)
+    found = list(run_pairs(steps, 2, Watch()))
     assert steps.said == ["prepare", "subject", "baseline", "baseline", "subject", "tear down"]
     assert [(one.pair, one.kind.value) for one in found][-1] == (1, "subject")
 
@@ -35,12 +40,12 @@ def test_an_experiment_is_prepared_once_and_torn_down() -> None:
 @pytest.mark.parametrize("at", [1, 3])
 def test_an_experiment_that_fails_is_torn_down(at: int) -> None:
     steps = Steps(fail_at=at)
-    with pytest.raises(RuntimeError, match="it broke"):
-        run_pairs(steps, 2, Watch(), lambda _sample: None)
+    with pytest.raises(RunError, match="it broke"):
+        list(run_pairs(steps, 2, Watch()))
     assert steps.said[-1] == "tear down"
 
 
 def test_figures_are_put_together_pair_by_pair() -> None:
     mixed = sorted(samples((5.0, 6.0, 7.0)), key=lambda one: -one.pair)
-    assert figure_pairs(mixed, "walk_seconds") == ([5.0, 6.0, 7.0], [1.0, 1.0, 1.0])
-    assert figure_pairs(mixed, "walks_per_second")[1] == []
+    assert figure_pairs(mixed, "walk_seconds") == ({0: 5.0, 1: 6.0, 2: 7.0}, {0: 1.0, 1: 1.0, 2: 1.0})
+    assert figure_pairs(mixed, "walks_per_second")[1] == {}

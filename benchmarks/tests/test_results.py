@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from benchmarks.tests.sample import SampleScenario, Steps, sample_result
-from nightwire.benchmarks import Figures, Kind
+from nightwire.benchmarks import Figures, Kind, RunError
 from nightwire.benchmarks._registry import UnknownScenarioError, names, scenario
 from nightwire.benchmarks._results import (
     LARGEST,
@@ -42,9 +42,19 @@ def test_a_real_run_of_a_scenario_gives_a_result_that_fits_the_schema() -> None:
 
 def test_a_scenario_that_fails_is_torn_down() -> None:
     one = SampleScenario(Steps(fail_at=1))
-    with pytest.raises(RuntimeError, match="it broke"):
+    with pytest.raises(RunError, match="steps: it broke"):
         run(one, Wish(), lambda _text: None)
     assert one.torn_down
+
+
+def test_an_experiment_that_fails_is_named_and_takes_no_other_along() -> None:
+    result = run(SampleScenario(Steps(fail_at=2), Steps()), Wish(), lambda _text: None)
+    assert result["failed"] == ["steps: it broke"]
+    assert "Not measured to the end, for it failed: steps: it broke" in result["notes"]
+    assert [one["kind"] for one in result["samples"]] == [
+        "subject", *("subject", "baseline", "baseline", "subject")
+    ]  # fmt: skip
+    jsonschema.validate(json.loads(json.dumps(result)), schema())
 
 
 def test_an_interrupt_that_c_code_turned_into_another_error_is_still_one() -> None:

@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.benchmarks._scenario import RunError
-from nightwire.core.kafka import PASSING, STARTING, admin, consumer
+from nightwire.core.kafka import PASSING, admin, consumer, waiting
 from nightwire.core.offsets import END, FIRST, Spot, listed
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
 from nightwire.schemas.wire import unframe
@@ -189,15 +189,8 @@ class Reader:
 
     def _listed(self, which: OffsetSpec) -> dict[Spot, int]:
         """Return where partitions begin or end; of a topic that was just made no broker may know yet."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                found = listed(self._asker, self._spots, which, timeout=PATIENCE)
-                return {spot: info.offset for spot, info in found.items()}
-            except KafkaException as error:
-                if error.args[0].code() not in STARTING or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
+        found = waiting(lambda: listed(self._asker, self._spots, which, timeout=PATIENCE), patience=PATIENCE)
+        return {spot: info.offset for spot, info in found.items()}
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:

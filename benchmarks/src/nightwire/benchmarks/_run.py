@@ -10,19 +10,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
+from nightwire.benchmarks._children import ChildError
 from nightwire.benchmarks._cpu import DISTURBED
 from nightwire.benchmarks._guard import check, minutes
 from nightwire.benchmarks._machine import machine, versions
-from nightwire.benchmarks._pairs import Sample, run_pairs
+from nightwire.benchmarks._pairs import Sample, order, run_pairs
 from nightwire.benchmarks._results import Result, make_result
-from nightwire.benchmarks._scenario import Context, Scenario, Size
+from nightwire.benchmarks._scenario import Context, RunError, Scenario, Size
 from nightwire.benchmarks._watch import Watch
 from nightwire.core.progress import progress
+from nightwire.core.stack import BrokerError, JarError
 
 log = logging.getLogger("nightwire.bench")
 
 ROOT = Path(__file__).resolve().parents[4]
 """The clone, where this runs from one."""
+
+
+FAILURES = (RunError, ChildError, BrokerError, JarError)
+"""What ends an experiment, and no other."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,11 @@ def size_of(scenario: Scenario, wish: Wish) -> Size:
 
 
 def run(scenario: Scenario, wish: Wish, say: Callable[[str], None]) -> Result:
-    """Run *scenario* and return its result.
+    """Run *scenario* and return its result; what failed is named in it.
 
     Raises:
         RefusedError: The machine lacks disk, memory or time for it.
+        RunError: All failed.
     """
     size = size_of(scenario, wish)
     needs = scenario.needs(size)
@@ -63,7 +70,7 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None]) -> Result:
         watch = Watch()
         context = Context(Path(name), size, wish.bootstrap, wish.engine, watch.role, say)
         try:
-            samples = _measure(scenario, context, watch)
+            samples, failed = _measure(scenario, context, watch)
         finally:
             scenario.tear_down()
         return make_result(
@@ -71,6 +78,7 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None]) -> Result:
             size,
             samples,
             scenario.outcome(),
+            failed=failed,
             machine=machine(),
             versions=versions(ROOT, own_kafka=wish.bootstrap is None),
             began=began,
@@ -78,18 +86,25 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None]) -> Result:
         )
 
 
-def _measure(scenario: Scenario, context: Context, watch: Watch) -> list[Sample]:
-    experiments = scenario.experiments(context)
+def _measure(scenario: Scenario, context: Context, watch: Watch) -> tuple[list[Sample], list[str]]:
+    """Return all samples, and what failed: an experiment that does takes none of the others along."""
+    experiments, pairs = scenario.experiments(context), context.size.pairs
     samples: list[Sample] = []
-    with progress(2 * context.size.pairs * len(experiments), f"bench {scenario.name}") as meter:
-
-        def done(sample: Sample) -> None:
-            meter.advance()
-            context.say(_line(sample))
-
+    failed: list[str] = []
+    total = sum(len(list(order(pairs, one.at_most))) for one in experiments)
+    with progress(total, f"bench {scenario.name}") as meter:
         for experiment in experiments:
-            samples += run_pairs(experiment, context.size.pairs, watch, done)
-    return samples
+            try:
+                for sample in run_pairs(experiment, pairs, watch):
+                    samples.append(sample)
+                    meter.advance()
+                    context.say(_line(sample))
+            except FAILURES as error:
+                failed.append(f"{experiment.name}: {error}")
+                context.say(f"failed: {failed[-1]}")
+    if not samples:
+        raise RunError("; ".join(failed))
+    return samples, failed
 
 
 def _line(sample: Sample) -> str:

@@ -1,5 +1,6 @@
 """What a scenario is, to the harness that runs it and to the report that shows it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -132,18 +133,25 @@ class Context:
     say: Callable[[str], None] = lambda _text: None
 
 
-class Experiment(Protocol):
-    """One question, asked in alternating pairs."""
+class Experiment(ABC):
+    """One question, asked in alternating pairs.
+
+    Attributes:
+        name: Its own.
+        at_most: Most runs of a kind, where it is not in every pair; 0: there is none of that kind.
+    """
 
     name: str
+    at_most: Mapping[Kind, int] = {}
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - not all have something to prepare
         """Start what it needs and warm it up; nothing here is measured."""
 
+    @abstractmethod
     def run_once(self, kind: Kind) -> Figures:
         """Run subject or baseline once, and return what was measured."""
 
-    def tear_down(self) -> None:
+    def tear_down(self) -> None:  # noqa: B027 - most experiments share what the scenario stops
         """Stop what `prepare` started; called also after a failure in it."""
 
 

@@ -1,6 +1,6 @@
 """Medians, spreads and ratios of a few repeated measurements.  Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
@@ -62,10 +62,6 @@ def summary(values: Sequence[float]) -> Summary:
     return Summary(middle, width / abs(middle) if middle else float("inf"))
 
 
-def ratios(subject: Sequence[float], baseline: Sequence[float]) -> list[float]:
-    """Return subject over baseline, pair by pair; pairs whose baseline is zero are left out.
-
-    Raises:
-        ValueError: There are not as many of one as of the other.
-    """
-    return [ours / theirs for ours, theirs in zip(subject, baseline, strict=True) if theirs]
+def ratios(subject: Mapping[int, float], baseline: Mapping[int, float]) -> list[float]:
+    """Return subject over baseline, pair by pair; a pair without both or with a baseline of 0 is none."""
+    return [ours / theirs for pair, ours in subject.items() if (theirs := baseline.get(pair))]

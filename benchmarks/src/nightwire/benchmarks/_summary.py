@@ -23,8 +23,8 @@ def result(figure: Figure, samples: Sequence[Sample]) -> dict[str, Any] | None:
     ours, theirs = figure_pairs(samples, figure.share_of or figure.name)
     if not ours:
         return None
-    value, baseline = summary(ours), summary(theirs) if theirs else None
-    pairs = summary(paired) if (paired := ratios(ours, theirs) if theirs else []) else None
+    value, baseline = summary(list(ours.values())), summary(list(theirs.values())) if theirs else None
+    pairs = summary(paired) if (paired := ratios(ours, theirs)) else None
     if figure.share_of:
         if pairs is None:
             return None

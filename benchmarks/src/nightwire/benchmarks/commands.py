@@ -92,11 +92,8 @@ def run(scenarios: tuple[str, ...], every: bool, out: Path | None, **wishes: obj
       PROFILE=full nightwire bench run --all --time-limit 14400
     """
     from nightwire.benchmarks import _registry
-    from nightwire.benchmarks._children import ChildError
     from nightwire.benchmarks._guard import RefusedError
-    from nightwire.benchmarks._run import Wish
-    from nightwire.benchmarks._scenario import RunError
-    from nightwire.core.stack import BrokerError, JarError
+    from nightwire.benchmarks._run import FAILURES, Wish
 
     chosen = _registry.names() if every else list(scenarios)
     if not chosen:
@@ -110,7 +107,7 @@ def run(scenarios: tuple[str, ...], every: bool, out: Path | None, **wishes: obj
     for one in found:
         try:
             _run_one(one, Wish(**wishes), out)  # type: ignore[arg-type]
-        except (RefusedError, RunError, ChildError, BrokerError, JarError) as error:
+        except (RefusedError, *FAILURES) as error:
             raise click.ClickException(str(error)) from error
 
 
@@ -125,6 +122,8 @@ def _run_one(scenario: "Scenario", wish: "Wish", out: Path | None) -> None:
     for line in terminal_lines(result):
         click.echo(line)
     click.echo(f"\nresult: {path}")
+    if result["failed"]:
+        raise click.ClickException("\n".join(["not all was measured:", *result["failed"]]))
 
 
 @bench.command()

@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 
 from nightwire.benchmarks._reader import TWENTY
-from nightwire.benchmarks._scenario import Figures, Kind
+from nightwire.benchmarks._scenario import Experiment, Figures, Kind
 from nightwire.benchmarks.codec._alerts import Alerts, other_version
 from nightwire.schemas import Codec
 
@@ -25,7 +25,7 @@ def microseconds(work: Callable[[], object], count: int) -> float:
     return (time.perf_counter() - began) / count * 1e6
 
 
-class Engine:
+class Engine(Experiment):
     """Encode, decode and make columns with one of our engines; the baseline does so with fastavro.
 
     Args:
@@ -63,11 +63,8 @@ class Engine:
         }
         return {f"{self.name}_{what}_us": microseconds(work, self._count) for what, work in works.items()}
 
-    def tear_down(self) -> None:
-        """Nothing to stop."""
 
-
-class Morph:
+class Morph(Experiment):
     """Decode as a client's own version of the schema; the baseline decodes as it was written.
 
     Args:
@@ -94,9 +91,6 @@ class Morph:
         codec = self._codecs[kind]
         taken = microseconds(lambda: [codec.decode(body) for body in self._bodies], self._count)
         return {f"{self.name}_decode_us": taken}
-
-    def tear_down(self) -> None:
-        """Nothing to stop."""
 
 
 class Fastavro:

@@ -92,7 +92,7 @@ class Dmtn028Scenario:
         return Outcome(drawings(groups_of(size), self._book), notes(self._context), keys)
 
 
-class Comparison:
+class Comparison(Experiment):
     """One point beside its baseline."""
 
     def __init__(
@@ -115,9 +115,6 @@ class Comparison:
             if kind is Kind.SUBJECT or QUANTITIES[name].compared
             if (value := QUANTITIES[name].of(played)) is not None
         }
-
-    def tear_down(self) -> None:
-        """Nothing to stop: Kafka serves the next experiment too."""
 
 
 def groups_of(size: Size) -> list[Group]:

@@ -2,7 +2,7 @@
 
 import math
 
-from nightwire.benchmarks._scenario import Figures, Kind
+from nightwire.benchmarks._scenario import Experiment, Figures, Kind
 from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks.filters._visits import Setting
 from nightwire.benchmarks.visit._services import ALERTS
@@ -11,7 +11,7 @@ WARM_UP = 3
 """Visits that are judged before the first that counts: Java warms up, topics get their first record."""
 
 
-class Backlog:
+class Backlog(Experiment):
     """A visit appears in Kafka at one moment → filters judge it, copies are acknowledged, accounts written.
 
     The baseline is a plain librdkafka consumer that takes the bytes of such a visit.
@@ -49,9 +49,6 @@ class Backlog:
         if not math.isnan(sending):
             found[f"pass_without_sending_seconds_{self.count}_filters"] = taken - sending
         return found
-
-    def tear_down(self) -> None:
-        """Nothing to stop: the engine serves the next experiment too."""
 
     def _judged(self, count: int) -> float:
         with self._it.services.coverage() as coverage:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from nightwire.benchmarks._scenario import Figures, Kind, RunError
+from nightwire.benchmarks._scenario import Experiment, Figures, Kind, RunError
 from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.filters._kinds import DISTURBERS
@@ -17,7 +17,7 @@ TIMES = 10
 """A visit of 100,000 alerts, where an ordinary one has 10,000."""
 
 
-class Burst:
+class Burst(Experiment):
     """Dictionaries → Kafka → every filter judged, what passed acknowledged, accounts written; owners read.
 
     The baseline is a plain consumer of such a visit.
@@ -47,9 +47,6 @@ class Burst:
             f"first20_p99_seconds_{self._it.count}_filters": quantile(delays, 0.99),
             f"copies_sent_{self._it.count}_filters": float(copies),
         }
-
-    def tear_down(self) -> None:
-        """Nothing to stop: the engine serves the next experiment too."""
 
     def _judged(self, count: int) -> tuple[float, list[float], int]:
         """Return when all was accounted for, when each owner had his first alerts [s], and the copies."""
@@ -83,17 +80,15 @@ class Large(Burst):
     It is sent in the first pair alone, for it takes minutes.
     """
 
+    at_most = dict.fromkeys(Kind, 1)
+
     def __init__(self, it: Setting) -> None:
         super().__init__(it)
         self._alerts = TIMES * it.context.size.alerts
         self.name = f"visit-of-{TIMES}-{it.count}-filters"
-        self._done: set[Kind] = set()
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
-        if kind in self._done:
-            return {}
-        self._done.add(kind)
         return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._bare)(self._alerts)}
 
     def _all(self, count: int) -> float:

@@ -2,14 +2,14 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nightwire.benchmarks._scenario import Figures, Kind, RunError
-from nightwire.benchmarks._second import second_process
+from nightwire.benchmarks._scenario import Figures, Kind
 from nightwire.benchmarks.filters._kinds import Kind as FilterKind
 from nightwire.benchmarks.filters._mixture import Mixed
-from nightwire.benchmarks.filters._visits import Setting
+from nightwire.benchmarks.filters._moment import Moment
+from nightwire.benchmarks.filters._visits import Ends, Setting
 from nightwire.benchmarks.visit._services import ALERTS
 
 AHEAD = 1.0
@@ -17,50 +17,37 @@ AHEAD = 1.0
 ALL = FilterKind("all", "def keep(alert):\n    return alert.id > LIMIT\n", "alert.id")
 
 
-class Change:
-    """A filter that passes all alerts goes live in the midst of a visit; there is no baseline.
+class Change(Moment):
+    """A filter that passes all alerts goes live in the midst of a visit, and Kafka has it at that moment."""
 
-    Args:
-        it: What is measured.
-    """
+    figure = "live_seconds"
 
     def __init__(self, it: Setting) -> None:
-        self._it, self.name, self._turn = it, f"change-{it.count}-filters", 0
-
-    def prepare(self) -> None:
-        """Make the filters live."""
-        self._it.services.live(self._it.filters())
+        super().__init__(it)
+        self._fresh: list[Mixed] = []
 
     def run_once(self, kind: Kind) -> Figures:
         """Return the time from when Kafka has the new filter until its first alert is read."""
-        return {"live_seconds": self._changed()} if kind is Kind.SUBJECT else {}
+        found = super().run_once(kind)
+        self._it.services.live(self._it.filters())
+        return found
 
-    def tear_down(self) -> None:
-        """Nothing to stop: the engine serves the next experiment too."""
+    def _topics(self) -> Sequence[str]:
+        name = f"all-{len(self._fresh)}"
+        self._fresh.append(Mixed("fresh", name, ALL, ALL.source.replace("LIMIT", "0"), 1.0))
+        return list(self._it.services.make_topics(self._fresh[-1:]).values())
 
-    def _changed(self) -> float:
-        services, self._turn = self._it.services, self._turn + 1
-        fresh = Mixed("fresh", f"all-{self._turn}", ALL, ALL.source.replace("LIMIT", "0"), 1.0)
-        topic = services.make_topics([fresh])[fresh.key]
-        order = {"bootstrap": services.bootstrap, "topics": [topic], "work": "bytes", "note": True}
-        log = self._it.context.folder / "change.log"
-        with services.coverage() as coverage, second_process(self._it.context, order, log) as second:
-            with self._visit() as ends:
-                time.sleep(AHEAD)
-                services.live([*self._it.filters(), fresh])
-                accepted = time.monotonic()
-            coverage.await_ends(ends)
-            arrivals = second.findings()["arrivals"]
-        services.forget(ends)
-        services.live(self._it.filters())
-        if not arrivals:
-            raise RunError("the visit was over before the filter was live; take more alerts")
-        return float(min(when for *_, when in arrivals)) - accepted
+    def _act(self) -> tuple[float, Ends]:
+        with self._visit() as ends:
+            time.sleep(AHEAD)
+            self._it.services.live([*self._it.filters(), self._fresh[-1]])
+            accepted = time.monotonic()
+        return accepted, ends
 
     @contextmanager
-    def _visit(self) -> Iterator[dict[int, int]]:
+    def _visit(self) -> Iterator[Ends]:
         """Send a visit meanwhile; at the end it is all in Kafka."""
-        ends: dict[int, int] = {}
+        ends: Ends = {}
 
         def send() -> None:
             ends.update(self._it.visits.send(ALERTS, self._it.context.size.alerts)[1])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nightwire.benchmarks._pool import Alert
-from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.filters._mixture import Mixed, mixture
 from nightwire.filters.language import compile_filter, compile_python, evaluate
 from nightwire.schemas import AlertTable, Codec, sim_alert_schema, survey
@@ -17,7 +17,7 @@ SIMPLE = "bright"
 """The simplest kind: one comparison."""
 
 
-class Language:
+class Language(Experiment):
     """Source → program; program over columns → verdicts.
 
     The baselines are Python's own: ``compile`` of the same source, and a function called for each alert.
@@ -57,9 +57,6 @@ class Language:
             "compile_p90_us": 1e6 * seconds[len(seconds) * 9 // 10],
             "evaluate_simple_us": 1e6 * timed(self._evaluate if ours else self._call, turns=5) / ROWS,
         }
-
-    def tear_down(self) -> None:
-        """Nothing was started."""
 
     def _evaluate(self) -> None:
         evaluate(self._program, AlertTable(self._batch, self._sim))

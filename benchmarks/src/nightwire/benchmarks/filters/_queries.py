@@ -29,6 +29,8 @@ from nightwire.schemas.wire import unframe
 
 MEMORY = "4g"
 """Heap of Spark's Java process: its own source moves every byte through it."""
+AT_ONCE = 500
+"""Alerts that a Python worker is given at once: Spark's own 10,000 are more than a gigabyte in each."""
 COLUMNS = "key binary, value binary"
 
 
@@ -55,6 +57,7 @@ def session(folder: Path) -> SparkSession:
         "spark.local.dir": str(folder / "spark"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(AT_ONCE),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

@@ -19,8 +19,7 @@ class Played:
     """What came of an exchange; times in seconds, CPU time of the broker for all of it.
 
     Attributes:
-        sent: When each event's last byte left its author.
-        answered: When its author had the answer.
+        sent: When each event's last byte left its author, by its number.
         first: When the first subscriber had it; events that came to nobody are left out.
         last: When the last subscriber had it.
         began: When authors began.
@@ -28,13 +27,13 @@ class Played:
         authors_cpu: The generator's.
         listeners_cpu: The subscribers'.
         naked: Events that were refused.
+        unanswered: Events whose authors never had an answer.
         missing: Deliveries that did not happen, of all subscribers.
         extra: Deliveries more than once.
         run: Name of the run.
     """
 
-    sent: list[float]
-    answered: list[float]
+    sent: Mapping[int, float]
     first: Mapping[int, float]
     last: Mapping[int, float]
     began: float
@@ -42,21 +41,22 @@ class Played:
     authors_cpu: float
     listeners_cpu: float
     naked: int
+    unanswered: int
     missing: int
     extra: int
     run: str
 
     @property
     def rate(self) -> float:
-        """Events a second, from when authors began to when the last subscriber had the last event."""
-        return len(self.sent) / (max(self.last.values()) - self.began)
+        """Events a second that came, from when authors began to when the last subscriber had the last."""
+        return len(self.last) / (max(self.last.values()) - self.began)
 
     @property
     def latencies(self) -> list[float]:
         """From leaving the author to the mean of first and last subscriber, of each event. [s]"""
         return [
             (self.first[number] + self.last[number]) / 2 - sent
-            for number, sent in enumerate(self.sent)
+            for number, sent in self.sent.items()
             if number in self.first
         ]
 
@@ -102,19 +102,23 @@ def play(
     if not heard["first"]:
         raise RunError("no event came out of the broker")
     return Played(
-        sent["sent"],
-        sent["answered"],
-        {int(number): at for number, at in heard["first"].items()},
-        {int(number): at for number, at in heard["last"].items()},
+        _numbered(sent["sent"]),
+        _numbered(heard["first"]),
+        _numbered(heard["last"]),
         sent["began"],
         after - before,
         sent["cpu"],
         heard["cpu"],
         sent["naked"],
+        sent["unanswered"],
         heard["missing"],
         heard["extra"],
         run,
     )
+
+
+def _numbered(times: Mapping[str, float]) -> dict[int, float]:
+    return {int(number): at for number, at in times.items()}
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """The questions that the paper asks of a whole broker: how many, how soon, how far, to how many."""
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nightwire.benchmarks._scenario import Figures, Kind, RunError
+from nightwire.benchmarks._scenario import Experiment, Figures, Kind, RunError
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.gateway._exchange import Played, greetings, play, relayed
 from nightwire.benchmarks.gateway._fleet import Fleet
@@ -38,7 +38,7 @@ class Load:
     alone: bool = False
 
 
-class Rate:
+class Rate(Experiment):
     """Events a second from authors through the broker to one subscriber.
 
     Args:
@@ -49,30 +49,26 @@ class Rate:
     def __init__(self, fleet: Fleet, load: Load) -> None:
         self.name = load.name
         self._fleet, self._load = fleet, load
-        self._runs: Counter[Kind] = Counter()
+        self.at_most = {Kind.SUBJECT: load.runs, Kind.BASELINE: 0 if load.alone else load.runs}
 
     def prepare(self) -> None:
         """Warm both brokers up."""
         for kind in Kind:
-            if not (kind is Kind.BASELINE and self._load.alone):
+            if self.at_most[kind]:
                 play(self._fleet.context, self._fleet.broker(kind), events=WARM, connections=4)
 
     def run_once(self, kind: Kind) -> Figures:
-        """Send all of it; no figures where that was done often enough."""
-        self._runs[kind] += 1
-        if self._runs[kind] > self._load.runs or (kind is Kind.BASELINE and self._load.alone):
-            return {}
+        """Send all of it.
+
+        Raises:
+            RunError: Ours lost, doubled or refused some of it.
+        """
         kafka = self._fleet.cluster.cpu()
         played = self._play(kind)
         kafka = self._fleet.cluster.cpu() - kafka
-        if kind is Kind.SUBJECT and (played.missing or played.extra or played.naked):
-            raise RunError(
-                f"{self.name}: {played.missing} lost, {played.extra} twice, {played.naked} refused"
-            )
+        if kind is Kind.SUBJECT:
+            self._check(played)
         return self._figures(kind, played, kafka)
-
-    def tear_down(self) -> None:
-        """Nothing to stop: brokers go on to the next experiment."""
 
     def _play(self, kind: Kind) -> Played:
         load, broker = self._load, self._fleet.broker(kind)
@@ -86,6 +82,17 @@ class Rate:
                 window=load.window,
                 real=load.real,
             )
+
+    def _check(self, played: Played) -> None:
+        faults = {
+            "lost": played.missing,
+            "twice": played.extra,
+            "refused": played.naked,
+            "without an answer": played.unanswered,
+        }
+        if any(faults.values()):
+            said = ", ".join(f"{count} {fault}" for fault, count in faults.items())
+            raise RunError(f"{self.name}: of {self._load.events:,} events {said}")
 
     def _figures(self, kind: Kind, played: Played, kafka: float) -> Figures:
         each = 1e6 / self._load.events
@@ -102,7 +109,7 @@ class Rate:
         return {f"{self.name}_{name}": value for name, value in found.items()}
 
 
-class Latency:
+class Latency(Experiment):
     """From leaving the author to the subscribers, one event at a time.
 
     Args:
@@ -114,11 +121,10 @@ class Latency:
     """
 
     def __init__(self, fleet: Fleet, subscribers: int, events: int, interval: float, times: int = 1) -> None:
-        self._times = times
         self.name = f"latency_s{subscribers}"
         self._fleet, self._subscribers = fleet, subscribers
         self._events, self._interval = events, interval
-        self._runs: Counter[Kind] = Counter()
+        self.at_most = dict.fromkeys(Kind, times)
 
     def prepare(self) -> None:
         """Warm both brokers up."""
@@ -126,10 +132,7 @@ class Latency:
             play(self._fleet.context, broker, events=WARM, connections=4)
 
     def run_once(self, kind: Kind) -> Figures:
-        """Send an event at a time; no figures where that was done often enough."""
-        self._runs[kind] += 1
-        if self._runs[kind] > self._times:
-            return {}
+        """Send an event at a time."""
         broker = self._fleet.traced if kind is Kind.SUBJECT else self._fleet.comet
         played = play(
             self._fleet.context,
@@ -146,9 +149,6 @@ class Latency:
             found |= stages(read_trace(broker.trace, played.run), played)
         return {f"{self.name}_{name}": value for name, value in found.items()}
 
-    def tear_down(self) -> None:
-        """Nothing to stop."""
-
 
 def stages(trace: dict[str, dict[int, float]], played: Played) -> Figures:
     """Return the mean time of each stage of the events that have all stamps, and what of it is our own. [ms]
@@ -159,12 +159,11 @@ def stages(trace: dict[str, dict[int, float]], played: Played) -> Figures:
     if not known or len(trace) != len(("in", "produced", "acknowledged", "fetched")):
         raise RunError("the gateway noted no time stamps")
 
-    def mean(begin: dict[int, float], end: dict[int, float]) -> float:
+    def mean(begin: Mapping[int, float], end: Mapping[int, float]) -> float:
         return sum(1e3 * (end[one] - begin[one]) for one in known) / len(known)
 
     middle = {one: (played.first[one] + played.last[one]) / 2 for one in known}
-    sent = dict(enumerate(played.sent))
-    arrive, check = mean(sent, trace["in"]), mean(trace["in"], trace["produced"])
+    arrive, check = mean(played.sent, trace["in"]), mean(trace["in"], trace["produced"])
     return {
         "in_to_produced_ms": check,
         "produced_to_acknowledged_ms": mean(trace["produced"], trace["acknowledged"]),
@@ -173,7 +172,7 @@ def stages(trace: dict[str, dict[int, float]], played: Played) -> Figures:
     }
 
 
-class Herd:
+class Herd(Experiment):
     """Subscribers that all connect at the same moment, as after an outage.
 
     Args:
@@ -186,9 +185,8 @@ class Herd:
     name = "herd"
 
     def __init__(self, fleet: Fleet, subscribers: int, patience: float, times: int = 1) -> None:
-        self._times = times
         self._fleet, self._subscribers, self._patience = fleet, subscribers, patience
-        self._runs: Counter[Kind] = Counter()
+        self.at_most = dict.fromkeys(Kind, times)
 
     def prepare(self) -> None:
         """See that both brokers are there."""
@@ -197,9 +195,6 @@ class Herd:
 
     def run_once(self, kind: Kind) -> Figures:
         """Connect; return how many were greeted, how many within a second, and when the last was."""
-        self._runs[kind] += 1
-        if self._runs[kind] > self._times:
-            return {}
         found = greetings(self._fleet.context, self._fleet.broker(kind), self._subscribers, self._patience)
         within = sum(one <= 1.0 for one in found)
         return {
@@ -208,11 +203,8 @@ class Herd:
             "herd_seconds": found[-1] if found else self._patience,
         }
 
-    def tear_down(self) -> None:
-        """Nothing to stop."""
 
-
-class Tree:
+class Tree(Experiment):
     """Through two brokers: authors at one, the subscriber at one that has its events from it.
 
     Args:
@@ -225,9 +217,8 @@ class Tree:
     name = "tree"
 
     def __init__(self, fleet: Fleet, events: int, interval: float, times: int = 1) -> None:
-        self._times = times
         self._fleet, self._events, self._interval = fleet, events, interval
-        self._runs: Counter[Kind] = Counter()
+        self.at_most = dict.fromkeys(Kind, times)
 
     def prepare(self) -> None:
         """Warm all four up."""
@@ -235,15 +226,9 @@ class Tree:
             self._play(kind, WARM, 0.0)
 
     def run_once(self, kind: Kind) -> Figures:
-        """Send an event at a time; no figures where that was done often enough."""
-        self._runs[kind] += 1
-        if self._runs[kind] > self._times:
-            return {}
+        """Send an event at a time."""
         delays = [1e3 * one for one in self._play(kind, self._events, self._interval).latencies]
         return {"tree_mean_ms": sum(delays) / len(delays)}
-
-    def tear_down(self) -> None:
-        """Nothing to stop."""
 
     def _play(self, kind: Kind, events: int, interval: float) -> Played:
         first, second = self._fleet.broker(kind), self._fleet.second(kind)

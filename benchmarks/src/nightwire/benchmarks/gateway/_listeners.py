@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from nightwire.benchmarks.gateway._wire import CHUNK, Frames, Pending, connecting, framed, say
+from nightwire.benchmarks.gateway._wire import CHUNK, Frames, Pending, connecting, framed, say, step
 
 PATIENCE = 20.0
 """Longest wait for the next event. [s]"""
@@ -120,7 +120,7 @@ class Play:
         while time.monotonic() < deadline and self.greeted < self.order.subscribers:
             while len(self.listeners) < min(self.greeted + self.order.at_once, self.order.subscribers):
                 self.listeners.append(Listener(self))
-            self._step(0.1)
+            step(self.selector, 0.1)
         return sorted(one.greeted - self.began for one in self.listeners if one.greeted is not None)
 
     def listen(self) -> None:
@@ -128,7 +128,7 @@ class Play:
         heard, wanted = time.monotonic(), self.order.count * self.order.subscribers
         known = 0
         while known < wanted and time.monotonic() - heard < PATIENCE:
-            self._step(0.5)
+            step(self.selector, 0.5)
             if self.got > known:
                 heard, known = time.monotonic(), self.got
 
@@ -146,10 +146,6 @@ class Play:
         self.got += 1
         self.first.setdefault(event, now)
         self.last[event] = now
-
-    def _step(self, seconds: float) -> None:
-        for key, events in self.selector.select(seconds):
-            key.data.ready(events)
 
 
 def main() -> None:

@@ -13,6 +13,8 @@ HEADLINE = "single_c64"
 PIPELINED, FAR = "pipelined_c8", "pipelined_rtt100"
 
 
+EVERY = 1_000_000
+"""Runs of what is in each pair, however many there are."""
 DELIVERY = 0.0005
 """Time that a delivery to one of many subscribers is given, so that events do not queue. [s]"""
 
@@ -69,12 +71,11 @@ def _loads(
     events: int, connections: tuple[int, ...], far: tuple[tuple[float, int], ...], runs: int
 ) -> tuple[Load, ...]:
     """Return the streams; the headlines are in every pair."""
-    every = 1_000_000
     return (
-        Load(HEADLINE, events, 64, runs=every),
-        Load(PIPELINED, 5 * events, 8, window=64, real=False, runs=every, alone=True),
+        Load(HEADLINE, events, 64, runs=EVERY),
+        Load(PIPELINED, 5 * events, 8, window=64, real=False, runs=EVERY, alone=True),
         Load("pipelined_real_c8", 2 * events, 8, window=64, runs=runs, alone=True),
-        Load(FAR, 5 * events, 1, window=2_000, real=False, round_trip=0.1, runs=every, alone=True),
+        Load(FAR, 5 * events, 1, window=2_000, real=False, round_trip=0.1, runs=EVERY, alone=True),
         Load("listing5_c64", events, 64, real=False, runs=runs),
         *(Load(f"single_c{many}", events, many, runs=runs) for many in connections),
         Load("single_c1024", events, 1_024, runs=runs),

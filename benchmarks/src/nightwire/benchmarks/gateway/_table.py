@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from pysequoia import SignatureMode, Tsk, sign
 
-from nightwire.benchmarks._scenario import Context, Figures, Kind
-from nightwire.benchmarks.gateway import _comet_table
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.gateway._brokers import TMPFS, debian_python
 from nightwire.benchmarks.gateway._packets import Packets
 from nightwire.benchmarks.gateway._wire import framed
@@ -38,6 +37,8 @@ BATCH = 500
 """Events that the index notes at once, as the follower does."""
 FORKS = 20
 """Signatures that GnuPG checks in a run, each in a process of its own."""
+COMET_TABLE = Path(__file__).with_name("_comet_table.py")
+"""Runs under Debian's Python; it imports Comet."""
 STEPS = ("check", "parse", "validate", "hash", "dedup", *(f"xpath_{n}" for n in (1, 2, 3, 4)), "signature")
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ def timed(work: Callable[[T], object], things: Sequence[T]) -> float:
     return (time.perf_counter() - began) / len(things) * 1e6
 
 
-class Table:
+class Table(Experiment):
     """The steps that an event takes through a broker, each by itself, in one thread.
 
     Args:
@@ -78,9 +79,6 @@ class Table:
         documents = self._packets.fresh(self._events, f"table{next(self._runs)}")
         found = self._ours(documents) if kind is Kind.SUBJECT else self._comets(documents)
         return {f"table_{step}_us": found[step] for step in STEPS if step in found}
-
-    def tear_down(self) -> None:
-        """Nothing to stop."""
 
     def _ours(self, documents: list[bytes]) -> dict[str, float]:
         keyring = Keyring([self._key.extract_certificate()])
@@ -125,7 +123,7 @@ class Table:
         packets = self._context.folder / "packets"
         packets.write_bytes(b"".join(map(framed, documents)))
         with TemporaryDirectory(prefix="nightwire-comet-", dir=TMPFS) as folder:
-            command = [*debian_python(), _comet_table.__file__, str(packets), folder, json.dumps(EXPRESSIONS)]
+            command = [*debian_python(), str(COMET_TABLE), str(packets), folder, json.dumps(EXPRESSIONS)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
         found: dict[str, float] = json.loads(done.stdout)
         found["check"] = found["parse"] + found["validate"] + found["hash"]

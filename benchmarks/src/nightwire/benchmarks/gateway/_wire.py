@@ -18,6 +18,12 @@ def say(words: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def step(selector: selectors.BaseSelector, seconds: float) -> None:
+    """Wait at most *seconds* for sockets that have something to do, and let their owners do it."""
+    for key, events in selector.select(seconds):
+        key.data.ready(events)
+
+
 def framed(message: bytes) -> bytes:
     """Put *message* into a frame."""
     return HEAD.pack(len(message)) + message

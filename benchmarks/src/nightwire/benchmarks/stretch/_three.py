@@ -10,7 +10,7 @@ from nightwire.benchmarks._cluster import PARTITIONS, Cluster
 from nightwire.benchmarks._feed import Bare, alert_writer, some
 from nightwire.benchmarks._pool import Alert, Message, patched
 from nightwire.benchmarks._reader import memory
-from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind
 from nightwire.benchmarks._second import second_process
 
 VISITS = 3
@@ -24,7 +24,7 @@ LOOK = 0.5
 """Time between two looks at the topic's disk. [s]"""
 
 
-class Three:
+class Three(Experiment):
     """Dictionaries → Kafka → twenty columns, three visits back to back; against ready-made bytes."""
 
     name = "three"
@@ -47,9 +47,6 @@ class Three:
         config = bounds(self._visit_bytes)
         with self._cluster.topic("three", config=config) as topic, self._disk(topic) as most:
             return self._figures(*self._move(kind, topic), max(most))
-
-    def tear_down(self) -> None:
-        """Nothing to stop: Kafka serves the next experiment too."""
 
     def _move(self, kind: Kind, topic: str) -> tuple[list[tuple[float, int]], Any]:
         """Return when each visit began, with our memory when it was acknowledged, and what was found."""

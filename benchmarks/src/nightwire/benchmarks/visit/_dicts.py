@@ -6,14 +6,14 @@ from typing import Any
 
 from nightwire.benchmarks._feed import Bare, some
 from nightwire.benchmarks._pool import Message
-from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind
 from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks.visit._services import Services
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
 
-class Dicts:
+class Dicts(Experiment):
     """A topic that holds one visit → dictionaries, against raw reading and decoding alone, the slower.
 
     And → tables of twenty columns by `AlertReader`, against raw reading.

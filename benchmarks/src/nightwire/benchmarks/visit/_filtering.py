@@ -4,7 +4,7 @@ import time
 
 from nightwire.benchmarks._feed import Bare, some
 from nightwire.benchmarks._pool import Message
-from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind
 from nightwire.benchmarks._second import second_process
 from nightwire.benchmarks.visit._services import ALERTS, Services
 
@@ -12,7 +12,7 @@ WARM_UP = 500
 """Alerts that the engine judges before the first pair: Java compiles while it runs."""
 
 
-class Filtering:
+class Filtering(Experiment):
     """Ready-made bytes → Kafka → every example filter judged, what passed acknowledged, accounts written."""
 
     name = "filter"
@@ -38,9 +38,6 @@ class Filtering:
             }
         seconds = self._bare(count)
         return {"filter_pass_seconds": seconds, "filter_alerts_per_second": count / seconds}
-
-    def tear_down(self) -> None:
-        """Nothing to stop: the engine serves the next experiment too."""
 
     def _judged(self, count: int) -> tuple[float, int]:
         """Return how long a visit took [s], and how many of its alerts passed a filter."""

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from nightwire.benchmarks._feed import Bare, alert_writer, some
 from nightwire.benchmarks._pool import Alert, Message, patch
-from nightwire.benchmarks._scenario import Context, Figures, Kind, RunError
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks._second import Second, second_process
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.visit._services import ALERTS, Services
@@ -30,7 +30,7 @@ SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 Spot = tuple[int, int]
 
 
-class Latency:
+class Latency(Experiment):
     """Alerts at a steady rate → a plain consumer, and → the filters' topics; against ready-made bytes.
 
     Args:
@@ -79,9 +79,6 @@ class Latency:
     def run_once(self, kind: Kind) -> Figures:
         """Send at the steady rate, and return percentiles of the delays. [ms]"""
         return self._ours(self.count) if kind is Kind.SUBJECT else self._bare(self.count)
-
-    def tear_down(self) -> None:
-        """Nothing to stop: the scenario does."""
 
     def _ours(self, count: int) -> Figures:
         filters = list(self._services.filters.values())

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 from nightwire.benchmarks._feed import Bare, alert_writer, some
 from nightwire.benchmarks._pool import Alert, Message, patched
-from nightwire.benchmarks._scenario import Context, Figures, Kind
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind
 from nightwire.benchmarks._second import Second, second_process
 from nightwire.benchmarks.visit._services import Services
 
@@ -13,7 +13,7 @@ WARM_UP = 0.1
 """Share of a visit that is moved before the first pair."""
 
 
-class Throughput:
+class Throughput(Experiment):
     """Dict → bytes → Kafka (acks=all) → a second process → columns, then dicts; against ready-made bytes."""
 
     name = "throughput"
@@ -49,9 +49,6 @@ class Throughput:
             "decode_seconds": dicts["decode"],
             "megabytes_per_second": columns["size"] / columns["seconds"] / 1e6,
         }
-
-    def tear_down(self) -> None:
-        """Nothing to stop: Kafka serves the next experiment too."""
 
     @staticmethod
     def _totals() -> tuple[str, str]:
