@@ -8,8 +8,8 @@ gone is told so instead of being moved to the end.
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -32,6 +32,8 @@ from nightwire.schemas._environment import properties as properties
 from nightwire.schemas.topics import TopicSettings
 
 log = logging.getLogger("nightwire.kafka")
+
+T = TypeVar("T")
 
 MAX_MESSAGE = 4 << 20
 """Largest record on alert and event topics. [byte]  Real Rubin alerts reach 300 kB."""
@@ -209,10 +211,20 @@ def marks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.
     Raises:
         KafkaException: Kafka does not answer for *patience* [s].
     """
+    spot = TopicPartition(topic, partition)
+    return waiting(lambda: reader.get_watermark_offsets(spot, timeout=10, cached=False), patience=patience)
+
+
+def waiting(ask: Callable[[], T], *, patience: float = 10.0) -> T:
+    """Return what *ask* does; ask again while Kafka is away, or does not know yet what was just made.
+
+    Raises:
+        KafkaException: Kafka refuses, or does not answer for *patience* [s].
+    """
     deadline = time.monotonic() + patience
     while True:
         try:
-            return reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10, cached=False)
+            return ask()
         except KafkaException as error:
             if error.args[0].code() not in STARTING or time.monotonic() > deadline:
                 raise

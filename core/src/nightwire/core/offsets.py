@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 Spot = tuple[str, int]
@@ -15,7 +15,12 @@ NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 
 def listed(
-    client: AdminClient, spots: Iterable[Spot], spec: OffsetSpec, *, timeout: float = 10.0
+    client: AdminClient,
+    spots: Iterable[Spot],
+    spec: OffsetSpec,
+    *,
+    committed: bool = False,
+    timeout: float = 10.0,
 ) -> dict[Spot, Any]:
     """Return the `ListOffsetsResultInfo` (offset, timestamp [ms]) of each of *spots*.
 
@@ -23,11 +28,15 @@ def listed(
         client: Whom to ask.
         spots: Partitions that exist.
         spec: `FIRST` record, `END` (the offset after the last), or `NEWEST` by timestamp.
+        committed: Whether transactions that are still open are left out: nobody could read them yet.
         timeout: Longest wait. [s]
 
     Raises:
         KafkaException: Kafka does not answer, or one of *spots* does not exist.
     """
     wanted = {TopicPartition(*spot): spec for spot in spots}
-    asked = client.list_offsets(wanted, request_timeout=timeout) if wanted else {}
+    if not wanted:
+        return {}
+    isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    asked = client.list_offsets(wanted, isolation_level=isolation, request_timeout=timeout)
     return {(at.topic, at.partition): future.result() for at, future in asked.items()}

@@ -8,18 +8,12 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from nightwire.core import kafka
 from nightwire.core.kafka import STARTING, marks
+from nightwire.core.offsets import END, FIRST, listed
 from nightwire.filters._offsets import Range, Spot
 
 PATIENCE = 60.0
@@ -58,11 +52,8 @@ def bounds(client: AdminClient, spots: Iterable[Spot], *, earliest: bool = False
     Raises:
         KafkaException: Kafka does not answer.
     """
-    spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(*spot): spec for spot in spots}
-    readable = IsolationLevel.READ_COMMITTED
-    asked = client.list_offsets(wanted, isolation_level=readable, request_timeout=TIMEOUT) if wanted else {}
-    return {(spot.topic, spot.partition): future.result(TIMEOUT).offset for spot, future in asked.items()}
+    found = listed(client, spots, FIRST if earliest else END, committed=True, timeout=TIMEOUT)
+    return {spot: info.offset for spot, info in found.items()}
 
 
 def fetch(

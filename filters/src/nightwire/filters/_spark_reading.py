@@ -8,12 +8,13 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.core import kafka
 from nightwire.core.endpoints import find_endpoints
 from nightwire.core.kafka import marks
+from nightwire.core.offsets import listed
 from nightwire.filters._fetch import TIMEOUT, bounds, fetch
 from nightwire.filters._offsets import Range, Spot
 from nightwire.filters._spark_columns import Wanted
@@ -106,14 +107,9 @@ def edges(options: Options, where: str | int) -> dict[Spot, int]:
     if isinstance(where, str):
         return bounds(client, partitions, earliest=where == "earliest")
     spec = OffsetSpec.for_timestamp(where)
-    asked = client.list_offsets(
-        {TopicPartition(*spot): spec for spot in partitions},
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        request_timeout=TIMEOUT,
-    )
-    found = {(one.topic, one.partition): future.result(TIMEOUT).offset for one, future in asked.items()}
+    found = listed(client, partitions, spec, committed=True, timeout=TIMEOUT)
     ends = bounds(client, partitions)
-    return {spot: ends[spot] if offset < 0 else offset for spot, offset in found.items()}
+    return {spot: ends[spot] if info.offset < 0 else info.offset for spot, info in found.items()}
 
 
 def newest_schema(options: Options) -> Mapping[str, Any]:

@@ -31,6 +31,7 @@ def record_classes() -> None:
         BrokerError: It did not start.
     """
     if not kafka_archive().exists():
+        sys.stderr.write("recording the classes that Kafka loads (once; ten seconds)\n")
         java_classes.record(kafka_archive(), _run_kafka)
 
 
