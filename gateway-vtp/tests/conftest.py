@@ -24,9 +24,9 @@ from cryptography.x509.oid import NameOID
 from nightwire.core.kafka import read_to_end
 from nightwire.core.stack import die_with_parent, free_port
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
+from nightwire.gateway._roles import ROLES
 from nightwire.gateway._session import say
 from nightwire.gateway._transport import is_transport
-from nightwire.gateway._voevent import ROLES
 from nightwire.gateway._xml import parse_xml
 from nightwire.schemas.records import VOEVENT
 
@@ -131,6 +131,19 @@ class GatewayProcess:
 
     def ended(self) -> bool:
         return self.process is None or self.process.poll() is not None
+
+    def ask(self, *frames: bytes, close: bool = False) -> list[Transport]:
+        """Write raw bytes to the author port; return what is answered until the gateway hangs up."""
+        with socket.create_connection(("127.0.0.1", self.authors), timeout=60) as connection:
+            connection.sendall(b"".join(frames))
+            if close:
+                connection.shutdown(socket.SHUT_WR)
+            decoder = FrameDecoder()
+            answers: list[Transport] = []
+            while chunk := connection.recv(1 << 16):
+                decoder.receive(chunk)
+                answers += [read_transport(parse_xml(message)) for message in decoder]
+        return answers
 
     def kill(self) -> None:
         assert self.process is not None

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import socket
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,23 +10,10 @@ from typing import Any
 
 import pytest
 
-from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
+from nightwire.gateway import encode_frame
 from nightwire.gateway._bulk import PARAM
-from nightwire.gateway._xml import parse_xml
 
 pytestmark = pytest.mark.kafka
-
-
-def ask(port: int, *frames: bytes) -> list[Transport]:
-    """Write raw bytes to the author port, and return what is answered until the gateway hangs up."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.sendall(b"".join(frames))
-        decoder = FrameDecoder()
-        answers: list[Transport] = []
-        while chunk := connection.recv(1 << 16):
-            decoder.receive(chunk)
-            answers += [read_transport(parse_xml(message)) for message in decoder]
-    return answers
 
 
 def container(*documents: bytes) -> bytes:
@@ -63,17 +49,17 @@ def test_many_events_on_one_connection_and_in_containers(
     (folder / "004-bad.xml").unlink()
     assert gateway.send("--bulk", str(folder)).returncode == 0  # all are known already
 
-    offers = [dict(one.params).get(PARAM) for one in ask(gateway.authors, *[encode_frame(b"x")] * 3)]
+    offers = [dict(one.params).get(PARAM) for one in gateway.ask(*[encode_frame(b"x")] * 3)]
     assert offers == ["4096", None, None]
 
     documents = [packet(ivorn) for ivorn in names[300:]]
     documents[3] = b"no XML"
     sent = encode_frame(gzip.compress(container(*documents)))
-    answers = ask(gateway.authors, sent, encode_frame(packet("ivo://a/b#never-read")))
+    answers = gateway.ask(sent, encode_frame(packet("ivo://a/b#never-read")))
     assert [one.role for one in answers] == ["ack"] * 3 + ["nak"] + ["ack"] * 6
     assert [one.origin for one in answers if one.role == "ack"] == names[300:303] + names[304:]
     broken = container(documents[0], documents[1])[:1600]
-    roles = [(one.role, one.result) for one in ask(gateway.authors, encode_frame(broken))]
+    roles = [(one.role, one.result) for one in gateway.ask(encode_frame(broken))]
     assert roles == [("ack", "known already"), ("nak", "the container ends within '1.xml'")]
     assert gateway.stop() == 0
     assert set(names) - set(logged()) == {names[303]}

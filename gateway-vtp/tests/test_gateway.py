@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from nightwire.core.accounts import discrepancies, read_accounts, totals
-from nightwire.gateway import Author, FrameDecoder, Letter, Transport, encode_frame, read_transport
+from nightwire.gateway import Author, Letter, encode_frame
 from nightwire.gateway._settings import Address
-from nightwire.gateway._xml import parse_xml
 
 pytestmark = pytest.mark.kafka
 
@@ -31,20 +30,6 @@ Metric = Callable[..., float]
 
 def author(gateway: Any, **options: float) -> Author:
     return Author(Address("127.0.0.1", gateway.authors), **options)
-
-
-def ask(port: int, *frames: bytes, close: bool = False) -> list[Transport]:
-    """Write raw bytes to the author port, and return what is answered until the gateway hangs up."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.sendall(b"".join(frames))
-        if close:
-            connection.shutdown(socket.SHUT_WR)
-        decoder = FrameDecoder()
-        answers: list[Transport] = []
-        while chunk := connection.recv(1 << 16):
-            decoder.receive(chunk)
-            answers += [read_transport(parse_xml(message)) for message in decoder]
-    return answers
 
 
 def gateway_total(kafka: str) -> dict[str, int]:
@@ -77,7 +62,7 @@ def test_several_events_on_one_connection_are_answered_in_order_even_before_they
     gateway = start_gateway()
     names = ivorns(600)
     frames = [encode_frame(packet(ivorn)) for ivorn in names]
-    answers = ask(gateway.authors, *frames, close=True)
+    answers = gateway.ask(*frames, close=True)
     assert [(one.role, one.origin) for one in answers] == [("ack", ivorn) for ivorn in names]
 
 
@@ -197,13 +182,13 @@ def test_hostile_authors_are_cut_off_and_others_served(
     huge = b"\xff\xff\xff\xff" + os.urandom(1000)
     drip = socket.create_connection(("127.0.0.1", gateway.authors), timeout=30)
     drip.sendall(b"\x00\x00")
-    assert [one.role for one in ask(gateway.authors, huge)] == ["nak"]
-    (answer,) = ask(gateway.authors, encode_frame(bomb))
+    assert [one.role for one in gateway.ask(huge)] == ["nak"]
+    (answer,) = gateway.ask(encode_frame(bomb))
     assert "DOCTYPE" in (answer.result or "")
-    assert ask(gateway.authors, b"\x00\x00\x00\x00")[0].role == "nak"
-    assert [one.role for one in ask(gateway.authors, b"GET / HTTP/1.1\r\n\r\n")] == ["nak"]
-    assert ask(gateway.authors, b"\x00\x00\x10\x00half", close=True) == []
-    (too_long,) = ask(gateway.authors, (100_001).to_bytes(4, "big") + b"x" * 100_001)
+    assert gateway.ask(b"\x00\x00\x00\x00")[0].role == "nak"
+    assert [one.role for one in gateway.ask(b"GET / HTTP/1.1\r\n\r\n")] == ["nak"]
+    assert gateway.ask(b"\x00\x00\x10\x00half", close=True) == []
+    (too_long,) = gateway.ask((100_001).to_bytes(4, "big") + b"x" * 100_001)
     assert too_long.result == "a frame of 100001 bytes, the limit is 100000"
     assert drip.recv(10) == b""  # cut off, though it sent something
     drip.close()
@@ -327,7 +312,7 @@ def test_while_kafka_is_away_authors_wait_and_nothing_is_acknowledged_that_it_do
         sending = [pool.submit(send, ivorn) for ivorn in names]
         listener.wait_for(20)
         fresh_broker.kill()
-        refused = pool.submit(ask, gateway.authors, encode_frame(b"not an event"), close=True)
+        refused = pool.submit(gateway.ask, encode_frame(b"not an event"), close=True)
         assert not refused.done()
         fresh_broker.start()
         assert [future.result() for future in sending] == ["ack"] * len(names)

@@ -15,9 +15,12 @@ ORIGINAL = "original."
 """Begins the names of headers that the record itself had."""
 
 
-def bury_message(writer: Writer, message: Message, *, stage: str, reason: str) -> None:
-    """Queue the record *message* to `dead-letters`, with its place, key and headers; see `bury`."""
-    place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+def bury_message(writer: Writer, message: Message, *, stage: str, reason: str, cluster: str = "") -> None:
+    """Queue the record *message* to `dead-letters`, with its place, key and headers; see `bury`.
+
+    *cluster* names another Kafka than ours that it came from.
+    """
+    place = f"{cluster and cluster + '/'}{message.topic()}[{message.partition()}]@{message.offset()}"
     theirs = cast("Headers", message.headers() or ())
     value, key = message.value() or b"", message.key()
     bury(writer, value, stage=stage, source=place, reason=reason, key=key, headers=theirs)

@@ -1,6 +1,11 @@
-"""Options that many verbs share."""
+"""Options that many verbs share, and how a verb gets many."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 bootstrap_option = click.option(
     "--bootstrap",
@@ -20,3 +25,14 @@ metrics_port_option = click.option(
     help="Port of the metrics page; 0 = no page.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[Verb], Verb]:
+    """Return what gives a verb *options*; its help names them in this order."""
+
+    def decorate(verb: Verb) -> Verb:
+        for option in reversed(options):
+            verb = option(verb)
+        return verb
+
+    return decorate

@@ -35,7 +35,7 @@ class Access:
     def refusal(self, address: str) -> str | None:
         """Return why a peer at *address* may not connect, `ADDRESS` or `DENIED`, or None if it may."""
         allow, deny = self._networks
-        peer = _peer(address)
+        peer = address_of(address)
         if peer is None:
             return ADDRESS
         if _lies_in(peer, deny):
@@ -48,13 +48,16 @@ class Access:
 
 
 @lru_cache(maxsize=4096)
-def _peer(address: str) -> Address | None:
-    """Return *address* as one; None where it is none.  Authors come again for each event."""
+def address_of(host: str) -> Address | None:
+    """Return the address that *host* is, IPv4 in IPv6 as IPv4; None where it is none.
+
+    Authors come again for each event.
+    """
     try:
-        peer = ipaddress.ip_address(address.partition("%")[0])
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return None
-    return getattr(peer, "ipv4_mapped", None) or peer
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _read(texts: Iterable[str]) -> list[Network]:

@@ -1,15 +1,22 @@
 """Events on their way into the log: each once, and nobody is told so before Kafka has it."""
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
 
 from nightwire.core.clock import now_ms
+from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._fields import voevent_fields
 from nightwire.gateway._voevent import Packet
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS
 
+log = logging.getLogger(__name__)
+
+AGAIN = 1.0
+"""Time until what Kafka did not take is tried again. [s]"""
 MAX_PENDING = 10_000
 """Most events between arrival and index; when there are more, authors wait."""
 
@@ -95,3 +102,13 @@ class Admission:
         """Forget what Kafka did not take: it may come again."""
         if writing.cancelled() or writing.exception() is not None:
             self._pending.pop(digest, None)
+
+
+async def patiently(act: Callable[[], Awaitable[bool]], what: str) -> bool:
+    """Return what *act* returns, however long Kafka is away: nobody will send *what* again."""
+    while True:
+        try:
+            return await act()
+        except DeliveryError as error:
+            log.warning("%s is not in Kafka yet, trying again: %s", what, error)
+            await asyncio.sleep(AGAIN)

@@ -11,18 +11,17 @@ from pathlib import Path
 
 from nightwire.gateway._calling import call
 from nightwire.gateway._frames import FrameDecoder, FrameError, encode_frame
-from nightwire.gateway._letters import ACKED, FAILED, NAKED, Letter, Receipt
+from nightwire.gateway._letters import ACKED, FAILED, MAX_REPLY, NAKED, Letter, Receipt
 from nightwire.gateway._settings import Address
 from nightwire.gateway._signing import SigningError, SigningKey
 from nightwire.gateway._tls import TLSSettings
-from nightwire.gateway._transport import ACK, NAK, Transport, is_transport, read_transport
-from nightwire.gateway._xml import XMLRefusedError, parse_xml
+from nightwire.gateway._transport import ACK, NAK, Transport, transport_in
+from nightwire.gateway._xml import XMLRefusedError
 
 ANSWERLESS = 6
 """A broker that takes an event and hangs up without an answer so often will never answer it."""
 FIRST_DELAY, LONGEST_DELAY = 0.25, 5.0
 """Back-off between attempts. [s]"""
-MAX_REPLY = 1 << 20  # [byte]
 
 
 class NoAnswerError(Exception):
@@ -130,7 +129,7 @@ def _read_answer(connection: socket.socket) -> Transport:
             raise NoAnswerError("the broker hung up without an answer")
         decoder.receive(chunk)
         for message in decoder:
-            root = parse_xml(message)
-            if not is_transport(root):
+            answer = transport_in(message)
+            if answer is None:
                 raise XMLRefusedError("the answer is no Transport document")
-            return read_transport(root)
+            return answer

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from xml.sax.saxutils import unescape
 
 from nightwire.gateway._frames import FrameDecoder, encode_frame
-from nightwire.gateway._letters import ACKED, NAKED, Letter, Receipt
-from nightwire.gateway._transport import ACK, NAK, Transport, is_transport, read_transport
-from nightwire.gateway._xml import XMLRefusedError, parse_xml
+from nightwire.gateway._letters import ACKED, MAX_REPLY, NAKED, Letter, Receipt
+from nightwire.gateway._transport import ACK, NAK, Transport, transport_in
+from nightwire.gateway._xml import XMLRefusedError
 
 PARAM = "bulk-submission"
 """Name of the Meta Param that offers it; the value is how many events may be unanswered."""
 WINDOW = 4096
 """What we offer, and the most that we make use of."""
-MAX_REPLY = 1 << 20  # [byte]
 
 OFFER = ((PARAM, str(WINDOW)),)
 
@@ -72,6 +71,11 @@ class Submission:
         return self._offered is not None
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing is waiting for an answer."""
+        return not self._unanswered
+
+    @property
     def unanswered(self) -> Sequence[Sent]:
         """The events that were sent and not answered, in order."""
         return tuple(self._unanswered.values())
@@ -93,10 +97,9 @@ class Submission:
         """
         self._decoder.receive(chunk)
         for message in self._decoder:
-            root = parse_xml(message)
-            if not is_transport(root):
+            answer = transport_in(message)
+            if answer is None:
                 raise XMLRefusedError("the answer is no Transport document")
-            answer = read_transport(root)
             if answer.role in (ACK, NAK) and self._unanswered:
                 yield self._answered(answer)
 

@@ -36,14 +36,14 @@ def send_bulk(
         Exception: What *letters* raised, after what came before is answered.
     """
     pile = _Pile(letters)
-    receipts: SimpleQueue[Receipt | BaseException | None] = SimpleQueue()
+    receipts: SimpleQueue[Receipt | Exception | None] = SimpleQueue()
     for _ in range(connections):
         Thread(target=_work, args=(_Line(author, pile, window), receipts), daemon=True).start()
     while connections:
         match receipts.get():
             case None:
                 connections -= 1
-            case BaseException() as error:
+            case Exception() as error:
                 raise error
             case receipt:
                 yield receipt
@@ -51,11 +51,11 @@ def send_bulk(
         raise pile.failure
 
 
-def _work(line: "_Line", receipts: "SimpleQueue[Receipt | BaseException | None]") -> None:
+def _work(line: "_Line", receipts: "SimpleQueue[Receipt | Exception | None]") -> None:
     try:
         for receipt in line.run():
             receipts.put(receipt)
-    except BaseException as error:  # noqa: BLE001  (raised where the receipts are taken)
+    except Exception as error:  # noqa: BLE001  (raised where the receipts are taken)
         receipts.put(error)
     else:
         receipts.put(None)
@@ -113,7 +113,7 @@ class _Line:
             connection.setblocking(False)
             while True:
                 yield from self._fill(waiting, submission)
-                if submission.over or not submission.unanswered:
+                if submission.over or submission.idle:
                     return
                 readable = self._await(connection, writing=bool(waiting))
                 if readable:

@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -64,7 +65,7 @@ class CitedEvents:
         except (KafkaException, DecodeError) as error:
             log.warning("%s, which is retracted, cannot be read again: %s", ivorn, error)
             return lost
-        return Event(VOEVENTS, partition, offset, ivorn, record["role"], record["raw"])
+        return replace(lost, role=record["role"], document=record["raw"])
 
     def _value(self, partition: int, offset: int) -> bytes | None:
         self._reader = self._reader or self._make_reader()

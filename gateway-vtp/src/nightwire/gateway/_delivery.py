@@ -16,8 +16,8 @@ from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._positions import PositionBook
 from nightwire.gateway._reach import resume_at
 from nightwire.gateway._ring import Cursor, Event, Positions
+from nightwire.gateway._roles import role_label
 from nightwire.gateway._session import Subscriber, filters_refused, say
-from nightwire.gateway._voevent import ROLES
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class Delivery:
             else:
                 peer.event_sent(event)
                 self._writer.write(encode_frame(event.document))
-                outlet.metrics.sent.labels(outlet.feed.name, _role(event)).inc()
+                outlet.metrics.sent.labels(outlet.feed.name, role_label(event.role)).inc()
                 await self._writer.drain()
             if peer.filters.switched_off:
                 told = filters_refused(outlet.ivorn, peer.filters.take_switched_off())
@@ -158,7 +158,3 @@ class Delivery:
         if len(event.document) > limit:
             return Withheld.SIZE
         return carriage.withholds(event, self._peer.filters)
-
-
-def _role(event: Event) -> str:
-    return event.role if event.role in ROLES else "other"

@@ -1,16 +1,16 @@
 """The options of ``nightwire gateway serve`` that say who may come, how many, and whether by TLS."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from nightwire.core.options import with_options
+from nightwire.gateway._access import LOCAL
+
 if TYPE_CHECKING:
     from nightwire.gateway._settings import DoorSettings
     from nightwire.gateway._tls import TLSSettings
-
-LOCAL = ("127.0.0.0/8", "::1/128")
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -121,14 +121,10 @@ DOOR_OPTIONS = (
 """The names under which a command gets them, but for those of TLS."""
 
 
-def door_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give *command* the options of access, limits and TLS."""
-    return _with(command, OPTIONS)
-
-
-def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give *command* the options of whoever calls by TLS."""
-    return _with(command, TLS_OPTIONS)
+door_options = with_options(OPTIONS)
+"""Gives a command the options of access, limits and TLS."""
+tls_options = with_options(TLS_OPTIONS)
+"""Gives a command the options of whoever calls by TLS."""
 
 
 def read_tls_settings(options: dict[str, Any]) -> "TLSSettings":
@@ -168,9 +164,3 @@ def read_door_settings(options: dict[str, Any]) -> "DoorSettings":
         max_depth=said["max_depth"],
         tls=tls,
     )
-
-
-def _with(command: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    for option in reversed(options):
-        command = option(command)
-    return command

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nightwire.gateway._access import Access
-from nightwire.gateway._handlers import ROLES
+from nightwire.gateway._roles import ACTED_ON
 from nightwire.gateway._settings import Address
 from nightwire.schemas.topics import VOEVENTS
 
@@ -50,7 +50,7 @@ class Feed:
     template: str | None = None
     xpath: tuple[str, ...] = ()
     default_xpath: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ROLES
+    roles: tuple[str, ...] = ACTED_ON
     replay: float = REPLAY
     rate: Rate | None = None
 

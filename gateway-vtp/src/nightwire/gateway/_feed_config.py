@@ -10,8 +10,8 @@ from nightwire.core.durations import parse_duration
 from nightwire.gateway._access import Access
 from nightwire.gateway._feed import DEFAULT_FEED, Feed, read_rate
 from nightwire.gateway._filters import read_filters
+from nightwire.gateway._roles import ROLES
 from nightwire.gateway._settings import read_address
-from nightwire.gateway._voevent import ROLES
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import NAME, VOEVENTS
 from nightwire.schemas.topics import settings as topic_settings

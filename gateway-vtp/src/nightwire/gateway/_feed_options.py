@@ -1,12 +1,14 @@
 """The options of ``nightwire gateway serve`` that say what subscribers get."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nightwire.core.durations import Duration
+from nightwire.core.options import with_options
+from nightwire.gateway._roles import ACTED_ON, ROLES
 
 if TYPE_CHECKING:
     from nightwire.gateway._access import Access
@@ -32,8 +34,8 @@ OPTIONS = (
         "feed_roles",
         metavar="ROLE",
         multiple=True,
-        type=click.Choice(["observation", "prediction", "utility", "test"]),
-        default=("observation", "prediction"),
+        type=click.Choice(ROLES),
+        default=ACTED_ON,
         show_default=True,
         help="Give them events of this role; repeatable.",
     ),
@@ -53,11 +55,8 @@ OPTIONS = (
 FEED_OPTIONS = ("subscribers", "feed_topics", "feed_roles", "replay", "config")
 
 
-def feed_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give *command* the options of feeds."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+feed_options = with_options(OPTIONS)
+"""Gives a command the options of feeds."""
 
 
 def read_feed_options(options: Mapping[str, Any], access: "Access") -> "tuple[Feed, ...]":

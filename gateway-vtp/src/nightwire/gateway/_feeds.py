@@ -7,9 +7,10 @@ from nightwire.gateway._board import Board
 from nightwire.gateway._delivery import Outlet
 from nightwire.gateway._hubs import Hubs
 from nightwire.gateway._limits import Guard
-from nightwire.gateway._metrics import GatewayMetrics, role_label
+from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._positions import PositionBook
 from nightwire.gateway._ring import Event
+from nightwire.gateway._roles import role_label
 from nightwire.gateway._server import Listener
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._subscribers import Subscribers

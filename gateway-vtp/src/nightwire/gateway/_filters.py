@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from lxml import etree
 
-from nightwire.gateway._xml import MAX_DEPTH, parse_xml
+from nightwire.gateway._xml import MAX_DEPTH, deeper_than, parse_xml
 from nightwire.gateway._xpath import XPathShapeError, read_xpath
 from nightwire.gateway._xpath_cost import Size, cost_of
 from nightwire.gateway._xpath_shape import Expression, is_search
@@ -36,7 +36,6 @@ OFFER = (
 """What subscribers may filter by: names and values in the Meta of what we say to them."""
 
 _SHALLOW = 16
-_IS_DEEP = etree.XPath("boolean(" + "/*" * (_SHALLOW + 1) + ")")
 _LIKE_ASCII = ("utf-8", "us-ascii", "ascii", "iso-8859-1")
 _NODES, _ATTRIBUTES = etree.XPath("count(//node())"), etree.XPath("count(//@*)")
 
@@ -199,4 +198,4 @@ class Document:
 
     @property
     def _depth(self) -> int:
-        return MAX_DEPTH if _IS_DEEP(self.root) else _SHALLOW
+        return MAX_DEPTH if deeper_than(_SHALLOW)(self.root) else _SHALLOW

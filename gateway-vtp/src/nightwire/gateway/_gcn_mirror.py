@@ -2,17 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import cast
 
 from confluent_kafka import KafkaException, Message
 
 from nightwire.core.accounts import Account
-from nightwire.core.dead_letters import bury
-from nightwire.core.kafka import DeliveryError, Headers, Writer
-from nightwire.gateway._admission import Admission
+from nightwire.core.dead_letters import bury_message
+from nightwire.core.kafka import Writer
+from nightwire.gateway._admission import AGAIN, Admission, patiently
 from nightwire.gateway._book import AccountBook
 from nightwire.gateway._gcn import DEAD, DELIVERED, DUPLICATE, STAGE, GcnLedger
 from nightwire.gateway._gcn_source import GcnSource
@@ -22,8 +21,7 @@ from nightwire.gateway._validation import InvalidEventError, broker_packet
 
 log = logging.getLogger(__name__)
 
-AGAIN = 1.0
-"""Time until what failed is tried again. [s]"""
+WHAT = "what GCN sent"
 _OUTCOMES = {DELIVERED: "accepted", DUPLICATE: "duplicate", DEAD: "invalid"}  # as they are called in metrics
 
 
@@ -99,33 +97,20 @@ class GcnMirror:
         try:
             packet = broker_packet(message.value() or b"")
         except InvalidEventError as error:
-            await self._patiently(partial(self._bury, message, str(error)))
+            await patiently(partial(self._bury, message, str(error)), WHAT)
             return DEAD
-        new = await self._patiently(partial(self._admission.admit, packet, f"gcn:{message.topic()}"))
+        new = await patiently(partial(self._admission.admit, packet, f"gcn:{message.topic()}"), WHAT)
         return DELIVERED if new else DUPLICATE
-
-    async def _patiently(self, act: Callable[[], Awaitable[bool]]) -> bool:
-        """Return what *act* returns, however long our own Kafka is away."""
-        while True:
-            try:
-                return await act()
-            except DeliveryError as error:
-                log.warning("what GCN sent is not in Kafka yet, trying again: %s", error)
-                await asyncio.sleep(AGAIN)
 
     async def _bury(self, message: Message, reason: str) -> bool:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
         log.warning("%s of GCN is no event: %s", place, reason)
-        await asyncio.get_running_loop().run_in_executor(
-            self._reading, self._bury_now, message, place, reason
-        )
+        await asyncio.get_running_loop().run_in_executor(self._reading, self._bury_now, message, reason)
         self._metrics.dead_lettered.labels(STAGE).inc()
         return True
 
-    def _bury_now(self, message: Message, place: str, reason: str) -> None:
+    def _bury_now(self, message: Message, reason: str) -> None:
         self._writer, writer = None, self._writer or self._make_writer()  # one that fails is not used again
-        theirs = cast("Headers", message.headers() or ())
-        value, key = message.value() or b"", message.key()
-        bury(writer, value, stage=STAGE, source=f"gcn/{place}", reason=reason, key=key, headers=theirs)
+        bury_message(writer, message, stage=STAGE, reason=reason, cluster="gcn")
         writer.flush()
         self._writer = writer

@@ -1,9 +1,10 @@
 """The options of ``nightwire gateway serve`` that are about GCN, and its credentials."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import click
+
+from nightwire.core.options import with_options
 
 CLIENT_ID, CLIENT_SECRET = "NIGHTWIRE_GCN_CLIENT_ID", "NIGHTWIRE_GCN_CLIENT_SECRET"
 PREFIX = "NIGHTWIRE_GCN_KAFKA_"
@@ -50,11 +51,8 @@ OPTIONS = (
 GCN_OPTIONS = ("gcn", "gcn_topics", "gcn_bootstrap", "gcn_start")
 
 
-def gcn_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give *command* the options of GCN."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+gcn_options = with_options(OPTIONS)
+"""Gives a command the options of GCN."""
 
 
 def gcn_properties(env: Mapping[str, str]) -> dict[str, str]:

@@ -1,11 +1,9 @@
 """The options of ``nightwire gateway serve`` that say what to do with each event."""
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from nightwire.gateway._handlers import ROLES
+from nightwire.core.options import with_options
+from nightwire.gateway._roles import ACTED_ON, ROLES
 
 OPTIONS = (
     click.option(
@@ -41,8 +39,8 @@ OPTIONS = (
         "roles",
         metavar="ROLE",
         multiple=True,
-        type=click.Choice(["observation", "prediction", "utility", "test"]),
-        default=ROLES,
+        type=click.Choice(ROLES),
+        default=ACTED_ON,
         show_default=True,
         help="Handlers act on events of this role; repeatable.",
     ),
@@ -84,8 +82,5 @@ HANDLER_OPTIONS = (
 """The names under which a command gets them."""
 
 
-def handler_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give *command* the options of handlers."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+handler_options = with_options(OPTIONS)
+"""Gives a command the options of handlers."""

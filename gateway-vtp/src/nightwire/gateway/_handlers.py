@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nightwire.gateway._ring import Event, Positions, Spot
+from nightwire.gateway._roles import ACTED_ON
 
 PRINT_EVENT, SAVE_EVENT = "print-event", "save-event"
 """The plug-ins that come with the gateway, named as Comet names its own."""
-ROLES = ("observation", "prediction")
-"""The roles that handlers act on unless told otherwise: no test ever moves a telescope."""
 
 
 class Outcome(StrEnum):
@@ -58,7 +57,7 @@ class HandlerSettings:
     """
 
     specs: tuple[HandlerSpec, ...] = ()
-    roles: tuple[str, ...] = ROLES
+    roles: tuple[str, ...] = ACTED_ON
     jobs: int = 4
     timeout: float = 60.0
     catch_up: bool = True

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 ACKED, NAKED, FAILED = "ack", "nak", "failed"
+MAX_REPLY = 1 << 20
+"""Longest answer that an author reads. [byte]"""
 
 
 @dataclass(frozen=True)

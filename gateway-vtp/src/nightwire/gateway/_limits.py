@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from nightwire.gateway._access import Access
+from nightwire.gateway._access import Access, address_of
 
 FULL, CROWDED = "full", "address-full"
 """Why one more connection is refused: there are as many as may be, or as many from this address."""
@@ -137,10 +137,9 @@ class Intake:
 @lru_cache(maxsize=4096)
 def _neighbourhood(host: str) -> str:
     """Return what *host* is counted as: an IPv4 address, or the network that one IPv6 line has."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
+    address = address_of(host)
+    if address is None:
         return host
-    if address.version == 4 or address.ipv4_mapped:
-        return str(getattr(address, "ipv4_mapped", None) or address)
+    if address.version == 4:
+        return str(address)
     return str(ipaddress.ip_network((address, 64), strict=False))

@@ -3,12 +3,6 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
-_ROLES = frozenset({"observation", "prediction", "utility", "test"})
-
-
-def role_label(role: str) -> str:
-    """Return *role* as a label: an event may say anything."""
-    return role if role in _ROLES else "other"
 
 
 class GatewayMetrics:

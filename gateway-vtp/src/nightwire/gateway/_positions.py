@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -146,9 +147,6 @@ def to_record(peer: Peer, positions: Positions, log_identity: str) -> dict[str, 
     return {"feed": peer[0], "peer": peer[1], "log": log_identity, "positions": rows, "written": now_ms()}
 
 
-def from_record(record: Mapping[str, list[Mapping[str, object]]]) -> Positions:
+def from_record(record: Mapping[str, Any]) -> Positions:
     """Return the positions in a POSITION record."""
-    return {
-        (str(row["topic"]), int(str(row["partition"]))): int(str(row["offset"]))
-        for row in record["positions"]
-    }
+    return {(row["topic"], row["partition"]): row["offset"] for row in record["positions"]}

@@ -19,10 +19,9 @@ from nightwire.gateway._transport import (
     NAK,
     Transport,
     encode_transport,
-    is_transport,
-    read_transport,
+    transport_in,
 )
-from nightwire.gateway._xml import XMLRefusedError, parse_xml
+from nightwire.gateway._xml import XMLRefusedError
 
 Params = tuple[tuple[str, str], ...]
 """Names and values in the Meta of a message."""
@@ -75,7 +74,9 @@ class Subscriber:
         Raises:
             XMLRefusedError: It is no Transport message.
         """
-        message = plain_transport(document) or _parsed(document)
+        message = plain_transport(document) or transport_in(document)
+        if message is None:
+            raise XMLRefusedError("a subscriber sends Transport messages only")
         self.heard = now
         self.name = message.response or self.name
         if message.role in (ACK, NAK) and self.reach.answered(message.origin):
@@ -156,10 +157,3 @@ def filters_refused(ivoid: str, refused: Sequence[tuple[str, str]]) -> Transport
 def say(message: Transport) -> bytes:
     """Return *message* as a document of now."""
     return encode_transport(message, datetime.now(UTC))
-
-
-def _parsed(document: bytes) -> Transport:
-    root = parse_xml(document)
-    if not is_transport(root):
-        raise XMLRefusedError("a subscriber sends Transport messages only")
-    return read_transport(root)

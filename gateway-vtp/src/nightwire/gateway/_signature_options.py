@@ -1,10 +1,10 @@
 """The options of ``nightwire gateway serve`` that are about signatures."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
+
+from nightwire.core.options import with_options
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -51,8 +51,5 @@ SIGNATURE_OPTIONS = {
 """The name of each option, and of the setting that it is."""
 
 
-def signature_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give *command* the options of signatures."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+signature_options = with_options(OPTIONS)
+"""Gives a command the options of signatures."""

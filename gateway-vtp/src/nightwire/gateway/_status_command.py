@@ -6,6 +6,7 @@ from typing import Any
 import click
 import httpx
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from nightwire.gateway._status import TABLES, Status, cells
@@ -49,7 +50,7 @@ def _drawn(table: Any, rows: list[list[str]]) -> Table:
     for column in table.columns:
         drawn.add_column(column.title, justify="right" if column.number else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(click.unstyle(text).replace("[", "\\[") for text in row))
+        drawn.add_row(*(escape(click.unstyle(text)) for text in row))
     return drawn
 
 

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
-from nightwire.gateway._xml import XMLRefusedError, local_name
+from nightwire.gateway._xml import XMLRefusedError, local_name, parse_xml
 
 IAMALIVE, AUTHENTICATE, ACK, NAK = "iamalive", "authenticate", "ack", "nak"
 _ROLES = {IAMALIVE, AUTHENTICATE, ACK, NAK}
@@ -63,6 +63,16 @@ def encode_transport(message: Transport, now: datetime) -> bytes:
     if meta:
         parts.append(f"<Meta>{''.join(meta)}</Meta>")
     return f"{''.join(parts)}</trn:Transport>".encode()
+
+
+def transport_in(document: bytes) -> Transport | None:
+    """Return the message in *document*; None where it is XML, and no Transport document.
+
+    Raises:
+        XMLRefusedError: It is no XML that is read here, or its role is none of VTP's.
+    """
+    root = parse_xml(document)
+    return read_transport(root) if is_transport(root) else None
 
 
 def is_transport(root: etree._Element) -> bool:

@@ -4,9 +4,9 @@ import asyncio
 import logging
 import random
 from dataclasses import replace
+from functools import partial
 
-from nightwire.core.kafka import DeliveryError
-from nightwire.gateway._admission import Admission
+from nightwire.gateway._admission import Admission, patiently
 from nightwire.gateway._board import Board
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._conversation import Answers, SilenceError, SlownessError, messages
@@ -17,10 +17,10 @@ from nightwire.gateway._session import MAX_ECHO, Upstream, ack, say
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._signing import SigningKey
 from nightwire.gateway._tls import client_context
-from nightwire.gateway._transport import AUTHENTICATE, NAK, Transport, is_transport, read_transport
+from nightwire.gateway._transport import AUTHENTICATE, NAK, Transport, transport_in
 from nightwire.gateway._validation import InvalidEventError, broker_packet, native_packet
 from nightwire.gateway._voevent import Packet
-from nightwire.gateway._xml import XMLRefusedError, parse_xml
+from nightwire.gateway._xml import XMLRefusedError
 
 log = logging.getLogger(__name__)
 
@@ -124,12 +124,12 @@ class Upstreams:
     def _answer_transport(self, remote: Address, message: bytes, writer: asyncio.StreamWriter) -> bool:
         """Answer *message* at once if it is no event; say whether that was so."""
         try:
-            root = parse_xml(message)
-            if not is_transport(root):
-                return False
-            answer = self._answer(remote, read_transport(root))
+            told = transport_in(message)
         except XMLRefusedError:
             return False
+        if told is None:
+            return False
+        answer = self._answer(remote, told)
         if answer is not None:
             writer.write(encode_frame(self._signed(answer)))
         return True
@@ -171,20 +171,11 @@ class Upstreams:
         return say(ack(packet.ivorn, self._settings.ivorn, f"not taken: {refusal}"))
 
     async def _judge(self, packet: Packet, origin: str) -> bytes:
-        new = await self._admit(packet, origin)
+        new = await patiently(partial(self._admission.admit, packet, origin), f"{packet.ivorn} from {origin}")
         if not new:
             await asyncio.wrap_future(self._book.post(self._tally.reject("duplicate")))
         self._count(origin, "accepted" if new else "duplicate", packet.ivorn)
         return say(ack(packet.ivorn, self._settings.ivorn))
-
-    async def _admit(self, packet: Packet, origin: str) -> bool:
-        """Admit *packet*, whatever it takes: nobody upstream will send it again."""
-        while True:
-            try:
-                return await self._admission.admit(packet, origin)
-            except DeliveryError as error:
-                log.warning("%s from %s is not in Kafka yet: %s", packet.ivorn, origin, error)
-                await asyncio.sleep(1.0)
 
     def _count(self, origin: str, outcome: str, ivorn: str | None = None) -> None:
         self._board.from_remote(origin.removeprefix(ORIGIN), outcome, ivorn)

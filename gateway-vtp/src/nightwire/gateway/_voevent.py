@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 from lxml import etree
 
 from nightwire.gateway._facts import Facts, facts_under
-from nightwire.gateway._xml import XMLRefusedError, local_name, parse_xml
+from nightwire.gateway._roles import ROLES
+from nightwire.gateway._xml import MISC, XMLRefusedError, local_name, parse_xml
 
 if TYPE_CHECKING:
     from nightwire_native import Checked
 
-ROLES = ("observation", "prediction", "utility", "test")
-
-_MISC = r"(?:\s|(?><!--.*?-->)|(?><\?.*?\?>))*+"
-"""What XML allows before and after the root element; possessive, so that no document makes it try twice."""
-_PROLOGUE = re.compile(r"(?:\xef\xbb\xbf|\ufeff)?" + _MISC, re.DOTALL)
-_EPILOGUE = re.compile(_MISC, re.DOTALL)
+_PROLOGUE = re.compile(r"(?:\xef\xbb\xbf|\ufeff)?" + MISC, re.DOTALL)
+_EPILOGUE = re.compile(MISC, re.DOTALL)
 _START = re.compile(r"""<([^\s/>]+)(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _MARKUP = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(</[^>]*>)", re.DOTALL)
 _IVOID = re.compile(r"ivo://[^/#?\s]+(?:/[^#\s]*)?(?:#.*)?", re.DOTALL)

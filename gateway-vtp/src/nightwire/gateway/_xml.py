@@ -9,9 +9,10 @@ from lxml import etree
 MAX_DEPTH = 64
 """Deepest nesting of elements.  The deepest VOEvent of the standard has 9 levels."""
 
-_DOCTYPE = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?:\s|(?><!--.*?-->)|(?><\?.*?\?>))*+<!DOCTYPE", re.DOTALL
-)  # in two-byte encodings it is seen after parsing
+MISC = r"(?:\s|(?><!--.*?-->)|(?><\?.*?\?>))*+"
+"""What XML allows before and after the root element; possessive, so that no document makes it try twice."""
+_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?" + MISC.encode() + b"<!DOCTYPE", re.DOTALL)
+# in two-byte encodings it is seen after parsing
 
 _PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
@@ -46,7 +47,7 @@ def parse_xml(document: bytes, max_depth: int = MAX_DEPTH) -> etree._Element:
         raise XMLRefusedError("a document type (DOCTYPE) is not accepted", Refusal.DOCTYPE)
     if any(True for _ in root.iter(etree.Entity)):
         raise XMLRefusedError("entity references are not accepted", Refusal.ENTITY)
-    if _deeper_than(max_depth)(root):
+    if deeper_than(max_depth)(root):
         raise XMLRefusedError(f"elements are nested more than {max_depth} deep", Refusal.DEPTH)
     return root
 
@@ -58,7 +59,8 @@ def local_name(element: etree._Element) -> str:
 
 
 @cache
-def _deeper_than(levels: int) -> etree.XPath:
+def deeper_than(levels: int) -> etree.XPath:
+    """Return what says of a root element whether elements under it are nested more than *levels* deep."""
     return etree.XPath("boolean(" + "/*" * (levels + 1) + ")")
 
 

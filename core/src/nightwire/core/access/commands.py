@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from nightwire.core.options import bootstrap_option, json_option
+from nightwire.core.options import Verb, bootstrap_option, json_option, with_options
 from nightwire.core.sizes import Size
-
-Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 
@@ -29,13 +27,7 @@ def adding(usual: str) -> Callable[[Verb], Verb]:
         bootstrap_option,
         json_option,
     ]
-
-    def decorate(verb: Verb) -> Verb:
-        for option in reversed(options):
-            verb = option(verb)
-        return verb
-
-    return decorate
+    return with_options(options)
 
 
 @click.group()
