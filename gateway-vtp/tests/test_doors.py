@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -96,27 +97,26 @@ def test_whoever_holds_least_is_not_the_one_to_go() -> None:
 
 
 def test_events_wait_where_others_fill_the_memory_and_one_that_is_larger_goes_alone() -> None:
-    async def scene() -> list[str]:
-        intake, seen, go = Intake(limit=10), list[str](), asyncio.Event()
+    intake, seen = Intake(limit=10), list[str]()
 
-        async def work(name: str) -> bytes:
+    def come(name: str, size: int) -> None:
+        if intake.has_room(size):
+            intake.enter(size)
             seen.append(name)
-            await go.wait()
-            return b""
+        else:
+            intake.wait(size, wakes[name])
 
-        async def admitted(name: str, size: int) -> bytes | None:
-            return await (await intake.take(size, work(name)))
-
-        jobs = [asyncio.ensure_future(admitted(name, size)) for name, size in (("a", 6), ("b", 4), ("c", 50))]
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert (seen, intake.held) == (["a", "b"], 10)
-        go.set()
-        await asyncio.gather(*jobs)
-        assert intake.held == 0
-        return seen
-
-    assert asyncio.run(scene()) == ["a", "b", "c"]
+    sizes = {"a": 6, "b": 4, "c": 50, "d": 1}
+    wakes = {name: partial(come, name, size) for name, size in sizes.items()}
+    for wake in wakes.values():
+        wake()
+    assert (seen, intake.held) == (["a", "b"], 10)
+    intake.leave(6)
+    assert seen == ["a", "b"]  # c is first in line, and waits until all are gone
+    intake.leave(4)
+    assert (seen, intake.held) == (["a", "b", "c"], 50)
+    intake.leave(50)
+    assert (seen, intake.held) == (["a", "b", "c", "d"], 1)
 
 
 def heard(

@@ -52,12 +52,27 @@ class Admission:
     def __init__(self, index: KnownHashes, log: Log, instance: str) -> None:
         self._index, self._log, self._instance = index, log, instance.encode()
         self._pending: dict[bytes, asyncio.Future[tuple[int, int]]] = {}
+        self._admitting: set[asyncio.Task[bool]] = set()
         self._room = asyncio.Condition()
 
     @property
     def pending(self) -> int:
         """How many events are between arrival and index."""
         return len(self._pending)
+
+    def begin(self, packet: Packet, origin: str, done: Callable[[bool | DeliveryError], None]) -> None:
+        """Begin to write *packet*; *done* is told, in a later turn of the loop, what `admit` would return."""
+        if (
+            len(self._pending) >= MAX_PENDING
+            or packet.hash in self._pending
+            or self._index.knows(packet.hash)
+        ):
+            admitting = asyncio.ensure_future(self.admit(packet, origin))
+            self._admitting.add(admitting)
+            admitting.add_done_callback(self._admitting.discard)
+            admitting.add_done_callback(partial(_tell, done))
+        else:
+            self._begin(packet, origin).add_done_callback(partial(_tell_new, done))
 
     async def admit(self, packet: Packet, origin: str) -> bool:
         """Return True once *packet* is in the log as a new event, False once it is known to have been there.
@@ -102,6 +117,17 @@ class Admission:
         """Forget what Kafka did not take: it may come again."""
         if writing.cancelled() or writing.exception() is not None:
             self._pending.pop(digest, None)
+
+
+def _tell(done: Callable[[bool | DeliveryError], None], admitting: asyncio.Task[bool]) -> None:
+    if not admitting.cancelled():
+        error = admitting.exception()
+        done(admitting.result() if error is None else DeliveryError(str(error)))
+
+
+def _tell_new(done: Callable[[bool | DeliveryError], None], writing: asyncio.Future[tuple[int, int]]) -> None:
+    error = None if writing.cancelled() else writing.exception()
+    done(True if error is None else DeliveryError(str(error)))
 
 
 async def patiently(act: Callable[[], Awaitable[bool]], what: str) -> bool:

@@ -3,34 +3,32 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.gateway._admission import Admission
+from nightwire.gateway._author_line import AuthorLine, Unread
 from nightwire.gateway._board import Board
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._bulk import OFFER
-from nightwire.gateway._container import ContainerError, is_container, open_container
-from nightwire.gateway._conversation import Answers, SilenceError, SlownessError, messages
+from nightwire.gateway._container import open_container
+from nightwire.gateway._conversation import Patience
 from nightwire.gateway._demands import EventDemand
-from nightwire.gateway._frames import FrameError
-from nightwire.gateway._limits import Intake, TooMuchUnfinishedError
+from nightwire.gateway._in_order import Tell
+from nightwire.gateway._limits import Intake
 from nightwire.gateway._metrics import GatewayMetrics
-from nightwire.gateway._server import peer_name
 from nightwire.gateway._session import Params, ack, nak, say
 from nightwire.gateway._settings import Settings
 from nightwire.gateway._validation import InvalidEventError, author_packet
+from nightwire.gateway._voevent import Packet
 
 log = logging.getLogger(__name__)
 
 ACCEPTED, DUPLICATE, FAILED = "accepted", "duplicate", "failed"
 CONTAINERS = 4
 """Containers that are read at the same time; each may be unpacked in memory."""
-CONTAINER_TIMEOUT = 200.0
-"""Longest time that an author may take to read the answers to a container. [s]"""
-LINGER = 2.0
-"""Longest time that a refused author is listened to, so that he reads why before the connection ends. [s]"""
 
 
 @dataclass(frozen=True)
@@ -73,131 +71,81 @@ class Authors:
         intake: Intake,
         board: Board,
     ) -> None:
-        self._intake, self._board = intake, board
+        self.intake, self._board = intake, board
         self._settings, self._admission, self._demand = settings, admission, demand
         self._book, self._tally, self._metrics = book, tally, metrics
         self._containers = asyncio.Semaphore(CONTAINERS)
+        self._received = {name: metrics.received.labels("author", name) for name in (ACCEPTED, DUPLICATE)}
 
-    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take events until the author hangs up or stops sending; several may be on their way at once."""
-        answers = Answers(writer)
-        visit = _Visit(str((writer.get_extra_info("peername") or ("?",))[0]), answers)
-        settings = self._settings
-        incoming = messages(
-            reader,
-            max_length=settings.max_frame,
-            timeout=settings.author_timeout,
-            frame_timeout=settings.doors.limits.frame_timeout,
-            owed=lambda: answers.owed,
-            unfinished=partial(self._intake.unfinished, writer),
-        )
-        try:
-            async for message in incoming:
-                if is_container(message):
-                    await self._take_container(message, visit)
-                    break
-                await self._take(message, visit)
-            await answers.finish()
-        except (FrameError, ContainerError) as error:
-            await self._refuse_rest(error, visit, reader, writer)
-        except TimeoutError as error:
-            self._drop(writer, "slow", error)
-        except SilenceError as error:
-            self._drop(writer, "slow" if isinstance(error, SlownessError) else "silent", error)
-        except TooMuchUnfinishedError as error:
-            self._drop(writer, "memory", error)
-        finally:
-            answers.cancel()
+    def line(self, left: Callable[[], None]) -> AuthorLine:
+        """Return what speaks with one author; *left* is called when he is gone."""
+        limits, now = self._settings.doors.limits, asyncio.get_running_loop().time()
+        patience = Patience(self._settings.author_timeout, limits.frame_timeout, now)
+        return AuthorLine(self, patience, self._settings.max_frame, limits.last_bytes, left)
 
-    def _drop(self, writer: asyncio.StreamWriter, reason: str, error: Exception) -> None:
-        self._metrics.dropped.labels("author", reason).inc()
-        log.info("author %s is disconnected: %s", peer_name(writer), error)
-
-    async def _take(self, document: bytes, visit: "_Visit") -> None:
-        """Begin to deal with *document*; wait while too much is being dealt with."""
-        answer = self._answer(document, visit.host, visit.offer)
-        await visit.answers.promise(await self._intake.take(len(document), answer))
-
-    async def _take_container(self, container: bytes, visit: "_Visit") -> None:
-        async with self._containers, asyncio.timeout(CONTAINER_TIMEOUT):
-            for document in await asyncio.to_thread(open_container, container, self._settings.max_frame):
-                await self._take(document, visit)
-
-    async def _answer(self, document: bytes, host: str, params: Params) -> bytes | None:
-        return self._say(await self._judge(document), host, params)
-
-    def _say(self, outcome: Outcome, host: str, params: Params) -> bytes | None:
-        """Return what an author at *host* is told; None where nothing can be said."""
-        self._metrics.received.labels("author", outcome.name).inc()
-        refusal = None if outcome.name in (ACCEPTED, DUPLICATE) else outcome.words
-        self._board.from_author(host, outcome.name, outcome.ivorn, refusal)
-        if refusal is not None:
-            log.info("author %s is refused %s (%s): %s", host, outcome.ivorn or "", outcome.name, refusal)
-        if outcome.name == FAILED:
-            return None
-        if outcome.name in (ACCEPTED, DUPLICATE):
-            return say(ack(outcome.ivorn or "", self._settings.ivorn, outcome.words or None, params))
-        return say(nak(outcome.ivorn, self._settings.ivorn, outcome.words, params))
-
-    async def _judge(self, document: bytes) -> Outcome:
+    def decide(self, document: bytes | Unread, host: str, tell: Tell, *, first: bool) -> None:
+        """Begin to deal with *document*, and *tell* the answer once it is known; the *first* offers more."""
+        done = partial(self._answer, host, tell, OFFER if first else ())
+        if isinstance(document, Unread):
+            self._refuse(document.reason, None, document.words, done)
+            return
         arrived = time.perf_counter()
         try:
             packet = author_packet(document, self._settings.doors.max_depth)
         except InvalidEventError as error:
             if error.kind is not None:
                 self._metrics.documents_refused.labels("author", error.kind.value).inc()
-            return await self._refuse("invalid", error.ivorn, str(error))
+            self._refuse("invalid", error.ivorn, str(error), done)
+            return
         if (refusal := self._demand.refusal(packet)) is not None:
-            return await self._refuse("unsigned", packet.ivorn, refusal)
-        try:
-            new = await self._admission.admit(packet, "author")
-        except DeliveryError as error:
-            log.error("%s is not in Kafka and not acknowledged: %s", packet.ivorn, error)  # noqa: TRY400
-            return Outcome(FAILED, packet.ivorn, str(error))
+            self._refuse("unsigned", packet.ivorn, refusal, done)
+        else:
+            self._admission.begin(packet, "author", partial(self._admitted, packet, arrived, done))
+
+    async def opened(self, container: bytes) -> Iterator[bytes]:
+        """Unpack *container*; return its documents, each taken from it when asked for.
+
+        Raises:
+            ContainerError: It is broken, or too large.
+        """
+        async with self._containers:
+            return await asyncio.to_thread(open_container, container, self._settings.max_frame)
+
+    def dropped(self, peer: str, reason: str, why: Exception) -> None:
+        """Note that the connection from *peer* is ended, and why."""
+        self._metrics.dropped.labels("author", reason).inc()
+        log.info("author %s is disconnected: %s", peer, why)
+
+    def _admitted(
+        self, packet: Packet, arrived: float, done: Callable[[Outcome], None], new: bool | DeliveryError
+    ) -> None:
+        if isinstance(new, DeliveryError):
+            log.error("%s is not in Kafka and not acknowledged: %s", packet.ivorn, new)
+            done(Outcome(FAILED, packet.ivorn, str(new)))
+            return
         self._metrics.acknowledged_seconds.observe(time.perf_counter() - arrived)
         if new:
-            return Outcome(ACCEPTED, packet.ivorn)
-        return await self._refuse(DUPLICATE, packet.ivorn, "known already")
+            done(Outcome(ACCEPTED, packet.ivorn))
+        else:
+            self._refuse(DUPLICATE, packet.ivorn, "known already", done)
 
-    async def _refuse(self, reason: str, ivorn: str | None, words: str) -> Outcome:
-        await asyncio.wrap_future(self._book.post(self._tally.reject(reason)))
-        return Outcome(reason, ivorn, words)
+    def _refuse(self, reason: str, ivorn: str | None, words: str, done: Callable[[Outcome], None]) -> None:
+        """Count it, and be done once Kafka has the account."""
+        outcome = Outcome(reason, ivorn, words)
+        posted = asyncio.wrap_future(self._book.post(self._tally.reject(reason)))
+        posted.add_done_callback(lambda _: done(outcome))
 
-    async def _refuse_unread(self, reason: str, words: str, host: str, params: Params) -> bytes | None:
-        return self._say(await self._refuse(reason, None, words), host, params)
+    def _answer(self, host: str, tell: Tell, params: Params, outcome: Outcome) -> None:
+        """Tell an author at *host* what became of his event."""
+        taken = self._received.get(outcome.name)
+        refusal = outcome.words if taken is None else None
+        (taken or self._metrics.received.labels("author", outcome.name)).inc()
+        self._board.from_author(host, outcome.name, outcome.ivorn, refusal)
+        if refusal is not None:
+            log.info("author %s is refused %s (%s): %s", host, outcome.ivorn or "", outcome.name, refusal)
+        tell(None if outcome.name == FAILED else self._said(outcome, params, refused=refusal is not None))
 
-    async def _refuse_rest(
-        self,
-        error: FrameError | ContainerError,
-        visit: "_Visit",
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        self._drop(writer, "frame", error)
-        length = error.length if isinstance(error, FrameError) else 0
-        if length is None:  # he hung up halfway: there is no event and nobody to tell
-            return
-        reason = "too-large" if length else "invalid"
-        await visit.answers.promise(self._refuse_unread(reason, str(error), visit.host, visit.offer))
-        await visit.answers.finish()
-        if writer.can_write_eof():  # TLS has no such thing
-            writer.write_eof()
-        try:
-            async with asyncio.timeout(LINGER):
-                while await reader.read(1 << 16):
-                    pass
-        except TimeoutError:
-            pass
-
-
-@dataclass(frozen=True)
-class _Visit:
-    """One connection: where from, and what is to be answered on it."""
-
-    host: str
-    answers: Answers
-
-    @property
-    def offer(self) -> Params:
-        """What the next answer says of bulk submission: the first one offers it."""
-        return () if self.answers.promised else OFFER
+    def _said(self, outcome: Outcome, params: Params, *, refused: bool) -> bytes:
+        if refused:
+            return say(nak(outcome.ivorn, self._settings.ivorn, outcome.words, params))
+        return say(ack(outcome.ivorn or "", self._settings.ivorn, outcome.words or None, params))

@@ -50,7 +50,7 @@ async def messages(
     """
     decoder = FrameDecoder(max_length=max_length)
     clock = asyncio.get_running_loop()
-    patience = _Patience(timeout, frame_timeout, clock.time())
+    patience = Patience(timeout, frame_timeout, clock.time())
     try:
         while True:
             try:
@@ -72,7 +72,7 @@ async def messages(
         unfinished(0)
 
 
-class _Patience:
+class Patience:
     """Until when a peer's next message must have come.
 
     Args:

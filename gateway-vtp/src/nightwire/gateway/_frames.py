@@ -51,7 +51,7 @@ class FrameDecoder:
         """How much of an incomplete frame is held. [byte]"""
         return len(self._received)
 
-    def receive(self, chunk: bytes) -> None:
+    def receive(self, chunk: bytes | memoryview) -> None:
         """Add what was read from the connection."""
         self._received += chunk
 

@@ -1,12 +1,10 @@
-"""How many may come, and how much they may bring.  Pure, but for waiting: one event loop, no sockets."""
+"""How many may come, and how much they may bring.  Pure; used from one event loop."""
 
-import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from nightwire.gateway._access import Access, address_of
 
@@ -82,8 +80,8 @@ class Intake:
         self._limit = limit
         self._unfinished: dict[object, int] = {}
         self._unfinished_total = 0
-        self._under_way = self._waiting = 0
-        self._room = asyncio.Condition()
+        self._under_way = 0
+        self._waiting: dict[Callable[[], None], int] = {}
 
     @property
     def held(self) -> int:
@@ -104,34 +102,27 @@ class Intake:
                 f"{self._unfinished_total} bytes of incomplete frames, the limit is {self._limit}"
             )
 
-    async def take(
-        self, size: int, work: Coroutine[Any, Any, bytes | None]
-    ) -> Coroutine[Any, Any, bytes | None]:
-        """Wait until there is room for *size* [byte]; return *work*, at whose end they are free again."""
-        if not self._has_room(size):
-            self._waiting += 1
-            try:
-                async with self._room:
-                    await self._room.wait_for(lambda: self._has_room(size))
-            except BaseException:
-                work.close()
-                raise
-            finally:
-                self._waiting -= 1
-        self._under_way += size
-        return self._until_done(size, work)
-
-    async def _until_done(self, size: int, work: Coroutine[Any, Any, bytes | None]) -> bytes | None:
-        try:
-            return await work
-        finally:
-            self._under_way -= size
-            if self._waiting:
-                async with self._room:
-                    self._room.notify_all()
-
-    def _has_room(self, size: int) -> bool:
+    def has_room(self, size: int) -> bool:
+        """Say whether an event of *size* [byte] may be begun with; one that is too large goes alone."""
         return not self._under_way or self._under_way + size <= self._limit
+
+    def enter(self, size: int) -> None:
+        """Note that an event of *size* [byte] is being dealt with."""
+        self._under_way += size
+
+    def leave(self, size: int) -> None:
+        """Note that it is no longer, and wake who waits for room."""
+        self._under_way -= size
+        while self._waiting:
+            wake, wanted = next(iter(self._waiting.items()))
+            if not self.has_room(wanted):
+                return
+            del self._waiting[wake]
+            wake()
+
+    def wait(self, size: int, wake: Callable[[], None]) -> None:
+        """Call *wake*, once, when there is room for *size* [byte], after those who wait already."""
+        self._waiting[wake] = size
 
 
 @lru_cache(maxsize=4096)

@@ -32,7 +32,7 @@ from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._positions import Clients, PositionBook
 from nightwire.gateway._render import Renderer
 from nightwire.gateway._ring import Event, Positions, Ring
-from nightwire.gateway._server import Listener
+from nightwire.gateway._server import AuthorListener
 from nightwire.gateway._settings import Settings
 from nightwire.gateway._signing import PASSWORD_VARIABLE, SigningKey, open_signing_key
 from nightwire.gateway._subscribers import Subscribers
@@ -87,9 +87,7 @@ class Parts:
         subscribers = Subscribers(settings, self.book, metrics, board, trust.get("subscribers"))
         tls = None if doors.tls.certificate is None else ServerTLS(doors.tls)
         at_authors = Guard(doors.authors, doors.limits)
-        self.authors = Listener(
-            "author", settings.authors, authors.converse, at_authors, metrics, board, tls=tls
-        )
+        self.authors = AuthorListener(settings.authors, authors.line, at_authors, metrics, board, tls=tls)
         feeds = outlets(settings, self._hubs, metrics, self._positions)
         self.subscribers = Feeds(settings, subscribers, feeds, metrics, board, tls)
 
