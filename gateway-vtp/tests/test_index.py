@@ -31,6 +31,20 @@ def test_what_one_connection_commits_another_sees_and_a_new_one_finds(
     assert EventIndex(tmp_path / "events.sqlite").positions() == {0: 1}
 
 
+def test_how_far_the_log_was_read_is_noted_now_and_then_and_a_crash_has_the_rest_read_again(
+    index: EventIndex, tmp_path: Path
+) -> None:
+    for offset in range(100):
+        index.add([Sighting(bytes([offset]) * 32, 0, offset)], {0: offset + 1})
+    assert index.positions() == {0: 100}
+    after = EventIndex(tmp_path / "events.sqlite")  # as after a crash: nobody closed it
+    assert 1 <= after.positions()[0] <= 100
+    after.add([Sighting(b"\x07" * 32, 0, 7)], {0: 100})
+    assert after.first(b"\x07" * 32) == (0, 7)
+    index.close()
+    assert EventIndex(tmp_path / "events.sqlite").positions() == {0: 100}
+
+
 def test_the_index_of_another_log_is_not_believed(index: EventIndex) -> None:
     assert index.follows("cluster/topic")
     index.add([Sighting(A, 0, 0)], {0: 1})

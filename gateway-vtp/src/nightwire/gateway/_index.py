@@ -25,6 +25,8 @@ CREATE TABLE IF NOT EXISTS unsaved (boot TEXT NOT NULL);
 """
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 DAY = 86_400
+INTERVAL = 0.5
+"""Time between notes of how far the log was read; after a crash the rest is read again. [s]"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class EventIndex:
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=NORMAL")
         self._database.executescript(_TABLES)
+        self._read: dict[int, int] = {}
+        self._noted = 0.0
         folder = path.with_suffix(".hashes").absolute()
         if not folder.exists() or self._lost():
             self._forget_positions()
@@ -57,6 +61,7 @@ class EventIndex:
     def close(self) -> None:
         """Save what is not on disk, and close the file."""
         if self._table.changed:
+            self._note_positions()
             self._table.sync()
             self._database.execute("DELETE FROM unsaved")
             self._table.changed = False
@@ -82,23 +87,29 @@ class EventIndex:
 
     def positions(self) -> dict[int, int]:
         """Return the next offset to read of each partition."""
-        return dict(self._database.execute("SELECT partition, next FROM position").fetchall())
+        return dict(self._database.execute("SELECT partition, next FROM position").fetchall()) | self._read
 
     def add(self, sightings: Iterable[Sighting], positions: dict[int, int]) -> None:
-        """Note *sightings*, in log order, and that the log was read up to *positions*."""
+        """Note *sightings*, in log order, and now and then that the log was read up to *positions*."""
         if not self._table.changed:
             self._database.execute("INSERT INTO unsaved VALUES (?)", (_boot(),))
             self._table.changed = True
-        now = int(time.time())
+        now = time.time()
         for one in sightings:
-            self._table.add(one.hash, one.partition, one.offset, now)
-        self._database.execute("BEGIN IMMEDIATE")
-        self._database.executemany("INSERT OR REPLACE INTO position VALUES (?, ?)", positions.items())
-        self._database.execute("COMMIT")
+            self._table.add(one.hash, one.partition, one.offset, int(now))
+        self._read.update(positions)
+        if not 0 <= now - self._noted < INTERVAL:
+            self._noted = now
+            self._note_positions()
 
     def forget(self, days: float) -> int:
         """Drop what was seen more than *days* ago; return how many."""
         return self._table.forget(before=int(time.time() - days * DAY))
+
+    def _note_positions(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.executemany("INSERT OR REPLACE INTO position VALUES (?, ?)", self._read.items())
+        self._database.execute("COMMIT")
 
     def _lost(self) -> bool:
         """Say whether the machine went down before the hashes were on disk."""
@@ -106,6 +117,7 @@ class EventIndex:
         return bool(boots - {_boot()})
 
     def _forget_positions(self) -> None:
+        self._read = {}
         self._database.execute("BEGIN IMMEDIATE")
         for table in ("position", "log", "unsaved"):
             self._database.execute(f"DELETE FROM {table}")  # noqa: S608  (three names, above)

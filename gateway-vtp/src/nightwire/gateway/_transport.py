@@ -55,8 +55,7 @@ def encode_transport(message: Transport, now: datetime) -> bytes:
     parts = [f"{_OPEN} role={quoteattr(message.role)}>", _element("Origin", message.origin)]
     if message.response is not None:
         parts.append(_element("Response", message.response))
-    stamp = now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
-    parts.append(f"<TimeStamp>{stamp}Z</TimeStamp>")
+    parts.append(f"<TimeStamp>{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}</TimeStamp>")
     meta = [f"<Param name={quoteattr(name)} value={quoteattr(value)}/>" for name, value in message.params]
     if message.result is not None:
         meta.append(_element("Result", message.result))
