@@ -16,7 +16,6 @@ from nightwire.core.kafka import Writer, ensure_topics
 from nightwire.filters._accounts import NONE, STAGE, Place, Unsent
 from nightwire.filters._bulk import Bulk
 from nightwire.filters._chains import is_fed
-from nightwire.filters._copies import Copies
 from nightwire.filters._cut import overflow_records
 from nightwire.filters._decision import Decision, Pick, headers
 from nightwire.filters._fed import origin
@@ -61,13 +60,12 @@ class Delivery:
             DeliveryError: Kafka did not take something.
             KafkaException: Kafka is away for too long.
         """
-        copies = Copies(Writer(self._made_producer()))
+        writer = Writer(self._made_producer())
         self._make_topics(decision)
         unsent = NONE
         for work, wanted in spans(decision):
-            unsent |= self._send(copies, work, wanted, decision)
-        copies.send()
-        copies.writer.flush()
+            unsent |= self._send(writer, work, wanted, decision)
+        writer.flush()
         self._send_cut(decision)
         return unsent
 
@@ -89,7 +87,7 @@ class Delivery:
             write_account(writer, account)
         writer.flush()
 
-    def _send(self, copies: Copies, work: Range, wanted: Wanted, decision: Decision) -> Unsent:
+    def _send(self, writer: Writer, work: Range, wanted: Wanted, decision: Decision) -> Unsent:
         """Send what is *wanted* of *work*; return what is gone, or malformed."""
         self._consumer = self._consumer or reader(self.bootstrap)
         left, malformed = dict(wanted), set[tuple[Place, str]]()
@@ -97,32 +95,31 @@ class Delivery:
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
                     if isinstance(one, Dead):
-                        bury_message(copies.writer, message, stage=STAGE, reason=one.reason)
+                        bury_message(writer, message, stage=STAGE, reason=one.reason)
                     else:
-                        malformed |= self._copy(copies, message, one, decision)
+                        malformed |= self._write(writer, message, one, decision)
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
         return Unsent(
             {pick.hit[:3] for some in left.values() for pick in some if isinstance(pick, Pick)}, malformed
         )
 
-    def _copy(
-        self, copies: Copies, message: Message, one: Pick, decision: Decision
+    def _write(
+        self, writer: Writer, message: Message, one: Pick, decision: Decision
     ) -> set[tuple[Place, str]]:
-        """Copy an alert for each filter that it passed; return the copies that could not be made."""
+        """Write an alert to each filter that it passed; return the copies that could not be made."""
         key, malformed = message.key(), set[tuple[Place, str]]()
         carried = origin(message) if is_fed(one.hit.topic) else {}
         for passed in one.passes:
             try:
                 value = self._value(message, one.hit, passed, decision)
             except DecodeError as error:
-                bury_message(copies.writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
+                bury_message(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
                 malformed.add((one.hit[:3], passed.key))
                 continue
             said = headers(one, passed, carried)
             noted = partial(self._noted, passed.key, one.hit.timestamp)
-            copies.add(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
-        copies.hold(len(message))
+            writer.write(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
         return malformed
 
     def _value(self, message: Message, hit: Hit, passed: Pass, decision: Decision) -> bytes | None:
