@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nightwire.benchmarks._cpu import Jiffies, others_share, parse_stat
-from nightwire.benchmarks._watch import OURS, Watch, program
+from nightwire.benchmarks._watch import OURS, Look, ProcessUse, Watch, own_time, program
 
 STAT = "cpu  100 10 50 800 20 5 15 3 0 0\ncpu0 100 10 50 800 20 5 15 3 0 0\nintr 1\n"
 
@@ -53,3 +53,13 @@ def test_cpu_and_memory_are_counted_by_role_also_of_a_child_that_has_ended() -> 
     assert 0.0 <= window.use.others <= 1.0
     assert window.use.seconds > 0.0
     assert child.pid != os.getpid()
+
+
+def test_what_is_killed_with_its_parent_is_not_others() -> None:
+    looks = [
+        Look({(7, "engine"): 100.0}, {}, 103.0),
+        Look({(7, "engine"): 101.5}, {}, 104.5),
+        Look({}, {}, 3.0),
+    ]
+    assert own_time(looks, [ProcessUse("engine", 1.5, 0)]) == 1.5
+    assert own_time(looks[:2], []) == 1.5

@@ -13,6 +13,7 @@ import pytest
 
 from nightwire.core.accounts import discrepancies, read_accounts, totals
 from nightwire.gateway import Author, Letter, encode_frame
+from nightwire.gateway._bulk_author import send_bulk
 from nightwire.gateway._settings import Address
 
 pytestmark = pytest.mark.kafka
@@ -289,6 +290,46 @@ def test_a_gateway_gets_events_from_another_and_copies_end_there(
     listener.wait_for(31)
     assert two.stop() == 0
     assert sorted(listener.events) == sorted(packet(ivorn) for ivorn in names)
+
+
+@pytest.fixture
+def both_get_each_once(
+    start_gateway: Start, telescope: Subscribe, packet: Packets, ivorns: Ivorns
+) -> Callable[[int], None]:
+    """Return what gives so many events to two gateways at once, and looks at what their subscribers got."""
+
+    def run(count: int) -> None:
+        gateways = [start_gateway(*more, name=name) for name, more in (("a", ()), ("b", ("--no-accounts",)))]
+        listeners = [telescope(gateway.subscribers) for gateway in gateways]
+        documents = [packet(ivorn) for ivorn in ivorns(count)]
+
+        def submit(gateway: Any) -> list[str]:
+            letters = (Letter("x", document) for document in documents)
+            return [receipt.verdict for receipt in send_bulk(author(gateway), letters, 2, 256)]
+
+        with ThreadPoolExecutor(2) as pool:
+            assert [set(verdicts) for verdicts in pool.map(submit, gateways)] == [{"ack"}, {"ack"}]
+        for listener in listeners:
+            listener.wait_for(count, 300)
+        assert all(gateway.stop() == 0 for gateway in gateways)
+        for listener in listeners:
+            assert sorted(listener.events) == sorted(documents)
+
+    return run
+
+
+def test_two_gateways_that_get_the_same_events_at_once_deliver_each_once(
+    both_get_each_once: Callable[[int], None],
+) -> None:
+    both_get_each_once(1_000)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(1200)
+def test_two_gateways_that_get_a_hundred_thousand_events_at_once_deliver_each_once(
+    both_get_each_once: Callable[[int], None],
+) -> None:
+    both_get_each_once(100_000)
 
 
 def test_two_gateways_cannot_share_a_state_folder(start_gateway: Start) -> None:

@@ -17,8 +17,8 @@ from nightwire.gateway._settings import Address
 
 pytestmark = [pytest.mark.comet, pytest.mark.kafka]
 
-PIECE = 200
-"""Most events that are on their way at once."""
+PIECE = 9
+"""Most events on their way at once: Comet drops a peer that owes ten acks at a heartbeat, with its events."""
 DEBIAN = (
     *("/usr/bin/env", f"PYTHONPATH={sysconfig.get_path('purelib')}", "/usr/bin/python3", "-S", "-c"),
     "import sys; from twisted.scripts.twistd import run; sys.argv[0] = 'twistd'; run()",

@@ -53,8 +53,8 @@ class Window:
 
 
 @dataclass(frozen=True)
-class _Look:
-    """Our processes at one moment: CPU time by (pid, name), memory by name."""
+class Look:
+    """Our processes at one moment: CPU time by (pid, name) and in all [s], memory by name [byte]."""
 
     cpu: Mapping[tuple[int, str], float]
     rss: Mapping[str, int]
@@ -89,18 +89,16 @@ class Watch:
             stop.set()
             thread.join()
             looks.append(self._look())
-            ours = looks[-1].total - looks[0].total
-            window.use = Use(
-                time.monotonic() - began,
-                others_share(machine, _machine_stat(), ours, os.sysconf("SC_CLK_TCK")),
-                _by_name(looks),
-            )
+            processes = _by_name(looks)
+            ours = own_time(looks, processes)
+            others = others_share(machine, _machine_stat(), ours, os.sysconf("SC_CLK_TCK"))
+            window.use = Use(time.monotonic() - began, others, processes)
 
-    def _keep_looking(self, looks: list[_Look], stop: threading.Event) -> None:
+    def _keep_looking(self, looks: list[Look], stop: threading.Event) -> None:
         while not stop.wait(INTERVAL):
             looks.append(self._look())
 
-    def _look(self) -> _Look:
+    def _look(self) -> Look:
         cpu: dict[tuple[int, str], float] = {}
         rss: dict[str, int] = {}
         total = 0.0
@@ -113,13 +111,21 @@ class Watch:
                 # what its ended children took is in here, so nothing is missed between two looks
                 total += times.user + times.system + times.children_user + times.children_system
                 rss[name] = rss.get(name, 0) + process.memory_info().rss
-        return _Look(cpu, rss, total)
+        return Look(cpu, rss, total)
 
     def _name(self, process: psutil.Process, names: Mapping[int, str]) -> str:
         if (role := self._roles.get(process.pid)) is not None:
             return role
         above = names.get(process.ppid(), OURS).split(": ")[0]
         return f"{above}: {program(process.exe())}"
+
+
+def own_time(looks: Sequence[Look], processes: Sequence[ProcessUse]) -> float:
+    """Return what our processes took between the first look and the last. [s]
+
+    One that is killed together with its parent leaves its time to nobody: then what was seen of it is nearer.
+    """
+    return max(looks[-1].total - looks[0].total, sum(one.cpu_seconds for one in processes))
 
 
 def program(path: str) -> str:
@@ -131,7 +137,7 @@ def _machine_stat() -> Jiffies:
     return parse_stat(Path("/proc/stat").read_text())
 
 
-def _by_name(looks: Sequence[_Look]) -> list[ProcessUse]:
+def _by_name(looks: Sequence[Look]) -> list[ProcessUse]:
     first, last, peaks = {}, {}, {}  # type: ignore[var-annotated]
     for look in looks:
         for key, seconds in look.cpu.items():
