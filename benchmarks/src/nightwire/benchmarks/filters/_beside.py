@@ -68,7 +68,10 @@ class BesideQueries(Beside):
         """Return how long the queries take for the second visit that they see."""
         with (
             self._it.services.topic("queries") as topic,
-            process(self._it.context, QUERIES, self._order(topic), self._log, role="queries") as second,
+            self._it.services.topic("passed") as out,
+            process(
+                self._it.context, QUERIES, {**self._order(topic), "out": out}, self._log, role="queries"
+            ) as second,
         ):
             second.await_ready()
             for _turn in range(2):

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -90,27 +90,27 @@ def judging(source: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 
 def start(
-    spark: SparkSession, bootstrap: str, topic: str, sources: Sequence[str], folder: Path
+    spark: SparkSession, order: Mapping[str, str], sources: Sequence[str], folder: Path
 ) -> list[StreamingQuery]:
-    """Start a query for each of *sources*, over what comes into *topic* from now on."""
-    return [_started(spark, bootstrap, topic, source, folder / str(n)) for n, source in enumerate(sources)]
+    """Start a query for each of *sources*, over what comes into the topic from now on."""
+    return [_started(spark, order, source, folder / str(n)) for n, source in enumerate(sources)]
 
 
-def _started(spark: SparkSession, bootstrap: str, topic: str, source: str, folder: Path) -> StreamingQuery:
-    alerts = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-    alerts = alerts.option("subscribe", topic).option("startingOffsets", "latest")
+def _started(spark: SparkSession, order: Mapping[str, str], source: str, folder: Path) -> StreamingQuery:
+    alerts = spark.readStream.format("kafka").option("kafka.bootstrap.servers", order["bootstrap"])
+    alerts = alerts.option("subscribe", order["topic"]).option("startingOffsets", "latest")
     passed = alerts.load().select("key", "value").mapInArrow(judging(source), COLUMNS)
-    out = passed.writeStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-    out = out.option("topic", f"{topic}.passed").option("checkpointLocation", str(folder))
+    out = passed.writeStream.format("kafka").option("kafka.bootstrap.servers", order["bootstrap"])
+    out = out.option("topic", order["out"]).option("checkpointLocation", str(folder))
     return out.option("kafka.max.request.size", str(4 << 20)).start()
 
 
 def run(order: dict[str, Any]) -> None:
-    """Start a query for each function in the file ``sources`` over ``topic``; time them when asked to."""
+    """Start a query for each function in the file ``sources``, ``topic`` → ``out``; time them when asked."""
     sources = json.loads(Path(order["sources"]).read_text())
     with tempfile.TemporaryDirectory() as name:
         spark = session(Path(name))
-        queries = start(spark, order["bootstrap"], order["topic"], sources, Path(name))
+        queries = start(spark, order, sources, Path(name))
         for query in queries:
             query.processAllAvailable()
         say({"ready": True})
@@ -123,4 +123,6 @@ def run(order: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    from nightwire.benchmarks.filters._queries import run  # whose functions Spark's workers can import
+
     run(json.loads(sys.argv[1]))
