@@ -3,9 +3,13 @@
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +237,65 @@ def test_a_slow_subscriber_loses_nothing_and_holds_up_nobody(
     assert sorted(slow.wait_for(400)) == sorted(sent)
     assert metric(gateway, "nightwire_gateway_backlog_events_total") > 0
     assert metric(gateway, "nightwire_gateway_held_bytes") < 20 * 51_000
+
+
+@pytest.fixture
+def far_away() -> Iterator[Callable[[int], int]]:
+    """Return a function that relays to a port of ours, 200 ms round trip away, and names the relay's port."""
+    with ExitStack() as relays:
+
+        def relay(port: int) -> int:
+            order = json.dumps({"port": port, "round_trip": 0.2})
+            command = [sys.executable, "-m", "nightwire.benchmarks.gateway._relay", order]
+            process = relays.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+            relays.callback(process.kill)
+            assert process.stdout is not None
+            return int(json.loads(process.stdout.readline())["port"])
+
+        yield relay
+
+
+@pytest.fixture
+def reaches_the_far_one(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    metric: Metric,
+    far_away: Callable[[int], int],
+) -> Callable[[int], None]:
+    """Return what sends so many events at 500/s, across heartbeats, to one at hand and one far away."""
+
+    def run(count: int) -> None:
+        gateway = start_gateway("--iamalive", "0.5")
+        near, far = telescope(gateway.subscribers), telescope(far_away(gateway.subscribers))
+        documents = [packet(ivorn) for ivorn in ivorns(count)]
+
+        def paced() -> Iterator[Letter]:
+            began, pause = time.monotonic(), threading.Event()
+            for number, document in enumerate(documents):
+                pause.wait(max(0.0, began + number / 500 - time.monotonic()))
+                yield Letter("x", document)
+
+        assert {one.verdict for one in send_bulk(author(gateway), paced(), 1, 256)} == {"ack"}
+        assert sorted(near.wait_for(count)) == sorted(documents)
+        assert sorted(far.wait_for(count)) == sorted(documents)
+        assert "answered nothing" not in gateway.log.read_text()
+        assert metric(gateway, "nightwire_gateway_held_bytes") <= 64 << 20
+
+    return run
+
+
+def test_a_subscriber_far_away_is_kept_across_heartbeats_and_loses_nothing(
+    reaches_the_far_one: Callable[[int], None],
+) -> None:
+    reaches_the_far_one(1_000)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+def test_a_subscriber_far_away_keeps_up_for_a_minute(reaches_the_far_one: Callable[[int], None]) -> None:
+    reaches_the_far_one(30_000)
 
 
 def test_a_subscriber_that_answers_nothing_is_dropped_and_one_that_only_answers_iamalive_is_kept(
