@@ -3,13 +3,17 @@
 import re
 import subprocess
 from functools import cache
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from benchmarks.tests.sample import sample_result
+from nightwire.benchmarks._registry import names
+from nightwire.benchmarks._results import read_result, results_folder
 from nightwire.benchmarks.report import html_page, markdown, terminal_lines
+from nightwire.benchmarks.report._goals import goals
 from nightwire.benchmarks.report._plots import largest, pair_ratios, processes, ratios_plot
 from nightwire.benchmarks.report._words import grouped, measure, number, spread
 
@@ -179,3 +183,14 @@ def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path
     assert int(height) > 1500
     assert drawn == "true"
     assert int(rows) > 8
+
+
+def test_goals_name_a_run_that_is_kept_and_are_shown() -> None:
+    shown = [name for name in names() if goals(name)[1]]
+    assert shown == ["filters", "gateway"]
+    for name in shown:
+        run, found = goals(name)
+        result = read_result(results_folder() / f"{run}.json")
+        assert result["scenario"] == name
+        assert all(escape(one.aim) in html_page([result]) for one in found)
+        assert all(f"| {one.aim} | {one.seen} | {one.limit} |" in markdown([result]) for one in found)

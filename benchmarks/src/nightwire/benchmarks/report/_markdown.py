@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from nightwire.benchmarks.report._goals import goals
 from nightwire.benchmarks.report._words import (
     Entry,
     Result,
@@ -28,8 +29,14 @@ def _section(result: Result) -> str:
     return (
         f"\n### {result['title']} (`{result['scenario']}`)\n\n{HEAD}{rows}\n"
         f"{baseline}Spread: half the interquartile range of the ratio, pair by pair. "
-        f"{' '.join(result['notes'])}\n\n{facts}.\n"
+        f"{' '.join(result['notes'])}\n\n{facts}.\n{_goals(result['scenario'])}"
     )
+
+
+def _goals(scenario: str) -> str:
+    run, found = goals(scenario)
+    rows = "".join(f"| {one.aim} | {one.seen} | {one.limit} |\n" for one in found)
+    return f"\nAs seen in `{run}`:\n\n| aim | seen | what limits it |\n|---|---|---|\n{rows}" if rows else ""
 
 
 def _row(entry: Entry) -> str:

@@ -5,6 +5,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from nightwire.benchmarks.report._goals import goals
 from nightwire.benchmarks.report._plots import cpu_plot, processes, ratios_plot, series_plot
 from nightwire.benchmarks.report._words import (
     Entry,
@@ -59,6 +60,7 @@ def _scenario(result: Result) -> str:
         f"<p>{escape(result['measures'])}</p>",
         *(f"<p>{escape(note)}</p>" for note in result["notes"]),
         _table(headline(result) or result["results"]),
+        _goals(result["scenario"]),
         _plots(result),
         _published(result["results"]),
         _circumstances(result),
@@ -80,6 +82,20 @@ def _table(entries: Iterable[Entry]) -> str:
     )
     rows = "\n".join(map(_row, entries))
     return f'<table class="cards">\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
+
+
+def _goals(scenario: str) -> str:
+    run, found = goals(scenario)
+    if not found:
+        return ""
+    rows = "\n".join(
+        f'<tr><td class="what">{escape(one.aim)}</td><td class="wide">{escape(one.seen)}</td>'
+        f'<td class="wide">{escape(one.limit)}</td></tr>'
+        for one in found
+    )
+    head = "<tr><th>aim</th><th>seen</th><th>what limits it</th></tr>"
+    title = f"<h3>What was aimed at</h3><p>As seen in <code>{escape(run)}</code>.</p>"
+    return f'{title}<table class="cards">\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
 
 
 def _row(entry: Entry) -> str:

@@ -1,0 +1,30 @@
+"""What was aimed at, what is seen, and what limits it: written by hand beside a scenario, `goals.toml`."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One aim.
+
+    Attributes:
+        aim: In figures.
+        seen: What came of it.
+        limit: What it is limited by, measured by itself; empty where it is reached.
+    """
+
+    aim: str
+    seen: str
+    limit: str
+
+
+def goals(scenario: str) -> tuple[str, Sequence[Goal]]:
+    """Return the run that a scenario's goals were looked at in, and the goals; nothing where it has none."""
+    folder = files("nightwire.benchmarks").joinpath(scenario)
+    if not folder.joinpath("goals.toml").is_file():
+        return "", ()
+    found = tomllib.loads(folder.joinpath("goals.toml").read_text(encoding="utf-8"))
+    return found["run"], [Goal(**one) for one in found["goal"]]
