@@ -16,6 +16,7 @@ from nightwire.gateway import (
     FrameError,
     Letter,
     Transport,
+    element_bytes,
     encode_frame,
     read_transport,
 )
@@ -139,7 +140,8 @@ def withstands(
             told += answered
         assert acked == documents.keys()
         listener.wait_for(len(documents))
-        assert set(documents.values()) <= set(listener.events)
+        # a copy that was damaged before its element is the same event, and may have come first
+        assert set(map(element_bytes, documents.values())) <= set(map(element_bytes, listener.events))
         log = logged()
         promised = {answer.origin for answer in told if answer.role == "ack"}
         assert [ivorn for ivorn in acked | promised if ivorn not in log] == []
