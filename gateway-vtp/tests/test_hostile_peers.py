@@ -53,7 +53,8 @@ def answers(port: int, sent: bytes) -> list[Transport]:
     decoder, found = FrameDecoder(), []
     with suppress(ConnectionError, FrameError), closing(connect(port)) as connection:
         connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # the gateway may have hung up meanwhile
+            connection.shutdown(socket.SHUT_WR)
         while chunk := connection.recv(1 << 16):
             decoder.receive(chunk)
             found += [read_transport(root) for root in map(parse_xml, decoder) if is_transport(root)]
