@@ -11,6 +11,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from nightwire.benchmarks._scenario import Kind
+from nightwire.benchmarks._stats import ratios
 from nightwire.benchmarks.report._words import Entry, Result
 
 WIDTH = 4.6  # [in]
@@ -73,16 +75,11 @@ def ratios_plot(result: Result) -> str | None:
 def pair_ratios(result: Result, entry: Entry) -> list[float]:
     """Return the ratio of each pair; for a share, those of the rates it is made of."""
     name = entry.get("share_of") or entry["name"]
-    values: dict[tuple[int, str], float] = {
-        (sample["pair"], sample["kind"]): sample["figures"][name]
-        for sample in result["samples"]
-        if name in sample["figures"]
-    }
-    return [
-        value / values[pair, "baseline"]
-        for (pair, kind), value in values.items()
-        if kind == "subject" and values.get((pair, "baseline"))
-    ]
+    found: dict[Kind, dict[int, float]] = {kind: {} for kind in Kind}
+    for sample in result["samples"]:
+        if name in sample["figures"]:
+            found[Kind(sample["kind"])][sample["pair"]] = sample["figures"][name]
+    return ratios(found[Kind.SUBJECT], found[Kind.BASELINE])
 
 
 def series_plot(series: dict[str, Any]) -> str:
