@@ -65,7 +65,8 @@ def write(bootstrap: str, ivorn: str, *citations: tuple[str, str], minutes: int 
     empty = dict.fromkeys(("author", "date", "event_time", "ra", "dec", "error", "coord_system"))
     writer = Writer(producer(bootstrap))
     more = {"origin": "test", "received": FIRST + timedelta(minutes=minutes), "raw": b""}
-    writer.write(VOEVENTS, VOEVENT.encode({**fields, **empty, **more}), key=ivorn.encode())
+    value = VOEVENT.encode({**fields, **empty, **more})
+    writer.write(VOEVENTS, value, key=ivorn.encode(), headers=[("hash", ivorn.encode())])
     writer.flush()
 
 

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from nightwire.core.endpoints import NoStackError, find_endpoints
 from nightwire.core.kafka import read_to_end
 from nightwire.core.progress import progress
+from nightwire.gateway._render import element_hash
 from nightwire.gateway._threads import Post, missing, post, thread
 from nightwire.schemas import DecodeError
 from nightwire.schemas.records import VOEVENT
@@ -17,18 +18,22 @@ from nightwire.schemas.topics import VOEVENTS
 
 
 def posts(bootstrap: str) -> Iterator[Post]:
-    """Yield the events of `voevents`, as often as they are in the log; a record that is none is left out.
+    """Yield the events of `voevents`, each once; a record that is none is left out.
 
     Raises:
         KafkaException: Kafka cannot be reached.
     """
+    seen = set[bytes]()
     with progress(None, "events") as meter:
         for message in read_to_end(bootstrap, [VOEVENTS]):
             meter.advance()
             try:
-                yield post(VOEVENT.decode(message.value() or b""))
+                digest, found = element_hash(message), post(VOEVENT.decode(message.value() or b""))
             except DecodeError:
                 continue
+            if digest not in seen:  # else it is a copy, by another gateway
+                seen.add(digest)
+                yield found
 
 
 def say_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
@@ -38,7 +43,7 @@ def say_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
         click.ClickException: There is no such event, or no Kafka.
     """
     try:
-        found = thread(first_of_each(posts(find_endpoints(bootstrap).kafka)), ivorn)
+        found = thread(posts(find_endpoints(bootstrap).kafka), ivorn)
     except (NoStackError, KafkaException) as error:
         raise click.ClickException(str(error)) from error
     if not found:
@@ -49,16 +54,6 @@ def say_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
         )
     else:
         _print(found)
-
-
-def first_of_each(some: Iterator[Post]) -> list[Post]:
-    """Return each event once: its copies by other gateways are none."""
-    found: dict[tuple[str, str], Post] = {}
-    for one in some:
-        key = (one.ivorn, one.version)
-        if key not in found or one.received < found[key].received:
-            found[key] = one
-    return list(found.values())
 
 
 def _fields(one: Post) -> dict[str, Any]:
