@@ -18,7 +18,7 @@ from nightwire.gateway._board import Board
 from nightwire.gateway._calling import call
 from nightwire.gateway._limits import Guard, Limits
 from nightwire.gateway._metrics import GatewayMetrics
-from nightwire.gateway._server import Converse, Listener
+from nightwire.gateway._server import Converse, Door, Listener
 from nightwire.gateway._settings import Address
 from nightwire.gateway._tls import ServerTLS, TLSError, TLSSettings
 
@@ -42,15 +42,15 @@ async def listening(
 ) -> AsyncIterator[tuple[Address, Callable[[str, int], Awaitable[None]]]]:
     """Yield where echoes are given, and a function that waits until so many were refused for a reason."""
     registry = CollectorRegistry()
-    listener = Listener(
+    door = Door(
         "author",
         Address("127.0.0.1", 0, tls is not None),
-        converse,
         Guard(access, limits),
         GatewayMetrics(registry),
         Board("ivo://test", time.time),
         tls=None if tls is None else ServerTLS(tls),
     )
+    listener = Listener(door, converse)
 
     async def refused(reason: str, times: int) -> None:
         """Wait until so many were refused: we may be told before it is counted."""

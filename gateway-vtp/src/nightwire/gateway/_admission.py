@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from nightwire.core.clock import now_ms
 from nightwire.core.kafka import DeliveryError
@@ -70,9 +70,9 @@ class Admission:
             admitting = asyncio.ensure_future(self.admit(packet, origin))
             self._admitting.add(admitting)
             admitting.add_done_callback(self._admitting.discard)
-            admitting.add_done_callback(partial(_tell, done))
+            admitting.add_done_callback(lambda it: done(_failure(it) or it.result()))
         else:
-            self._begin(packet, origin).add_done_callback(partial(_tell_new, done))
+            self._begin(packet, origin).add_done_callback(lambda it: done(_failure(it) or True))
 
     async def admit(self, packet: Packet, origin: str) -> bool:
         """Return True once *packet* is in the log as a new event, False once it is known to have been there.
@@ -119,15 +119,12 @@ class Admission:
             self._pending.pop(digest, None)
 
 
-def _tell(done: Callable[[bool | DeliveryError], None], admitting: asyncio.Task[bool]) -> None:
-    if not admitting.cancelled():
-        error = admitting.exception()
-        done(admitting.result() if error is None else DeliveryError(str(error)))
-
-
-def _tell_new(done: Callable[[bool | DeliveryError], None], writing: asyncio.Future[tuple[int, int]]) -> None:
-    error = None if writing.cancelled() else writing.exception()
-    done(True if error is None else DeliveryError(str(error)))
+def _failure(of: asyncio.Future[Any]) -> DeliveryError | None:
+    """Return why what was awaited is not in Kafka, or None."""
+    if of.cancelled():
+        return DeliveryError("it was given up")
+    error = of.exception()
+    return error if error is None or isinstance(error, DeliveryError) else DeliveryError(repr(error))
 
 
 async def patiently(act: Callable[[], Awaitable[bool]], what: str) -> bool:

@@ -123,8 +123,7 @@ class AuthorLine(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go.  What is being dealt with goes on."""
         self._forget()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._wake(None)
         if self._opening is not None:
             self._opening.cancel()
         self._left()
@@ -167,7 +166,7 @@ class AuthorLine(asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         """Deal with what is queued, while there is room; read more when there is nothing left."""
         while len(self._owed) < WINDOW and not self._blocked and (document := self._next()) is not None:
-            size = len(document)
+            size = 0 if isinstance(document, Unread) else len(document)
             if not self._desk.intake.has_room(size):
                 self._desk.intake.wait(size, self._go_on)
                 break
@@ -226,9 +225,13 @@ class AuthorLine(asyncio.BufferedProtocol):
         until = self._patience.until
         if until is None or (self._timer is not None and self._timer.when() <= until):
             return
+        self._wake(self._loop.call_at(until, self._look))
+
+    def _wake(self, timer: asyncio.TimerHandle | None) -> None:
+        """Be woken by *timer*, and by no other."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(until, self._look)
+        self._timer = timer
 
     def _look(self) -> None:
         """End the connection where patience is at its end."""
@@ -266,9 +269,7 @@ class AuthorLine(asyncio.BufferedProtocol):
     def _open(self, container: bytes) -> None:
         """Queue the events in *container*, the last message that is read on a connection."""
         self._close_ears()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(CONTAINER_TIMEOUT, self._late)
+        self._wake(self._loop.call_later(CONTAINER_TIMEOUT, self._late))
         self._opening = asyncio.ensure_future(self._desk.opened(container))
         self._opening.add_done_callback(self._opened)
 
@@ -287,6 +288,7 @@ class AuthorLine(asyncio.BufferedProtocol):
 
     def _close_ears(self) -> None:
         """Take nothing more from the connection."""
-        self._deaf = True
-        self._decoder = FrameDecoder()
-        self._desk.intake.unfinished(self, 0)
+        if not self._deaf:
+            self._deaf = True
+            self._decoder = FrameDecoder()
+            self._desk.intake.unfinished(self, 0)

@@ -2,18 +2,16 @@
 
 import asyncio
 import math
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from typing import Any
 
-from nightwire.gateway._frames import FrameDecoder, encode_frame
+from nightwire.gateway._frames import FrameDecoder
+from nightwire.gateway._in_order import InOrder, Tell
 
 WINDOW = 256
 """Most messages of one peer that are being dealt with at once."""
 CHUNK = 1 << 16  # [byte]
-
-NOTHING_TO_SAY = b""
-"""An answer that is not sent."""
 
 
 class SilenceError(Exception):
@@ -30,8 +28,6 @@ async def messages(
     max_length: int,
     timeout: float = math.inf,
     frame_timeout: float = math.inf,
-    owed: Callable[[], bool] = lambda: False,
-    unfinished: Callable[[int], None] = lambda _size: None,
 ) -> AsyncIterator[bytes]:
     """Yield the peer's messages until it hangs up.
 
@@ -40,8 +36,6 @@ async def messages(
         max_length: Longest message. [byte]
         timeout: Longest time from one message to the end of the next [s], however it trickles in.
         frame_timeout: Longest time from the first byte of a message to its last. [s]
-        owed: Whether we owe the peer an answer: it may then be silent, between messages.
-        unfinished: Told how much of an incomplete message is held [byte], 0 where none is; may refuse it.
 
     Raises:
         SilenceError: The next message took longer than *timeout*.
@@ -51,14 +45,13 @@ async def messages(
     decoder = FrameDecoder(max_length=max_length)
     clock = asyncio.get_running_loop()
     patience = Patience(timeout, frame_timeout, clock.time())
-    try:
-        while True:
-            try:
-                async with asyncio.timeout_at(patience.until):
-                    chunk = await reader.read(CHUNK)
-            except TimeoutError:
-                patience.ended(clock.time(), partial=decoder.partial, owed=owed())
-                continue
+    while True:
+        try:
+            async with asyncio.timeout_at(patience.until):
+                chunk = await reader.read(CHUNK)
+        except TimeoutError:
+            patience.ended(clock.time(), partial=decoder.partial, owed=False)
+        else:
             if not chunk:
                 decoder.close()
                 return
@@ -67,9 +60,6 @@ async def messages(
                 yield message
                 patience.heard(clock.time())
             patience.begun(clock.time(), partial=decoder.partial)
-            unfinished(decoder.partial)
-    finally:
-        unfinished(0)
 
 
 class Patience:
@@ -114,72 +104,47 @@ class Patience:
 
 
 class Answers:
-    """Send answers to a peer in the order in which they were promised.
-
-    An answer is an awaitable of a message; None from it means that there is none to give, and the connection
-    is closed.
+    """Send answers to a peer in the order in which they were promised, each a coroutine of its own.
 
     Args:
         writer: The connection.
-
-    Attributes:
-        promised: How many were promised.
     """
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
-        self._due: deque[asyncio.Future[bytes | None]] = deque()
+        self._writer, self._order = writer, InOrder(self._say)
+        self._working: set[asyncio.Task[bytes]] = set()
         self._fewer = asyncio.Event()
+        self._failure: BaseException | None = None
         self._ended: BaseException | None = None
-        self.promised = 0
 
-    @property
-    def owed(self) -> bool:
-        """Say whether a promised answer is not sent yet."""
-        return bool(self._due)
-
-    async def promise(self, answer: Coroutine[Any, Any, bytes | None]) -> None:
+    async def promise(self, answer: Coroutine[Any, Any, bytes]) -> None:
         """Begin to work on *answer*; wait while too many are being worked on.
 
         Raises:
-            ConnectionError: Nothing can be sent any more.
+            Exception: What one of them ended in, or `ConnectionError`: nothing can be sent any more.
         """
-        self.promised += 1
         task = asyncio.ensure_future(answer)
-        self._due.append(task)
-        task.add_done_callback(self._send)
+        self._working.add(task)
+        task.add_done_callback(partial(self._done, self._order.owe()))
         await self._writer.drain()
-        await self._until(WINDOW)
-
-    async def finish(self) -> None:
-        """Send what is owed."""
-        await self._until(1)
-        await self._writer.drain()
-
-    def cancel(self) -> None:
-        """Send no more.  What is being worked on goes on."""
-        self._ended = self._ended or ConnectionError("the conversation is over")
-
-    async def _until(self, fewer: int) -> None:
-        """Wait until *fewer* than so many answers are owed."""
-        while self._ended is None and len(self._due) >= fewer:
+        while self._ended is None and len(self._order) >= WINDOW:
             self._fewer.clear()
             await self._fewer.wait()
         if self._ended is not None:
             raise self._ended
 
-    def _send(self, _done: asyncio.Future[bytes | None]) -> None:
-        """Send what is due, the first promised first."""
-        while self._ended is None and self._due and self._due[0].done():
-            try:
-                self._say(self._due.popleft().result())
-            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (raised again by who waits)
-                self._ended = error
-        self._fewer.set()
+    def cancel(self) -> None:
+        """Send no more.  What is being worked on goes on."""
+        self._ended = self._ended or ConnectionError("the conversation is over")
 
-    def _say(self, answer: bytes | None) -> None:
-        if answer is None:
-            self._writer.close()
-            raise ConnectionError("there is an event that cannot be answered")
-        if answer != NOTHING_TO_SAY:
-            self._writer.write(encode_frame(answer))
+    def _done(self, tell: Tell, task: asyncio.Task[bytes]) -> None:
+        self._working.discard(task)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        self._failure = self._failure or error
+        tell(task.result() if error is None else None)
+
+    def _say(self, frames: bytes, broken: bool) -> None:
+        if self._ended is None:
+            self._writer.write(frames)
+            self._ended = self._failure if broken else None
+        self._fewer.set()

@@ -11,7 +11,7 @@ from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._positions import PositionBook
 from nightwire.gateway._ring import Event
 from nightwire.gateway._roles import role_label
-from nightwire.gateway._server import Listener
+from nightwire.gateway._server import Door, Listener
 from nightwire.gateway._settings import Address, Settings
 from nightwire.gateway._subscribers import Subscribers
 from nightwire.gateway._test_events import is_test_of
@@ -45,13 +45,8 @@ class Feeds:
         limits = settings.doors.limits
         self._listeners = [
             Listener(
-                "subscriber",
-                one.feed.address,
+                Door("subscriber", one.feed.address, Guard(one.feed.access, limits), metrics, board, tls=tls),
                 subscribers.conversation(one),
-                Guard(one.feed.access, limits),
-                metrics,
-                board,
-                tls=tls,
             )
             for one in outlets
         ]

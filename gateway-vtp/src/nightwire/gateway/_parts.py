@@ -13,6 +13,7 @@ from nightwire.core.clock import now_ms
 from nightwire.core.dead_letters import bury_message
 from nightwire.core.kafka import Writer, consumer, producer
 from nightwire.gateway._admission import Admission
+from nightwire.gateway._author_listener import AuthorListener
 from nightwire.gateway._authors import Authors
 from nightwire.gateway._backlog import Archive, Backlog
 from nightwire.gateway._beginning import Beginning, index_path, names_path
@@ -32,7 +33,7 @@ from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._positions import Clients, PositionBook
 from nightwire.gateway._render import Renderer
 from nightwire.gateway._ring import Event, Positions, Ring
-from nightwire.gateway._server import AuthorListener
+from nightwire.gateway._server import Door
 from nightwire.gateway._settings import Settings
 from nightwire.gateway._signing import PASSWORD_VARIABLE, SigningKey, open_signing_key
 from nightwire.gateway._subscribers import Subscribers
@@ -87,7 +88,9 @@ class Parts:
         subscribers = Subscribers(settings, self.book, metrics, board, trust.get("subscribers"))
         tls = None if doors.tls.certificate is None else ServerTLS(doors.tls)
         at_authors = Guard(doors.authors, doors.limits)
-        self.authors = AuthorListener(settings.authors, authors.line, at_authors, metrics, board, tls=tls)
+        self.authors = AuthorListener(
+            Door("author", settings.authors, at_authors, metrics, board, tls=tls), authors.line
+        )
         feeds = outlets(settings, self._hubs, metrics, self._positions)
         self.subscribers = Feeds(settings, subscribers, feeds, metrics, board, tls)
 

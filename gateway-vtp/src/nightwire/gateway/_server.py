@@ -3,13 +3,11 @@
 import asyncio
 import logging
 import ssl
-from abc import ABC, abstractmethod
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from nightwire.gateway._access import ADDRESS, DENIED
-from nightwire.gateway._author_line import AuthorLine
 from nightwire.gateway._board import Board
 from nightwire.gateway._limits import CROWDED, FULL, Guard
 from nightwire.gateway._metrics import GatewayMetrics
@@ -35,8 +33,8 @@ NO_TLS = (OSError, ssl.SSLError, TLSError)
 Converse = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 
 
-class Door(ABC):
-    """Accept connections for one role, as many as may be.
+class Door:
+    """An address that peers of one role come to: it knows who may come in, and who is here.
 
     Args:
         role: author or subscriber.
@@ -45,6 +43,10 @@ class Door(ABC):
         metrics: The process's metrics.
         board: What the status page shows.
         tls: Our certificate; needed where *address* says TLS.
+
+    Attributes:
+        limits: What is borne here.
+        tls: Our certificate, where it is asked for here.
     """
 
     def __init__(
@@ -59,37 +61,32 @@ class Door(ABC):
     ) -> None:
         self._role, self._address, self._guard = role, address, guard
         self._metrics, self._board = metrics, board
-        self._tls = tls if address.tls else None
+        self.limits, self.tls = guard.limits, tls if address.tls else None
         self._present = metrics.connections.labels(role)
         self._server: asyncio.Server | None = None
 
-    async def start(self) -> Address:
-        """Listen; return the address, with the port that was free if 0 was asked for.
+    async def open(self, make: Callable[[], asyncio.Protocol]) -> Address:
+        """Listen, and *make* what takes each connection.
+
+        Returns:
+            The address, with the port that was free if 0 was asked for.
 
         Raises:
             OSError: The address is taken.
         """
         where, loop = self._address, asyncio.get_running_loop()
-        self._server = await loop.create_server(self._protocol, where.host, where.port, backlog=BACKLOG)
+        self._server = await loop.create_server(make, where.host, where.port, backlog=BACKLOG)
         host, port = self._server.sockets[0].getsockname()[:2]
         found = Address(host, port, where.tls)
         log.info("listening for %ss on %s", self._role, found)
         return found
 
-    def refuse_new(self) -> None:
+    def close(self) -> None:
         """Accept no more connections."""
         if self._server is not None:
             self._server.close()
 
-    @abstractmethod
-    async def finish(self, patience: float) -> None:
-        """Wait at most *patience* [s] for conversations to end, then end them."""
-
-    @abstractmethod
-    def _protocol(self) -> asyncio.Protocol:
-        """Return what takes the next connection."""
-
-    def _enters(self, host: str) -> bool:
+    def enters(self, host: str) -> bool:
         """Say whether a peer at *host* may come in; count it as here if so."""
         if reason := self._guard.refusal(host):
             self._refuse(host, reason)
@@ -99,7 +96,8 @@ class Door(ABC):
         self._present.inc()
         return True
 
-    def _leaves(self, host: str) -> None:
+    def leaves(self, host: str) -> None:
+        """Note that a peer at *host* left."""
         self._guard.leave(host)
         self._present.dec()
 
@@ -107,38 +105,35 @@ class Door(ABC):
         self._metrics.refused.labels(self._role, reason).inc()
         self._board.refused(self._role, host, reason)
 
-    def _refuse_handshake(self, host: str, error: Exception) -> None:
+    def refuse_handshake(self, host: str, error: Exception) -> None:
+        """Note that a peer at *host* and we did not come to speak TLS."""
         self._refuse(host, HANDSHAKE)
         log.warning("refused %s %s: no TLS: %s", self._role, host, error)
 
 
-class Listener(Door):
+class Listener:
     """Accept connections for conversations in streams, each a task of its own.
 
     Args:
-        role: author or subscriber.
-        address: Where to listen.
+        door: Where.
         converse: What to do with a connection; it is closed afterwards.
-        guard: Who may connect, and how many.
-        metrics: The process's metrics.
-        board: What the status page shows.
-        tls: Our certificate; needed where *address* says TLS.
     """
 
-    def __init__(
-        self,
-        role: str,
-        address: Address,
-        converse: Converse,
-        guard: Guard,
-        metrics: GatewayMetrics,
-        board: Board,
-        *,
-        tls: ServerTLS | None = None,
-    ) -> None:
-        super().__init__(role, address, guard, metrics, board, tls=tls)
-        self._converse = converse
+    def __init__(self, door: Door, converse: Converse) -> None:
+        self._door, self._converse = door, converse
         self._open: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> Address:
+        """Listen; return the address.
+
+        Raises:
+            OSError: It is taken.
+        """
+        return await self._door.open(lambda: asyncio.StreamReaderProtocol(StreamReader(), self._accepted))
+
+    def refuse_new(self) -> None:
+        """Accept no more connections."""
+        self._door.close()
 
     async def finish(self, patience: float) -> None:
         """Wait at most *patience* [s] for conversations to end, then end them."""
@@ -148,150 +143,44 @@ class Listener(Door):
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
 
-    def _protocol(self) -> asyncio.Protocol:
-        return asyncio.StreamReaderProtocol(StreamReader(), self._accepted)
-
     def _accepted(self, reader: StreamReader, writer: StreamWriter) -> None:
         host = str((writer.get_extra_info("peername") or ("",))[0])
-        if not self._enters(host):
+        if not self._door.enters(host):
             writer.close()
             return
-        if self._tls is not None:
+        if self._door.tls is not None:
             writer.transport.pause_reading()  # type: ignore[attr-defined]  # the handshake reads next
         task = asyncio.ensure_future(self._serve(host, reader, writer))
         self._open.add(task)
         task.add_done_callback(partial(self._left, host))
 
     def _left(self, host: str, task: asyncio.Task[None]) -> None:
-        self._leaves(host)
+        self._door.leaves(host)
         self._open.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a conversation failed", exc_info=error)
 
     async def _serve(self, host: str, reader: StreamReader, writer: StreamWriter) -> None:
         try:
             if await self._greeted(host, writer):
                 await self._converse(reader, writer)
         except OSError as error:
-            log.debug("%s: %s", self._role, error)
-        except Exception:
-            log.exception("a conversation with a %s failed", self._role)
+            log.debug("%s: %s", host, error)
         finally:
-            await _close(writer, self._guard.limits.last_bytes)
+            await _close(writer, self._door.limits.last_bytes)
 
     async def _greeted(self, host: str, writer: StreamWriter) -> bool:
         """Shake hands, where that is asked for; say whether it worked."""
-        if self._tls is None:
+        if self._door.tls is None:
             return True
         try:
             await writer.start_tls(
-                self._tls.context(), ssl_handshake_timeout=self._guard.limits.frame_timeout
+                self._door.tls.context(), ssl_handshake_timeout=self._door.limits.frame_timeout
             )
         except NO_TLS as error:
-            self._refuse_handshake(host, error)
+            self._door.refuse_handshake(host, error)
             return False
         return True
-
-
-MakeLine = Callable[[Callable[[], None]], AuthorLine]
-"""Makes a line; it is given what to call when the connection is gone."""
-
-
-class AuthorListener(Door):
-    """Accept connections from authors, each an `AuthorLine`.
-
-    Args:
-        address: Where to listen.
-        make_line: Makes the line of each.
-        guard: Who may connect, and how many.
-        metrics: The process's metrics.
-        board: What the status page shows.
-        tls: Our certificate; needed where *address* says TLS.
-    """
-
-    def __init__(
-        self,
-        address: Address,
-        make_line: MakeLine,
-        guard: Guard,
-        metrics: GatewayMetrics,
-        board: Board,
-        *,
-        tls: ServerTLS | None = None,
-    ) -> None:
-        super().__init__("author", address, guard, metrics, board, tls=tls)
-        self._make_line = make_line
-        self._open: dict[AuthorLine, str] = {}
-        self._greeting: set[asyncio.Task[None]] = set()
-        self._fewer = asyncio.Event()
-
-    async def finish(self, patience: float) -> None:
-        """Wait at most *patience* [s] for conversations to end, then end them."""
-        try:
-            async with asyncio.timeout(patience):
-                while self._open:
-                    self._fewer.clear()
-                    await self._fewer.wait()
-        except TimeoutError:
-            pass
-        for line in list(self._open):
-            line.hang_up()
-        for task in self._greeting:
-            task.cancel()
-        await asyncio.gather(*self._greeting, return_exceptions=True)
-
-    def _protocol(self) -> asyncio.Protocol:
-        return _Entrance(self._came)
-
-    def _came(self, transport: asyncio.Transport) -> None:
-        host = str((transport.get_extra_info("peername") or ("",))[0])
-        if not self._enters(host):
-            transport.close()
-            return
-        line = self._make_line(lambda: self._gone(line))
-        self._open[line] = host
-        transport.set_protocol(line)
-        line.connection_made(transport)
-        if self._tls is not None:
-            transport.pause_reading()  # the handshake reads next
-            task = asyncio.ensure_future(self._greet(self._tls, line, transport, host))
-            self._greeting.add(task)
-            task.add_done_callback(self._greeting.discard)
-
-    def _gone(self, line: AuthorLine) -> None:
-        host = self._open.pop(line, None)
-        if host is not None:
-            self._leaves(host)
-            self._fewer.set()
-
-    async def _greet(self, tls: ServerTLS, line: AuthorLine, transport: asyncio.Transport, host: str) -> None:
-        start = asyncio.get_running_loop().start_tls
-        patience = self._guard.limits.frame_timeout
-        try:
-            secured = await start(
-                transport, line, tls.context(), server_side=True, ssl_handshake_timeout=patience
-            )
-        except NO_TLS as error:
-            self._refuse_handshake(host, error)
-            transport.abort()
-            line.connection_lost(error)
-            return
-        if secured is not None:  # or he is gone
-            line.secured(secured)
-
-
-class _Entrance(asyncio.Protocol):
-    """Hands a new connection on."""
-
-    def __init__(self, came: Callable[[asyncio.Transport], None]) -> None:
-        self._came = came
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._came(transport)  # type: ignore[arg-type]
-
-
-def peer_name(writer: StreamWriter) -> str:
-    """Return the address and port of a peer, for the log."""
-    host, port = (writer.get_extra_info("peername") or ("?", 0))[:2]
-    return str(Address(host, port))
 
 
 async def _close(writer: StreamWriter, patience: float) -> None:
