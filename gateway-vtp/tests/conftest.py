@@ -1,10 +1,12 @@
 """A gateway as a process of its own, and a telescope that listens to it."""
 
+import io
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -244,6 +246,22 @@ def _packet(ivorn: str, *, version: str = "2.0", role: str = "observation", what
 def packet() -> Callable[..., bytes]:
     """Return a function that makes a small valid packet of an ivorn."""
     return _packet
+
+
+def _container(*documents: bytes) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as tar:
+        for number, document in enumerate(documents):
+            member = tarfile.TarInfo(f"{number}.xml")
+            member.size = len(document)
+            tar.addfile(member, io.BytesIO(document))
+    return written.getvalue()
+
+
+@pytest.fixture(scope="session")
+def container() -> Callable[..., bytes]:
+    """Return a function that packs documents into a tar archive."""
+    return _container
 
 
 @pytest.fixture

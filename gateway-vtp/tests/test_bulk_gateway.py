@@ -1,9 +1,7 @@
 """Bulk submission to the whole gateway, on a real Kafka."""
 
 import gzip
-import io
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,22 +14,13 @@ from nightwire.gateway._bulk import PARAM
 pytestmark = pytest.mark.kafka
 
 
-def container(*documents: bytes) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w") as tar:
-        for number, document in enumerate(documents):
-            member = tarfile.TarInfo(f"{number}.xml")
-            member.size = len(document)
-            tar.addfile(member, io.BytesIO(document))
-    return written.getvalue()
-
-
 def test_many_events_on_one_connection_and_in_containers(
     start_gateway: Callable[..., Any],
     packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
     logged: Callable[[], dict[str, list[bytes]]],
     tmp_path: Path,
+    container: Callable[..., bytes],
 ) -> None:
     gateway = start_gateway("--author-timeout", "1")
     names = ivorns(310)
