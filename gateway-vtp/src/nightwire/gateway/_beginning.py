@@ -51,14 +51,14 @@ class Beginning:
     written: Sequence[Account] = ()
 
 
-def index_path(settings: Settings) -> Path:
-    """Return the file of the index."""
-    return settings.state / "events.sqlite"
+def known_events(settings: Settings) -> EventIndex:
+    """Return the index of hashes."""
+    return EventIndex(settings.state / "events", settings.remembered_days)
 
 
-def names_path(settings: Settings) -> Path:
-    """Return the file of the index of IVORNs."""
-    return settings.state / "names.sqlite"
+def known_names(settings: Settings) -> EventIndex:
+    """Return the index of IVORNs."""
+    return EventIndex(settings.state / "names", settings.remembered_days)
 
 
 def lock_state(folder: Path) -> TextIOWrapper:
@@ -87,8 +87,7 @@ def find_beginning(settings: Settings) -> Beginning:
     wanted = [topic_settings(name) for name in (*topics, ACCOUNTS, DEAD_LETTERS, VTP_POSITIONS)]
     ensure_topics(settings.bootstrap, wanted)
     identity = log_identity(settings.bootstrap, VOEVENTS)
-    indexed = _indexed(index_path(settings), settings.remembered_days, identity)
-    named = _indexed(names_path(settings), settings.remembered_days, identity)
+    indexed, named = (_indexed(index(settings), identity) for index in (known_events, known_names))
     both = {part: min(indexed[part], named[part]) for part in indexed.keys() & named.keys()}
     written = read_accounts(settings.bootstrap) if settings.accounts or settings.gcn else []
     known = accounted(written) if settings.accounts else None
@@ -125,17 +124,11 @@ def _within(offset: int, low: int, high: int) -> int:
     return offset if low <= offset <= high else low
 
 
-def _indexed(path: Path, days: float, identity: str) -> dict[int, int]:
-    """Forget what is too old in the index at *path*; return the next offset of each partition to index."""
-    index = EventIndex(path)
-    try:
-        if not index.follows(identity):
-            log.warning("%s was of another log; it is made anew from this one", path)
-        if forgotten := index.forget(days):
-            log.info("%s: forgot %d events of more than %g days ago", path, forgotten, days)
-        return index.positions()
-    finally:
-        index.close()
+def _indexed(index: EventIndex, identity: str) -> dict[int, int]:
+    """Return the next offset of each partition to index."""
+    if not index.follows(identity):
+        log.warning("%s was of another log; it is made anew from this one", index.folder)
+    return index.positions()
 
 
 def _marks(reader: Consumer, topics: Sequence[str]) -> dict[Spot, tuple[int, int]]:

@@ -12,10 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.kafka import consumer
 from nightwire.core.process import Stop
-from nightwire.gateway._beginning import Beginning, find_beginning, index_path, lock_state, names_path
+from nightwire.gateway._beginning import Beginning, find_beginning, known_events, known_names, lock_state
 from nightwire.gateway._board import Board
 from nightwire.gateway._follower import Follower, Ledger
-from nightwire.gateway._index import EventIndex
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._parts import Parts
 from nightwire.gateway._settings import Address, Settings
@@ -147,7 +146,7 @@ class Gateway:
 
     def _follow(self, begin: Beginning, parts: Parts) -> None:
         try:
-            index, names = EventIndex(index_path(self._settings)), EventIndex(names_path(self._settings))
+            index, names = known_events(self._settings), known_names(self._settings)
             reader = consumer(self._settings.bootstrap)
             self._follower = Follower(
                 reader,

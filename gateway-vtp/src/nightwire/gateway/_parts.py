@@ -16,7 +16,7 @@ from nightwire.gateway._admission import Admission
 from nightwire.gateway._author_listener import AuthorListener
 from nightwire.gateway._authors import Authors
 from nightwire.gateway._backlog import Archive, Backlog
-from nightwire.gateway._beginning import Beginning, index_path, names_path
+from nightwire.gateway._beginning import Beginning, known_events, known_names
 from nightwire.gateway._board import Board
 from nightwire.gateway._book import AccountBook, Tally
 from nightwire.gateway._cited import CitedEvents
@@ -62,7 +62,7 @@ class Parts:
         self._settings, self._metrics = settings, metrics
         self._loop = asyncio.get_running_loop()
         self._decoder = _decoder(settings)
-        self._index = EventIndex(index_path(settings))
+        self._index = known_events(settings)
         self._log = LoopProducer(producer(settings.bootstrap, linger_ms=1), self._loop)
         self._dead_letters: Writer | None = None
         self.book = AccountBook(lambda: Writer(producer(settings.bootstrap), flush_timeout=30))
@@ -155,7 +155,7 @@ class Parts:
         settings = self._settings
         backlog = Backlog(
             lambda: consumer(settings.bootstrap, queued_max_messages_kbytes=8 << 10),
-            lambda: self.renderer(EventIndex(index_path(settings)), EventIndex(names_path(settings))),
+            lambda: self.renderer(known_events(settings), known_names(settings)),
         )
 
         def make_ring(live: Positions) -> Ring:

@@ -108,7 +108,7 @@ class Table(Experiment):
     def _dedup(self, hashes: list[bytes]) -> float:
         """Return what it costs to ask for a hash and to note it, on disk. [µs]"""
         with TemporaryDirectory(dir=self._context.folder) as folder:
-            index = EventIndex(Path(folder) / "events.sqlite")
+            index = EventIndex(Path(folder) / "events")
             began = time.perf_counter()
             for start in range(0, len(hashes), BATCH):
                 batch = hashes[start : start + BATCH]
