@@ -6,14 +6,25 @@
 #   KAFKA_OUTSIDE     HOST:PORT by which clients outside the network reach it
 #   KAFKA_VOTERS      1@host:9093,2@host:9093,...
 #   KAFKA_CLUSTER_ID  22 characters of base64, the same on each broker
+#   KAFKA_SUPER_USER  who may do everything: the brokers, and the stack's own processes
+#   KAFKA_PASSWORD    its password, of letters, digits, - and _
 #   KAFKA_HEAP        Java's heap, 512m by default
 set -eu
+umask 077 # a password is in it
 settings=/tmp/server.properties
+security=org.apache.kafka.common.security
+login="$security.plain.PlainLoginModule required username=\"${KAFKA_SUPER_USER:?}\" password=\"${KAFKA_PASSWORD:?}\" \"user_$KAFKA_SUPER_USER\"=\"$KAFKA_PASSWORD\";"
 {
     cat /opt/kafka/server.properties
     echo "node.id=${KAFKA_NODE:?}"
     echo "controller.quorum.voters=${KAFKA_VOTERS:?}"
     echo "advertised.listeners=INTERNAL://${KAFKA_HOST:?}:9092,EXTERNAL://${KAFKA_OUTSIDE:?}"
+    echo "super.users=User:$KAFKA_SUPER_USER"
+    echo "listener.name.controller.plain.sasl.jaas.config=$login"
+    for listener in internal external; do
+        echo "listener.name.$listener.plain.sasl.jaas.config=$login"
+        echo "listener.name.$listener.scram-sha-512.sasl.jaas.config=$security.scram.ScramLoginModule required;"
+    done
 } >"$settings"
 heap=${KAFKA_HEAP:-512m}
 if [ ! -f /var/lib/kafka/data/meta.properties ]; then

@@ -6,4 +6,4 @@ trap 'bash tests/compose/engine.sh down' EXIT INT TERM
 bash tests/compose/engine.sh up
 bash tests/compose/engine.sh images
 eval "$(bash tests/compose/engine.sh env)"
-NIGHTWIRE_DOCKER=1 .venv/bin/python -m pytest -q --timeout 1500 tests/compose "$@"
+NIGHTWIRE_DOCKER=1 .venv/bin/python -m pytest -q --timeout 2400 tests/compose "$@"
