@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,12 @@ def test_a_new_owner_gets_everything_and_the_usual_quota() -> None:
 def test_a_quota_that_is_asked_for_displaces_the_old_one(asked: int, limit: int | None) -> None:
     (step,) = additions(ANN, SETTLED, quota=asked)
     assert (step.part, step.quota) == (Part.QUOTA, limit)
+
+
+def test_where_quotas_are_left_alone_neither_a_new_one_nor_an_old_one_gets_any() -> None:
+    left = replace(ANN, quota=None)
+    assert Part.QUOTA not in {step.part for step in additions(left, Standing("ann"), quota=None)}
+    assert additions(left, SETTLED, quota=None) == []
 
 
 def test_a_password_is_replaced_only_when_told() -> None:

@@ -31,7 +31,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     one = Stack(ports | told, (ROOT / "docker-compose.yml", HERE / "hook.yml"))
     try:
         started = time.monotonic()
-        one.compose("up", "--detach", "--wait", "--wait-timeout", "900")
+        one.up()
         sys.stderr.write(f"up after {time.monotonic() - started:.0f} s\n")
         with pytest.MonkeyPatch.context() as patch:
             for name, value in OPERATOR.items():

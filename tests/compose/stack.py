@@ -80,6 +80,14 @@ class Stack:
         assert done.returncode == 0, f"docker compose {' '.join(words)}: {done.stderr[-3000:]}"
         return done.stdout
 
+    def up(self) -> None:
+        """Start everything, and wait until all of it is healthy."""
+        try:
+            self.compose("up", "--detach", "--wait", "--wait-timeout", "900")
+        except AssertionError as error:
+            sick = [name for name, one in self.services().items() if one["Health"] not in ("healthy", "")]
+            raise AssertionError(f"{error}\n{self.compose('logs', '--tail', '40', *sick)}") from error
+
     def services(self) -> dict[str, dict[str, Any]]:
         """Return what compose says of each service."""
         lines = self.compose("ps", "--all", "--format", "json").splitlines()

@@ -74,14 +74,14 @@ class Rights:
         kind: What it is.
         grants: What it may do; everything else is denied.
         topics: Topics that are made for it, since it may make none.
-        quota: Bytes a second that it gets where it has no quota yet, each way.
+        quota: Bytes a second that it gets where it has no quota yet, each way; None to leave that alone.
     """
 
     name: str
     kind: Kind
     grants: frozenset[Grant]
     topics: Sequence[str]
-    quota: int
+    quota: int | None
 
 
 def owner(name: str) -> Rights:

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 
 import click
 from rich.console import Console
@@ -27,13 +28,24 @@ MENDED = (ClashError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
 
 
 def add(
-    where: Endpoints, wanted: Rights, *, quota: int | None, new_password: bool, dry_run: bool, as_json: bool
+    where: Endpoints,
+    wanted: Rights,
+    *,
+    quota: int | None,
+    no_quota: bool,
+    new_password: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Give *wanted* to its principal, and say what was done, and how it enters.
 
     Raises:
+        UsageError: There is to be a quota, and none is to be set.
         ClickException: It cannot be done.
     """
+    if no_quota and quota is not None:
+        raise click.UsageError("--quota sets what --no-quota leaves alone")
+    wanted = replace(wanted, quota=None) if no_quota else wanted
     try:
         desk, given = Desk(where.kafka), _passwords.chosen()
         now = desk.standing(wanted.name, wanted.topics, with_quota=quota is not None)

@@ -22,6 +22,7 @@ def adding(usual: str) -> Callable[[Verb], Verb]:
             help="Bytes a second that it may read, and write; 0B for no limit.  "
             f"[default: as it is; first {usual}]",
         ),
+        click.option("--no-quota", is_flag=True, help="Leave quotas alone: only they take Kafka's own Java."),
         click.option("--new-password", is_flag=True, help="Replace the password of one that is there."),
         dry_run_option,
         bootstrap_option,
