@@ -8,8 +8,10 @@ from nightwire.benchmarks._scenario import Scenario
 HOMES: Mapping[str, str] = {
     "codec": "nightwire.benchmarks.codec._scenario:CodecScenario",
     "dmtn028": "nightwire.benchmarks.dmtn._scenario:Dmtn028Scenario",
+    "faults": "nightwire.benchmarks.faults._scenario:FaultsScenario",
     "filters": "nightwire.benchmarks.filters._scenario:FiltersScenario",
     "gateway": "nightwire.benchmarks.gateway._scenario:GatewayScenario",
+    "messages": "nightwire.benchmarks.messages._scenario:MessagesScenario",
     "stretch": "nightwire.benchmarks.stretch._scenario:StretchScenario",
     "visit": "nightwire.benchmarks.visit._scenario:VisitScenario",
 }
