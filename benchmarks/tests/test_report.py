@@ -10,14 +10,33 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tests.sample import sample_result
-from nightwire.benchmarks._registry import names
-from nightwire.benchmarks._results import read_result, results_folder
-from nightwire.benchmarks.report import html_page, markdown, terminal_lines
+from nightwire.benchmarks._registry import names, scenario
+from nightwire.benchmarks._results import latest, read_result, results_folder
+from nightwire.benchmarks.report import (
+    BlockError,
+    html_page,
+    markdown,
+    readme_block,
+    rewrite,
+    terminal_lines,
+)
+from nightwire.benchmarks.report._beside import by_name, drawn, missing, rows
+from nightwire.benchmarks.report._brief import BEGIN, END, TELLING, telling
 from nightwire.benchmarks.report._goals import goals
+from nightwire.benchmarks.report._html import note
+from nightwire.benchmarks.report._papers import Measured, Ours, Paper, Published, papers
 from nightwire.benchmarks.report._plots import largest, pair_ratios, processes, ratios_plot
+from nightwire.benchmarks.report._scenario_section import scenario_section
 from nightwire.benchmarks.report._words import grouped, measure, number, spread
 
-PHONE = 390  # [px]
+ROOT = Path(__file__).parents[2]
+PHONE = 360  # [px]
+ENTRIES = [(paper, entry) for paper in papers() for entry in paper.entries]
+
+
+def named(pair: tuple[Paper, Published]) -> str:
+    """Return what an entry is called in a test's name."""
+    return f"{pair[0].key}: {pair[1].number}"
 
 
 @cache
@@ -83,16 +102,19 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     balance = Balance()
     balance.feed(page)
     assert balance.open == []
-    assert page.count("<svg") == 3
-    links = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(page.encode()) < 3_000_000
+    links = re.findall(r'\b(?:src|href)="([^"]+)"', page)
     assert all(link.startswith("#") for link in links)
+    assert {link[1:] for link in re.findall(r'<a href="([^"]+)"', page)} <= set(
+        re.findall(r' id="([^"]+)"', page)
+    )
     assert "@import" not in page
     assert "url(http" not in page
 
 
 def test_ratios_come_before_values() -> None:
     page = page_of()
-    row = page[page.index("<tbody>") :]
+    row = page[page.index('id="brief"') :]
     assert row.index("2.00 ×") < row.index("2.00 s") < row.index("1.00 s")
     assert "A sample &lt;walk&gt; &amp; more" in page
 
@@ -100,6 +122,7 @@ def test_ratios_come_before_values() -> None:
 def test_a_disturbed_run_is_said_at_the_top_and_beside_the_machine() -> None:
     page, calm = page_of(0.5), page_of()
     assert page.index('class="warning"') < page.index("<h2")
+    assert re.search(r'<dd class="mark">[^<]*DISTURBED', page)
     assert "DISTURBED" in page
     assert 'class="warning"' not in calm
     assert "DISTURBED" not in calm
@@ -155,6 +178,152 @@ def test_of_too_many_ratios_those_of_the_headline_are_drawn() -> None:
     assert drawn == ratios_plot(result | {"results": [one for one in result["results"] if one["headline"]]})
 
 
+def test_what_failed_in_many_lines_is_told_in_one_and_folded() -> None:
+    told = note("it broke:\n  at <here>\n  at there")
+    assert told.index("<p>it broke:</p>") < told.index("<details>") < told.index("at &lt;here&gt;")
+    assert note("all well") == "<p>all well</p>"
+    result = sample_result() | {"notes": ["it broke:\n  at <here>"]}
+    assert "it broke:" in markdown([result])
+    assert "<here>" not in markdown([result])
+
+
+@cache
+def declared(name: str) -> frozenset[str]:
+    """Return the names of the figures of a scenario."""
+    return frozenset(figure.name for figure in scenario(name).figures)
+
+
+@cache
+def kept_series() -> frozenset[tuple[str, str, str, str]]:
+    """Return scenario, title, axis and line of each series in the newest results that are kept."""
+    return frozenset(
+        (result["scenario"], series["title"], series["x"], line["name"])
+        for result in latest(results_folder())
+        for series in result["series"]
+        for line in series["lines"]
+    )
+
+
+def answers(one: Measured | Ours) -> list[tuple[str, str]]:
+    """Return the scenarios and figures that *one* names."""
+    if isinstance(one, Ours):
+        return [(one.scenario, name) for _x, name in one.figures()]
+    return [(one.scenario, one.figure)] if one.figure else []
+
+
+@pytest.mark.parametrize("pair", ENTRIES, ids=map(named, ENTRIES))
+def test_each_published_entry_has_ours_or_a_reason_and_a_source(pair: tuple[Paper, Published]) -> None:
+    _paper, entry = pair
+    parts = [*entry.measured, *entry.ours]
+    ours = [answer for one in parts for answer in answers(one)]
+    series = [(one.scenario, one.series, one.axis, one.line) for one in entry.ours if one.series]
+    assert bool(ours or series) != bool(entry.reason)
+    assert all(figure in declared(name) for name, figure in ours)
+    assert set(series) <= kept_series()
+    assert all(one.source for one in (entry, *entry.measured, *entry.lines))
+    assert all(one.figure or one.reason or entry.reason for one in entry.measured)
+    assert all(len(line.x) == len(line.y) for line in entry.lines)
+    assert bool(entry.x) == bool(entry.y)
+    assert not ((entry.lines or entry.ours) and not entry.x)
+
+
+def test_no_table_or_figure_of_a_paper_is_forgotten() -> None:
+    for paper in papers():
+        numbered = [f"Fig. {n}" for n in range(1, paper.figures + 1)]
+        numbered += [f"Table {n}" for n in range(1, paper.tables + 1)]
+        entered = [entry.number for entry in paper.entries]
+        assert len(set(entered)) == len(entered)
+        assert {*entered, *paper.without} >= set(numbered), paper.key
+        assert not {*entered} & {*paper.without}
+        assert {*paper.without} <= set(numbered)
+    assert [paper.seed for paper in papers()] == ["000", "001", "002", "003", "004"]
+
+
+def made_up(**changes: object) -> Published:
+    """Return an entry about the sample's walks."""
+    walk = Measured("A walk", 4.0, "s", "section 1", scenario="sample", figure="walk_seconds")
+    return Published("Fig. 1", "Walks", "How long.", "section 1", **{"measured": (walk,)} | changes)  # type: ignore[arg-type]
+
+
+def test_a_published_number_stands_beside_ours_and_its_baseline() -> None:
+    (row,) = rows(made_up(), by_name([sample_result()]))
+    assert (row.theirs, row.ours, row.baseline, row.to_theirs) == (4.0, 2.0, 1.0, 0.5)
+    assert row.entry is not None
+    assert row.entry["ratio"] == 2.0
+
+
+def test_numbers_are_brought_to_the_published_unit() -> None:
+    one = Measured("A walk", 4.0, "ms", "section 1", scenario="sample", figure="walk_seconds", scale=1000.0)
+    (row,) = rows(made_up(measured=(one,)), by_name([sample_result()]))
+    assert (row.ours, row.baseline) == (2000.0, 1000.0)
+    loss = Measured(
+        "Lost", 0.05, "1", "s", scenario="sample", figure="walk_seconds", side="ratio", less_one=True
+    )
+    (row,) = rows(made_up(measured=(loss,)), by_name([sample_result()]))
+    assert (row.ours, row.baseline) == (1.0, None)
+
+
+def test_what_was_not_measured_names_the_command_that_would() -> None:
+    (row,) = rows(made_up(), {})
+    assert row.missing == "not measured yet: nightwire bench run sample"
+    never = Measured("Never", 1.0, "s", "section 1", scenario="sample", figure="never_measured")
+    (row,) = rows(made_up(measured=(never,)), by_name([sample_result()]))
+    assert row.missing == "not in the quick profile: nightwire bench run sample --profile full"
+    assert missing(made_up(reason="because"), {}) == [("", "because")]
+    page = html_page([sample_result()])
+    assert "not measured yet: <kbd>nightwire bench run gateway</kbd>" in page
+
+
+def test_lines_are_made_of_figures_and_of_series_and_divided_as_in_the_paper() -> None:
+    ours = (
+        Ours("figures", "sample", "walk{x}_seconds", x=("",)),  # type: ignore[arg-type]
+        Ours("series", "sample", series="Delay of a walk", axis="delay [ms]", line="ours"),
+        Ours("absent", "sample", "walk_{x}_never", x=(1, 2)),
+    )
+    found = drawn(made_up(ours=ours[1:]), by_name([sample_result()]))
+    assert [(one.line.name, list(one.line.x), list(one.line.y)) for one in found] == [
+        ("series", [1.0, 10.0, 100.0], [0.0, 0.5, 1.0])
+    ]
+    divided = drawn(made_up(ours=ours[1:], divided=True), by_name([sample_result()]))
+    assert list(divided[0].line.y) == [0.0, 0.05, 0.01]
+    assert ours[0].figures() == [("", "walk_seconds")]
+
+
+def test_each_paper_and_each_entry_has_its_place_in_the_page() -> None:
+    page = page_of()
+    for paper, entry in ENTRIES:
+        assert escape(paper.title) in page
+        assert escape(f"{entry.number}: {entry.title}") in page
+    assert page.index('id="brief"') < page.index('id="swinbank2014"') < page.index('id="sample"')
+    assert page.index('id="sample"') < page.index('id="missing"')
+
+
+def test_what_says_most_is_of_the_scenarios_headlines() -> None:
+    for name, chosen in TELLING.items():
+        headlines = {figure.name for figure in scenario(name).figures if figure.headline}
+        assert set(chosen) <= headlines, name
+    assert [entry["name"] for entry in telling(sample_result())] == ["walk_seconds"]
+
+
+def test_the_readmes_block_is_what_the_newest_results_give() -> None:
+    # `nightwire bench report` writes it
+    assert readme_block(latest(results_folder())) in (ROOT / "README.md").read_text()
+
+
+def test_the_block_is_rewritten_in_its_place_and_nowhere_else(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    rewrite(path, [sample_result()])
+    text = path.read_text()
+    assert text == f"before\n{readme_block([sample_result()])}\nafter\n"
+    assert "| A walk | 2.00 × | 2.00 s | 1.00 s (a run) | ± 4% |" in text
+    rewrite(path, [sample_result()])
+    assert path.read_text() == text
+    path.write_text("nothing here\n")
+    with pytest.raises(BlockError, match=re.escape(str(path))):
+        rewrite(path, [sample_result()])
+
+
 @pytest.mark.chromium
 def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path: Path) -> None:
     # Headless Chromium's window is never narrower than 500 px, so the page is shown inside a frame of the
@@ -192,5 +361,6 @@ def test_goals_name_a_run_that_is_kept_and_are_shown() -> None:
         run, found = goals(name)
         result = read_result(results_folder() / f"{run}.json")
         assert result["scenario"] == name
-        assert all(escape(one.aim) in html_page([result]) for one in found)
-        assert all(f"| {one.aim} | {one.seen} | {one.limit} |" in markdown([result]) for one in found)
+        page, text = scenario_section(result, 1), markdown([result])
+        assert all(escape(one.aim) in page for one in found)
+        assert all(f"| {one.aim} | {one.seen} | {one.limit} |" in text for one in found)

@@ -6,6 +6,7 @@ from nightwire.benchmarks.report._goals import goals
 from nightwire.benchmarks.report._words import (
     Entry,
     Result,
+    first_line,
     headline,
     machine,
     measure,
@@ -29,7 +30,7 @@ def _section(result: Result) -> str:
     return (
         f"\n### {result['title']} (`{result['scenario']}`)\n\n{HEAD}{rows}\n"
         f"{baseline}Spread: half the interquartile range of the ratio, pair by pair. "
-        f"{' '.join(result['notes'])}\n\n{facts}.\n{_goals(result['scenario'])}"
+        f"{' '.join(map(first_line, result['notes']))}\n\n{facts}.\n{_goals(result['scenario'])}"
     )
 
 

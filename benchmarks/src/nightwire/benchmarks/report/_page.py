@@ -1,46 +1,51 @@
 """The report as one HTML page that needs nothing else: style and plots are inside."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
 
-from nightwire.benchmarks.report._goals import goals
-from nightwire.benchmarks.report._plots import cpu_plot, processes, ratios_plot, series_plot
-from nightwire.benchmarks.report._words import (
-    Entry,
-    Result,
-    disturbed,
-    grouped,
-    headline,
-    machine,
-    measure,
-    number,
-    others,
-    ratio,
-    spread,
-)
+from nightwire.benchmarks.report._beside import Results, answered, by_name, missing
+from nightwire.benchmarks.report._brief import telling
+from nightwire.benchmarks.report._html import facts, table
+from nightwire.benchmarks.report._paper_section import link, paper_section
+from nightwire.benchmarks.report._papers import Paper, Published, papers
+from nightwire.benchmarks.report._scenario_section import figures_table, scenario_section
+from nightwire.benchmarks.report._words import Result, circumstances, disturbed
 
 TITLE = "Nightwire: benchmarks"
-LONG = 40
-"""Rows above which the table of processes is closed at first."""
 METHOD = (
     "Subject and baseline run one after the other in alternating pairs (subject, baseline, baseline, "
-    "subject, …); warm-up runs are not counted. A ratio is the median of the pairs’ ratios; its spread "
-    "is half their interquartile range. Where that range is above 15 % of the median, the figure is "
-    "called unstable. A run in which processes of others took more than 5 % of the CPU is called disturbed."
+    "subject, …); warm-up runs are not counted. A ratio is ours over the baseline’s, the median of the "
+    "pairs’ ratios: for times below 1 is better, for rates above 1. Its spread is half their interquartile "
+    "range. Where that range is above 15 % of the median, the figure is called unstable. A run in which "
+    "processes of others took more than 5 % of the CPU is called disturbed. A ratio to what somebody "
+    "published on another machine, years ago, is an orientation and no comparison."
 )
+UNFOLD = (
+    'addEventListener("beforeprint", () => '
+    'document.querySelectorAll("details").forEach(one => { one.open = true; }));'
+)
+"""Paper cannot be unfolded."""
 
 
 def html_page(results: Sequence[Result]) -> str:
-    """Return the page of *results*."""
+    """Return the page of *results*: what matters, each paper beside ours, each scenario, what is missing."""
     style = (files("nightwire.benchmarks.report") / "report.css").read_text(encoding="utf-8")
-    body = "\n".join(map(_scenario, results))
+    named, read = by_name(results), papers()
+    first = 2 + len(read)
+    body = [
+        _abstract(results, named, read),
+        _contents(results, read),
+        _brief(results),
+        *(paper_section(paper, named, place) for place, paper in enumerate(read, 2)),
+        *(scenario_section(result, place) for place, result in enumerate(results, first)),
+        _missing(read, named, first + len(results)),
+    ]
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{TITLE}</title>\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
-        f'<p class="soft">{METHOD}</p>\n{_warning(results)}{body}\n</body>\n</html>\n'
+        f"<style>\n{style}</style>\n<script>{UNFOLD}</script>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
+        f"{_warning(results)}{chr(10).join(body)}\n</body>\n</html>\n"
     )
 
 
@@ -54,129 +59,59 @@ def _warning(results: Sequence[Result]) -> str:
     )
 
 
-def _scenario(result: Result) -> str:
-    parts = [
-        f'<section>\n<h2 id="{escape(result["scenario"])}">{escape(result["title"])}</h2>',
-        f"<p>{escape(result['measures'])}</p>",
-        *(f"<p>{escape(note)}</p>" for note in result["notes"]),
-        _table(headline(result) or result["results"]),
-        _goals(result["scenario"]),
-        _plots(result),
-        _published(result["results"]),
-        _circumstances(result),
-        "<h3>All figures</h3>",
-        *(
-            (f"<h4>{escape(name)}</h4>" if name else "") + _table(entries)
-            for name, entries in grouped(result["results"])
-        ),
-        _processes(result),
-        "</section>",
-    ]
-    return "\n".join(part for part in parts if part)
-
-
-def _table(entries: Iterable[Entry]) -> str:
-    head = (
-        '<tr><th class="n">ratio</th><th>figure</th><th class="n">nightwire</th>'
-        '<th class="n">baseline</th><th>spread</th></tr>'
-    )
-    rows = "\n".join(map(_row, entries))
-    return f'<table class="cards">\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
-
-
-def _goals(scenario: str) -> str:
-    run, found = goals(scenario)
-    if not found:
-        return ""
-    rows = "\n".join(
-        f'<tr><td class="what">{escape(one.aim)}</td><td class="wide">{escape(one.seen)}</td>'
-        f'<td class="wide">{escape(one.limit)}</td></tr>'
-        for one in found
-    )
-    head = "<tr><th>aim</th><th>seen</th><th>what limits it</th></tr>"
-    title = f"<h3>What was aimed at</h3><p>As seen in <code>{escape(run)}</code>.</p>"
-    return f'{title}<table class="cards">\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
-
-
-def _row(entry: Entry) -> str:
-    about = f"<code>{escape(entry['name'])}</code>"
-    beside = (
-        f'<span class="soft"> beside {escape(entry["baseline_is"])}</span>'
-        if entry.get("baseline_is")
-        else ""
-    )
-    words = escape(spread(entry)).replace("unstable", '<span class="mark">unstable</span>')
-    none = " none" if entry["ratio"] is None else ""
-    absent = " none" if entry["baseline"] is None else ""
-    baseline = measure(entry["baseline"], entry["unit"])
+def _abstract(results: Sequence[Result], named: Results, read: Sequence[Paper]) -> str:
+    entries = [entry for paper in read for entry in paper.entries]
+    here = sum(answered(entry, named) for entry in entries)
+    never = sum(bool(entry.reason) for entry in entries)
     return (
-        f'<tr><td class="n ratio{none}">{ratio(entry)}</td>'
-        f'<td class="what">{escape(entry.get("title") or entry["name"])}{beside}{about}</td>'
-        f'<td class="n" data-label="ours">{measure(entry["value"], entry["unit"])}</td>'
-        f'<td class="n{absent}" data-label="baseline">{baseline}</td>'
-        f'<td data-label="spread">{words}</td></tr>'
+        f'<section class="abstract"><p>{len(results)} scenarios of nightwire, each beside a baseline in the '
+        f"same run; and {len(entries)} tables, figures and experiments with measurements of {len(read)} "
+        f"publications: {here} have a measurement of ours beside them, on the same axes, "
+        f"{len(entries) - here - never} were not measured yet, and {never} have none, for the reasons at the "
+        f"end.</p>\n"
+        f"{facts(circumstances(results))}\n</section>"
     )
 
 
-def _plots(result: Result) -> str:
-    drawn = [
-        (ratios_plot(result), "Ratio to the baseline; small dots: single pairs."),
-        *((series_plot(one), one["title"]) for one in result["series"] if one["lines"]),
-        (cpu_plot(result), "CPU time of each process, mean of our runs."),
+def _contents(results: Sequence[Result], read: Sequence[Paper]) -> str:
+    items = [
+        '<li><a href="#brief">Results in brief</a></li>',
+        *(f'<li><a href="#{paper.key}">{escape(paper.name)}</a>{_parts(paper)}</li>' for paper in read),
+        *(f'<li><a href="#{one["scenario"]}">{escape(one["title"])}</a></li>' for one in results),
+        '<li><a href="#missing">What is missing, and why</a></li>',
     ]
-    figures = [f"<figure>{svg}<figcaption>{escape(text)}</figcaption></figure>" for svg, text in drawn if svg]
-    return f'<div class="plots">\n{"".join(figures)}\n</div>' if figures else ""
+    return f"<nav><ol>\n{chr(10).join(items)}\n</ol></nav>"
 
 
-def _published(entries: Iterable[Entry]) -> str:
-    rows = [
-        f'<tr><td class="what">{escape(entry["title"])}</td>'
-        f'<td class="n" data-label="ours">{measure(entry["value"], entry["unit"])}</td>'
-        f'<td class="n" data-label="theirs">{measure(theirs["value"], entry["unit"])}</td>'
-        f'<td class="wide">{escape(theirs["who"])}: {escape(theirs["machine"])}</td></tr>'
-        for entry in entries
-        if (theirs := entry.get("published"))
-    ]
-    if not rows:
-        return ""
-    head = (
-        '<tr><th>figure</th><th class="n">nightwire</th><th class="n">theirs</th>'
-        "<th>whose, and on what</th></tr>"
-    )
+def _parts(paper: Paper) -> str:
+    links = (f'<a href="#{link(paper, entry)}">{escape(entry.number)}</a>' for entry in paper.entries)
+    return f'<span class="parts">{", ".join(links)}</span>'
+
+
+def _brief(results: Sequence[Result]) -> str:
+    entries = [entry for result in results for entry in telling(result)]
     return (
-        "<h3>Beside what others have published</h3>\n"
-        '<p class="soft">Other machines and other methods: an orientation, not a comparison.</p>\n'
-        f'<table class="cards">\n<thead>{head}</thead>\n<tbody>\n{"".join(rows)}\n</tbody>\n</table>'
+        f'<section>\n<h2 id="brief">1 Results in brief</h2>\n{figures_table(entries)}\n'
+        f'<p class="soft">{METHOD}</p>\n</section>'
     )
 
 
-def _circumstances(result: Result) -> str:
-    mark = ' class="mark"' if result["others"]["disturbed"] else ""
-    pairs = "".join(
-        f"<dt>{escape(name)}</dt><dd{mark if value == others(result) else ''}>{escape(value)}</dd>"
-        for name, value in machine(result)
-    )
-    return f"<h3>Machine and versions</h3>\n<dl>{pairs}</dl>"
-
-
-def _processes(result: Result) -> str:
-    found = processes(result)
-    if not found:
-        return ""
-    rows = "".join(_process(*row) for row in found)
-    head = '<tr><th>process</th><th class="n">CPU time of a run</th><th class="n">largest memory</th></tr>'
-    closed = "" if len(found) > LONG else " open"
+def _missing(read: Sequence[Paper], named: Results, place: int) -> str:
+    rows = [row for paper in read for entry in paper.entries for row in _gaps(paper, entry, named)]
+    head = (("published", False), ("of it", False), ("why there is none of ours", False))
     return (
-        f"<h3>Processes</h3>\n<details{closed}><summary>{len(found)} rows</summary>\n"
-        f'<table class="cards">\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table>'
-        '<p class="soft">Memory that processes share is counted in each of them.</p></details>'
+        f'<section>\n<h2 id="missing">{place} What is missing, and why</h2>\n{table(head, rows)}\n</section>'
     )
 
 
-def _process(experiment: str, name: str, seconds: float, size: int) -> str:
-    cells: list[Any] = [
-        f'<td class="what">{escape(experiment)}: {escape(name)}</td>',
-        f'<td class="n" data-label="CPU">{number(seconds)} s</td>',
-        f'<td class="n" data-label="memory">{number(size / 1e6)} MB</td>',
-    ]
-    return f"<tr>{''.join(cells)}</tr>"
+def _gaps(paper: Paper, entry: Published, named: Results) -> Iterator[str]:
+    """Yield a row for each reason, with all of which it is one."""
+    reasons: dict[str, list[str]] = {}
+    for what, why in missing(entry, named):
+        reasons.setdefault(why, []).append(what)
+    for why, whats in reasons.items():
+        yield (
+            f'<tr><td class="what"><a href="#{link(paper, entry)}">{escape(paper.name)}, '
+            f'{escape(entry.number)}</a></td><td class="wide">{escape("; ".join(filter(None, whats)))}</td>'
+            f'<td class="wide">{escape(why)}</td></tr>'
+        )

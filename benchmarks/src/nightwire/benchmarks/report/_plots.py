@@ -1,47 +1,21 @@
-"""Plots as SVG, drawn by matplotlib: one column wide, so that a phone shows them unshrunk."""
+"""Plots of one result."""
 
-import io
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
-import matplotlib as mpl
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from nightwire.benchmarks._scenario import Kind
 from nightwire.benchmarks._stats import ratios
+from nightwire.benchmarks.report._drawing import COLOURS, DASHES, INK, MARKERS, WIDTH, decades, styled, svg
 from nightwire.benchmarks.report._words import Entry, Result
 
-WIDTH = 4.6  # [in]
 SMALL = 0.02
 """Share of the largest use of CPU below which a process is left out of the plot; the table has it."""
 FEW = 20
 """Points of a line up to which each is marked."""
 MOST = 20
 """Rows of a plot; where there would be more, it shows what matters most, and the tables have the rest."""
-STYLE: dict[str, Any] = {
-    "font.size": 9.5,
-    "font.family": "DejaVu Sans",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e3e6ea",
-    "grid.linewidth": 0.7,
-    "axes.axisbelow": True,
-    "axes.edgecolor": "#8a929c",
-    "text.color": "#1c2430",
-    "axes.labelcolor": "#1c2430",
-    "xtick.color": "#4a5462",
-    "ytick.color": "#4a5462",
-    "legend.frameon": False,
-    "svg.hashsalt": "nightwire",
-}
-COLOURS = ("#1f5fa8", "#d2691e", "#2e8b57", "#8a4fa3", "#b8860b", "#5f6b7a", "#c2385b", "#3aa6b9", "#7a9a3a")
-"""Told apart also by those who do not see red and green, and in grey."""
-MARKERS = "osD^vP"
 
 
 def ratios_plot(result: Result) -> str | None:
@@ -54,22 +28,22 @@ def ratios_plot(result: Result) -> str | None:
         entries = [entry for entry in entries if entry["headline"]]
     if not entries:
         return None
-    with _styled():
+    with styled():
         figure = Figure(figsize=(WIDTH, 0.9 + 0.42 * len(entries)), layout="constrained")
         axes = figure.subplots()
         for row, entry in enumerate(reversed(entries)):
             dots = pair_ratios(result, entry)
             axes.scatter(dots, [row] * len(dots), s=14, color=COLOURS[0], alpha=0.45, linewidths=0)
             axes.scatter([entry["ratio"]], [row], s=46, color=COLOURS[0], zorder=3)
-        axes.axvline(1.0, color="#1c2430", linewidth=1)
+        axes.axvline(1.0, color=INK, linewidth=1)
         axes.set_xscale("log")
         axes.set_yticks(
             range(len(entries)), [_short(entry["name"]) for entry in reversed(entries)], fontsize=8
         )
         axes.set_ylim(-0.6, len(entries) - 0.4)
-        _decades(axes.xaxis)
+        decades(axes.xaxis)
         axes.set_xlabel("ratio (line: equal)")
-        return _svg(figure, f"Ratios of {result['scenario']} to its baselines")
+        return svg(figure, f"Ratios of {result['scenario']} to its baselines")
 
 
 def pair_ratios(result: Result, entry: Entry) -> list[float]:
@@ -84,11 +58,11 @@ def pair_ratios(result: Result, entry: Entry) -> list[float]:
 
 def series_plot(series: dict[str, Any]) -> str:
     """Draw one of a result's series."""
-    with _styled():
+    with styled():
         figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
         axes = figure.subplots()
         for number, line in enumerate(series["lines"]):
-            style = ("-", "--", "-.", ":")[number % 4]
+            style = DASHES[number % len(DASHES)]
             marker = MARKERS[number % len(MARKERS)] if len(line["x"]) <= FEW else ""
             colour = COLOURS[number % len(COLOURS)]
             axes.plot(
@@ -102,10 +76,10 @@ def series_plot(series: dict[str, Any]) -> str:
             axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
         for axis, log in ((axes.xaxis, series["log_x"]), (axes.yaxis, series["log_y"])):
             if log:
-                _decades(axis)
+                decades(axis)
         if series["lines"]:
             figure.legend(loc="outside lower center", fontsize=8, ncols=1)
-        return _svg(figure, series["title"])
+        return svg(figure, series["title"])
 
 
 def processes(result: Result) -> list[tuple[str, str, float, int]]:
@@ -137,7 +111,7 @@ def cpu_plot(result: Result) -> str | None:
     most = max(row[2] for row in found)
     names = sorted({row[1] for row in found if row[2] > SMALL * most})
     used = {(row[0], row[1]): row[2] for row in found}
-    with _styled():
+    with styled():
         figure = Figure(
             figsize=(WIDTH, 1.5 + 0.45 * len(experiments) + 0.17 * len(names)), layout="constrained"
         )
@@ -152,7 +126,7 @@ def cpu_plot(result: Result) -> str | None:
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("CPU time of one run [s]")
         figure.legend(loc="outside lower center", fontsize=8, ncols=2)
-        return _svg(figure, "CPU time by process")
+        return svg(figure, "CPU time by process")
 
 
 def largest(found: Sequence[tuple[str, str, float, int]], most: int) -> list[str]:
@@ -164,33 +138,5 @@ def largest(found: Sequence[tuple[str, str, float, int]], most: int) -> list[str
     return [name for name in totals if name in chosen]
 
 
-@contextmanager
-def _styled() -> Iterator[None]:
-    with mpl.rc_context(cast("Any", STYLE)):
-        yield
-
-
-def _decades(axis: Axis) -> None:
-    """Write 1, 2, 5, 10 … along a logarithmic axis that is short enough for it, else decades."""
-    low, high = sorted(axis.get_view_interval())
-    steps = (1.0, 2.0, 5.0) if high < 1_000 * low else (1.0,)
-    axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(lambda value, _place: f"{value:g}")
-    axis.set_minor_formatter(NullFormatter())
-
-
 def _short(name: str) -> str:
     return name.replace("encode_produce_consume_decode", "visit").replace("_", " ")
-
-
-def _svg(figure: Figure, title: str) -> str:
-    """Return *figure* as an ``<svg>`` element that scales with the page and says what it shows."""
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    svg = out.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    words: Sequence[str] = (f'role="img" aria-label="{title}"', 'preserveAspectRatio="xMidYMid meet"')
-    return re.sub(
-        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', rf'<svg viewBox="\1" {" ".join(words)}>', svg, count=1
-    )

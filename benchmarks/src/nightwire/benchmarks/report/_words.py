@@ -59,6 +59,32 @@ def machine(result: Result) -> list[tuple[str, str]]:
     ]
 
 
+def circumstances(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """Return what *results* share or differ in: machine, system, versions, commits, first and last day."""
+    said: dict[str, dict[str, None]] = {}
+    for result in results:
+        for name, value in machine(result)[:5]:
+            said.setdefault(name, {})[value] = None
+    commits = [result["versions"]["commit"] for result in results]
+    days = sorted(result["beginTime"][:10] for result in results)
+    return [
+        *((name, "; ".join(values)) for name, values in said.items()),
+        ("nightwire", f"commits {', '.join(dict.fromkeys(commits))}"),
+        ("measured", " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""),
+    ]
+
+
+def short_machine(result: Result) -> str:
+    """Return what a result was measured on, how much of it, and when, in a line."""
+    said, size = dict(machine(result)), result["size"]
+    return f"{said['machine']}; {size['profile']} profile, {size['pairs']} pairs; {result['beginTime'][:10]}"
+
+
+def machines(results: Sequence[Result]) -> str:
+    """Return what *results* were measured on, each machine once."""
+    return "; ".join(dict.fromkeys(value for result in results for name, value in machine(result)[:1]))
+
+
 def others(result: Result) -> str:
     """Return the share of CPU that others took, in words."""
     said = result["others"]
@@ -84,3 +110,8 @@ def grouped(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
 def disturbed(results: Sequence[Result]) -> list[str]:
     """Return the names of scenarios in which others took too much of the CPU."""
     return [result["scenario"] for result in results if result["others"]["disturbed"]]
+
+
+def first_line(text: str) -> str:
+    """Return the first line of *text*: what failed is told in many."""
+    return text.strip().partition("\n")[0]

@@ -1,0 +1,189 @@
+"""Published numbers beside those of result files.  Pure: entries and results in, rows and lines out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nightwire.benchmarks._scenario import Line
+from nightwire.benchmarks.report._papers import Curve, Measured, Ours, Published
+from nightwire.benchmarks.report._words import Entry, Result
+
+Results = Mapping[str, Result]
+"""The newest result of each scenario, by its name."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published number and ours.
+
+    Attributes:
+        title: What it is of.
+        unit: Of all three values.
+        theirs: What was published.
+        also: What was published with it.
+        source: Where that stands.
+        ours: Ours; None where there is none.
+        baseline: What ours was measured beside, in the same run.
+        entry: The result's entry that ours is from.
+        missing: Why there is none; a command where it was not measured yet.
+    """
+
+    title: str
+    unit: str
+    theirs: float
+    also: str
+    source: str
+    ours: float | None = None
+    baseline: float | None = None
+    entry: Entry | None = None
+    missing: str = ""
+
+    @property
+    def to_theirs(self) -> float | None:
+        """Ours over what was published."""
+        return None if self.ours is None or not self.theirs else self.ours / self.theirs
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A line of a plot.
+
+    Attributes:
+        side: ``theirs``, ``value`` (ours) or ``baseline`` (ours).
+        place: Among the lines of its side, measured or not, so that its colour stays.
+        line: Its points.
+    """
+
+    side: str
+    place: int
+    line: Line
+
+
+def by_name(results: Sequence[Result]) -> Results:
+    """Return *results* by the names of their scenarios."""
+    return {result["scenario"]: result for result in results}
+
+
+def figure(results: Results, scenario: str, name: str) -> Entry | None:
+    """Return the entry of a figure; None where it was not measured."""
+    entries = results[scenario]["results"] if scenario in results else ()
+    return next((one for one in entries if one["name"] == name), None)
+
+
+def not_measured(results: Results, scenario: str) -> str:
+    """Return what would measure a figure that no result has."""
+    if scenario not in results:
+        return f"not measured yet: nightwire bench run {scenario}"
+    if results[scenario]["size"]["profile"] == "quick":
+        return f"not in the quick profile: nightwire bench run {scenario} --profile full"
+    return f"not in the newest run: nightwire bench run {scenario} --profile full"
+
+
+def rows(entry: Published, results: Results) -> list[Row]:
+    """Return a row for each number of *entry*, and for each of its points that ours may have."""
+    return [*_of_lines(entry, results), *(_of_number(one, results) for one in entry.measured)]
+
+
+def _of_number(one: Measured, results: Results) -> Row:
+    row = Row(one.title, one.unit, one.value, one.also, one.source)
+    if not one.figure:
+        return replace(row, missing=one.reason)
+    found = figure(results, one.scenario, one.figure)
+    if found is None or found[one.side] is None:
+        return replace(row, missing=not_measured(results, one.scenario))
+    ours = found[one.side] * one.scale - one.less_one
+    if one.side != "value":
+        return replace(row, ours=ours)
+    return replace(row, ours=ours, baseline=_scaled(found["baseline"], one.scale), entry=found)
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
+
+
+def _of_lines(entry: Published, results: Results) -> Iterator[Row]:
+    """Yield the published points; where ours is a series, those at places that it has."""
+    (place, _unit), (_value, unit) = axis(entry.x), axis(entry.y)
+    for curve in entry.lines:
+        our = _compared(entry, curve)
+        for x, y in zip(curve.x, curve.y, strict=True):
+            row = Row(f"{x:,g} {place}", unit, y, curve.name, "")
+            if our is None:
+                yield row
+            elif our.figure:
+                yield _of_figure(row, our, x, results)
+            elif x in (here := _series_points(our, results)):
+                yield replace(row, ours=here[x])
+
+
+def _compared(entry: Published, curve: Curve) -> Ours | None:
+    named = [one for one in entry.ours if one.name == curve.beside] or list(entry.ours[:1])
+    return named[0] if named else None
+
+
+def _of_figure(row: Row, our: Ours, x: float, results: Results) -> Row:
+    found = figure(results, our.scenario, our.figure.format(x=x))
+    if found is None:
+        return replace(row, missing=not_measured(results, our.scenario))
+    ours, baseline = found["value"] * our.scale, _scaled(found["baseline"], our.scale)
+    return replace(row, ours=ours, baseline=baseline, entry=found)
+
+
+def _series_points(our: Ours, results: Results) -> dict[float, float]:
+    line = ours_line(our, results)
+    return dict(zip(line.x, line.y, strict=True)) if line else {}
+
+
+def ours_line(our: Ours, results: Results) -> Line | None:
+    """Return the points of *our* line that were measured; None where none was."""
+    points = list(_points(our, results))
+    return Line(our.name, *zip(*points, strict=True)) if points else None
+
+
+def _points(our: Ours, results: Results) -> Iterator[tuple[float, float]]:
+    for x, name in our.figures():
+        found = figure(results, our.scenario, name)
+        if found is not None and found[our.side] is not None:
+            yield x, found[our.side] * our.scale
+    for series in results.get(our.scenario, {}).get("series", ()):
+        if (series["title"], series["x"]) == (our.series, our.axis):
+            for line in series["lines"]:
+                if line["name"] == our.line:
+                    yield from zip(line["x"], (y * our.scale for y in line["y"]), strict=True)
+
+
+def drawn(entry: Published, results: Results) -> tuple[Drawn, ...]:
+    """Return the lines of a plot, theirs first, divided where the paper divides."""
+    theirs = [Drawn("theirs", n, Line(one.name, one.x, one.y)) for n, one in enumerate(entry.lines)]
+    ours = [
+        Drawn(side, place, line)
+        for side in ("value", "baseline")
+        for place, one in enumerate(one for one in entry.ours if one.side == side)
+        if (line := ours_line(one, results))
+    ]
+    return tuple(replace(one, line=_divided(one.line)) if entry.divided else one for one in [*theirs, *ours])
+
+
+def _divided(line: Line) -> Line:
+    return Line(line.name, line.x, tuple(y / x for x, y in zip(line.x, line.y, strict=True)))
+
+
+def axis(words: str) -> tuple[str, str]:
+    """Return the name and the unit of an axis; the unit is 1 where none stands in brackets."""
+    name, _bracket, unit = words.partition(" [")
+    return name, unit.rstrip("]") or "1"
+
+
+def answered(entry: Published, results: Results) -> bool:
+    """Return whether something of ours stands beside *entry*."""
+    return any(row.ours is not None for row in rows(entry, results)) or _any_line(entry, results)
+
+
+def _any_line(entry: Published, results: Results) -> bool:
+    return any(ours_line(one, results) for one in entry.ours)
+
+
+def missing(entry: Published, results: Results) -> list[tuple[str, str]]:
+    """Return what of *entry* has none of ours, and why: all of it under an empty name."""
+    if entry.reason:
+        return [("", entry.reason)]
+    return [(row.title, row.missing) for row in rows(entry, results) if row.ours is None]

@@ -1,0 +1,144 @@
+"""The part of the page that is of one paper: each of its tables and figures beside ours.  Pure."""
+
+from collections.abc import Sequence
+from html import escape
+
+from nightwire.benchmarks.report._beside import Drawn, Results, Row, answered, drawn, rows
+from nightwire.benchmarks.report._beside_plot import beside_plot
+from nightwire.benchmarks.report._html import anchor, facts, table
+from nightwire.benchmarks.report._papers import Paper, Published
+from nightwire.benchmarks.report._words import measure, number, short_machine, spread
+
+HEAD = (
+    ("ratio, here", True),
+    ("to theirs", True),
+    ("", False),
+    ("nightwire", True),
+    ("baseline, here", True),
+    ("published", True),
+)
+ALONE = (("", False), ("published", True))
+
+
+def paper_section(paper: Paper, results: Results, place: int) -> str:
+    """Return the section of *paper*, with its *place* among all sections."""
+    parts = [
+        f'<section class="paper">\n<h2 id="{paper.key}">{place} {escape(_cited(paper))}</h2>',
+        f'<p class="soft">{escape(paper.where)}</p>',
+        facts((("their machine", paper.machine), ("their method", paper.method), ("differs", paper.differs))),
+        *(_entry(paper, entry, results) for entry in paper.entries),
+        "</section>",
+    ]
+    return "\n".join(parts)
+
+
+def _cited(paper: Paper) -> str:
+    return f"{paper.name}: {paper.title}"
+
+
+def link(paper: Paper, entry: Published) -> str:
+    """Return what an entry is linked by."""
+    return anchor(paper.key, entry.number)
+
+
+def _entry(paper: Paper, entry: Published, results: Results) -> str:
+    lines = drawn(entry, results)
+    plot = beside_plot(entry, lines)
+    figure = f"<figure>{plot}<figcaption>{_caption(entry, lines)}</figcaption></figure>\n" if plot else ""
+    shows = entry.shows + (f" Axes: {entry.x}; {entry.y}." if entry.x and not plot else "")
+    return (
+        f'<article>\n<h3 id="{link(paper, entry)}">{escape(entry.number)}: {escape(entry.title)}</h3>\n'
+        f'<div class="beside">\n{figure}<div><p>{escape(shows)}</p>{_facts(entry, results)}</div>'
+        f"\n</div>\n{_table(entry, results)}\n</article>"
+    )
+
+
+def _caption(entry: Published, lines: Sequence[Drawn]) -> str:
+    sides = {one.side for one in lines}
+    if sides == {"theirs"}:
+        return f"{escape(entry.number)}, theirs, as far as its numbers are given."
+    dashed = "; dashed: the baseline, in the same runs" if "baseline" in sides else ""
+    if "theirs" not in sides:
+        return f"{escape(entry.number)}, ours{dashed}; the text has no numbers of theirs."
+    return f"{escape(entry.number)}; black: as published; coloured: ours{dashed}."
+
+
+def _facts(entry: Published, results: Results) -> str:
+    """Say where theirs is from, how it was measured, on what ours was and beside what, and what differs."""
+    here = [results[name] for name in _scenarios(entry) if name in results]
+    beside = [row.entry["baseline_is"] for row in rows(entry, results) if row.entry]
+    sources = [entry.source, *(one.source for one in entry.lines)]
+    return facts(
+        (
+            ("source", "; ".join(dict.fromkeys(sources))),
+            ("theirs", entry.method),
+            ("ours", "; ".join(dict.fromkeys(short_machine(one) for one in here))),
+            ("baseline", "; ".join(dict.fromkeys(filter(None, beside)))),
+            ("differs", entry.differs),
+            ("none of ours", entry.reason),
+        )
+    )
+
+
+def _scenarios(entry: Published) -> Sequence[str]:
+    measured, lines = (one.scenario for one in entry.measured), (one.scenario for one in entry.ours)
+    return [name for name in dict.fromkeys((entry.scenario, *measured, *lines)) if name]
+
+
+def _table(entry: Published, results: Results) -> str:
+    found = rows(entry, results)
+    if not found:
+        return ""
+    if entry.reason and not answered(entry, results):
+        return table(ALONE, map(_alone, found))
+    return table(HEAD, map(_row, found))
+
+
+def _alone(row: Row) -> str:
+    return (
+        f'<tr><td class="what">{_what(row)}</td><td class="n" data-label="published">{_theirs(row)}</td></tr>'
+    )
+
+
+def _row(row: Row) -> str:
+    if row.ours is None:
+        missing = f'<span class="missing">{_command(row.missing)}</span>'
+        return (
+            f'<tr><td class="n ratio none">–</td><td class="n none">–</td><td class="what">{_what(row)}</td>'
+            f'<td class="wide" colspan="2">{missing}</td>'
+            f'<td class="n" data-label="published">{_theirs(row)}</td></tr>'
+        )
+    return (
+        f'<tr>{_ratio(row)}<td class="n" data-label="to theirs">{_times(row.to_theirs)}</td>'
+        f'<td class="what">{_what(row)}</td>'
+        f'<td class="n" data-label="ours">{measure(row.ours, row.unit)}</td>'
+        f'<td class="n{" none" if row.baseline is None else ""}" data-label="baseline">'
+        f"{measure(row.baseline, row.unit)}</td>"
+        f'<td class="n" data-label="published">{_theirs(row)}</td></tr>'
+    )
+
+
+def _ratio(row: Row) -> str:
+    if row.entry is None or row.entry["ratio"] is None:
+        return '<td class="n ratio none">–</td>'
+    words = escape(spread(row.entry)).replace("unstable", '<span class="mark">unstable</span>')
+    return f'<td class="n ratio">{_times(row.entry["ratio"])}<span class="spread">{words}</span></td>'
+
+
+def _times(value: float | None) -> str:
+    return "–" if value is None else f"{number(value)} ×"
+
+
+def _what(row: Row) -> str:
+    about = "; ".join(part for part in (row.also, row.source) if part)
+    return f'{escape(row.title)}<span class="source">{escape(about)}</span>'
+
+
+def _theirs(row: Row) -> str:
+    return measure(row.theirs, row.unit)
+
+
+def _command(words: str) -> str:
+    """Return *words*, with the command in them as code."""
+    before, colon, command = words.partition(": nightwire ")
+    return f"{escape(before)}: <kbd>nightwire {escape(command)}</kbd>" if colon else escape(words)

@@ -1,0 +1,188 @@
+"""What others published, and which figures of ours answer it: the tables in ``papers/``, one file a paper."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number that was published, and where ours is.
+
+    Attributes:
+        title: What it is of.
+        value: As published, in *unit*.
+        unit: As in `Figure`.
+        source: The section or the table that has it.
+        also: What was published with it, such as its spread.
+        scenario: Which has ours; empty: that of the entry.
+        figure: Ours, by its name in that scenario; empty where there is none.
+        side: ``value`` (ours), ``baseline`` or ``ratio``.
+        scale: From the unit of ours to *unit*.
+        less_one: Whether one is taken from ours, as from a ratio that stands beside a loss.
+        reason: Why there is none of ours.
+    """
+
+    title: str
+    value: float
+    unit: str
+    source: str
+    also: str = ""
+    scenario: str = ""
+    figure: str = ""
+    side: str = "value"
+    scale: float = 1.0
+    less_one: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a published figure, as far as there are numbers of them.
+
+    Attributes:
+        name: In the legend.
+        x: Where.
+        y: What.
+        source: The section or the table that has them.
+        beside: Name of our line that is compared with it; empty: the first.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    source: str
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A line of ours: figures whose names have their place in them, or a line of a result's series.
+
+    Attributes:
+        name: In the legend.
+        scenario: Which has it; empty: that of the entry.
+        figure: Names of figures, with ``{x}`` for the place.
+        x: The places.
+        side: ``value`` (ours) or ``baseline``.
+        series: Title of a series, where it is not made of figures.
+        axis: That series' horizontal axis.
+        line: Name of its line.
+        scale: From the unit of ours to that of the axis.
+    """
+
+    name: str
+    scenario: str = ""
+    figure: str = ""
+    x: Sequence[float] = ()
+    side: str = "value"
+    series: str = ""
+    axis: str = ""
+    line: str = ""
+    scale: float = 1.0
+
+    def figures(self) -> list[tuple[float, str]]:
+        """Return each place and the figure that has its value."""
+        return [(x, self.figure.format(x=x)) for x in self.x]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table, a figure, or an experiment told in words.
+
+    Attributes:
+        number: As the paper counts it, or its heading.
+        title: What it is called.
+        shows: What it shows, in a sentence.
+        source: Where its numbers stand.
+        x, y: Its axes, with units; empty for a table.
+        log_x, log_y: Whether they are logarithmic here.
+        divided: Whether what is drawn is divided by *x*, as the paper does.
+        scenario: Which of ours answers it.
+        method: How it was measured, where it differs from the paper's other measurements.
+        differs: What is different with ours.
+        reason: Why none of ours answers it.
+        measured: Its numbers.
+        lines: Its points.
+        ours: Our lines.
+    """
+
+    number: str
+    title: str
+    shows: str
+    source: str
+    x: str = ""
+    y: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    divided: bool = False
+    scenario: str = ""
+    method: str = ""
+    differs: str = ""
+    reason: str = ""
+    measured: Sequence[Measured] = ()
+    lines: Sequence[Curve] = ()
+    ours: Sequence[Ours] = ()
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, or a technical note.
+
+    Attributes:
+        key: For links.
+        seed: Number of the document among those that the project began with.
+        name: How it is cited.
+        title: Its title.
+        where: Where it appeared.
+        figures: How many figures it has.
+        tables: How many numbered tables.
+        machine: What it was measured on.
+        method: How.
+        differs: What is different with ours, in all of it.
+        without: Tables and figures without measurements, and what they are.
+        entries: Those with.
+    """
+
+    key: str
+    seed: str
+    name: str
+    title: str
+    where: str
+    figures: int
+    tables: int
+    machine: str
+    method: str
+    differs: str
+    without: Mapping[str, str] = field(default_factory=dict)
+    entries: Sequence[Published] = ()
+
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """Return all papers, in the order of their seeds."""
+    folder = files("nightwire.benchmarks.report").joinpath("papers")
+    texts = [one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".toml")]
+    return tuple(sorted((_paper(tomllib.loads(text)) for text in texts), key=lambda one: one.seed))
+
+
+def _paper(said: dict[str, Any]) -> Paper:
+    entries = tuple(_entry(one) for one in said.pop("entry"))
+    return Paper(**said, entries=entries)
+
+
+def _tuples(said: dict[str, Any]) -> dict[str, Any]:
+    """Make lists tuples, so that what is made of them can be kept by what it was made of."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+
+
+def _entry(said: dict[str, Any]) -> Published:
+    """Make an entry; its parts have its scenario where they name none."""
+    scenario = said.get("scenario", "")
+    measured = tuple(Measured(**{"scenario": scenario} | one) for one in said.pop("measured", []))
+    ours = tuple(Ours(**{"scenario": scenario} | _tuples(one)) for one in said.pop("ours", []))
+    lines = tuple(Curve(**_tuples(one)) for one in said.pop("line", []))
+    return Published(**said, measured=measured, lines=lines, ours=ours)
