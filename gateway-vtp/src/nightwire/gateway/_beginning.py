@@ -1,11 +1,8 @@
 """Where a gateway begins to read, so that nothing is passed over and nothing accounted for twice."""
 
-import fcntl
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import TextIOWrapper
-from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -24,10 +21,6 @@ log = logging.getLogger(__name__)
 
 Marks = Mapping[Spot, tuple[int, int]]
 """First offset and the one after the last, per topic and partition."""
-
-
-class StateInUseError(Exception):
-    """Another gateway uses the same state folder."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +52,6 @@ def known_events(settings: Settings) -> EventIndex:
 def known_names(settings: Settings) -> EventIndex:
     """Return the index of IVORNs."""
     return EventIndex(settings.state / "names", settings.remembered_days)
-
-
-def lock_state(folder: Path) -> TextIOWrapper:
-    """Claim *folder* for this process; the claim ends with it, or with the file returned.
-
-    Raises:
-        StateInUseError: Another process has it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / "lock").open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise StateInUseError(f"{folder} is in use by another gateway: give each its own --state") from error
-    return file
 
 
 def find_beginning(settings: Settings) -> Beginning:

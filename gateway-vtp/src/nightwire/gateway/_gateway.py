@@ -12,12 +12,13 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.kafka import consumer
 from nightwire.core.process import Stop
-from nightwire.gateway._beginning import Beginning, find_beginning, known_events, known_names, lock_state
+from nightwire.gateway._beginning import Beginning, find_beginning, known_events, known_names
 from nightwire.gateway._board import Board
 from nightwire.gateway._follower import Follower, Ledger
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._parts import Parts
 from nightwire.gateway._settings import Address, Settings
+from nightwire.gateway._state_folder import claim_state
 from nightwire.gateway._test_events import send_test_events
 
 log = logging.getLogger(__name__)
@@ -62,10 +63,10 @@ class Gateway:
         Raises:
             GatewayFailedError: It cannot go on.
             PluginError: A handler cannot be used.
-            StateInUseError: Another gateway uses the same state folder.
+            StateError: Another gateway uses the same state folder, or a newer one wrote it.
             OSError: An address to listen on is taken.
         """
-        claim = lock_state(self._settings.state)
+        claim = claim_state(self._settings.state)
         try:
             begin = await self._await_kafka(stop)
             if begin is not None:

@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.endpoints import NoStackError, find_endpoints
 from nightwire.core.process import MetricsPage, setup_logging, stopping
-from nightwire.gateway._beginning import StateInUseError
 from nightwire.gateway._feed import Feed
 from nightwire.gateway._gateway import Gateway, GatewayFailedError
 from nightwire.gateway._gcn_options import gcn_properties
@@ -29,6 +28,7 @@ from nightwire.gateway._plugins import PluginError, installed_plugins
 from nightwire.gateway._settings import GcnSettings, Settings, SignatureSettings, read_address
 from nightwire.gateway._signing import SigningError
 from nightwire.gateway._sparing import SparingFilter
+from nightwire.gateway._state_folder import StateError
 from nightwire.gateway._status_page import status_page
 from nightwire.gateway._tls import ServerTLS
 from nightwire.gateway._trust_policy import PolicyError, read_policy
@@ -147,7 +147,7 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
             if page is not None:
                 page.start()
             asyncio.run(gateway.run(stop))
-        except (GatewayFailedError, PluginError, SigningError, StateInUseError, OSError) as error:
+        except (GatewayFailedError, PluginError, SigningError, StateError, OSError) as error:
             log.error("%s", error)  # noqa: TRY400  (the cause is logged where it happened)
             return 1
         finally:
