@@ -63,7 +63,9 @@ bench: setup  ## every scenario in its quick profile, then the report
 	@$(BIN)/nightwire bench report
 
 bench-compose: setup  ## the same against the compose stack
-	@KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:19092 $(BIN)/nightwire bench run --all --engine there
+	@. ./.env && KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:$$KAFKA_PORT_1" KAFKA_SECURITY_PROTOCOL=SASL_PLAINTEXT \
+	  KAFKA_SASL_MECHANISM=PLAIN KAFKA_SASL_USERNAME=nightwire.stack KAFKA_SASL_PASSWORD="$$KAFKA_PASSWORD" \
+	  $(BIN)/nightwire bench run --all --engine there
 	@$(BIN)/nightwire bench report
 
 report: setup  ## the one report page from the results
