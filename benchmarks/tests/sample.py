@@ -112,6 +112,6 @@ def sample_result(**changes: Any) -> dict[str, Any]:
         scenario.outcome(),
         machine=MACHINE,
         versions=VERSIONS,
-        began=BEGAN,
+        sittings=[BEGAN.isoformat()],
         ended=BEGAN,
     )

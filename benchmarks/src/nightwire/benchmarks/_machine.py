@@ -1,5 +1,6 @@
 """What a result was measured on: the machine, and the versions of everything in it."""
 
+import hashlib
 import os
 import platform
 import re
@@ -42,7 +43,7 @@ def versions(root: Path, *, own_kafka: bool) -> dict[str, Any]:
 
     return {
         "nightwire": __version__,
-        "commit": _said(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]) or "unknown",
+        "commit": commit(root),
         "dirty": bool(_said(["git", "-C", str(root), "status", "--porcelain", "-uno"])),
         "python": platform.python_version(),
         "kafka": _kafka() if own_kafka else "of the cluster",
@@ -54,6 +55,17 @@ def versions(root: Path, *, own_kafka: bool) -> dict[str, Any]:
         "spark": _package("pyspark"),
         "java": _java(),
     }
+
+
+def commit(root: Path) -> str:
+    """Return the commit that the clone *root* is at."""
+    return _said(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]) or "unknown"
+
+
+def changes(root: Path) -> str:
+    """Return a digest of what was changed in the clone *root* since its commit; empty where nothing was."""
+    said = _said(["git", "-C", str(root), "diff", "HEAD"])
+    return hashlib.sha256(said.encode()).hexdigest()[:12] if said else ""
 
 
 def _system() -> str:

@@ -1,8 +1,9 @@
 """Alternating pairs: subject and baseline in the same run, so that what drifts meets both."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nightwire.benchmarks._cpu import DISTURBED
 from nightwire.benchmarks._scenario import Experiment, Figures, Kind
 from nightwire.benchmarks._watch import Use, Watch
 
@@ -19,6 +20,7 @@ class Sample:
         pair: Number of its pair, from 0.
         figures: What it measured.
         use: What it took of the machine.
+        tries: How often it was run; the least disturbed counts.
     """
 
     experiment: str
@@ -26,6 +28,7 @@ class Sample:
     pair: int
     figures: Figures
     use: Use = field(default_factory=Use)
+    tries: int = 1
 
 
 def order(pairs: int, at_most: Mapping[Kind, int] = {}) -> Iterator[tuple[int, Kind]]:
@@ -39,16 +42,36 @@ def order(pairs: int, at_most: Mapping[Kind, int] = {}) -> Iterator[tuple[int, K
                 yield pair, kind
 
 
-def run_pairs(experiment: Experiment, pairs: int, watch: Watch) -> Iterator[Sample]:
-    """Prepare *experiment*, yield each run of its *pairs* in alternating order, and tear it down."""
+def run_pairs(
+    experiment: Experiment, pairs: int, watch: Watch, *, repeats: int = 0, there: Container[int] = ()
+) -> Iterator[Sample]:
+    """Prepare *experiment*, yield each run of its *pairs* in alternating order, and tear it down.
+
+    Args:
+        experiment: What is run.
+        pairs: How often.
+        watch: Says what it took.
+        repeats: How often a run is repeated at most, while others disturb it.
+        there: Pairs that are left out.
+    """
     try:
         experiment.prepare()
         for pair, kind in order(pairs, experiment.at_most):
-            with watch.window() as window:
-                figures = experiment.run_once(kind)
-            yield Sample(experiment.name, kind, pair, figures, window.use)
+            if pair not in there:
+                yield _quietest(experiment, pair, kind, watch, repeats)
     finally:
         experiment.tear_down()
+
+
+def _quietest(experiment: Experiment, pair: int, kind: Kind, watch: Watch, repeats: int) -> Sample:
+    """Run until others do not disturb, at most *repeats* times more; return the least disturbed run."""
+    tries: list[tuple[Figures, Use]] = []
+    while len(tries) <= repeats and all(use.others > DISTURBED for _figures, use in tries):
+        with watch.window() as window:
+            figures = experiment.run_once(kind)
+        tries.append((figures, window.use))
+    figures, use = min(tries, key=lambda one: one[1].others)
+    return Sample(experiment.name, kind, pair, figures, use, len(tries))
 
 
 def figure_pairs(samples: Sequence[Sample], name: str) -> tuple[dict[int, float], dict[int, float]]:

@@ -1,15 +1,16 @@
 """Result files: what is in them, where they lie, and that they stay small."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from nightwire.benchmarks._pairs import Sample
-from nightwire.benchmarks._scenario import Outcome, Scenario, Size
-from nightwire.benchmarks._summary import others, results, rounded
+from nightwire.benchmarks._scenario import Kind, Outcome, Scenario, Size
+from nightwire.benchmarks._summary import others, repeated, results, rounded
+from nightwire.benchmarks._watch import ProcessUse, Use
 
 FORMAT = 1
 LARGEST = 2_000_000
@@ -38,22 +39,39 @@ def make_result(
     failed: Sequence[str] = (),
     machine: dict[str, Any],
     versions: dict[str, Any],
-    began: datetime,
+    sittings: Sequence[str],
     ended: datetime,
 ) -> Result:
-    """Put everything about a run together."""
+    """Put everything about a run together.
+
+    Args:
+        scenario: What was run.
+        size: How much of it.
+        samples: Its runs.
+        outcome: What it has to show beside figures.
+        failed: Experiments that ended in an error.
+        machine: What it ran on.
+        versions: Of everything in it.
+        sittings: When it began, and went on after interruptions.
+        ended: When it ended.
+    """
     return {
         "format": FORMAT,
         "scenario": scenario.name,
         "title": scenario.title,
         "measures": scenario.measures,
         "size": vars(size),
-        "beginTime": began.isoformat(timespec="seconds"),
+        "beginTime": sittings[0],
         "endTime": ended.isoformat(timespec="seconds"),
+        "sittings": list(sittings),
         "machine": machine,
         "versions": versions,
         "others": others(samples),
-        "notes": [*outcome.notes, *(f"Not measured to the end, for it failed: {one}" for one in failed)],
+        "notes": [
+            *outcome.notes,
+            *repeated(samples),
+            *(f"Not measured to the end, for it failed: {one}" for one in failed),
+        ],
         "failed": list(failed),
         "results": results(scenario.figures, samples),
         **outcome.open_messaging,
@@ -80,9 +98,24 @@ def _sample(sample: Sample) -> dict[str, Any]:
         "pair": sample.pair,
         "seconds": rounded(sample.use.seconds),
         "others": rounded(sample.use.others),
+        "tries": sample.tries,
         "figures": {name: rounded(value) for name, value in sample.figures.items()},
         "processes": [vars(one) for one in sample.use.processes],
     }
+
+
+def samples_of(result: Result) -> list[Sample]:
+    """Return the samples that a result was made of."""
+    return [sample_from(one) for one in result["samples"]]
+
+
+def sample_from(read: Mapping[str, Any]) -> Sample:
+    """Return the sample that was written as *read*."""
+    processes = [ProcessUse(**one) for one in read["processes"]]
+    use = Use(read["seconds"], read["others"], processes)
+    return Sample(
+        read["experiment"], Kind(read["kind"]), read["pair"], read["figures"], use, read.get("tries", 1)
+    )
 
 
 def results_folder() -> Path:

@@ -3,22 +3,25 @@
 import logging
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from nightwire.benchmarks._children import ChildError
 from nightwire.benchmarks._cpu import DISTURBED
 from nightwire.benchmarks._guard import check, minutes
-from nightwire.benchmarks._machine import machine, versions
+from nightwire.benchmarks._kept import Kept
+from nightwire.benchmarks._machine import changes, commit, machine, versions
 from nightwire.benchmarks._pairs import Sample, order, run_pairs
 from nightwire.benchmarks._results import Result, make_result
-from nightwire.benchmarks._scenario import Context, RunError, Scenario, Size
+from nightwire.benchmarks._scenario import Context, Experiment, RunError, Scenario, Size
 from nightwire.benchmarks._watch import Watch
-from nightwire.core.progress import progress
+from nightwire.core.progress import Meter, progress
 from nightwire.core.stack import BrokerError, JarError
 
 log = logging.getLogger("nightwire.bench")
@@ -29,6 +32,10 @@ ROOT = Path(__file__).resolve().parents[4]
 
 FAILURES = (RunError, ChildError, BrokerError, JarError)
 """What ends an experiment, and no other."""
+SMOKE = 200
+"""Most alerts of a run of the profile `smoke`."""
+REPEATS = 2
+"""How often a run of the profile `full` is repeated at most, while others disturb it."""
 
 
 @dataclass(frozen=True)
@@ -42,69 +49,179 @@ class Wish:
     time_limit: float = 1800.0
     engine: str = "own"
     bootstrap: str | None = None
+    fresh: bool = False
 
 
 def size_of(scenario: Scenario, wish: Wish) -> Size:
     """Return the size that *wish* gives to *scenario*."""
     asked = {"alerts": wish.alerts, "pairs": wish.pairs, "rate": wish.rate}
     given = {name: value for name, value in asked.items() if value is not None}
-    return replace(scenario.standard[wish.profile], **given)  # type: ignore[arg-type]
+    usual = smoke(scenario.standard["quick"]) if wish.profile == "smoke" else scenario.standard[wish.profile]
+    return replace(usual, **given)  # type: ignore[arg-type]
 
 
-def run(scenario: Scenario, wish: Wish, say: Callable[[str], None]) -> Result:
+def smoke(quick: Size) -> Size:
+    """Return the smallest size that still goes through everything: one pair, few alerts."""
+    return replace(quick, alerts=min(quick.alerts, SMOKE), pairs=1, profile="smoke")
+
+
+def first_of_each(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Return the first experiment of each class: the others do the same with other numbers."""
+    return list({type(one): one for one in reversed(experiments)}.values())[::-1]
+
+
+def run(scenario: Scenario, wish: Wish, say: Callable[[str], None], kept: Kept | None = None) -> Result:
     """Run *scenario* and return its result; what failed is named in it.
+
+    Args:
+        scenario: What to run.
+        wish: How much of it.
+        say: Tells a person what goes on.
+        kept: What was measured before an interruption; runs are added to it.
 
     Raises:
         RefusedError: The machine lacks disk, memory or time for it.
         RunError: All failed.
     """
-    size = size_of(scenario, wish)
-    needs = scenario.needs(size)
+    size, kept = size_of(scenario, wish), kept or Kept()
+    # the scenarios know two profiles; the third is a small `quick`
+    context_size = replace(size, profile="quick") if size.profile == "smoke" else size
+    needs = scenario.needs(context_size)
     with _terminable(), tempfile.TemporaryDirectory(prefix="nightwire-bench-") as name:
         check(scenario.name, needs, Path(name), wish.time_limit)
         say(
             f"{scenario.name}: {size.alerts:,} alerts, {size.pairs} pairs, about {minutes(needs.seconds)}, "
             f"up to {needs.disk / 1e9:.1f} GB in {name}"
         )
-        began = datetime.now(UTC)
         watch = Watch()
-        context = Context(Path(name), size, wish.bootstrap, wish.engine, watch.role, say)
+        context = Context(Path(name), context_size, wish.bootstrap, wish.engine, watch.role, say)
         try:
-            samples, failed = _measure(scenario, context, watch)
+            failed = _Sitting(scenario, context, watch, kept, wish).measure()
         finally:
             scenario.tear_down()
-        return make_result(
-            scenario,
-            size,
-            samples,
-            scenario.outcome(),
-            failed=failed,
-            machine=machine(),
-            versions=versions(ROOT, own_kafka=wish.bootstrap is None),
-            began=began,
-            ended=datetime.now(UTC),
+        return _result(scenario, size, wish, kept, failed)
+
+
+def _result(scenario: Scenario, size: Size, wish: Wish, kept: Kept, failed: list[str]) -> Result:
+    outcome = kept.shown(scenario.outcome())
+    return make_result(
+        scenario,
+        size,
+        kept.samples,
+        replace(outcome, notes=[*_circumstances(size, kept), *outcome.notes]),
+        failed=failed,
+        machine=machine(),
+        versions=versions(ROOT, own_kafka=wish.bootstrap is None),
+        sittings=kept.sittings,
+        ended=datetime.now(UTC),
+    )
+
+
+def _circumstances(size: Size, kept: Kept) -> Iterator[str]:
+    if size.profile == "smoke":
+        yield (
+            "Smoke profile: the first experiment of each kind, one pair, few alerts. It shows that all runs; "
+            "the figures say nothing."
+        )
+    if len(kept.sittings) > 1:
+        yield (
+            f"Measured in {len(kept.sittings)} sittings, for it was interrupted: whole pairs were kept, the "
+            "others measured again; plots of single delays show the last sitting's."
         )
 
 
-def _measure(scenario: Scenario, context: Context, watch: Watch) -> tuple[list[Sample], list[str]]:
-    """Return all samples, and what failed: an experiment that does takes none of the others along."""
-    experiments, pairs = scenario.experiments(context), context.size.pairs
-    samples: list[Sample] = []
-    failed: list[str] = []
-    total = sum(len(list(order(pairs, one.at_most))) for one in experiments)
-    with progress(total, f"bench {scenario.name}") as meter:
-        for experiment in experiments:
+def key_of(scenario: Scenario, wish: Wish) -> dict[str, Any]:
+    """Return what runs have to agree in to belong to one result."""
+    return {
+        "scenario": scenario.name,
+        "size": vars(size_of(scenario, wish)),
+        "engine": wish.engine,
+        "bootstrap": wish.bootstrap,
+        "commit": commit(ROOT),
+        "changes": changes(ROOT),
+        "machine": machine(),
+    }
+
+
+@dataclass
+class _Sitting:
+    """One sitting of a benchmark: from its beginning, or from where it was interrupted, to its end."""
+
+    scenario: Scenario
+    context: Context
+    watch: Watch
+    kept: Kept
+    wish: Wish
+    _done: frozenset[str] = frozenset()
+    _there: Mapping[str, Container[int]] = field(default_factory=dict)
+    _staged: bool = False
+
+    def measure(self) -> list[str]:
+        """Measure what is missing; return what failed, which takes no other experiment along.
+
+        Raises:
+            RunError: Nothing was measured.
+        """
+        deadline = time.monotonic() + self.wish.time_limit
+        experiments = list(self.scenario.experiments(self.context))
+        if self.wish.profile == "smoke":
+            experiments = first_of_each(experiments)
+        self._begin(experiments)
+        total = sum(len(list(order(self._pairs, one.at_most))) for one in experiments)
+        failed: list[str] = []
+        with progress(total, f"bench {self.scenario.name}") as meter:
+            meter.advance(len(self.kept.samples))
+            for before, experiment in zip([None, *experiments], experiments, strict=False):
+                if experiment.name in self._done:
+                    continue
+                if (why := self._measured(before, experiment, meter, deadline)) is not None:
+                    failed.append(f"{experiment.name}: {why}")
+                    self.context.say(f"failed: {failed[-1]}")
+        if not self.kept.samples:
+            raise RunError("; ".join(failed))
+        return failed
+
+    @property
+    def _pairs(self) -> int:
+        return self.context.size.pairs
+
+    def _begin(self, experiments: Sequence[Experiment]) -> None:
+        self.kept.begin(datetime.now(UTC), experiments, self._pairs)
+        self._done = frozenset(self.kept.done)
+        self._there = {one.name: {run.pair for run in self.kept.of(one)} for one in experiments}
+        if len(self.kept.sittings) > 1:
+            self.context.say(
+                f"going on with what was interrupted: {len(self._done)} of {len(experiments)} experiments "
+                f"are done, {len(self.kept.samples)} runs are kept (--fresh begins anew)"
+            )
+
+    def _measured(
+        self, before: Experiment | None, experiment: Experiment, meter: Meter, deadline: float
+    ) -> str | None:
+        """Measure what is missing of *experiment*; return why it failed, None where it did not."""
+        if time.monotonic() > deadline:
+            return f"not begun, for the limit of {minutes(self.wish.time_limit)} was reached"
+        try:
+            self._set_the_stage(before)
+            there = self._there[experiment.name]
+            repeats = REPEATS if self.wish.profile == "full" else 0
+            for sample in run_pairs(experiment, self._pairs, self.watch, repeats=repeats, there=there):
+                self.kept.add(sample)
+                meter.advance()
+                self.context.say(_line(sample))
+            self.kept.finish(experiment, self.scenario.outcome())
+        except FAILURES as error:
+            return str(error)
+        return None
+
+    def _set_the_stage(self, before: Experiment | None) -> None:
+        """Prepare an experiment that was done in an earlier sitting: the next may find what it left."""
+        if not self._staged and before is not None and before.name in self._done:
+            self._staged = True
             try:
-                for sample in run_pairs(experiment, pairs, watch):
-                    samples.append(sample)
-                    meter.advance()
-                    context.say(_line(sample))
-            except FAILURES as error:
-                failed.append(f"{experiment.name}: {error}")
-                context.say(f"failed: {failed[-1]}")
-    if not samples:
-        raise RunError("; ".join(failed))
-    return samples, failed
+                before.prepare()
+            finally:
+                before.tear_down()
 
 
 def _line(sample: Sample) -> str:

@@ -53,7 +53,8 @@ def others(samples: Sequence[Sample]) -> dict[str, Any]:
     """Return the share of CPU that others took: median and worst of all runs, and whether it disturbs."""
     shares = [sample.use.others for sample in samples]
     if not shares:
-        return {"median": 0.0, "worst": 0.0, "limit": DISTURBED, "disturbed": False, "runs_disturbed": 0}
+        nothing = {"median": 0.0, "worst": 0.0, "limit": DISTURBED, "disturbed": False}
+        return nothing | {"runs_disturbed": 0, "runs_repeated": 0}
     above = sum(share > DISTURBED for share in shares)
     return {
         "median": rounded(median(shares)),
@@ -61,7 +62,20 @@ def others(samples: Sequence[Sample]) -> dict[str, Any]:
         "limit": DISTURBED,
         "disturbed": above > 0,
         "runs_disturbed": above,
+        "runs_repeated": sum(sample.tries > 1 for sample in samples),
     }
+
+
+def repeated(samples: Sequence[Sample]) -> list[str]:
+    """Say how many runs were repeated because others disturbed them; nothing where none was."""
+    many = sum(sample.tries > 1 for sample in samples)
+    if not many:
+        return []
+    most = max(sample.tries for sample in samples) - 1
+    return [
+        f"{many} of {len(samples)} runs were repeated, at most {most} times each, for others took more than "
+        f"{DISTURBED:.0%} of the CPU; the least disturbed one counts."
+    ]
 
 
 def rounded(value: float) -> float:

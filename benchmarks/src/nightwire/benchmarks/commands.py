@@ -136,12 +136,14 @@ def _run_one(scenario: "Scenario", wish: "Wish", out: Path | None) -> None:
 def report(results: Path | None, out: Path | None) -> None:
     """Make the report, one HTML page and a Markdown table, from the newest result of each scenario.
 
+    Without --results and --out it also rewrites the figures in the README of the clone.
+
     \b
     Example:
       nightwire bench report --out /tmp/report.html
     """
     from nightwire.benchmarks._results import ResultError, latest, results_folder
-    from nightwire.benchmarks.report import html_page, markdown
+    from nightwire.benchmarks.report import html_page, markdown, readme_of, rewrite
 
     folder = results or results_folder()
     try:
@@ -154,3 +156,60 @@ def report(results: Path | None, out: Path | None) -> None:
     page.write_text(html_page(found), encoding="utf-8")
     page.with_suffix(".md").write_text(markdown(found), encoding="utf-8")
     click.echo(f"{page}\n{page.with_suffix('.md')}")
+    if results is None and out is None and (readme := readme_of(folder)):
+        rewrite(readme, found)
+        click.echo(readme)
+
+
+class Uncomparable(click.ClickException):
+    """Results cannot be compared: exit status 2, for 1 says that something became slower."""
+
+    exit_code = 2
+
+
+@bench.command()
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="[B]", required=False)
+@click.option(
+    "--results",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of result files, for commits and for the newest.  [default: benchmarks/results]",
+)
+@click.option(
+    "--least",
+    type=click.FloatRange(0, 99),
+    default=5.0,
+    show_default=True,
+    help="Least difference that counts. [%]",
+)
+@click.option("--all", "every", is_flag=True, help="Show the figures that did not change, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every figure.")
+def compare(
+    before: str, after: str | None, results: Path | None, least: float, every: bool, as_json: bool
+) -> None:
+    """Tell what became slower from A to B, given the noise of both.
+
+    A and B are result files, folders of results, or commits of results; of a folder and of a commit, the
+    newest result of each scenario counts. Without B, it is the newest of the same scenario. Figures with a
+    baseline are compared by their ratios to it, pair by pair, which cancels the machine; others by value.
+    What is unstable, or was run once, is not judged.
+
+    Exit status: 0 nothing became slower, 1 something did, 2 they cannot be compared.
+
+    \b
+    Example:
+      nightwire bench compare 72e2375c1be3
+      nightwire bench compare 72e2375c1be3 52d5054005c8 --all
+      nightwire bench compare before.json after.json --least 10 --json
+    """
+    from nightwire.benchmarks._compare import CompareError
+    from nightwire.benchmarks._compare_command import compare_words
+    from nightwire.benchmarks._results import ResultError, results_folder
+
+    try:
+        slower = compare_words(
+            before, after, results or results_folder(), least / 100, every=every, as_json=as_json
+        )
+    except (CompareError, ResultError) as error:
+        raise Uncomparable(str(error)) from error
+    raise SystemExit(int(slower))
