@@ -42,7 +42,7 @@ demo: setup  ## start the stack, play one visit through everything, show what ca
 test: setup  ## every test, with a real Kafka, a real Spark and real sockets
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test-tools:  ## what some tests want from Debian: Chromium, Prometheus, kcat (as root); and Apicurio's jar
+test-tools:  ## what some tests want from Debian: Chromium, Prometheus and what goes with it, kcat (as root); and Apicurio's jar
 	@sh .ci/test-tools
 
 check: setup  ## format, lint, types and the pure tests: under a minute

@@ -38,6 +38,9 @@ def _clients() -> bool:
     return all(importlib.util.find_spec(name) for name in ("gcn_kafka", "hop", "lsst", "gcn"))
 
 
+PROMETHEUS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool", "prometheus-node-exporter")
+"""Programs of Debian's packages prometheus, prometheus-alertmanager and prometheus-node-exporter."""
+
 TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "native": (available, "make native"),
     "comet": (lambda: importlib.util.find_spec("comet") is not None, "make setup"),
@@ -45,7 +48,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "interop": (_clients, "make setup"),
     "kcat": (lambda: shutil.which("kcat") is not None, "make test-tools"),
     "chromium": (lambda: shutil.which("chromium") is not None, "make test-tools"),
-    "prometheus": (lambda: shutil.which("promtool") is not None, "make test-tools"),
+    "prometheus": (lambda: all(map(shutil.which, PROMETHEUS)), "make test-tools"),
     "apicurio": (_apicurio, "make test-tools"),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
     "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),

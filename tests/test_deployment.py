@@ -17,6 +17,7 @@ from nightwire.monitoring._panel import queries
 from nightwire.monitoring._panels import ALL
 from nightwire.monitoring._prometheus import COMPOSE, rules
 from nightwire.producer._metrics import Metrics as ProducerMetrics
+from nightwire.producer.ingest._metrics import Metrics as IngestMetrics
 from nightwire.schemas._metrics import Metrics as SchemaMetrics
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +32,7 @@ def exported() -> set[str]:
     registry = CollectorRegistry()
     for room in (FilterMetrics, GatewayMetrics, ProducerMetrics, SchemaMetrics):
         room(registry)
+    IngestMetrics(registry, "ztf")
     register(registry, lambda: (Night(), 0.0))
     return {name for family in registry.collect() for name in sample_names(family.name, family.type)}
 

@@ -1,4 +1,4 @@
-"""Grafana's dashboards, from the panels that `_panels`, `_filter_panels` and `_gateway_panels` list."""
+"""Grafana's dashboards, from the panels that `_panels` and the other modules of panels list."""
 
 import json
 from collections.abc import Sequence
@@ -11,12 +11,26 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from nightwire.monitoring._bench_panels import BENCH
+from nightwire.monitoring._consumer_panels import CONSUMERS
 from nightwire.monitoring._filter_panels import FILTERS
 from nightwire.monitoring._gateway_panels import GATEWAY
-from nightwire.monitoring._panel import Kind, Panel, Row
+from nightwire.monitoring._kafka_panels import KAFKA
+from nightwire.monitoring._machine_panels import MACHINES
+from nightwire.monitoring._panel import Kind, Panel, Row, meaning
 from nightwire.monitoring._panels import NIGHT
+from nightwire.monitoring._producer_panels import PRODUCER
+from nightwire.monitoring._schema_panels import SCHEMAS
+from nightwire.monitoring._spark_panels import SPARK
 
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="prometheus")
+OTHERS = (
+    build.DashboardLink("nightwire")
+    .type(model.DashboardLinkType.DASHBOARDS)
+    .tags(["nightwire"])
+    .keep_time(True)
+)
+"""The way from each dashboard to all others."""
 HEIGHTS = {Kind.NUMBER: 4, Kind.LINES: 8, Kind.TABLE: 9}
 BUILDERS: dict[Kind, Any] = {Kind.NUMBER: stat.Panel, Kind.LINES: timeseries.Panel, Kind.TABLE: table.Panel}
 
@@ -38,14 +52,19 @@ class Page:
 
 PAGES = {
     "night": Page(
-        "the night", "In = out, rates, lag, faults, processes: what an operator looks at first.", NIGHT
+        "the night", "In = out, rates, latency, lag, caps, faults: what an operator looks at first.", NIGHT
     ),
-    "filters": Page(
-        "filters", "Batches, delays, costs and caps of users' filters, and what brokers take.", FILTERS
-    ),
+    "producer": Page("producer", "What is written, on time or late, and what is mirrored.", PRODUCER),
+    "schemas": Page("schemas", "The schema registry: its health, what it knows and who asks it.", SCHEMAS),
+    "filters": Page("filters", "Batches, delays, costs and caps of users' filters.", FILTERS),
+    "consumers": Page("consumers", "Who reads, how far behind they are, and what brokers take.", CONSUMERS),
     "gateway": Page(
         "the gateway", "VOEvents in and out, feeds, peers, and who was kept out and why.", GATEWAY
     ),
+    "kafka": Page("Kafka", "Traffic, latencies, logs, copies in step, memory: by its JMX agent.", KAFKA),
+    "spark": Page("Spark", "Batches, rates, state and memory of the filters' query, as Spark says.", SPARK),
+    "machines": Page("machines", "CPU, memory, disks and network, by node-exporter.", MACHINES),
+    "benchmark": Page("benchmark", "What one watches while `make bench` runs, and what limits it.", BENCH),
 }
 """All dashboards, by the name of their file."""
 
@@ -62,20 +81,21 @@ def dashboard_json(name: str) -> str:
         .time("now-1h", "now")
         .timezone("utc")
         .readonly()
+        .link(OTHERS)
     )
     for row in about.rows:
         page = page.with_row(build.Row(row.title))
         for panel in row.panels:
-            page = page.with_panel(_panel(panel))
+            page = page.with_panel(_panel(row, panel))
     text = json.dumps(page.build(), cls=JSONEncoder, indent=2, sort_keys=True)
     return text + "\n"
 
 
-def _panel(panel: Panel) -> Any:
+def _panel(row: Row, panel: Panel) -> Any:
     drawn = (
         BUILDERS[panel.kind]()
         .title(panel.title)
-        .description(panel.meaning)
+        .description(meaning(row, panel))
         .datasource(SOURCE)
         .unit(panel.unit)
         .span(panel.width)

@@ -1,4 +1,4 @@
-"""What the dashboard *filters* shows: batches, delays, costs, caps, and the brokers."""
+"""What the dashboard *filters* shows: batches, delays, costs and caps."""
 
 from nightwire.monitoring._panel import Kind, Panel, Row, quantile
 
@@ -8,7 +8,6 @@ JUDGED = " + ".join(
     f"sum by (filter) (rate(nightwire_filters_alerts_{name}_total[5m]))"
     for name in ("passed", "rejected", "faulted")
 )
-FIRST = f'{DELAY}_bucket{{choice="first"}}'
 
 
 def _mean(summary: str) -> str:
@@ -22,7 +21,7 @@ def _top(query: str) -> str:
 
 def _delay(share: float) -> str:
     """Return the quantile of the delays of copies that are sent at once."""
-    return f"histogram_quantile({share:g}, sum by (le) (rate({FIRST}[5m])))"
+    return quantile(share, DELAY, choice="first")
 
 
 NOW = Row(
@@ -67,7 +66,7 @@ NOW = Row(
             red_above=1,
             kind=Kind.NUMBER,
             width=4,
-            rare=True,
+            empty="until a filter was suspended",
         ),
         Panel(
             "The query",
@@ -113,10 +112,10 @@ BATCHES = Row(
         ),
         Panel(
             "Where Spark's time goes",
-            "Mean of each phase that Spark tells of; addBatch holds ours. Empty with the light engine.",
+            "Mean of each phase that Spark tells of; addBatch holds ours.",
             {"{{phase}}": _mean("nightwire_filters_spark_phase_seconds")},
             unit="s",
-            rare=True,
+            empty="with the light engine",
         ),
         Panel(
             "Records of a batch",
@@ -167,7 +166,7 @@ ALERTS = Row(
             "Alerts a second that passed above the number a visit; `nightwire filter overflow` fetches them.",
             {"{{filter}}": _top("sum by (filter) (rate(nightwire_filters_alerts_capped_total[5m]))")},
             unit="cps",
-            rare=True,
+            empty="until a cap was reached",
         ),
         Panel(
             "Failed most",
@@ -187,7 +186,7 @@ ALERTS = Row(
             "Pass nothing",
             "Filters that judged more than a thousand alerts in three days and passed none.",
             {"{{stage}}": "nightwire:filter_starved"},
-            rare=True,
+            empty="while every filter passes something within three days",
         ),
     ),
 )
@@ -217,44 +216,15 @@ COSTS = Row(
             "Too slow",
             "Filters that had to be stopped in a batch; after two such batches one is suspended.",
             {"{{filter}}": _top("sum by (filter) (increase(nightwire_filters_late_total[5m]))")},
-            rare=True,
+            empty="until a filter was too slow",
         ),
         Panel(
             "Suspensions",
             "When filters were suspended; `nightwire filter log NAME --owner OWNER` says why.",
             {"{{filter}}": "sum by (filter) (nightwire_filters_suspensions_total)"},
-            rare=True,
+            empty="until a filter was suspended",
         ),
     ),
 )
 
-BROKERS = Row(
-    "Community brokers",
-    (
-        Panel(
-            "Behind, by broker's group",
-            "Records ahead of what a broker's consumer group has committed; the line is a visit.",
-            {
-                "{{group}}, {{topic}}": "nightwire_broker_lag_records",
-                "a visit": "nightwire:visit_alerts:max",
-            },
-            rare=True,
-        ),
-        Panel(
-            "Taken, by broker",
-            "Records a second that a broker's groups commit. Flat while behind: its quota, or itself.",
-            {"{{broker}}": "sum by (broker) (rate(nightwire_broker_read_records_total[5m]))"},
-            unit="cps",
-            rare=True,
-        ),
-        Panel(
-            "Written to their own streams",
-            "Bytes a second that filters wrote to brokers' streams.",
-            {"{{to}}": 'rate(nightwire_filters_copied_bytes_total{to=~"broker[.].+"}[5m])'},
-            unit="Bps",
-            rare=True,
-        ),
-    ),
-)
-
-FILTERS: tuple[Row, ...] = (NOW, BATCHES, DELAYS, ALERTS, COSTS, BROKERS)
+FILTERS: tuple[Row, ...] = (NOW, BATCHES, DELAYS, ALERTS, COSTS)

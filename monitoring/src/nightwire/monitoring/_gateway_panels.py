@@ -22,7 +22,7 @@ FEEDS = Row(
             "1: we are connected to it; 0: it is away.",
             {"{{remote}}": "nightwire_gateway_remote_up"},
             red_below=1,
-            rare=True,
+            empty="without `--remote`",
         ),
     ),
 )
@@ -47,7 +47,7 @@ EVENTS = Row(
                 "{{answer}}": "sum by (answer) (rate(nightwire_gateway_events_answered_total[5m]))",
             },
             unit="cps",
-            rare=True,
+            empty="until a subscriber was sent something",
         ),
         Panel(
             "Time to Kafka's acknowledgement",
@@ -77,7 +77,7 @@ PEERS = Row(
                 "{{role}}, {{reason}}": "sum by (role, reason) "
                 "(increase(nightwire_gateway_connections_refused_total[5m]))"
             },
-            rare=True,
+            empty="until somebody was kept out",
         ),
         Panel(
             "Cut off, and not read",
@@ -88,7 +88,7 @@ PEERS = Row(
                 "document: {{role}}, {{reason}}": "sum by (role, reason) "
                 "(increase(nightwire_gateway_documents_refused_total[5m]))",
             },
-            rare=True,
+            empty="until somebody was cut off",
         ),
     ),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Kind(Enum):
@@ -26,7 +27,7 @@ class Panel:
         red_below: The same for values that should be high.
         kind: How it draws.
         width: Of the page's 24 columns.
-        rare: Whether it may be empty on a good night.
+        empty: When it has no data although nothing is wrong with it, to be read after "Empty".
     """
 
     title: str
@@ -37,29 +38,49 @@ class Panel:
     red_below: float | None = None
     kind: Kind = Kind.LINES
     width: int = 8
-    rare: bool = False
+    empty: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels under a heading."""
+    """Panels under a heading.
+
+    Attributes:
+        title: The heading.
+        panels: From left to right.
+        empty: When none of them has data although nothing is wrong, as in `Panel`.
+    """
 
     title: str
     panels: Sequence[Panel] = field(default_factory=tuple)
+    empty: str = ""
 
 
-def quantile(share: float, histogram: str, by: str = "") -> str:
-    """Return the PromQL of a quantile of a histogram over five minutes; for each *by*, if given."""
-    labels = f"le, {by}" if by else "le"
-    return f"histogram_quantile({share:g}, sum by ({labels}) (rate({histogram}_bucket[5m])))"
+def number(title: str, meaning: str, queries: Mapping[str, str], **more: Any) -> Panel:
+    """Return a panel of one figure, of which six fill a row."""
+    return Panel(title, meaning, queries, kind=Kind.NUMBER, width=4, **more)
+
+
+def meaning(row: Row, panel: Panel) -> str:
+    """Return what is written at a panel: what it means, and when it is empty."""
+    reasons = dict.fromkeys(reason for reason in (panel.empty, row.empty) if reason)
+    return " ".join([panel.meaning, *(f"Empty {reason}." for reason in reasons)])
+
+
+def quantile(share: float, histogram: str, by: str = "", **labels: str) -> str:
+    """Return the PromQL of a quantile of a histogram over five minutes; for each *by*, of *labels* alone."""
+    grouped = f"le, {by}" if by else "le"
+    chosen = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+    buckets = f"{histogram}_bucket{{{chosen}}}" if labels else f"{histogram}_bucket"
+    return f"histogram_quantile({share:g}, sum by ({grouped}) (rate({buckets}[5m])))"
 
 
 def queries(rows: Sequence[Row], *, rare: bool = True) -> list[str]:
-    """Return every query; without the *rare* ones, those that must have an answer after a real run."""
+    """Return every query; without the *rare* ones, those that have an answer wherever nightwire works."""
     return [
         query
         for row in rows
         for panel in row.panels
-        if rare or not panel.rare
+        if rare or not (panel.empty or row.empty)
         for query in panel.queries.values()
     ]

@@ -1,8 +1,16 @@
-"""What the dashboard *the night* shows: one table of panels."""
+"""What the dashboard *the night* shows, and the rows of all of them."""
 
+from nightwire.monitoring._bench_panels import BENCH
+from nightwire.monitoring._consumer_panels import CONSUMERS
 from nightwire.monitoring._filter_panels import FILTERS
 from nightwire.monitoring._gateway_panels import GATEWAY
-from nightwire.monitoring._panel import Kind, Panel, Row, quantile
+from nightwire.monitoring._kafka_panels import KAFKA
+from nightwire.monitoring._machine_panels import DISK_LEFT, MACHINES
+from nightwire.monitoring._machine_panels import EMPTY as NO_NODE
+from nightwire.monitoring._panel import Kind, Panel, Row, number, quantile
+from nightwire.monitoring._producer_panels import PRODUCER
+from nightwire.monitoring._schema_panels import SCHEMAS
+from nightwire.monitoring._spark_panels import SPARK
 
 COLUMNS = ("read", "delivered", "rejected", "capped", "faulted", "dead_lettered", "missing")
 STAGES = {
@@ -12,51 +20,75 @@ STAGES = {
 IN_IS_OUT = Row(
     "In = out",
     (
-        Panel(
+        number(
             "Missing",
             "Records that a stage read and that are in no class. Anything but 0: act now.",
             {"missing": "nightwire:missing"},
             red_above=1,
-            kind=Kind.NUMBER,
-            width=4,
         ),
-        Panel(
+        number(
             "Accounts that do not join",
             "Overlaps, gaps, sums that are wrong: `nightwire accounts` names them.",
             {"accounts": "nightwire_accounts_discrepancies"},
             red_above=1,
-            kind=Kind.NUMBER,
-            width=4,
         ),
-        Panel(
+        number(
             "Dead letters",
             "Records that nobody could read, ever; each keeps where from and why.",
             {"dead letters": 'nightwire_topic_records_total{topic="dead-letters"}'},
             red_above=1,
-            kind=Kind.NUMBER,
-            width=4,
         ),
-        Panel(
+        number(
             "Expired",
             "Records that retention removed before a stage read them.",
             {"expired": "sum(nightwire_stage_expired_records)"},
             red_above=1,
-            kind=Kind.NUMBER,
-            width=4,
         ),
-        Panel(
+        number(
             "Processes up",
             "Those of nightwire that answer.",
             {"up": 'sum(up{job="nightwire"})', "of": 'count(up{job="nightwire"})'},
-            kind=Kind.NUMBER,
-            width=4,
         ),
-        Panel(
+        number(
             "Latest visit",
             "Alerts delivered in each survey's latest visit.",
             {"{{survey}}": "nightwire_visit_alerts"},
-            kind=Kind.NUMBER,
-            width=4,
+        ),
+        number(
+            "Alerts a second",
+            "What all surveys' topics took within a minute.",
+            {"alerts": 'sum(nightwire:topic_records:rate1m{topic=~"alerts[.].+"})'},
+            unit="cps",
+        ),
+        number(
+            "Judged a second",
+            "Alerts that the filters judged within a minute.",
+            {"judged": "sum(rate(nightwire_filters_records_judged_total[1m]))"},
+            unit="cps",
+        ),
+        number(
+            "Producer to topic, p99",
+            "From Kafka's timestamp of an alert to the acknowledged copy, of filters that take the first.",
+            {"p99": quantile(0.99, "nightwire_filters_delay_seconds", choice="first")},
+            unit="s",
+            red_above=6,
+        ),
+        number(
+            "Visits behind",
+            "How far the slowest stage is behind, in visits.",
+            {"visits": "nightwire:lag:worst / nightwire:visit_alerts:max"},
+            red_above=1,
+        ),
+        number(
+            "Cut off by caps",
+            "Alerts that passed above a filter's number a visit, ever; `nightwire filter overflow` has them.",
+            {"capped": 'sum(nightwire_accounts_capped{stage=~"filter[.].+"})'},
+        ),
+        number(
+            "Faults in ten minutes",
+            "Alerts on which a filter failed: its owner's concern, and no other filter's.",
+            {"faults": "sum(increase(nightwire_filters_alerts_faulted_total[10m]))"},
+            red_above=1,
         ),
         Panel(
             "Stage by stage",
@@ -125,7 +157,7 @@ LAG = Row(
             "Consumer groups",
             "Records ahead of what a group has committed.",
             {"{{group}}, {{topic}}": "nightwire_consumer_lag_records"},
-            rare=True,
+            empty="until a reader has committed",
         ),
         Panel(
             "Peers of the gateway",
@@ -153,12 +185,12 @@ FAULTS = Row(
             "Alarms",
             "What is firing now; docs/user/operator.md says what to do.",
             {"{{alertname}}": 'ALERTS{alertstate="firing"}'},
-            rare=True,
+            empty="while none fires",
         ),
     ),
 )
 
-MACHINES = Row(
+PROCESSES = Row(
     "Processes and machines",
     (
         Panel(
@@ -178,18 +210,26 @@ MACHINES = Row(
         ),
         Panel(
             "Disk left",
-            "Share of each disk that is free; needs node-exporter.",
-            {
-                "{{mountpoint}}": 'node_filesystem_avail_bytes{fstype!~"tmpfs|overlay|ramfs"}'
-                ' / node_filesystem_size_bytes{fstype!~"tmpfs|overlay|ramfs"}'
-            },
+            "Share of each disk that is free.",
+            {"{{mountpoint}}": DISK_LEFT},
             unit="percentunit",
             red_below=0.1,
-            rare=True,
+            empty=NO_NODE,
         ),
     ),
 )
 
-NIGHT: tuple[Row, ...] = (IN_IS_OUT, RATES, LAG, FAULTS, MACHINES)
-ALL: tuple[Row, ...] = (*NIGHT, *FILTERS, *GATEWAY)
+NIGHT: tuple[Row, ...] = (IN_IS_OUT, RATES, LAG, FAULTS, PROCESSES)
+ALL: tuple[Row, ...] = (
+    *NIGHT,
+    *PRODUCER,
+    *SCHEMAS,
+    *FILTERS,
+    *CONSUMERS,
+    *GATEWAY,
+    *KAFKA,
+    *SPARK,
+    *MACHINES,
+    *BENCH,
+)
 """The rows of all dashboards."""

@@ -1,8 +1,10 @@
 """Prometheus: its configuration, and running it where it is installed."""
 
+import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,10 +36,36 @@ scrape_configs:
 PROCESS = """\
       - {{targets: ["{target}"], labels: {{process: {name}}}}}
 """
+MORE = """\
+    file_sd_configs: [{{files: [{pattern}], refresh_interval: 5s}}]
+"""
 JOB = """\
   - job_name: {name}
-    static_configs: [{{targets: ["{target}"]}}]
+    metrics_path: {path}
+    static_configs: [{{targets: [{targets}]}}]
 """
+
+
+@dataclass(frozen=True)
+class Job:
+    """Pages that are not nightwire's.
+
+    Attributes:
+        targets: ``HOST:PORT`` of each.
+        path: Where the page is there.
+    """
+
+    targets: Sequence[str]
+    path: str = "/metrics"
+
+
+COMPOSE_JOBS = {
+    "node": Job(["node-exporter:9100"]),
+    "spark": Job(["filters:9400"], "/spark"),
+    "prometheus": Job(["127.0.0.1:9090"]),
+    "cadvisor": Job(["cadvisor:8080"]),
+}
+"""The other pages inside the compose network."""
 
 
 def prometheus_config(
@@ -46,7 +74,8 @@ def prometheus_config(
     *,
     interval: str = "5s",
     alertmanager: str | None = None,
-    jobs: Mapping[str, str] | None = None,
+    jobs: Mapping[str, Job] | None = None,
+    more: str | None = None,
 ) -> str:
     """Return Prometheus' configuration, as YAML.
 
@@ -55,24 +84,28 @@ def prometheus_config(
         rules: Path of the rules, as Prometheus sees it.
         interval: Time between scrapes.
         alertmanager: ``HOST:PORT`` that alerts are sent to.
-        jobs: ``HOST:PORT`` of pages that are not nightwire's, by job.
+        jobs: Pages that are not nightwire's, by job.
+        more: Pattern of files that name further processes of nightwire's; they may come and go.
     """
     parts = [HEADER.format(interval=interval, rules=rules)]
     if alertmanager:
         parts.append(ALERTING.format(target=alertmanager))
     parts.append(PROCESSES)
     parts += [PROCESS.format(name=name, target=target) for name, target in targets.items()]
-    parts += [JOB.format(name=name, target=target) for name, target in (jobs or {}).items()]
+    if more:
+        parts.append(MORE.format(pattern=json.dumps(more)))
+    parts += [_job(name, job) for name, job in (jobs or {}).items()]
     return "".join(parts)
+
+
+def _job(name: str, job: Job) -> str:
+    return JOB.format(name=name, path=job.path, targets=", ".join(map(json.dumps, job.targets)))
 
 
 def compose_config() -> str:
     """Return the configuration of the compose stack's Prometheus."""
     return "# Written by `nightwire dashboards build`.\n" + prometheus_config(
-        COMPOSE,
-        "/etc/prometheus/rules.yml",
-        alertmanager="alertmanager:9093",
-        jobs={"node": "node-exporter:9100", "prometheus": "127.0.0.1:9090", "cadvisor": "cadvisor:8080"},
+        COMPOSE, "/etc/prometheus/rules.yml", alertmanager="alertmanager:9093", jobs=COMPOSE_JOBS
     )
 
 
@@ -81,24 +114,46 @@ def rules() -> str:
     return (files("nightwire.monitoring") / "rules.yml").read_text()
 
 
-def command(state: Path, port: int, targets: Mapping[str, str], *, retention: str) -> list[str] | None:
+def command(
+    state: Path,
+    port: int,
+    targets: Mapping[str, str],
+    *,
+    retention: str,
+    interval: str = "5s",
+    jobs: Mapping[str, Job] | None = None,
+    alertmanager: str | None = None,
+) -> list[str] | None:
     """Write the configuration into *state* and return the command line that runs Prometheus on it.
 
     None where Prometheus is not installed; then nothing is written.
 
     Args:
-        state: Folder for configuration and data.
+        state: Folder for configuration and data; files in its ``more/`` name further processes.
         port: Where it listens, on 127.0.0.1.
         targets: ``HOST:PORT`` of each metrics page, by process.
         retention: Most disk for its data, as Prometheus writes it (``512MB``).
+        interval: Time between scrapes, as Prometheus writes it.
+        jobs: Pages that are not nightwire's, by job.
+        alertmanager: ``HOST:PORT`` that alerts are sent to.
     """
     binary = shutil.which("prometheus")
     if binary is None:
         return None
-    state.mkdir(parents=True, exist_ok=True)
+    state = state.resolve()
+    (state / "more").mkdir(parents=True, exist_ok=True)
     (state / "rules.yml").write_text(rules())
     config = state / "prometheus.yml"
-    config.write_text(prometheus_config(targets, str((state / "rules.yml").resolve())))
+    config.write_text(
+        prometheus_config(
+            targets,
+            str(state / "rules.yml"),
+            interval=interval,
+            alertmanager=alertmanager,
+            jobs=jobs,
+            more=str(state / "more" / "*.yml"),
+        )
+    )
     return [
         binary,
         f"--config.file={config}",

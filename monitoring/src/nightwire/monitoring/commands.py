@@ -1,10 +1,14 @@
 """The verbs of monitoring: `nightwire exporter`, `nightwire prometheus`, `nightwire dashboards`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nightwire.core.options import bootstrap_option
+
+if TYPE_CHECKING:
+    from nightwire.monitoring._prometheus import Job
 
 MISSING = 3
 """Exit status when Prometheus is not installed."""
@@ -61,33 +65,80 @@ def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
     required=True,
     help="Metrics page of a process; repeatable.",
 )
+@click.option(
+    "--job",
+    "jobs",
+    metavar="JOB=HOST:PORT[/PATH]",
+    multiple=True,
+    help="Page that is not nightwire's: kafka, spark, node; repeatable.",
+)
+@click.option("--alertmanager", metavar="HOST:PORT", help="Where alerts are sent to.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    help="Time between scrapes. [s]",
+)
 @click.option("--retention", default="256MB", show_default=True, help="Most disk that its data may take.")
-def prometheus(state: Path, port: int, targets: tuple[str, ...], retention: str) -> None:
+def prometheus(
+    state: Path,
+    port: int,
+    targets: tuple[str, ...],
+    jobs: tuple[str, ...],
+    alertmanager: str | None,
+    interval: float,
+    retention: str,
+) -> None:
     """Run Prometheus with nightwire's rules, where it is installed; exit 3 where it is not.
 
+    Files in STATE/more/ name processes that come later, each as a line
+    - {targets: ["127.0.0.1:9500"], labels: {process: ingest}}
+
     \b
-    Example:
+    Examples:
       nightwire prometheus --port 9090 --target gateway=127.0.0.1:9401
+      nightwire prometheus --target filters=127.0.0.1:9402 --job spark=127.0.0.1:9402/spark
     """
     from nightwire.monitoring._prometheus import become, command
 
-    line = command(state, port, dict(map(_target, targets)), retention=retention)
+    line = command(
+        state,
+        port,
+        dict(_named(text, "--target") for text in targets),
+        retention=retention,
+        interval=f"{round(1000 * interval)}ms",
+        jobs=_jobs(jobs),
+        alertmanager=alertmanager,
+    )
     if line is None:
         click.echo("Prometheus is not installed: apt-get install prometheus", err=True)
         raise SystemExit(MISSING)
     become(line)
 
 
-def _target(text: str) -> tuple[str, str]:
+def _named(text: str, option: str) -> tuple[str, str]:
     name, equals, address = text.partition("=")
     if not (name and equals and ":" in address):
-        raise click.BadParameter(f"{text!r} is not NAME=HOST:PORT", param_hint="--target")
+        raise click.BadParameter(f"{text!r} is not NAME=HOST:PORT", param_hint=option)
     return name, address
+
+
+def _jobs(texts: tuple[str, ...]) -> "dict[str, Job]":
+    from nightwire.monitoring._prometheus import Job
+
+    jobs: dict[str, Job] = {}
+    for text in texts:
+        name, address = _named(text, "--job")
+        target, slash, path = address.partition("/")
+        known = jobs[name].targets if name in jobs else []
+        jobs[name] = Job([*known, target], slash + path or "/metrics")
+    return jobs
 
 
 @click.group()
 def dashboards() -> None:
-    """Grafana's dashboards and Prometheus' configuration, written from code."""
+    """Grafana's dashboards, Prometheus' and Alertmanager's configuration, written from code."""
 
 
 @dashboards.command()
@@ -96,21 +147,28 @@ def dashboards() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("monitoring"),
     show_default=True,
-    help="Folder that gets grafana/dashboards/ and prometheus/.",
+    help="Folder that gets grafana/dashboards/, prometheus/ and alertmanager/.",
+)
+@click.option(
+    "--webhook",
+    metavar="URL",
+    envvar="NIGHTWIRE_ALERT_WEBHOOK",
+    help="Where Alertmanager posts alerts.  [default: nowhere]",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 where a file is not up to date.")
-def build(out: Path, check: bool) -> None:
-    """Write the dashboards and the compose stack's Prometheus configuration.
+def build(out: Path, webhook: str | None, check: bool) -> None:
+    """Write the dashboards, and the configuration of the compose stack's Prometheus and Alertmanager.
 
     \b
-    Example:
+    Examples:
       nightwire dashboards build
+      nightwire dashboards build --webhook http://chat.example.org/hooks/night
     """
     from nightwire.monitoring._files import stale, write
 
-    old = stale(out)
+    old = stale(out, webhook)
     for path in old:
         click.echo(f"{'not up to date' if check else 'written'}: {path}", err=True)
     if not check:
-        write(out)
+        write(out, webhook)
     raise SystemExit(1 if check and old else 0)
