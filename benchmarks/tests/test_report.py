@@ -324,34 +324,49 @@ def test_the_block_is_rewritten_in_its_place_and_nowhere_else(tmp_path: Path) ->
         rewrite(path, [sample_result()])
 
 
-@pytest.mark.chromium
-def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path: Path) -> None:
-    # Headless Chromium's window is never narrower than 500 px, so the page is shown inside a frame of the
-    # phone's width, and a script in the outer page says what came of it.
-    (tmp_path / "report.html").write_text(page_of(0.5))
+def seen_on_a_phone(page: Path, folder: Path) -> list[str]:
+    """Return what a browser says of *page* in a frame as wide as a phone.
+
+    That is: width, needed width, height, whether all plots are drawn, rows, folded parts that stay closed on
+    paper, and what was fetched.  Headless Chromium's window is never narrower than 500 px, hence the frame; a
+    script in the outer page asks.
+    """
     outer = f"""<!doctype html><meta charset="utf-8"><pre id="said"></pre>
-      <iframe id="phone" src="report.html" width="{PHONE}" height="800" style="border:0"></iframe>
+      <iframe id="phone" src="{page.as_uri()}" width="{PHONE}" height="800" style="border:0"></iframe>
       <script>document.getElementById("phone").onload = event => {{
-        const page = event.target.contentDocument, root = page.documentElement;
-        const drawn = [...page.querySelectorAll("svg")].every(svg => svg.clientHeight > 100);
-        const rows = page.querySelectorAll("tr").length;
-        document.getElementById("said").textContent =
-          [root.clientWidth, root.scrollWidth, root.scrollHeight, drawn, rows].join(" ");
+        const frame = event.target.contentWindow, page = frame.document, root = page.documentElement;
+        const found = [root.clientWidth, root.scrollWidth, root.scrollHeight];
+        frame.dispatchEvent(new Event("beforeprint"));
+        found.push([...page.querySelectorAll("svg")].every(svg => svg.clientHeight > 100));
+        found.push(page.querySelectorAll("tr").length, page.querySelectorAll("details:not([open])").length);
+        found.push(frame.performance.getEntriesByType("resource").length);
+        document.getElementById("said").textContent = found.join(" ");
       }}</script>"""
-    (tmp_path / "outer.html").write_text(outer)
+    (folder / "outer.html").write_text(outer)
     said = subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
-         f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=10000", "--dump-dom",
-         f"file://{tmp_path / 'outer.html'}"],
+         f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=10000", "--dump-dom",
+         (folder / "outer.html").as_uri()],
         capture_output=True, text=True, check=True, timeout=120,
     ).stdout  # fmt: skip
-    found = re.search(r'<pre id="said">(\d+) (\d+) (\d+) (\w+) (\d+)</pre>', said)
+    found = re.search(r'<pre id="said">([^<]+)</pre>', said)
     assert found, said[:2000]
-    width, needed, height, drawn, rows = found.groups()
+    return found[1].split()
+
+
+@pytest.mark.chromium
+@pytest.mark.parametrize("kept", [False, True], ids=["a sample", "the report that is kept"])
+def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path: Path, kept: bool) -> None:
+    page = results_folder() / "report.html" if kept else tmp_path / "report.html"
+    if not kept:
+        page.write_text(page_of(0.5))
+    width, needed, height, drawn_all, lines, closed, fetched = seen_on_a_phone(page, tmp_path)
     assert int(needed) <= int(width) <= PHONE
     assert int(height) > 1500
-    assert drawn == "true"
-    assert int(rows) > 8
+    assert drawn_all == "true"
+    assert int(lines) > 8
+    assert int(closed) == 0
+    assert int(fetched) == 0
 
 
 def test_goals_name_a_run_that_is_kept_and_are_shown() -> None:

@@ -102,11 +102,12 @@ def _scaled(value: float | None, scale: float) -> float | None:
 
 def _of_lines(entry: Published, results: Results) -> Iterator[Row]:
     """Yield the published points; where ours is a series, those at places that it has."""
-    (place, _unit), (_value, unit) = axis(entry.x), axis(entry.y)
+    (place, of), (_value, unit) = axis(entry.x), axis(entry.y)
     for curve in entry.lines:
         our = _compared(entry, curve)
         for x, y in zip(curve.x, curve.y, strict=True):
-            row = Row(f"{x:,g} {place}", unit, y, curve.name, "")
+            title = f"{place}: {x:,g}" if of == "1" else f"{x:,g} {of}"
+            row = Row(title, unit, y, curve.name, "")
             if our is None:
                 yield row
             elif our.figure:

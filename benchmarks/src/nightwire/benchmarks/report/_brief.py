@@ -69,6 +69,12 @@ def with_block(text: str, results: Sequence[Result], name: str = "the text") -> 
     return text[:begin] + readme_block(results) + text[end + len(END) :]
 
 
+def readme_of(folder: Path) -> Path | None:
+    """Return the README of the clone that *folder* holds the results of; None where it has no block."""
+    path = folder.resolve().parents[1] / "README.md"
+    return path if path.is_file() and BEGIN in path.read_text(encoding="utf-8") else None
+
+
 def rewrite(path: Path, results: Sequence[Result]) -> None:
     """Write the block of *results* into the file at *path*.
 

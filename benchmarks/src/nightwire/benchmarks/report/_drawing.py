@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-WIDTH = 4.6  # [in]
+WIDTH = 4.1  # [in]
 STYLE: dict[str, Any] = {
     "font.size": 9.5,
     "font.family": "DejaVu Sans",

@@ -12,12 +12,12 @@ from nightwire.benchmarks.report._words import measure, number, short_machine, s
 HEAD = (
     ("ratio, here", True),
     ("to theirs", True),
-    ("", False),
+    ("measured", False),
     ("nightwire", True),
     ("baseline, here", True),
     ("published", True),
 )
-ALONE = (("", False), ("published", True))
+ALONE = (("measured", False), ("published", True))
 
 
 def paper_section(paper: Paper, results: Results, place: int) -> str:
@@ -45,10 +45,11 @@ def _entry(paper: Paper, entry: Published, results: Results) -> str:
     lines = drawn(entry, results)
     plot = beside_plot(entry, lines)
     figure = f"<figure>{plot}<figcaption>{_caption(entry, lines)}</figcaption></figure>\n" if plot else ""
+    kind = "beside" if plot else "about"
     shows = entry.shows + (f" Axes: {entry.x}; {entry.y}." if entry.x and not plot else "")
     return (
         f'<article>\n<h3 id="{link(paper, entry)}">{escape(entry.number)}: {escape(entry.title)}</h3>\n'
-        f'<div class="beside">\n{figure}<div><p>{escape(shows)}</p>{_facts(entry, results)}</div>'
+        f'<div class="{kind}">\n{figure}<div><p>{escape(shows)}</p>{_facts(entry, results)}</div>'
         f"\n</div>\n{_table(entry, results)}\n</article>"
     )
 
@@ -67,10 +68,9 @@ def _facts(entry: Published, results: Results) -> str:
     """Say where theirs is from, how it was measured, on what ours was and beside what, and what differs."""
     here = [results[name] for name in _scenarios(entry) if name in results]
     beside = [row.entry["baseline_is"] for row in rows(entry, results) if row.entry]
-    sources = [entry.source, *(one.source for one in entry.lines)]
     return facts(
         (
-            ("source", "; ".join(dict.fromkeys(sources))),
+            ("source", "; ".join(_sources(entry))),
             ("theirs", entry.method),
             ("ours", "; ".join(dict.fromkeys(short_machine(one) for one in here))),
             ("baseline", "; ".join(dict.fromkeys(filter(None, beside)))),
@@ -78,6 +78,12 @@ def _facts(entry: Published, results: Results) -> str:
             ("none of ours", entry.reason),
         )
     )
+
+
+def _sources(entry: Published) -> Sequence[str]:
+    """Return where the numbers stand, without those that another one begins with."""
+    every = dict.fromkeys((entry.source, *(one.source for one in entry.lines)))
+    return [one for one in every if not any(other.startswith(one) for other in every if other != one)]
 
 
 def _scenarios(entry: Published) -> Sequence[str]:
@@ -91,7 +97,7 @@ def _table(entry: Published, results: Results) -> str:
         return ""
     if entry.reason and not answered(entry, results):
         return table(ALONE, map(_alone, found))
-    return table(HEAD, map(_row, found))
+    return table(HEAD, map(_row, found), kind="cards compared")
 
 
 def _alone(row: Row) -> str:
@@ -135,7 +141,8 @@ def _what(row: Row) -> str:
 
 
 def _theirs(row: Row) -> str:
-    return measure(row.theirs, row.unit)
+    """Return what was published, with the digits that it was published with."""
+    return escape(f"{row.theirs:,.10g}" + ("" if row.unit == "1" else f" {row.unit}"))
 
 
 def _command(words: str) -> str:
