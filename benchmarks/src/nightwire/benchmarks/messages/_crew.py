@@ -61,10 +61,12 @@ class Crew:
 
     Args:
         context: Of the run.
+        module: What a peer runs: it calls `_peer.serve`.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context, self._exits, self._staff = context, ExitStack(), ExitStack()
+    def __init__(self, context: Context, module: str = PEER) -> None:
+        self._context, self._module = context, module
+        self._exits, self._staff = ExitStack(), ExitStack()
         self.cluster = Cluster(context)
         self._exits.callback(self.cluster.close)
         self._exits.callback(self.dismiss)
@@ -131,7 +133,7 @@ class Crew:
         return self._peers[: len(roles)]
 
     def _hired(self) -> Peer:
-        return Peer(self._staff.enter_context(Child(python(PEER, self._home), self._log, talks=True)))
+        return Peer(self._staff.enter_context(Child(python(self._module, self._home), self._log, talks=True)))
 
     @property
     def _log(self) -> Path:

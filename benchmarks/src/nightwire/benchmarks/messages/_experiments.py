@@ -11,8 +11,10 @@ from nightwire.benchmarks._sender import Load, Sent
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.dmtn._move import BYTES, DICTS, Move, Played, outcome_of
 from nightwire.benchmarks.messages._crew import Crew
-from nightwire.benchmarks.messages._plan import Plan, Point, name_of
+from nightwire.benchmarks.messages._plan import MIB, Plan, Point, name_of
 
+KEPT = {"retention.bytes": str(64 * MIB), "segment.bytes": str(32 * MIB)}
+"""Of topics through which messages go to and fro: each is read at once, and never again."""
 FEW = 20
 """Messages of each size, and round trips, ahead of the first pair."""
 
@@ -49,7 +51,8 @@ class PingPong(Experiment):
         pools = {size: self._crew.pool(size) for size in self._plan.pingpong}
         with ExitStack() as exits:
             there, back = (
-                exits.enter_context(self._crew.cluster.topic(way, partitions=1)) for way in ("there", "back")
+                exits.enter_context(self._crew.cluster.topic(way, partitions=1, config=KEPT))
+                for way in ("there", "back")
             )
             shared = {"ready": kind is Kind.BASELINE, "trips": trips, "seconds": self._plan.seconds}
             ping = {**shared, "part": "ping", "out": there, "back": back, "pools": pools}

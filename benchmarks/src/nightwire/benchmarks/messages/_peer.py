@@ -107,7 +107,10 @@ def _echo(one: Post, asked: Event) -> int:
     return records
 
 
-PARTS: Mapping[str, Callable[[Order], AbstractContextManager[Work]]] = {
+Parts = Mapping[str, Callable[[Order], AbstractContextManager[Work]]]
+"""What a peer can do, by the ``part`` of an order: all that is done before its block is not measured."""
+
+PARTS: Parts = {
     "send": sending,
     "take": taking,
     "ping": pinging,
@@ -115,15 +118,15 @@ PARTS: Mapping[str, Callable[[Order], AbstractContextManager[Work]]] = {
 }
 
 
-def serve(home: Order) -> None:
+def serve(home: Order, parts: Parts) -> None:
     """Follow orders until standard input ends; *home* has what is in all of them."""
     while line := sys.stdin.readline():
         order = {**home, **json.loads(line)}
-        with PARTS[order["part"]](order) as work:
+        with parts[order["part"]](order) as work:
             say({"ready": True})
             sys.stdin.readline()
             say(work())
 
 
 if __name__ == "__main__":
-    serve(json.loads(sys.argv[1]))
+    serve(json.loads(sys.argv[1]), PARTS)
