@@ -1,7 +1,9 @@
 """The parts of the stack that need no stack."""
 
+import re
 import socket
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from nightwire.core import java
 from nightwire.core.accounts import Account
-from nightwire.core.stack import JarError, _doctor, _jars, _ports, _state
+from nightwire.core.stack import JarError, _doctor, _jars, _jmx, _ports, _state
 from nightwire.core.stack._services import Stream, port_names, services, stream_service
 from nightwire.core.stack._status import lag
 from nightwire.core.stack._topics import OTHERS_BYTES, broker_properties, stack_topics
@@ -105,6 +107,27 @@ def test_filters_run_without_spark_where_they_are_told_to() -> None:
     for light in (False, True):
         (filters,) = (one for one in services(Path("state"), ports, light=light) if one.name == "filters")
         assert ("--light" in filters.command) == light
+
+
+@pytest.mark.prometheus
+def test_prometheus_is_told_of_kafka_spark_and_the_machine_where_they_tell_of_themselves() -> None:
+    def jobs(*, jmx: bool, light: bool) -> dict[str, str]:
+        ports = {name: 10_000 + n for n, name in enumerate(port_names(None, jmx=jmx))}
+        (one,) = (one for one in services(Path("state"), ports, light=light) if one.name == "prometheus")
+        words = [word for before, word in pairwise(one.command) if before == "--job"]
+        return dict(word.split("=127.0.0.1:") for word in words)
+
+    assert jobs(jmx=True, light=False).keys() == {"spark", "kafka", "node"}
+    assert jobs(jmx=False, light=True).keys() == {"node"}
+    assert jobs(jmx=False, light=False)["spark"].endswith("/spark")
+
+
+def test_kafkas_agent_is_one_of_the_pinned_jars() -> None:
+    (option,) = _jmx.agent_options(9404)
+    path, page, rules = re.fullmatch(r"-javaagent:(.+\.jar)=127\.0\.0\.1:(\d+):(.+)", option).groups()  # type: ignore[union-attr]
+    assert Path(path).name in {jar.name for jar in _jars.locked_jars()}
+    assert page == "9404"
+    assert "lowercaseOutputName" in Path(rules).read_text()
 
 
 def test_lag_is_what_no_account_covers() -> None:

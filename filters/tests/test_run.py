@@ -7,11 +7,13 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.process import stopping
+from nightwire.core.stack import free_port
 from nightwire.filters._light import LightEngine
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._progress import Progress
 from nightwire.filters._run import engine_of
 from nightwire.filters._settings import Settings
+from nightwire.filters._spark_page import spark_page, watched
 from nightwire.filters._state import State
 
 WITHOUT_SPARK = (
@@ -26,6 +28,35 @@ def test_the_light_engine_needs_no_spark(tmp_path: Path) -> None:
         one = engine_of(settings, Metrics(CollectorRegistry()), stop, light=True)
     assert isinstance(one, LightEngine)
     assert not one.healthy()
+
+
+SAID = """\
+spark_info{version="4.3.0", revision="98bc"} 1.0
+metrics_executor_maxMemory_bytes{application_id="local-1", executor_id="driver"} 278357606
+metrics_filters_driver_spark_streaming_filters_latency_Number{type="gauges"} 2261
+metrics_filters_driver_spark_streaming_filters_latency_Value{type="gauges"} 2261
+metrics_filters_driver_appStatus_jobs_failedJobs_Count{type="counters"} 0
+metrics_filters_driver_LiveListenerBus_queue_streams_size_Value{type="gauges"} 0
+metrics_filters_driver_JVMCPU_jvmCpuTime_Value{type="gauges"} 9910000000
+"""
+
+
+def test_few_of_sparks_lines_are_passed_on() -> None:
+    kept = [line.partition("{")[0] for line in watched(SAID).splitlines()]
+    assert kept == [
+        "spark_info",
+        "metrics_executor_maxMemory_bytes",
+        "metrics_filters_driver_spark_streaming_filters_latency_Value",
+        "metrics_filters_driver_appStatus_jobs_failedJobs_Count",
+        "metrics_filters_driver_JVMCPU_jvmCpuTime_Value",
+    ]
+
+
+def test_without_a_spark_its_page_is_empty() -> None:
+    nobody = f"http://127.0.0.1:{free_port()}"
+    for at in (None, nobody):
+        kind, body = spark_page(lambda at=at: at)()  # type: ignore[misc]
+        assert (kind.partition(";")[0], body) == ("text/plain", b"")
 
 
 def test_the_light_engines_progress_is_read_like_sparks(tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nightwire.core.process import Stop
+from nightwire.core.process import Page, Stop
 from nightwire.filters import _spark
 from nightwire.filters._attend import JavaDied, attend, await_kafka
 from nightwire.filters._batch import Batches
 from nightwire.filters._metrics import Metrics
 from nightwire.filters._settings import Settings
+from nightwire.filters._spark_page import spark_page
 from nightwire.filters._spark_progress import progress_after
 from nightwire.filters._state import State
 
@@ -51,6 +52,7 @@ class Engine:
     _last: int = -1
     _told: int = -1
     _healthy: bool = False
+    _spark_at: str | None = None
 
     def __post_init__(self) -> None:
         self.state = State(self.settings.state)
@@ -59,6 +61,10 @@ class Engine:
     def healthy(self) -> bool:
         """Return whether the query runs."""
         return self._healthy
+
+    def pages(self) -> dict[str, Page]:
+        """Return the page on which Spark tells of itself."""
+        return {"/spark": spark_page(lambda: self._spark_at)} if self.settings.page else {}
 
     def run(self) -> None:
         """Serve requests and judge alerts until stopped.
@@ -73,14 +79,18 @@ class Engine:
         self.watch = attend(self.settings, self.state, self.metrics, self.stop)
         try:
             spark = _spark.session(
-                self.settings.state / "spark", master=self.settings.master, memory=self.settings.memory
+                self.settings.state / "spark",
+                master=self.settings.master,
+                memory=self.settings.memory,
+                page=self.settings.page,
             )
+            self._spark_at = spark.sparkContext.uiWebUrl
             _spark.warm_up(spark, self.settings.options())
             self._keep_running(spark)
         except (Py4JError, ConnectionError) as error:
             raise JavaDied("Spark's Java process is gone") from error
         finally:
-            self._healthy = False
+            self._healthy, self._spark_at = False, None
             self.metrics.running.set(0)
 
     def batch(self, rows: DataFrame, number: int) -> None:

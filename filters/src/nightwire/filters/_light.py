@@ -10,7 +10,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import DeliveryError
-from nightwire.core.process import Stop
+from nightwire.core.process import Page, Stop
 from nightwire.filters import _worker
 from nightwire.filters._attend import attend, await_kafka
 from nightwire.filters._batch import Batches
@@ -47,6 +47,10 @@ class LightEngine:
     def healthy(self) -> bool:
         """Return whether alerts are judged."""
         return self._healthy
+
+    def pages(self) -> dict[str, Page]:
+        """Return no page: there is no Spark that tells of itself."""
+        return {}
 
     def run(self) -> None:
         """Serve requests and judge alerts until stopped.

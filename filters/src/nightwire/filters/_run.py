@@ -1,11 +1,12 @@
 """The process of the filter engine: logs, metrics page, signals, exit status."""
 
 import logging
+from collections.abc import Mapping
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.process import MetricsPage, Stop, setup_logging, stopping
+from nightwire.core.process import MetricsPage, Page, Stop, setup_logging, stopping
 from nightwire.filters._attend import JavaDied
 from nightwire.filters._light import LightEngine
 from nightwire.filters._metrics import Metrics
@@ -18,6 +19,10 @@ class Runs(Protocol):
 
     def healthy(self) -> bool:
         """Return whether alerts are judged."""
+        ...
+
+    def pages(self) -> Mapping[str, Page]:
+        """Return its pages beside that of the metrics."""
         ...
 
     def run(self) -> None:
@@ -38,7 +43,7 @@ def serve(settings: Settings, metrics_port: int, *, light: bool = False) -> int:
     registry = CollectorRegistry()
     with stopping() as stop:
         engine = engine_of(settings, Metrics(registry), stop, light=light)
-        page = MetricsPage(registry, port=metrics_port, healthy=engine.healthy)
+        page = MetricsPage(registry, port=metrics_port, healthy=engine.healthy, pages=engine.pages())
         if metrics_port:
             page.start()
         try:

@@ -120,6 +120,7 @@ def run(
         batch,
         tasks,
         deadline=deadline,
+        page=metrics_port > 0,
         sandbox=sandbox,
         trial=rules,
     )

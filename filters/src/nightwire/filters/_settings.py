@@ -28,6 +28,7 @@ class Settings:
         tasks: Tasks per batch.
         budget: CPU time of one filter in one task. [s]
         deadline: Longest that a visit is held for its best alerts. [s]
+        page: Whether Spark tells Prometheus about itself.
         sandbox: How filters that are code are contained: ``strong``, ``weak`` or ``none``.
         trial: What a filter must satisfy before it goes live.
     """
@@ -41,6 +42,7 @@ class Settings:
     tasks: int = TASKS
     budget: float = BUDGET
     deadline: float = DEADLINE / 1000
+    page: bool = False
     sandbox: str = "strong"
     trial: Rules = field(default_factory=Rules)
 

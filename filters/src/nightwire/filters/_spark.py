@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nightwire.core import java_classes
 from nightwire.core.java import java_home
 from nightwire.filters._source import FORMAT, Judged
+from nightwire.filters._spark_page import SETTINGS
 from nightwire.filters.spark_classes import spark_archive
 
 log = logging.getLogger("nightwire.filters")
@@ -27,7 +28,12 @@ ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.
 
 
 def session(
-    scratch: Path, *, master: str = "local[2,4]", memory: str = "768m", java: Sequence[str] | None = None
+    scratch: Path,
+    *,
+    master: str = "local[2,4]",
+    memory: str = "768m",
+    java: Sequence[str] | None = None,
+    page: bool = False,
 ) -> SparkSession:
     """Return a session with our data source.
 
@@ -36,6 +42,7 @@ def session(
         master: Where it runs; four attempts, for with one a dead worker ends the query.
         memory: Heap of each Java process.
         java: More options of the driver's Java; by default those that start it from its archive of classes.
+        page: Whether it tells Prometheus about itself.
     """
     local = master.startswith("local")
     prepare(local=local)
@@ -55,6 +62,7 @@ def session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        **(SETTINGS if page else {}),
     }
     builder = SparkSession.builder.master(master).appName("nightwire-filters")
     for name, value in settings.items():

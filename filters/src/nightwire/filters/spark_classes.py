@@ -48,7 +48,7 @@ def _run(options: Sequence[str]) -> None:
     from nightwire.filters import _spark
 
     with TemporaryDirectory(prefix="nightwire-") as folder:
-        spark = _spark.session(Path(folder), master="local[1]", java=options)
+        spark = _spark.session(Path(folder), master="local[1]", java=options, page=True)
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - there is no other way to Java's process
         try:
             _rehearse(spark, Path(folder))

@@ -4,6 +4,8 @@ from nightwire.monitoring._panel import Panel, Row, number
 
 ANSWERED = "nightwire_schemas_requests_total"
 
+NOTHING = "until a schema was registered"
+
 REGISTRY = Row(
     "The schema registry",
     (
@@ -35,6 +37,7 @@ REGISTRY = Row(
             "Lines of its log",
             "Records of `_schemas` that it has read since its start.",
             {"read": "sum(nightwire_schemas_log_records_total)"},
+            empty=NOTHING,
         ),
         Panel(
             "Requests",
@@ -48,6 +51,7 @@ REGISTRY = Row(
             "Records read, by what came of them: *refused* ones were written by somebody else.",
             {"{{outcome}}": "sum by (outcome) (nightwire_schemas_log_records_total)"},
             width=12,
+            empty=NOTHING,
         ),
     ),
 )

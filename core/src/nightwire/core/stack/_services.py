@@ -18,6 +18,7 @@ class Service:
         ready_timeout: Longest time until it is healthy after its start. [s]
         stop_timeout: Longest time for a clean stop. [s]
         environment: Variables of its own.
+        health: Where its page tells its health.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Service:
     ready_timeout: float = 120.0
     stop_timeout: float = 15.0
     environment: Mapping[str, str] = field(default_factory=dict)
+    health: str = "health"
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,24 @@ class Stream:
     interval: str
 
 
+NODE_EXPORTER = "prometheus-node-exporter"
+"""Debian's name of it."""
+COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", "netdev", "stat", "time")
+"""What of the machine is watched."""
 PROCESSES = ("schema_registry", "gateway", "filters", "exporter")
 PORTS = ("kafka", "controller", "schema_registry", "vtp_authors", "vtp_subscribers", "prometheus")
 
 
-def port_names(stream: Stream | None) -> list[str]:
-    """Return the names of all ports that the stack listens on."""
-    pages = [f"{name}_metrics" for name in (*PROCESSES, *(["stream"] if stream else []))]
-    return [*PORTS, *pages]
+def port_names(stream: Stream | None, *, jmx: bool = False) -> list[str]:
+    """Return the names of all ports that the stack listens on.
+
+    Args:
+        stream: The test stream, if there is one.
+        jmx: Whether Kafka tells of itself.
+    """
+    more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
+    pages = [*PROCESSES, *(name for name, wanted in more.items() if wanted)]
+    return [*PORTS, *(f"{name}_metrics" for name in pages)]
 
 
 def services(
@@ -92,7 +104,8 @@ def services(
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0),
         verb("exporter", "exporter", "--bootstrap", kafka),
-        *_prometheus(folder, ports),
+        *_node_exporter(ports),
+        *_prometheus(folder, ports, light=light),
     ]
 
 
@@ -116,7 +129,20 @@ def has_prometheus() -> bool:
     return shutil.which("prometheus") is not None
 
 
-def _prometheus(folder: Path, ports: Mapping[str, int]) -> list[Service]:
+def has_node_exporter() -> bool:
+    """Whether this machine can tell of itself."""
+    return shutil.which(NODE_EXPORTER) is not None
+
+
+def _node_exporter(ports: Mapping[str, int]) -> list[Service]:
+    if (page := ports.get("node_metrics")) is None:
+        return []
+    command = [NODE_EXPORTER, f"--web.listen-address=127.0.0.1:{page}", "--log.level=warn"]
+    command += ["--collector.disable-defaults", *(f"--collector.{name}" for name in COLLECTORS)]
+    return [Service("node_exporter", command, metrics=page, health="")]
+
+
+def _prometheus(folder: Path, ports: Mapping[str, int], *, light: bool) -> list[Service]:
     if not has_prometheus():
         return []
     words = ["prometheus", "--state", str(folder / "prometheus"), "--port", str(ports["prometheus"])]
@@ -124,4 +150,7 @@ def _prometheus(folder: Path, ports: Mapping[str, int]) -> list[Service]:
         words += ["--target", f"{name}=127.0.0.1:{ports[f'{name}_metrics']}"]
     if "stream_metrics" in ports:
         words += ["--target", f"stream=127.0.0.1:{ports['stream_metrics']}"]
+    words += [] if light else ["--job", f"spark=127.0.0.1:{ports['filters_metrics']}/spark"]
+    for name in ("kafka", "node"):
+        words += ["--job", f"{name}=127.0.0.1:{page}"] if (page := ports.get(f"{name}_metrics")) else []
     return [Service("prometheus", nightwire(*words), metrics=None)]

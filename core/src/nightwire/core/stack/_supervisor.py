@@ -17,6 +17,7 @@ from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.stack._auth import NONE, SCRAM, listener_properties, unlock
 from nightwire.core.stack._broker import Broker
 from nightwire.core.stack._child import Child, Health
+from nightwire.core.stack._jmx import agent_options
 from nightwire.core.stack._life import kill
 from nightwire.core.stack._ports import choose
 from nightwire.core.stack._services import (
@@ -44,6 +45,7 @@ class Plan:
         remotes: VTP brokers to subscribe to.
         feeds: Filter topics for VTP subscribers.
         light: Whether the filters run without Spark.
+        jmx: Whether Kafka tells Prometheus about itself.
         auth: ``none`` or ``scram``; None is what it was the last time, and ``none`` at first.
     """
 
@@ -53,6 +55,7 @@ class Plan:
     remotes: Sequence[str] = field(default_factory=tuple)
     feeds: Sequence[str] = field(default_factory=tuple)
     light: bool = False
+    jmx: bool = False
     auth: str | None = None
 
 
@@ -76,7 +79,7 @@ class Supervisor:
 
     def __init__(self, plan: Plan, before: Mapping[str, Any]) -> None:
         self._plan = plan
-        names = port_names(plan.stream)
+        names = port_names(plan.stream, jmx=plan.jmx)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
         self._auth = plan.auth or before.get("auth", NONE)
         self._logs = plan.folder / "logs"
@@ -111,6 +114,7 @@ class Supervisor:
             port=self._ports["kafka"],
             controller=self._ports["controller"],
             properties=broker_properties(self._plan.stream) | self._listener(),
+            options=agent_options(self._ports["kafka_metrics"]) if self._plan.jmx else (),
         )
         await asyncio.to_thread(broker.prepare)
         kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)
@@ -147,7 +151,7 @@ class Supervisor:
 
     def _health(self, service: Service) -> Health:
         port = service.metrics or self._ports["prometheus"]
-        url = f"http://127.0.0.1:{port}/{'health' if service.metrics else '-/healthy'}"
+        url = f"http://127.0.0.1:{port}/{service.health if service.metrics else '-/healthy'}"
 
         async def healthy() -> bool:
             try:

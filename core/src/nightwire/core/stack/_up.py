@@ -135,6 +135,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += ["--ports", "usual" if plan.usual_ports else "free"]
     words += ["--auth", plan.auth] if plan.auth else []
     words += ["--light"] if plan.light else []
+    words += ["--jmx"] if plan.jmx else []
     if plan.stream:
         stream = plan.stream
         words += ["--stream", stream.survey, "--alerts", str(stream.alerts), "--interval", stream.interval]

@@ -44,6 +44,7 @@ state_option = click.option(
 @click.option("--remote", multiple=True, metavar="HOST:PORT", help="VTP broker to subscribe to; repeatable.")
 @click.option("--feed", multiple=True, metavar="TOPIC", help="Filter topic for VTP subscribers; repeatable.")
 @click.option("--light", is_flag=True, help="Run the filters without Spark: quicker to start, less memory.")
+@click.option("--jmx", is_flag=True, help="Kafka tells Prometheus about itself, for the dashboard Kafka.")
 @click.option(
     "--auth",
     type=click.Choice(["none", "scram"]),
@@ -61,6 +62,7 @@ def up(
     remote: tuple[str, ...],
     feed: tuple[str, ...],
     light: bool,
+    jmx: bool,
     auth: str | None,
     timeout: float,
     state: Path | None,
@@ -87,6 +89,7 @@ def up(
         remotes=remote,
         feeds=feed,
         light=light,
+        jmx=jmx,
         auth=auth,
     )
     raise SystemExit(_up.stay(plan) if foreground else _up.detach(plan, timeout))
