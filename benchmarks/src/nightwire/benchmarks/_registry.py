@@ -13,6 +13,7 @@ HOMES: Mapping[str, str] = {
     "gateway": "nightwire.benchmarks.gateway._scenario:GatewayScenario",
     "messages": "nightwire.benchmarks.messages._scenario:MessagesScenario",
     "stretch": "nightwire.benchmarks.stretch._scenario:StretchScenario",
+    "typed": "nightwire.benchmarks.typed._scenario:TypedScenario",
     "visit": "nightwire.benchmarks.visit._scenario:VisitScenario",
 }
 """Where each scenario's class is; it is imported when it is asked for."""
