@@ -2,10 +2,12 @@
 
 import re
 import subprocess
+from dataclasses import replace
 from functools import cache
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -204,6 +206,18 @@ def kept_series() -> frozenset[tuple[str, str, str, str]]:
     )
 
 
+@cache
+def kept_processes() -> frozenset[tuple[str, str, str]]:
+    """Return scenario, experiment and process of each sample of ours in the newest results that are kept."""
+    return frozenset(
+        (result["scenario"], sample["experiment"], process["name"])
+        for result in latest(results_folder())
+        for sample in result["samples"]
+        if sample["kind"] == "subject"
+        for process in sample["processes"]
+    )
+
+
 def answers(one: Measured | Ours) -> list[tuple[str, str]]:
     """Return the scenarios and figures that *one* names."""
     if isinstance(one, Ours):
@@ -217,11 +231,14 @@ def test_each_published_entry_has_ours_or_a_reason_and_a_source(pair: tuple[Pape
     parts = [*entry.measured, *entry.ours]
     ours = [answer for one in parts for answer in answers(one)]
     series = [(one.scenario, one.series, one.axis, one.line) for one in entry.ours if one.series]
-    assert bool(ours or series) != bool(entry.reason)
+    used = [(one.scenario, one.experiment, one.process) for one in entry.measured if one.process]
+    assert bool(ours or series or used) != bool(entry.reason)
     assert all(figure in declared(name) for name, figure in ours)
     assert set(series) <= kept_series()
+    assert set(used) <= kept_processes()
     assert all(one.source for one in (entry, *entry.measured, *entry.lines))
-    assert all(one.figure or one.reason or entry.reason for one in entry.measured)
+    assert all(one.figure or one.process or one.reason or entry.reason for one in entry.measured)
+    assert all(one.value is not None or one.figure for one in entry.measured)
     assert all(len(line.x) == len(line.y) for line in entry.lines)
     assert bool(entry.x) == bool(entry.y)
     assert not ((entry.lines or entry.ours) and not entry.x)
@@ -239,10 +256,16 @@ def test_no_table_or_figure_of_a_paper_is_forgotten() -> None:
     assert [paper.seed for paper in papers()] == ["000", "001", "002", "003", "004"]
 
 
-def made_up(**changes: object) -> Published:
+def walked(**changes: Any) -> Measured:
+    """Return a published walk of 4 s, and where ours is."""
+    walk = Measured("A walk", "s", "section 1", 4.0, scenario="sample", figure="walk_seconds")
+    return replace(walk, **changes)
+
+
+def made_up(**changes: Any) -> Published:
     """Return an entry about the sample's walks."""
-    walk = Measured("A walk", 4.0, "s", "section 1", scenario="sample", figure="walk_seconds")
-    return Published("Fig. 1", "Walks", "How long.", "section 1", **{"measured": (walk,)} | changes)  # type: ignore[arg-type]
+    parts: dict[str, Any] = {"measured": (walked(),)} | changes
+    return Published("Fig. 1", "Walks", "How long.", "section 1", **parts)
 
 
 def test_a_published_number_stands_beside_ours_and_its_baseline() -> None:
@@ -253,21 +276,27 @@ def test_a_published_number_stands_beside_ours_and_its_baseline() -> None:
 
 
 def test_numbers_are_brought_to_the_published_unit() -> None:
-    one = Measured("A walk", 4.0, "ms", "section 1", scenario="sample", figure="walk_seconds", scale=1000.0)
+    one = walked(value=4.0, unit="ms", scale=1000.0)
     (row,) = rows(made_up(measured=(one,)), by_name([sample_result()]))
-    assert (row.ours, row.baseline) == (2000.0, 1000.0)
-    loss = Measured(
-        "Lost", 0.05, "1", "s", scenario="sample", figure="walk_seconds", side="ratio", less_one=True
-    )
-    (row,) = rows(made_up(measured=(loss,)), by_name([sample_result()]))
-    assert (row.ours, row.baseline) == (1.0, None)
+    assert (row.ours, row.baseline, row.to_theirs) == (2000.0, 1000.0, 500.0)
+    (row,) = rows(made_up(measured=(walked(value=None),)), by_name([sample_result()]))
+    assert (row.ours, row.theirs, row.to_theirs) == (2.0, None, None)
+
+
+def test_what_a_process_used_stands_beside_a_published_number() -> None:
+    one = walked(figure="", experiment="steps", process="kafka", use="peak_rss_bytes", scale=1e-6, unit="MB")
+    (row,) = rows(made_up(measured=(one,)), by_name([sample_result()]))
+    assert (row.ours, row.baseline) == (400.0, 400.0)
+    assert row.entry is not None
+    assert row.entry["ratio"] == 1.0
+    (row,) = rows(made_up(measured=(replace(one, process="nobody"),)), by_name([sample_result()]))
+    assert row.missing.startswith("not in the quick profile")
 
 
 def test_what_was_not_measured_names_the_command_that_would() -> None:
     (row,) = rows(made_up(), {})
     assert row.missing == "not measured yet: nightwire bench run sample"
-    never = Measured("Never", 1.0, "s", "section 1", scenario="sample", figure="never_measured")
-    (row,) = rows(made_up(measured=(never,)), by_name([sample_result()]))
+    (row,) = rows(made_up(measured=(walked(figure="never_measured"),)), by_name([sample_result()]))
     assert row.missing == "not in the quick profile: nightwire bench run sample --profile full"
     assert missing(made_up(reason="because"), {}) == [("", "because")]
     page = html_page([sample_result()])
@@ -276,17 +305,17 @@ def test_what_was_not_measured_names_the_command_that_would() -> None:
 
 def test_lines_are_made_of_figures_and_of_series_and_divided_as_in_the_paper() -> None:
     ours = (
-        Ours("figures", "sample", "walk{x}_seconds", x=("",)),  # type: ignore[arg-type]
+        Ours("figures", "sample", "{x}_seconds", x=(3,), labels=("walk",)),
         Ours("series", "sample", series="Delay of a walk", axis="delay [ms]", line="ours"),
         Ours("absent", "sample", "walk_{x}_never", x=(1, 2)),
     )
-    found = drawn(made_up(ours=ours[1:]), by_name([sample_result()]))
+    found = drawn(made_up(ours=ours), by_name([sample_result()]))
     assert [(one.line.name, list(one.line.x), list(one.line.y)) for one in found] == [
-        ("series", [1.0, 10.0, 100.0], [0.0, 0.5, 1.0])
+        ("figures", [3], [2.0]),
+        ("series", [1.0, 10.0, 100.0], [0.0, 0.5, 1.0]),
     ]
-    divided = drawn(made_up(ours=ours[1:], divided=True), by_name([sample_result()]))
+    divided = drawn(made_up(ours=ours[1:2], divided=True), by_name([sample_result()]))
     assert list(divided[0].line.y) == [0.0, 0.05, 0.01]
-    assert ours[0].figures() == [("", "walk_seconds")]
 
 
 def test_each_paper_and_each_entry_has_its_place_in_the_page() -> None:

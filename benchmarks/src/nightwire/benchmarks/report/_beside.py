@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from nightwire.benchmarks._scenario import Line
 from nightwire.benchmarks.report._papers import Curve, Measured, Ours, Published
+from nightwire.benchmarks.report._process_use import process_use
 from nightwire.benchmarks.report._words import Entry, Result
 
 Results = Mapping[str, Result]
@@ -18,7 +19,7 @@ class Row:
     Attributes:
         title: What it is of.
         unit: Of all three values.
-        theirs: What was published.
+        theirs: What was published; None where no number was.
         also: What was published with it.
         source: Where that stands.
         ours: Ours; None where there is none.
@@ -29,7 +30,7 @@ class Row:
 
     title: str
     unit: str
-    theirs: float
+    theirs: float | None
     also: str
     source: str
     ours: float | None = None
@@ -85,15 +86,20 @@ def rows(entry: Published, results: Results) -> list[Row]:
 
 def _of_number(one: Measured, results: Results) -> Row:
     row = Row(one.title, one.unit, one.value, one.also, one.source)
-    if not one.figure:
+    if not (one.figure or one.process):
         return replace(row, missing=one.reason)
-    found = figure(results, one.scenario, one.figure)
-    if found is None or found[one.side] is None:
-        return replace(row, missing=not_measured(results, one.scenario))
-    ours = found[one.side] * one.scale - one.less_one
-    if one.side != "value":
-        return replace(row, ours=ours)
-    return replace(row, ours=ours, baseline=_scaled(found["baseline"], one.scale), entry=found)
+    if one.figure:
+        return _with(row, figure(results, one.scenario, one.figure), one, results)
+    result = results.get(one.scenario)
+    return _with(row, process_use(result, one) if result else None, one, results)
+
+
+def _with(row: Row, found: Entry | None, where: Measured | Ours, results: Results) -> Row:
+    """Return *row* with what was *found* of ours, or with what would measure it."""
+    if found is None:
+        return replace(row, missing=not_measured(results, where.scenario))
+    ours, baseline = found["value"] * where.scale, _scaled(found["baseline"], where.scale)
+    return replace(row, ours=ours, baseline=baseline, entry=found)
 
 
 def _scaled(value: float | None, scale: float) -> float | None:
@@ -104,14 +110,16 @@ def _of_lines(entry: Published, results: Results) -> Iterator[Row]:
     """Yield the published points; where ours is a series, those at places that it has."""
     (place, of), (_value, unit) = axis(entry.x), axis(entry.y)
     for curve in entry.lines:
+        if curve.level:
+            continue
         our = _compared(entry, curve)
         for x, y in zip(curve.x, curve.y, strict=True):
             title = f"{place}: {x:,g}" if of == "1" else f"{x:,g} {of}"
             row = Row(title, unit, y, curve.name, "")
             if our is None:
                 yield row
-            elif our.figure:
-                yield _of_figure(row, our, x, results)
+            elif (name := dict(our.figures()).get(x)) is not None:
+                yield _with(row, figure(results, our.scenario, name), our, results)
             elif x in (here := _series_points(our, results)):
                 yield replace(row, ours=here[x])
 
@@ -119,14 +127,6 @@ def _of_lines(entry: Published, results: Results) -> Iterator[Row]:
 def _compared(entry: Published, curve: Curve) -> Ours | None:
     named = [one for one in entry.ours if one.name == curve.beside] or list(entry.ours[:1])
     return named[0] if named else None
-
-
-def _of_figure(row: Row, our: Ours, x: float, results: Results) -> Row:
-    found = figure(results, our.scenario, our.figure.format(x=x))
-    if found is None:
-        return replace(row, missing=not_measured(results, our.scenario))
-    ours, baseline = found["value"] * our.scale, _scaled(found["baseline"], our.scale)
-    return replace(row, ours=ours, baseline=baseline, entry=found)
 
 
 def _series_points(our: Ours, results: Results) -> dict[float, float]:

@@ -8,9 +8,13 @@ from nightwire.benchmarks.report._words import Entry, Result, headline, machines
 TELLING: Mapping[str, Sequence[str]] = {
     "codec": ("native_encode_us", "native_decode_us"),
     "dmtn028": ("volume_1000_with_stamps_send_seconds", "flushing_batched_alerts_per_second"),
+    "faults": ("engine_alerts_first_seconds", "kafka_lost"),
     "filters": ("pass_seconds_100_filters", "filter_latency_p50_ms"),
     "gateway": ("single_c64_per_second", "latency_s1000_own_ms"),
+    "messages": ("latency_256_bytes_p50_ms", "one_to_one_1_mib_megabytes_per_second"),
+    "night": ("even_shutter_p99_seconds", "even_within_60_seconds"),
     "stretch": ("three_visits_slowest_seconds",),
+    "typed": ("typed_1_mb_megabytes_per_second", "range_run_us"),
     "visit": ("encode_produce_consume_decode_seconds", "latency_p50_ms"),
 }
 """Figures that open the report, by scenario; of one that is not here, the first of its headline."""

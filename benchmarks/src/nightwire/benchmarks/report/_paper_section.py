@@ -142,6 +142,8 @@ def _what(row: Row) -> str:
 
 def _theirs(row: Row) -> str:
     """Return what was published, with the digits that it was published with."""
+    if row.theirs is None:
+        return "–"
     return escape(f"{row.theirs:,.10g}" + ("" if row.unit == "1" else f" {row.unit}"))
 
 

@@ -10,32 +10,34 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measured:
-    """A number that was published, and where ours is.
+    """A number that was published, and where ours is: a figure, or what a process used.
 
     Attributes:
         title: What it is of.
-        value: As published, in *unit*.
         unit: As in `Figure`.
         source: The section or the table that has it.
+        value: As published, in *unit*; None where it has none, and ours stands alone.
         also: What was published with it, such as its spread.
         scenario: Which has ours; empty: that of the entry.
         figure: Ours, by its name in that scenario; empty where there is none.
-        side: ``value`` (ours), ``baseline`` or ``ratio``.
+        experiment: Ours, where it is what a *process* used in this experiment.
+        process: Its name.
+        use: ``cpu_seconds`` or ``peak_rss_bytes``.
         scale: From the unit of ours to *unit*.
-        less_one: Whether one is taken from ours, as from a ratio that stands beside a loss.
         reason: Why there is none of ours.
     """
 
     title: str
-    value: float
     unit: str
     source: str
+    value: float | None = None
     also: str = ""
     scenario: str = ""
     figure: str = ""
-    side: str = "value"
+    experiment: str = ""
+    process: str = ""
+    use: str = ""
     scale: float = 1.0
-    less_one: bool = False
     reason: str = ""
 
 
@@ -49,6 +51,7 @@ class Curve:
         y: What.
         source: The section or the table that has them.
         beside: Name of our line that is compared with it; empty: the first.
+        level: Whether it is a limit, drawn from end to end, and no points.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Curve:
     y: Sequence[float]
     source: str
     beside: str = ""
+    level: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class Ours:
         scenario: Which has it; empty: that of the entry.
         figure: Names of figures, with ``{x}`` for the place.
         x: The places.
+        labels: What the places are called in those names; empty: as they are.
         side: ``value`` (ours) or ``baseline``.
         series: Title of a series, where it is not made of figures.
         axis: That series' horizontal axis.
@@ -78,6 +83,7 @@ class Ours:
     scenario: str = ""
     figure: str = ""
     x: Sequence[float] = ()
+    labels: Sequence[str] = ()
     side: str = "value"
     series: str = ""
     axis: str = ""
@@ -86,7 +92,9 @@ class Ours:
 
     def figures(self) -> list[tuple[float, str]]:
         """Return each place and the figure that has its value."""
-        return [(x, self.figure.format(x=x)) for x in self.x]
+        return [
+            (x, self.figure.format(x=label)) for x, label in zip(self.x, self.labels or self.x, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
