@@ -1,6 +1,8 @@
 """Alternating pairs, and what is done around them."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.tests.sample import Steps, samples
 from nightwire.benchmarks import Kind, RunError
 from nightwire.benchmarks._pairs import figure_pairs, order, run_pairs
-from nightwire.benchmarks._watch import Watch
+from nightwire.benchmarks._watch import Use, Watch, Window
 
 
 def test_the_first_runs_are_subject_baseline_baseline_subject() -> None:
@@ -43,6 +45,44 @@ def test_an_experiment_that_fails_is_torn_down(at: int) -> None:
     with pytest.raises(RunError, match="it broke"):
         list(run_pairs(steps, 2, Watch()))
     assert steps.said[-1] == "tear down"
+
+
+class Neighbours(Watch):
+    """A watch that sees others take these shares of the CPU, run by run."""
+
+    def __init__(self, *shares: float) -> None:
+        super().__init__()
+        self._shares = list(shares)
+
+    @contextmanager
+    def window(self) -> Iterator[Window]:
+        window = Window()
+        yield window
+        window.use = Use(1.0, self._shares.pop(0))
+
+
+@pytest.mark.parametrize(
+    ("shares", "tries", "others"),
+    [((0.05, 0.0), 1, 0.05), ((0.3, 0.01, 0.0), 2, 0.01), ((0.3, 0.2, 0.4, 0.0), 3, 0.2)],
+)
+def test_a_disturbed_run_is_repeated_and_the_least_disturbed_counts(
+    shares: tuple[float, ...], tries: int, others: float
+) -> None:
+    first, second = run_pairs(Steps(), 1, Neighbours(*shares), repeats=2)
+    assert (first.tries, first.use.others) == (tries, others)
+    assert (second.tries, second.use.others) == (1, 0.0)
+
+
+def test_without_repeats_each_run_counts_as_it_came() -> None:
+    found = list(run_pairs(Steps(), 1, Neighbours(0.9, 0.8)))
+    assert [(one.tries, one.use.others) for one in found] == [(1, 0.9), (1, 0.8)]
+
+
+def test_pairs_that_are_there_are_left_out() -> None:
+    steps = Steps()
+    found = list(run_pairs(steps, 3, Watch(), there={0, 2}))
+    assert [one.pair for one in found] == [1, 1]
+    assert steps.said == ["prepare", "baseline", "subject", "tear down"]
 
 
 def test_figures_are_put_together_pair_by_pair() -> None:

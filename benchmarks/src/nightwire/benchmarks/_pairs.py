@@ -1,6 +1,6 @@
 """Alternating pairs: subject and baseline in the same run, so that what drifts meets both."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nightwire.benchmarks._cpu import DISTURBED
@@ -44,7 +44,7 @@ def order(pairs: int, at_most: Mapping[Kind, int] = {}) -> Iterator[tuple[int, K
 
 def run_pairs(
     experiment: Experiment, pairs: int, watch: Watch, *, repeats: int = 0, there: Container[int] = ()
-) -> Iterator[Sample]:
+) -> Generator[Sample]:
     """Prepare *experiment*, yield each run of its *pairs* in alternating order, and tear it down.
 
     Args:

@@ -5,7 +5,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,10 @@ ROOT = Path(__file__).resolve().parents[4]
 
 FAILURES = (RunError, ChildError, BrokerError, JarError)
 """What ends an experiment, and no other."""
+LIMIT = 1800.0
+"""Longest time of all scenarios together. [s]"""
+FULL_LIMIT = 48 * 3600.0
+"""The same in the profile `full`. [s]"""
 SMOKE = 200
 """Most alerts of a run of the profile `smoke`."""
 REPEATS = 2
@@ -46,7 +50,7 @@ class Wish:
     alerts: int | None = None
     pairs: int | None = None
     rate: float | None = None
-    time_limit: float = 1800.0
+    time_limit: float = LIMIT
     engine: str = "own"
     bootstrap: str | None = None
     fresh: bool = False
@@ -65,9 +69,17 @@ def smoke(quick: Size) -> Size:
     return replace(quick, alerts=min(quick.alerts, SMOKE), pairs=1, profile="smoke")
 
 
+def standing_for(size: Size) -> Size:
+    """Return *size* as scenarios know it, which have two profiles: smoke is a small `quick`."""
+    return replace(size, profile="quick") if size.profile == "smoke" else size
+
+
 def first_of_each(experiments: Sequence[Experiment]) -> list[Experiment]:
     """Return the first experiment of each class: the others do the same with other numbers."""
-    return list({type(one): one for one in reversed(experiments)}.values())[::-1]
+    found: dict[type[Experiment], Experiment] = {}
+    for one in experiments:
+        found.setdefault(type(one), one)
+    return list(found.values())
 
 
 def run(scenario: Scenario, wish: Wish, say: Callable[[str], None], kept: Kept | None = None) -> Result:
@@ -84,9 +96,7 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None], kept: Kept |
         RunError: All failed.
     """
     size, kept = size_of(scenario, wish), kept or Kept()
-    # the scenarios know two profiles; the third is a small `quick`
-    context_size = replace(size, profile="quick") if size.profile == "smoke" else size
-    needs = scenario.needs(context_size)
+    needs = scenario.needs(standing_for(size))
     with _terminable(), tempfile.TemporaryDirectory(prefix="nightwire-bench-") as name:
         check(scenario.name, needs, Path(name), wish.time_limit)
         say(
@@ -94,7 +104,7 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None], kept: Kept |
             f"up to {needs.disk / 1e9:.1f} GB in {name}"
         )
         watch = Watch()
-        context = Context(Path(name), context_size, wish.bootstrap, wish.engine, watch.role, say)
+        context = Context(Path(name), standing_for(size), wish.bootstrap, wish.engine, watch.role, say)
         try:
             failed = _Sitting(scenario, context, watch, kept, wish).measure()
         finally:
@@ -160,7 +170,7 @@ class _Sitting:
         """Measure what is missing; return what failed, which takes no other experiment along.
 
         Raises:
-            RunError: Nothing was measured.
+            RunError: Nothing was measured, or not all within the limit and what there is was kept.
         """
         deadline = time.monotonic() + self.wish.time_limit
         experiments = list(self.scenario.experiments(self.context))
@@ -200,19 +210,45 @@ class _Sitting:
     ) -> str | None:
         """Measure what is missing of *experiment*; return why it failed, None where it did not."""
         if time.monotonic() > deadline:
-            return f"not begun, for the limit of {minutes(self.wish.time_limit)} was reached"
+            return self._late("not begun")
         try:
             self._set_the_stage(before)
-            there = self._there[experiment.name]
-            repeats = REPEATS if self.wish.profile == "full" else 0
-            for sample in run_pairs(experiment, self._pairs, self.watch, repeats=repeats, there=there):
+            if self._run(experiment, meter, deadline):
+                self.kept.finish(experiment, self.scenario.outcome())
+                return None
+        except FAILURES as error:
+            return str(error)
+        pairs = len({one.pair for one in self.kept.of(experiment)})
+        return self._late(f"{pairs} of {self._pairs} pairs")
+
+    def _run(self, experiment: Experiment, meter: Meter, deadline: float) -> bool:
+        """Run what is missing of *experiment*; return False where time was up before its last pair."""
+        there = self._there[experiment.name]
+        repeats = REPEATS if self.wish.profile == "full" else 0
+        missing = [pair for pair, _kind in order(self._pairs, experiment.at_most) if pair not in there]
+        with closing(run_pairs(experiment, self._pairs, self.watch, repeats=repeats, there=there)) as samples:
+            for sample in samples:
+                missing.remove(sample.pair)
                 self.kept.add(sample)
                 meter.advance()
                 self.context.say(_line(sample))
-            self.kept.finish(experiment, self.scenario.outcome())
-        except FAILURES as error:
-            return str(error)
-        return None
+                if missing and sample.pair not in missing and time.monotonic() > deadline:
+                    return False
+        return True
+
+    def _late(self, how_far: str) -> str:
+        """Say that time is up; where runs are kept, the rest is for another sitting.
+
+        Raises:
+            RunError: They are kept.
+        """
+        limit = minutes(self.wish.time_limit)
+        if self.kept.path is None:
+            return f"{how_far}, for the limit of {limit} was reached"
+        raise RunError(
+            f"the limit of {limit} was reached with {len(self.kept.done)} experiments done; they are kept in "
+            f"{self.kept.path}: run the same again to go on"
+        )
 
     def _set_the_stage(self, before: Experiment | None) -> None:
         """Prepare an experiment that was done in an earlier sitting: the next may find what it left."""

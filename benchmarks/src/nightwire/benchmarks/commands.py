@@ -1,11 +1,13 @@
 """The verb `nightwire bench`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nightwire.benchmarks._run import Wish
     from nightwire.benchmarks._scenario import Scenario
 
@@ -54,11 +56,12 @@ def list_() -> None:
 )
 @click.option(
     "--profile",
-    type=click.Choice(["quick", "full"]),
+    type=click.Choice(["smoke", "quick", "full"]),
     default="quick",
     envvar=["NIGHTWIRE_BENCH_RUN_PROFILE", "PROFILE"],
     show_default=True,
-    help="Size of the scenarios; also the variable PROFILE.",
+    help="Size of the scenarios, also PROFILE: smoke shows that all runs, quick takes minutes, full is as "
+    "published.",
 )
 @click.option(
     "--engine",
@@ -70,10 +73,10 @@ def list_() -> None:
 @click.option(
     "--time-limit",
     type=click.FloatRange(1),
-    default=1800.0,
-    show_default=True,
-    help="Refuse to start what is estimated to take longer. [s]",
+    help="For all together: what is estimated to take longer is refused, and nothing begins after it. [s]  "
+    "[default: 1800; 172800 under --profile full]",
 )
+@click.option("--fresh", is_flag=True, help="Begin anew what was interrupted under --profile full.")
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",
@@ -83,17 +86,24 @@ def list_() -> None:
 @click.option(
     "--out", type=PATH, help="Result file.  [default: benchmarks/results/SCENARIO-DATE-COMMIT.json]"
 )
-def run(scenarios: tuple[str, ...], every: bool, out: Path | None, **wishes: object) -> None:
+def run(
+    scenarios: tuple[str, ...], every: bool, out: Path | None, time_limit: float | None, **wishes: Any
+) -> None:
     """Run scenarios, write their results, and print them.
+
+    One that is refused or fails takes no other along; the exit status tells. Under --profile full each run is
+    kept as it comes: after an interruption the same command goes on, and runs that others disturbed are
+    repeated.
 
     \b
     Example:
       nightwire bench run visit --alerts 10000 --pairs 3
-      PROFILE=full nightwire bench run --all --time-limit 14400
+      nightwire bench run codec stretch --profile smoke
+      PROFILE=full nightwire bench run --all
     """
     from nightwire.benchmarks import _registry
-    from nightwire.benchmarks._guard import RefusedError
-    from nightwire.benchmarks._run import FAILURES, Wish
+    from nightwire.benchmarks._run import FULL_LIMIT, LIMIT, Wish
+    from nightwire.benchmarks._together import shortest_first
 
     chosen = _registry.names() if every else list(scenarios)
     if not chosen:
@@ -104,26 +114,33 @@ def run(scenarios: tuple[str, ...], every: bool, out: Path | None, **wishes: obj
         found = [_registry.scenario(name) for name in chosen]
     except _registry.UnknownScenarioError as error:
         raise click.UsageError(str(error)) from error
-    for one in found:
-        try:
-            _run_one(one, Wish(**wishes), out)  # type: ignore[arg-type]
-        except (RefusedError, *FAILURES) as error:
-            raise click.ClickException(str(error)) from error
+    limit = time_limit or (FULL_LIMIT if wishes["profile"] == "full" else LIMIT)
+    wish = Wish(**wishes, time_limit=limit)
+    _run_all(shortest_first(found, wish) if every else found, wish, out)
 
 
-def _run_one(scenario: "Scenario", wish: "Wish", out: Path | None) -> None:
-    from nightwire.benchmarks import _results
-    from nightwire.benchmarks._run import run
+def _run_all(scenarios: "Sequence[Scenario]", wish: "Wish", out: Path | None) -> None:
+    from nightwire.benchmarks._results import results_folder
+    from nightwire.benchmarks._together import Home, endings, estimates, run_all
+
+    several = len(scenarios) > 1
+    for line in estimates(scenarios, wish) if several else ():
+        click.echo(line, err=True)
+    home = Home(results_folder(), out)
+    done = run_all(scenarios, wish, home, lambda text: click.echo(text, err=True), _show)
+    if several:
+        click.echo("\n" + "\n".join(endings(done)))
+    if troubles := [one for one in done if one.trouble]:
+        said = [f"{one.name}: {one.trouble}" if several else one.trouble for one in troubles]
+        raise click.ClickException("\n".join(said))
+
+
+def _show(result: dict[str, Any], path: Path) -> None:
     from nightwire.benchmarks.report import terminal_lines
 
-    result = run(scenario, wish, lambda text: click.echo(text, err=True))
-    path = out or _results.default_path(result, _results.results_folder())
-    _results.write_result(result, path)
     for line in terminal_lines(result):
         click.echo(line)
     click.echo(f"\nresult: {path}")
-    if result["failed"]:
-        raise click.ClickException("\n".join(["not all was measured:", *result["failed"]]))
 
 
 @bench.command()
