@@ -1,15 +1,11 @@
 """The exporter on a real Kafka, asked by a real Prometheus."""
 
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
+from monitoring.tests._running import await_answer, exporting, look_after, running
 from nightwire.core.accounts import Account, FilterClasses, write_account
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
@@ -26,9 +22,8 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Fill a real Kafka of these tests' own with a small night: ten alerts, six of them judged."""
     broker = Broker(tmp_path_factory.mktemp("kafka"), port=free_port(), controller=free_port())
     broker.start()
-    ensure_topics(
-        broker.bootstrap, [settings(name) for name in (SIM, "accounts", "dead-letters", "voevents")]
-    )
+    names = (SIM, "accounts", "dead-letters", "voevents", "filter.demo.bright")
+    ensure_topics(broker.bootstrap, [settings(name) for name in names])
     writer = Writer(producer(broker.bootstrap))
     for number in range(10):
         writer.write(SIM, b"an alert", partition=0, key=str(number).encode())
@@ -80,45 +75,6 @@ def test_the_exporter_outlives_a_kafka_that_dies_and_returns(fresh_broker: Broke
         assert look_after(port, seen) > seen
 
 
-def look_after(port: int, moment: float, timeout: float = 90.0) -> float:
-    """Wait for a look at Kafka later than *moment*; return when it was."""
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        for line in page(port).splitlines():
-            name, _, value = line.partition(" ")
-            if name == "nightwire_exporter_last_look_timestamp_seconds" and float(value) > moment:
-                return float(value)
-        time.sleep(0.1)  # polling a page, not hoping
-    pytest.fail(f"no look at Kafka within {timeout:g} s")
-
-
-def page(port: int) -> str:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/metrics").text
-    except httpx.TransportError:
-        return ""
-
-
-@contextmanager
-def running(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a verb; it must end with 0 when it is asked to."""
-    child = subprocess.Popen([sys.executable, "-m", "nightwire.core.cli", *words])
-    try:
-        yield child
-        assert child.poll() is None, f"{words[0]} ended with {child.returncode}"
-        child.terminate()
-        assert child.wait(30) == 0
-    finally:
-        child.kill()
-        child.wait()
-
-
-@contextmanager
-def exporting(kafka: str, port: int) -> Iterator[None]:
-    with running("exporter", "--bootstrap", kafka, "--metrics-port", str(port), "--interval", "0.5"):
-        yield
-
-
 OURS = (
     "nightwire_accounts_",
     "nightwire_visit_",
@@ -149,19 +105,3 @@ def test_prometheus_answers_each_panels_query(busy: str, tmp_path: Path) -> None
             assert len(asked) > 10
             for query in asked:
                 await_answer(port, query)
-
-
-def await_answer(port: int, query: str, timeout: float = 60.0) -> None:
-    """Wait until Prometheus has data for *query*."""
-    deadline = time.monotonic() + timeout
-    while not answered(port, query):
-        assert time.monotonic() < deadline, f"no data for {query}"
-        time.sleep(0.2)  # polling a page, not hoping
-
-
-def answered(port: int, query: str) -> bool:
-    try:
-        said = httpx.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
-    except httpx.TransportError:
-        return False
-    return said.status_code == httpx.codes.OK and bool(said.json()["data"]["result"])
