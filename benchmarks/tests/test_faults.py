@@ -172,7 +172,7 @@ def test_a_plot_stays_small(points: list[tuple[float, float]]) -> None:
 @pytest.fixture
 def streams(tmp_path: Path) -> Iterator[Streams]:
     """Yield small streams through a Kafka, a gateway and an engine (the light one: it starts sooner)."""
-    stand = Stand(Context(tmp_path, Size(500, 1, 20.0)), make_pool(20), others=0, light=True)
+    stand = Stand(Context(tmp_path, Size(30, 1, 20.0)), make_pool(20), others=0, light=True)
     yield Streams(stand)
     stand.close()
 
@@ -180,7 +180,7 @@ def streams(tmp_path: Path) -> Iterator[Streams]:
 def killed(streams: Streams, name: str) -> None:
     """Kill *name* amid the streams; what comes of it adds up."""
     (victim,) = (one for one in VICTIMS if one.name == name)
-    fault = Fault(streams, victim, Timing(lead=1.0, tail=0.5, warm=0.5))
+    fault = Fault(streams, victim, Timing(lead=1.0, tail=0.5))
     fault.prepare()
     found = fault.run_once(Kind.SUBJECT)
     assert found.keys() == {figure.name for figure in figures_of(victim)}

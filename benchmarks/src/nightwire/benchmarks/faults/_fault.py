@@ -3,11 +3,15 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
-from nightwire.benchmarks._scenario import Experiment, Figures, Kind
+from nightwire.benchmarks._scenario import Experiment, Figures, Kind, Size
 from nightwire.benchmarks.faults._recovery import Times, longest_gap, recovery
 from nightwire.benchmarks.faults._stand import kill
 from nightwire.benchmarks.faults._streams import ALERT, EVENT, Stream, Streams
+
+LEAD = 0.4
+"""Share of a run without a fault that lies before it."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,16 @@ class Timing:
     Attributes:
         lead: Before the fault.
         tail: From when what was killed serves again; without a fault, after the lead.
-        warm: Before the first run.
     """
 
-    lead: float = 4.0
-    tail: float = 5.0
-    warm: float = 4.0
+    lead: float
+    tail: float
+
+    @classmethod
+    def of(cls, size: Size) -> Self:
+        """Return that of a run in which, without a fault, so many alerts are sent."""
+        lasting = size.alerts / size.rate
+        return cls(LEAD * lasting, (1 - LEAD) * lasting)
 
 
 class Fault(Experiment):
@@ -94,7 +102,7 @@ class Fault(Experiment):
         """Start everything, and let some of each stream through, unless that was done."""
         if not self._streams.run:
             self._streams.stand.start()
-            self._play(Kind.BASELINE, self._timing.warm)
+            self._play(Kind.BASELINE)
 
     def run_once(self, kind: Kind) -> Figures:
         """Let the streams run, with the fault or without.
@@ -102,7 +110,7 @@ class Fault(Experiment):
         Raises:
             RunError: Something was lost, or is in no account.
         """
-        killed, restarted, streams = self._play(kind, self._timing.lead)
+        killed, restarted, streams = self._play(kind)
         name = self._victim.name
         gaps = {f"{name}_{one}_gap_seconds": self._gap(streams[one]) for one in self._struck(streams)}
         if kind is Kind.BASELINE:
@@ -116,11 +124,11 @@ class Fault(Experiment):
             figures |= self._recovered(one, streams[one], killed, restarted)
         return figures
 
-    def _play(self, kind: Kind, lead: float) -> tuple[float, float, Mapping[str, Stream]]:
+    def _play(self, kind: Kind) -> tuple[float, float, Mapping[str, Stream]]:
         """Return when somebody was killed and was started again [s], and what came of the streams."""
         killed = restarted = 0.0
         with self._streams.running():
-            time.sleep(lead)
+            time.sleep(self._timing.lead)
             if kind is Kind.SUBJECT:
                 killed = time.monotonic()
                 self._victim.kill(self._streams)

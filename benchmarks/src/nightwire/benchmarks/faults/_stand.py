@@ -24,6 +24,8 @@ from nightwire.schemas import topics
 EVERYTHING = Mixed("bench", "everything", ALL, ALL.source.replace("LIMIT", "0"), 1.0)
 """A filter that passes all alerts, so that each of them can be missed."""
 OWNED = topics.filter_topic(EVERYTHING.owner, EVERYTHING.name)
+BESIDE = "ivo://bench/beside"
+"""Our gateway beside others on the same Kafka."""
 OTHERS, CODE = 5, 1
 """Live filters beside it, and how many of them cannot be compiled."""
 
@@ -40,15 +42,15 @@ class Gateway:
         self.authors, self.subscribers = free_port(), free_port()
         self._child: Child | None = None
 
-    def start(self, bootstrap: str) -> None:
-        """Start it, and wait until it is healthy.
+    def start(self, bootstrap: str, *options: str) -> None:
+        """Start it with more *options*, and wait until it is healthy.
 
         Raises:
             ChildError: It did not start.
         """
         page, state = free_port(), self._context.folder / "gateway"
         words = ["gateway", "serve", "--bootstrap", bootstrap, "--metrics-port", str(page), *OPTIONS]
-        words += ["--replay", "1h", "--state", str(state)]  # the later of two is what holds
+        words += ["--replay", "1h", "--state", str(state), *options]  # of two replays the later holds
         words += ["--authors", f"127.0.0.1:{self.authors}", "--subscribers", f"127.0.0.1:{self.subscribers}"]
         self._child = Child(nightwire(*words), self._context.folder / "gateway.log")
         self._context.role(self._child.process.pid, "gateway")
@@ -77,6 +79,12 @@ class Engine(ManyFilters):
         super().__init__(context)
         self._light = light
 
+    def close(self) -> None:
+        """End what was started, and leave no filter of ours in an engine that goes on running."""
+        if self._context.engine == "there" and self.filters:
+            self.live([])
+        super().close()
+
     def _child(self, role: str, *words: str) -> Child:
         return super()._child(role, *words, *(["--light"] if self._light and role == "filters" else []))
 
@@ -100,6 +108,11 @@ class Stand:
         self.bootstrap = where
         self.engine, self.gateway = Engine(self.context, light=light), Gateway(self.context)
         self._pool, self._others, self._started = pool, others, False
+
+    @property
+    def alone(self) -> bool:
+        """Whether Kafka is ours, so that all that is in it is of this benchmark."""
+        return self.broker is not None
 
     @property
     def judging(self) -> bool:
@@ -132,7 +145,7 @@ class Stand:
             others = mixture(self._others, min(CODE, self._others), self._pool) if self._others else []
             self.engine.live([EVERYTHING, *others])
         self.context.say("starting the gateway")
-        self.gateway.start(self.bootstrap)
+        self.start_gateway()
 
     def start_broker(self) -> None:
         """Start Kafka on the data that it has, where it is ours."""
@@ -150,8 +163,8 @@ class Stand:
             self.broker.kill()
 
     def start_gateway(self) -> None:
-        """Start the gateway again."""
-        self.gateway.start(self.bootstrap)
+        """Start the gateway; it keeps accounts where Kafka is ours, for there it is the only one."""
+        self.gateway.start(self.bootstrap, *([] if self.alone else ["--no-accounts", f"--ivorn={BESIDE}"]))
 
     def forget(self, ends: Mapping[int, int]) -> None:
         """Let Kafka delete the alerts before *ends*, and the copies of them: the disk is bounded."""

@@ -36,7 +36,7 @@ IN_POOL = 600_000
 """An alert of the pool: dictionaries and bytes. [byte]"""
 PROCESSES = 5 * 10**9
 """Kafka, Spark, the sandbox and readers. [byte]"""
-STARTING = 90.0
+STARTING = 60.0
 """Kafka, registry, engine, topics. [s]"""
 
 
@@ -72,7 +72,7 @@ class NightScenario:
         return Needs(
             disk=3 * (visits + 1) * size.alerts * ON_DISK,
             memory=min(size.alerts, POOL) * IN_POOL + PROCESSES,
-            seconds=STARTING + 2 * len(KINDS) * size.pairs * (visits * size.alerts / size.rate + 10.0),
+            seconds=STARTING + 2 * len(KINDS) * size.pairs * (visits * size.alerts / size.rate + 5.0),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:

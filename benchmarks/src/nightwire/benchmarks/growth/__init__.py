@@ -1,0 +1,3 @@
+"""The scenario `growth`: what ten times as many alerts, filters, subscribers and consumers cost."""
+
+__all__: list[str] = []

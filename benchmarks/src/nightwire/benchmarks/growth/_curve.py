@@ -1,0 +1,83 @@
+"""A curve: the same thing asked at counts that are ten times as large each, beside raw librdkafka."""
+
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind, Line, Series
+from nightwire.benchmarks._stats import median
+from nightwire.benchmarks._summary import rounded
+from nightwire.benchmarks.growth._exponent import LEAST, Cost, exponent
+
+NAMES: Mapping[Kind, str] = {Kind.SUBJECT: "nightwire", Kind.BASELINE: "raw librdkafka"}
+QUANTITIES: Mapping[str, tuple[str, Callable[[Cost], float]]] = {
+    "": ("time", lambda one: one.us),
+    "cpu_": ("CPU time", lambda one: one.cpu_us),
+}
+"""What is said of each point: words, and its value [µs] (0: not known), by what its figures are called."""
+
+
+class Curve(Experiment):
+    """Points of one curve, all of them in each run.
+
+    Args:
+        context: Of the run.
+        points: Counts, the smallest first.
+    """
+
+    axis = ""
+    """What is counted, as it is in the names of figures."""
+    whole = False
+    """Whether the count is that of the alerts themselves: then all together grow linearly, not each."""
+
+    def __init__(self, context: Context, points: Sequence[int]) -> None:
+        self.name, self._context, self._points = self.axis, context, points
+        self._book: dict[tuple[Kind, int], list[Cost]] = defaultdict(list)
+
+    @abstractmethod
+    def cost(self, kind: Kind, count: int) -> Cost | None:
+        """Measure one point; None where there is nothing to compare with."""
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Measure all points, and how the costs grow."""
+        costs: dict[int, Cost] = {}
+        for count in self._points:
+            self._context.say(f"{kind.value}: {count:,} {self.axis}")
+            found = self.cost(kind, count)
+            if found is not None:
+                costs[count] = found
+                self._book[kind, count].append(found)
+        return figures(self.axis, costs, whole=self.whole)
+
+    def drawings(self) -> Iterator[Series]:
+        """Yield time and CPU time of each alert over the count, where enough points were measured."""
+        for words, value in QUANTITIES.values():
+            lines = [line for kind in Kind for line in self._lines(kind, value)]
+            if lines:
+                title = f"Growth with {self.axis}: {words} of one"
+                yield Series(title, self.axis, f"{words} [µs]", lines, log_x=True, log_y=True)
+
+    def _lines(self, kind: Kind, value: Callable[[Cost], float]) -> Iterator[Line]:
+        measured = {count: found for count in self._points if (found := self._book[kind, count])}
+        known = {count: median([value(one) for one in found]) for count, found in measured.items()}
+        drawn = {count: rounded(cost) for count, cost in known.items() if cost > 0}
+        if len(drawn) >= LEAST:
+            yield Line(NAMES[kind], list(drawn), list(drawn.values()))
+
+
+def figures(axis: str, costs: Mapping[int, Cost], *, whole: bool) -> Figures:
+    """Return the figures of a curve: each point's, and the exponents of its growth.
+
+    Args:
+        axis: What is counted.
+        costs: By the count.
+        whole: Whether the exponent is that of all alerts together, not of each.
+    """
+    found: Figures = {}
+    for name, (_, value) in QUANTITIES.items():
+        known = {count: cost for count, one in costs.items() if (cost := value(one)) > 0}
+        found |= {f"{axis}_{count}_{name}us": cost for count, cost in known.items()}
+        slope = exponent({count: cost * (count if whole else 1) for count, cost in known.items()})
+        if slope is not None:
+            found[f"{axis}_{name}exponent"] = slope
+    return found
