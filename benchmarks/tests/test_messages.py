@@ -34,7 +34,7 @@ from nightwire.core.kafka import read_to_end
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
-TINY = Plan((256, LARGEST), (256, 16 * KIB), (1, 2), trips=3, seconds=10.0, messages=21, volume=MIB)
+TINY = Plan((256, LARGEST), (2 * KIB,), (1, 2), trips=3, seconds=10.0, messages=21, volume=MIB)
 
 
 @cache
@@ -207,5 +207,5 @@ def test_a_tiny_run_has_every_figure_and_plot(kafka: str) -> None:
         one["name"] for sample in result["samples"] for one in sample["processes"]
     }
     assert len(result["series"]) == 6
-    assert flow_name(Point(consumers=2), 256) in found
+    assert flow_name(Point(consumers=2), 2 * KIB) in found
     assert any("Reduced:" in note for note in result["notes"])

@@ -40,7 +40,7 @@ def of_flows(rates: Mapping[Point, Measured]) -> Iterator[Series]:
     """Yield bandwidth over sizes, as the paper's Figs. 11 and 12, and over numbers; *rates* are in MB/s."""
     for what, title in (("producers", "Many producers"), ("consumers", "Many consumers, rate of each")):
         points = {count: rates[point] for point in rates if (count := point.number_of(what)) and rates[point]}
-        if len(points) > 1:
+        if points:
             sizes = [*_over_sizes(points, what), *_published.BY_SIZE[what]]
             yield Series(f"{title}: over sizes", SIZE, RATE, sizes, log_x=True, log_y=True)
             counts = [*_over_counts(points), *_published.BY_COUNT[what]]

@@ -16,7 +16,7 @@ from nightwire.benchmarks.messages._plan import MIB, Plan, Point, name_of
 KEPT = {"retention.bytes": str(64 * MIB), "segment.bytes": str(32 * MIB)}
 """Of topics through which messages go to and fro: each is read at once, and never again."""
 FEW = 20
-"""Messages of each size, and round trips, ahead of the first pair."""
+"""Messages of a size, and round trips, ahead of the first pair."""
 
 
 class PingPong(Experiment):
@@ -75,7 +75,7 @@ class PingPong(Experiment):
 def of_trips(size: int, taken: Sequence[float]) -> Figures:
     """Return the figures of round trips of messages of *size* [byte] that took so long [s].
 
-    As ever with ping-pong, latency is half a round trip, and bandwidth the size over its mean.
+    As ever with ping-pong, latency is half a round trip, and bandwidth the size over half their mean.
     """
     name = name_of(size)
     return {
@@ -105,9 +105,9 @@ class Flow(Experiment):
         self.rates: dict[tuple[Kind, int], list[float]] = defaultdict(list)
 
     def prepare(self) -> None:
-        """Start Kafka and the processes, and move some messages of each size."""
+        """Start Kafka and the processes, and move some small and some large messages."""
         for kind in Kind:
-            for size in self._plan.flow:
+            for size in {min(self._plan.flow), max(self._plan.flow)}:
                 self._play(kind, size, min(FEW, self._plan.count(size)))
 
     def run_once(self, kind: Kind) -> Figures:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, islice
 from timeit import Timer
 
 from nightwire.benchmarks._scenario import Experiment, Figures, Kind
@@ -59,10 +59,7 @@ class Alone(Experiment):
         """Return what is timed, and how many records it takes at once."""
         records = records_of(size)
         bodies = [self._codec.encode(one) for one in records]
-        batch = [
-            body
-            for _, body in zip(range(max(1, min(BATCH, BATCH_BYTES // size))), cycle(bodies), strict=False)
-        ]
+        batch = list(islice(cycle(bodies), max(1, min(BATCH, BATCH_BYTES // size))))
         return {
             "encode": (lambda: [self._codec.encode(one) for one in records], len(records)),
             "decode": (lambda: [self._codec.decode(body) for body in bodies], len(bodies)),

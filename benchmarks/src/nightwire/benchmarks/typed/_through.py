@@ -1,7 +1,7 @@
 """Typed records through Kafka, beside the same bytes; and read as another receiver wants them."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nightwire.benchmarks._scenario import Experiment, Figures, Kind
@@ -16,7 +16,7 @@ TYPED, COLUMNAR, OTHER, RAW = "typed", "columns", "other", "raw"
 WORK: Mapping[str, str] = {TYPED: DICTS, COLUMNAR: COLUMNS, OTHER: "other", RAW: BYTES}
 """What the receiver does with what comes that way."""
 FEW = 20
-"""Records of each size ahead of the first pair."""
+"""Records of a size, ahead of the first pair."""
 
 Rates = dict[tuple[str, int], list[float]]
 """Bandwidths [MB/s] by way and size."""
@@ -30,6 +30,7 @@ class Through(Experiment):
         crew: The processes.
         plan: What is measured.
         ways: What is measured, and what it is compared with.
+        rates: Where bandwidths are put.
     """
 
     def __init__(
@@ -39,23 +40,24 @@ class Through(Experiment):
         self._crew, self._plan, self._ways, self._rates = crew, plan, ways, rates
 
     def prepare(self) -> None:
-        """Start Kafka and the processes, and move some records of each size each way."""
+        """Start Kafka and the processes, and move some small and some large records each way."""
         for kind in Kind:
-            self._play(kind, FEW)
+            self._play(kind, {min(self._plan.sizes), max(self._plan.sizes)}, FEW)
 
     def run_once(self, kind: Kind) -> Figures:
         """Move records of all sizes."""
         figures: Figures = {}
-        for (way, size), rate in self._play(kind).items():
+        for (way, size), rate in self._play(kind, self._plan.sizes, self._plan.records).items():
             self._rates.setdefault((way, size), []).append(rate)
             named = [way] if kind is Kind.SUBJECT else self._ways[Kind.SUBJECT]
             figures |= {rate_name(one, size): rate for one in named}
         return figures
 
-    def _play(self, kind: Kind, most: int | None = None) -> dict[tuple[str, int], float]:
+    def _play(self, kind: Kind, sizes: Iterable[int], most: int) -> dict[tuple[str, int], float]:
+        """Return the bandwidth of at most so many records of each of *sizes*, by way and size. [MB/s]"""
         return {
-            (way, size): self._rate(way, size, min(self._plan.count(size), most or self._plan.records))
-            for size in self._plan.sizes
+            (way, size): self._rate(way, size, min(self._plan.count(size), most))
+            for size in sizes
             for way in self._ways[kind]
         }
 
