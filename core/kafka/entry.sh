@@ -31,5 +31,7 @@ if [ ! -f /var/lib/kafka/data/meta.properties ]; then
     java -Xmx128m -cp '/opt/kafka/jars/*' kafka.tools.StorageTool format \
         --cluster-id "${KAFKA_CLUSTER_ID:?}" --config "$settings"
 fi
-exec java -Xmx"$heap" -Xms"$heap" -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:+ExitOnOutOfMemoryError \
+agent=$(echo /opt/kafka/jars/jmx_prometheus_javaagent-*.jar) # tells Prometheus, inside the network alone
+exec java "-javaagent:$agent=9404:/opt/kafka/jmx.yml" \
+    -Xmx"$heap" -Xms"$heap" -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:+ExitOnOutOfMemoryError \
     -Dlog4j2.configurationFile=/opt/kafka/log4j2.yaml -cp '/opt/kafka/jars/*' kafka.Kafka "$settings"

@@ -61,6 +61,7 @@ class Job:
 
 COMPOSE_JOBS = {
     "node": Job(["node-exporter:9100"]),
+    "kafka": Job(["kafka-1:9404", "kafka-2:9404", "kafka-3:9404"]),
     "spark": Job(["filters:9400"], "/spark"),
     "prometheus": Job(["127.0.0.1:9090"]),
     "cadvisor": Job(["cadvisor:8080"]),
