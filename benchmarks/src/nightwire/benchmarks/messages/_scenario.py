@@ -14,9 +14,9 @@ STARTING = 15.0
 """Kafka, and the alerts of all sizes. [s]"""
 PER_PEER = 0.4
 """A process. [s]"""
-PER_FLOW = 0.6
+PER_FLOW = 0.4
 """Topic, clients and the move itself. [s]"""
-PER_READ = 0.000_04
+PER_READ = 0.000_03
 """A message in one consumer, on two shared cores. [s]"""
 PER_BYTE = 4e-9
 """A byte in one consumer, likewise. [s]"""
