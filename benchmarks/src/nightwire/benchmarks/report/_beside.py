@@ -114,7 +114,7 @@ def _of_lines(entry: Published, results: Results) -> Iterator[Row]:
             continue
         our = _compared(entry, curve)
         for x, y in zip(curve.x, curve.y, strict=True):
-            title = f"{place}: {x:,g}" if of == "1" else f"{x:,g} {of}"
+            title = f"{place}: {x:,.10g}" if of == "1" else f"{x:,.10g} {of}"
             row = Row(title, unit, y, curve.name, "")
             if our is None:
                 yield row

@@ -34,6 +34,12 @@ def note(text: str) -> str:
     return f"<p>{escape(first)}</p>\n" + folded("all of it", f"<pre>{escape(text.strip())}</pre>")
 
 
+def command(words: str) -> str:
+    """Return *words*, with the command of ours that they end in as such."""
+    before, colon, typed = words.partition(": nightwire ")
+    return f"{escape(before)}: <kbd>nightwire {escape(typed)}</kbd>" if colon else escape(words)
+
+
 def anchor(*words: str) -> str:
     """Return what *words* are linked by."""
     kept = "".join(letter if letter.isalnum() else " " for letter in " ".join(words).lower())

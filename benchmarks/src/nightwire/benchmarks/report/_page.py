@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from nightwire.benchmarks.report._beside import Results, answered, by_name, missing
 from nightwire.benchmarks.report._brief import telling
-from nightwire.benchmarks.report._html import facts, table
+from nightwire.benchmarks.report._html import command, facts, table
 from nightwire.benchmarks.report._paper_section import link, paper_section
 from nightwire.benchmarks.report._papers import Paper, Published, papers
 from nightwire.benchmarks.report._scenario_section import figures_table, scenario_section
@@ -110,8 +110,9 @@ def _gaps(paper: Paper, entry: Published, named: Results) -> Iterator[str]:
     for what, why in missing(entry, named):
         reasons.setdefault(why, []).append(what)
     for why, whats in reasons.items():
+        what = "; ".join(filter(None, dict.fromkeys(whats)))
         yield (
             f'<tr><td class="what"><a href="#{link(paper, entry)}">{escape(paper.name)}, '
-            f'{escape(entry.number)}</a></td><td class="wide">{escape("; ".join(filter(None, whats)))}</td>'
-            f'<td class="wide">{escape(why)}</td></tr>'
+            f'{escape(entry.number)}</a></td><td class="wide">{escape(what)}</td>'
+            f'<td class="wide">{command(why)}</td></tr>'
         )

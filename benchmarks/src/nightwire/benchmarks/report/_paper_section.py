@@ -5,7 +5,7 @@ from html import escape
 
 from nightwire.benchmarks.report._beside import Drawn, Results, Row, answered, drawn, rows
 from nightwire.benchmarks.report._beside_plot import beside_plot
-from nightwire.benchmarks.report._html import anchor, facts, table
+from nightwire.benchmarks.report._html import anchor, command, facts, table
 from nightwire.benchmarks.report._papers import Paper, Published
 from nightwire.benchmarks.report._words import measure, number, short_machine, spread
 
@@ -108,10 +108,9 @@ def _alone(row: Row) -> str:
 
 def _row(row: Row) -> str:
     if row.ours is None:
-        missing = f'<span class="missing">{_command(row.missing)}</span>'
         return (
-            f'<tr><td class="n ratio none">–</td><td class="n none">–</td><td class="what">{_what(row)}</td>'
-            f'<td class="wide" colspan="2">{missing}</td>'
+            '<tr><td class="n ratio none">–</td><td class="n none">–</td><td class="what" colspan="3">'
+            f'{_what(row)}<span class="missing">{command(row.missing)}</span></td>'
             f'<td class="n" data-label="published">{_theirs(row)}</td></tr>'
         )
     return (
@@ -145,9 +144,3 @@ def _theirs(row: Row) -> str:
     if row.theirs is None:
         return "–"
     return escape(f"{row.theirs:,.10g}" + ("" if row.unit == "1" else f" {row.unit}"))
-
-
-def _command(words: str) -> str:
-    """Return *words*, with the command in them as code."""
-    before, colon, command = words.partition(": nightwire ")
-    return f"{escape(before)}: <kbd>nightwire {escape(command)}</kbd>" if colon else escape(words)

@@ -115,6 +115,8 @@ def _circumstances(result: Result) -> str:
 
 
 def _all(result: Result) -> str:
+    if len(headline(result)) in (0, len(result["results"])):
+        return ""  # all of them opened the section
     tables = "\n".join(
         (f"<h4>{escape(name)}</h4>\n" if name else "") + figures_table(entries)
         for name, entries in grouped(result["results"])
