@@ -1,6 +1,7 @@
 """Result files: what is in them, where they lie, and that they stay small."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -15,6 +16,9 @@ from nightwire.benchmarks._watch import ProcessUse, Use
 FORMAT = 1
 LARGEST = 2_000_000
 """Largest result file. [byte]"""
+
+NUMBERS = re.compile(r"\[\s+((?:(?:-?[\d.eE+-]+|null),?\s+)+)\]")
+"""A list of numbers, a line each as `json` writes it."""
 
 Result = dict[str, Any]
 
@@ -41,6 +45,7 @@ def make_result(
     versions: dict[str, Any],
     sittings: Sequence[str],
     ended: datetime,
+    recorded: Mapping[str, Any] | None = None,
 ) -> Result:
     """Put everything about a run together.
 
@@ -54,6 +59,7 @@ def make_result(
         versions: Of everything in it.
         sittings: When it began, and went on after interruptions.
         ended: When it ended.
+        recorded: What processes took over time; None where nobody looked.
     """
     return {
         "format": FORMAT,
@@ -78,6 +84,7 @@ def make_result(
         **_rates(samples, size),
         "samples": [_sample(sample) for sample in samples],
         "series": [{**vars(one), "lines": [vars(line) for line in one.lines]} for one in outcome.series],
+        **({} if recorded is None else {"recorded": dict(recorded)}),
     }
 
 
@@ -136,11 +143,15 @@ def write_result(result: Result, path: Path) -> None:
     Raises:
         ResultError: It is larger than `LARGEST`.
     """
-    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    text = NUMBERS.sub(_on_a_line, json.dumps(result, indent=1, ensure_ascii=False)) + "\n"
     if len(text.encode()) > LARGEST:
         raise ResultError(f"{path}: {len(text.encode()):,} bytes, at most {LARGEST:,} are kept")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def _on_a_line(found: re.Match[str]) -> str:
+    return f"[{' '.join(found[1].split())}]"
 
 
 def read_result(path: Path) -> Result:

@@ -18,6 +18,8 @@ from nightwire.benchmarks._guard import check, minutes
 from nightwire.benchmarks._kept import Kept
 from nightwire.benchmarks._machine import changes, commit, machine, versions
 from nightwire.benchmarks._pairs import Sample, order, run_pairs
+from nightwire.benchmarks._recorded import Recorded
+from nightwire.benchmarks._recording import Recording
 from nightwire.benchmarks._results import Result, make_result
 from nightwire.benchmarks._scenario import Context, Experiment, RunError, Scenario, Size
 from nightwire.benchmarks._watch import Watch
@@ -54,6 +56,7 @@ class Wish:
     engine: str = "own"
     bootstrap: str | None = None
     fresh: bool = False
+    record: bool = False
 
 
 def size_of(scenario: Scenario, wish: Wish) -> Size:
@@ -105,14 +108,18 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None], kept: Kept |
         )
         watch = Watch()
         context = Context(Path(name), standing_for(size), wish.bootstrap, wish.engine, watch.role, say)
+        recording = Recording(watch) if wish.record else None
         try:
-            failed = _Sitting(scenario, context, watch, kept, wish).measure()
+            failed = _Sitting(scenario, context, watch, kept, wish, recording).measure()
         finally:
             scenario.tear_down()
-        return _result(scenario, size, wish, kept, failed)
+            recorded = None if recording is None else recording.end()
+        return _result(scenario, size, wish, kept, failed, recorded)
 
 
-def _result(scenario: Scenario, size: Size, wish: Wish, kept: Kept, failed: list[str]) -> Result:
+def _result(
+    scenario: Scenario, size: Size, wish: Wish, kept: Kept, failed: list[str], recorded: Recorded | None
+) -> Result:
     outcome = kept.shown(scenario.outcome())
     return make_result(
         scenario,
@@ -124,6 +131,7 @@ def _result(scenario: Scenario, size: Size, wish: Wish, kept: Kept, failed: list
         versions=versions(ROOT, own_kafka=wish.bootstrap is None),
         sittings=kept.sittings,
         ended=datetime.now(UTC),
+        recorded=recorded,
     )
 
 
@@ -162,6 +170,7 @@ class _Sitting:
     watch: Watch
     kept: Kept
     wish: Wish
+    recording: Recording | None = None
     _done: frozenset[str] = frozenset()
     _there: Mapping[str, Container[int]] = field(default_factory=dict)
     _staged: bool = False
@@ -230,6 +239,8 @@ class _Sitting:
             for sample in samples:
                 missing.remove(sample.pair)
                 self.kept.add(sample)
+                if self.recording is not None:
+                    self.recording.ran(sample)
                 meter.advance()
                 self.context.say(_line(sample))
                 if missing and sample.pair not in missing and time.monotonic() > deadline:

@@ -75,6 +75,11 @@ class Watch:
         """Call process *pid*, and its descendants after it, *name*."""
         self._roles[pid] = name
 
+    @property
+    def roles(self) -> Mapping[int, str]:
+        """What processes are called, those that have ended included."""
+        return dict(self._roles)
+
     @contextmanager
     def window(self) -> Iterator[Window]:
         """Watch while the block runs."""

@@ -76,6 +76,12 @@ def list_() -> None:
     help="For all together: what is estimated to take longer is refused, and nothing begins after it. [s]  "
     "[default: 1800; 172800 under --profile full]",
 )
+@click.option(
+    "--record/--no-record",
+    default=True,
+    show_default=True,
+    help="Keep what each process takes over time, and what its metrics page says, in the result.",
+)
 @click.option("--fresh", is_flag=True, help="Begin anew what was interrupted under --profile full.")
 @click.option(
     "--bootstrap",
