@@ -232,10 +232,12 @@ def test_each_published_entry_has_ours_or_a_reason_and_a_source(pair: tuple[Pape
     ours = [answer for one in parts for answer in answers(one)]
     series = [(one.scenario, one.series, one.axis, one.line) for one in entry.ours if one.series]
     used = [(one.scenario, one.experiment, one.process) for one in entry.measured if one.process]
-    assert bool(ours or series or used) != bool(entry.reason)
+    recorded = [(one.scenario, one.process) for one in entry.ours if one.process]
+    assert bool(ours or series or used or recorded) != bool(entry.reason)
     assert all(figure in declared(name) for name, figure in ours)
     assert set(series) <= kept_series()
     assert set(used) <= kept_processes()
+    assert set(recorded) <= {(name, process) for name, _experiment, process in kept_processes()}
     assert all(one.source for one in (entry, *entry.measured, *entry.lines))
     assert all(one.figure or one.process or one.reason or entry.reason for one in entry.measured)
     assert all(one.value is not None or one.figure for one in entry.measured)
@@ -291,6 +293,35 @@ def test_what_a_process_used_stands_beside_a_published_number() -> None:
     assert row.entry["ratio"] == 1.0
     (row,) = rows(made_up(measured=(replace(one, process="nobody"),)), by_name([sample_result()]))
     assert row.missing.startswith("not in the quick profile")
+
+
+RECORDED = {
+    "began": 0.0,
+    "step": 2.0,
+    "runs": [{"experiment": "steps", "kind": "subject", "pair": 0, "begin": 1.0, "end": 4.0}],
+    "processes": [
+        {"role": "kafka", "quantity": "network_sent", "unit": "byte/s", "values": [2e6, 4e6, None]},
+        {"role": "kafka: java", "quantity": "network_sent", "unit": "byte/s", "values": [1e6, None, 6e6]},
+    ],
+    "metrics": {"begin": 0.0, "step": 1.0, "left_out": 0, "series": []},
+    "missing": [],
+}
+
+
+def test_what_the_recorder_has_is_added_up_over_a_run_and_drawn_over_time() -> None:
+    one = walked(figure="", experiment="steps", process="kafka", use="network_sent", scale=1e-6, unit="MB")
+    entry = made_up(measured=(one,), ours=(Ours("out", "sample", process="kafka", use="network_sent"),))
+    (row,) = rows(entry, by_name([sample_result()]))
+    assert row.missing == "not recorded in the newest run: nightwire bench run sample"
+    result = sample_result() | {"recorded": RECORDED}
+    (row,) = rows(entry, by_name([result]))
+    assert (row.ours, row.baseline) == (1 * 3.0 + 2 * 4.0, None)
+    (found,) = drawn(entry, by_name([result]))
+    assert list(zip(found.line.x, found.line.y, strict=True)) == [(1.0, 3e6), (3.0, 4e6), (5.0, 6e6)]
+    assert "Over time" in scenario_section(result | {"recorded": RECORDED | {"processes": CPU}}, 1)
+
+
+CPU = [{"role": "kafka", "quantity": "cpu", "unit": "cores", "values": [0.5, 1.0, 0.7]}]
 
 
 def test_what_was_not_measured_names_the_command_that_would() -> None:

@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 
 from nightwire.benchmarks._scenario import Line
 from nightwire.benchmarks.report._papers import Curve, Measured, Ours, Published
-from nightwire.benchmarks.report._process_use import process_use
+from nightwire.benchmarks.report._process_use import SAMPLED, process_use
+from nightwire.benchmarks.report._recorded_use import over_time, thinned
 from nightwire.benchmarks.report._words import Entry, Result
 
+POINTS = 200
+"""Of a line over time, at most."""
 Results = Mapping[str, Result]
 """The newest result of each scenario, by its name."""
 
@@ -70,10 +73,12 @@ def figure(results: Results, scenario: str, name: str) -> Entry | None:
     return next((one for one in entries if one["name"] == name), None)
 
 
-def not_measured(results: Results, scenario: str) -> str:
+def not_measured(results: Results, scenario: str, *, recorded: bool = False) -> str:
     """Return what would measure a figure that no result has."""
     if scenario not in results:
         return f"not measured yet: nightwire bench run {scenario}"
+    if "recorded" not in results[scenario] and recorded:
+        return f"not recorded in the newest run: nightwire bench run {scenario}"
     if results[scenario]["size"]["profile"] == "quick":
         return f"not in the quick profile: nightwire bench run {scenario} --profile full"
     return f"not in the newest run: nightwire bench run {scenario} --profile full"
@@ -97,7 +102,8 @@ def _of_number(one: Measured, results: Results) -> Row:
 def _with(row: Row, found: Entry | None, where: Measured | Ours, results: Results) -> Row:
     """Return *row* with what was *found* of ours, or with what would measure it."""
     if found is None:
-        return replace(row, missing=not_measured(results, where.scenario))
+        recorded = bool(where.use) and where.use not in SAMPLED
+        return replace(row, missing=not_measured(results, where.scenario, recorded=recorded))
     ours, baseline = found["value"] * where.scale, _scaled(found["baseline"], where.scale)
     return replace(row, ours=ours, baseline=baseline, entry=found)
 
@@ -145,7 +151,10 @@ def _points(our: Ours, results: Results) -> Iterator[tuple[float, float]]:
         found = figure(results, our.scenario, name)
         if found is not None and found[our.side] is not None:
             yield x, found[our.side] * our.scale
-    for series in results.get(our.scenario, {}).get("series", ()):
+    result = results.get(our.scenario)
+    if result and our.process:
+        yield from ((x, y * our.scale) for x, y in thinned(over_time(result, our.process, our.use), POINTS))
+    for series in result["series"] if result else ():
         if (series["title"], series["x"]) == (our.series, our.axis):
             for line in series["lines"]:
                 if line["name"] == our.line:
@@ -185,6 +194,7 @@ def _any_line(entry: Published, results: Results) -> bool:
 
 def missing(entry: Published, results: Results) -> list[tuple[str, str]]:
     """Return what of *entry* has none of ours, and why: all of it under an empty name."""
-    if entry.reason:
-        return [("", entry.reason)]
+    if entry.reason or not (entry.measured or answered(entry, results)):
+        recorded = any(one.use for one in entry.ours)
+        return [("", entry.reason or not_measured(results, entry.scenario, recorded=recorded))]
     return [(row.title, row.missing) for row in rows(entry, results) if row.ours is None]

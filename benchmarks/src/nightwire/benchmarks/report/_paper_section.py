@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from nightwire.benchmarks.report._beside import Drawn, Results, Row, answered, drawn, rows
+from nightwire.benchmarks.report._beside import Drawn, Results, Row, answered, drawn, missing, rows
 from nightwire.benchmarks.report._beside_plot import beside_plot
 from nightwire.benchmarks.report._html import anchor, command, facts, table
 from nightwire.benchmarks.report._papers import Paper, Published
@@ -75,7 +75,7 @@ def _facts(entry: Published, results: Results) -> str:
             ("ours", "; ".join(dict.fromkeys(short_machine(one) for one in here))),
             ("baseline", "; ".join(dict.fromkeys(filter(None, beside)))),
             ("differs", entry.differs),
-            ("none of ours", entry.reason),
+            ("none of ours", "; ".join(why for what, why in missing(entry, results) if not what)),
         )
     )
 

@@ -22,7 +22,7 @@ class Measured:
         figure: Ours, by its name in that scenario; empty where there is none.
         experiment: Ours, where it is what a *process* used in this experiment.
         process: Its name.
-        use: ``cpu_seconds`` or ``peak_rss_bytes``.
+        use: ``cpu_seconds``, ``peak_rss_bytes``, or a quantity of the recorder, added up over a run.
         scale: From the unit of ours to *unit*.
         reason: Why there is none of ours.
     """
@@ -76,6 +76,8 @@ class Ours:
         series: Title of a series, where it is not made of figures.
         axis: That series' horizontal axis.
         line: Name of its line.
+        process: Whose *use* over time it is, where it is what the recorder has.
+        use: Quantity of the recorder.
         scale: From the unit of ours to that of the axis.
     """
 
@@ -88,6 +90,8 @@ class Ours:
     series: str = ""
     axis: str = ""
     line: str = ""
+    process: str = ""
+    use: str = ""
     scale: float = 1.0
 
     def figures(self) -> list[tuple[float, str]]:

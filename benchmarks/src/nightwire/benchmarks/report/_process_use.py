@@ -2,7 +2,11 @@
 
 from nightwire.benchmarks._stats import UNSTABLE, median, ratios, summary
 from nightwire.benchmarks.report._papers import Measured
+from nightwire.benchmarks.report._recorded_use import in_runs
 from nightwire.benchmarks.report._words import Entry, Result
+
+SAMPLED = frozenset({"cpu_seconds", "peak_rss_bytes"})
+"""What is kept of each run; all else is what the recorder has, added up over the run."""
 
 
 def process_use(result: Result, one: Measured) -> Entry | None:
@@ -27,6 +31,8 @@ def process_use(result: Result, one: Measured) -> Entry | None:
 
 
 def _by_pair(result: Result, one: Measured, kind: str) -> dict[int, float]:
+    if one.use not in SAMPLED:
+        return in_runs(result, one.experiment, kind, one.process, one.use)
     return {
         sample["pair"]: process[one.use]
         for sample in result["samples"]

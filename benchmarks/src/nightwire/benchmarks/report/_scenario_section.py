@@ -5,6 +5,7 @@ from html import escape
 
 from nightwire.benchmarks.report._goals import goals
 from nightwire.benchmarks.report._html import facts, folded, note, table
+from nightwire.benchmarks.report._over_time import time_plots
 from nightwire.benchmarks.report._plots import cpu_plot, processes, ratios_plot, series_plot
 from nightwire.benchmarks.report._words import (
     Entry,
@@ -33,6 +34,7 @@ def scenario_section(result: Result, place: int) -> str:
         figures_table(headline(result) or result["results"]),
         _goals(result["scenario"]),
         _plots(result),
+        _over_time(result),
         _published(result["results"]),
         _circumstances(result),
         _all(result),
@@ -85,6 +87,16 @@ def _plots(result: Result) -> str:
     ]
     found = [f"<figure>{svg}<figcaption>{escape(text)}</figcaption></figure>" for svg, text in drawn if svg]
     return f'<div class="plots">\n{"".join(found)}\n</div>' if found else ""
+
+
+def _over_time(result: Result) -> str:
+    found = [
+        f"<figure>{svg}<figcaption>{escape(text)}</figcaption></figure>" for svg, text in time_plots(result)
+    ]
+    if not found:
+        return ""
+    plots = f'<div class="plots">\n{"".join(found)}\n</div>'
+    return "<h3>Over time</h3>\n" + folded(f"{len(found)} plots of what processes took", plots)
 
 
 def _published(entries: Iterable[Entry]) -> str:
