@@ -11,7 +11,7 @@ from nightwire.benchmarks._pool import make_pool
 from nightwire.benchmarks._scenario import Context, Kind, Size
 from nightwire.benchmarks.filters._scenario import MIXTURES
 from nightwire.benchmarks.filters._visits import Visits
-from nightwire.benchmarks.growth._curve import Curve, figures
+from nightwire.benchmarks.growth._curve import Curve, exponents, figures
 from nightwire.benchmarks.growth._exponent import Cost, exponent
 from nightwire.benchmarks.growth._ground import Ground
 from nightwire.benchmarks.growth._passes import FILTERS, Alerts, Filters
@@ -48,16 +48,17 @@ def test_one_point_has_no_slope_nor_have_costs_that_are_not_known(
 def test_alerts_are_taken_together_and_all_else_by_itself() -> None:
     """Ten times as large a visit takes ten times as long: 1 together, 0 each."""
     costs = {100: Cost(100, 1.0, 0.5), 1_000: Cost(1_000, 10.0, 5.0)}
-    together, each = (figures("alerts", costs, whole=whole) for whole in (True, False))
-    assert together["alerts_exponent"] == pytest.approx(1.0)
+    together, each = (exponents("alerts", costs, whole=whole) for whole in (True, False))
+    assert together["alerts_exponent"] == together["alerts_cpu_exponent"] == pytest.approx(1.0)
     assert each["alerts_exponent"] == pytest.approx(0.0)
-    assert together["alerts_100_us"] == pytest.approx(10_000)
-    assert together["alerts_1000_cpu_us"] == pytest.approx(5_000)
+    assert figures("alerts", costs)["alerts_100_us"] == pytest.approx(10_000)
+    assert figures("alerts", costs)["alerts_1000_cpu_us"] == pytest.approx(5_000)
 
 
 def test_a_cost_that_is_not_known_is_no_figure() -> None:
-    found = figures("consumers", {1: Cost(10, 1.0), 10: Cost(10, 2.0)}, whole=False)
-    assert found.keys() == {"consumers_1_us", "consumers_10_us", "consumers_exponent"}
+    costs = {1: Cost(10, 1.0), 10: Cost(10, 2.0)}
+    assert figures("consumers", costs).keys() == {"consumers_1_us", "consumers_10_us"}
+    assert exponents("consumers", costs, whole=False).keys() == {"consumers_exponent"}
 
 
 def test_every_point_of_both_profiles_is_reported() -> None:
@@ -101,8 +102,10 @@ def test_small_crowds_are_served_and_measured(context: Context, ground: Ground) 
     subscribers, consumers = Subscribers(context, (1, 10), ground), Consumers(context, (1, 2), ground)
     subscribers.prepare()
     for kind in Kind:
-        adds_up(subscribers, subscribers.run_once(kind))
-    adds_up(consumers, consumers.run_once(Kind.SUBJECT))
+        adds_up(subscribers, kind, subscribers.run_once(kind))
+    assert subscribers.note().startswith("subscribers (time ")
+    adds_up(consumers, Kind.SUBJECT, consumers.run_once(Kind.SUBJECT))
+    assert consumers.note() == ""
     assert [line.name for line in next(subscribers.drawings()).lines] == ["nightwire", "raw librdkafka"]
     assert [line.name for line in next(consumers.drawings()).lines] == ["nightwire"]
     assert Subscribers(context, (), ground).cost(Kind.BASELINE, CLIENTS + 1) is None
@@ -124,15 +127,15 @@ def test_small_visits_are_judged_and_measured(tmp_path: Path) -> None:
             curve.prepare()
             for kind in Kind:
                 found = curve.run_once(kind)
-                adds_up(curve, found)
-                assert f"{curve.axis}_cpu_exponent" in found
+                adds_up(curve, kind, found)
+                assert [name for name in found if "cpu" in name]
     finally:
         ground.close()
 
 
-def adds_up(curve: Curve, found: dict[str, float]) -> None:
-    """Assert that each point has a cost, and the curve an exponent."""
+def adds_up(curve: Curve, kind: Kind, found: dict[str, float]) -> None:
+    """Assert that each point has a cost, and our curve an exponent."""
     points = [name for name in found if "exponent" not in name]
     assert all(found[name] > 0 for name in points)
     assert len([name for name in points if "cpu" not in name]) == 2
-    assert f"{curve.axis}_exponent" in found
+    assert (f"{curve.axis}_exponent" in found) == (kind is Kind.SUBJECT)

@@ -39,7 +39,7 @@ class Curve(Experiment):
         """Measure one point; None where there is nothing to compare with."""
 
     def run_once(self, kind: Kind) -> Figures:
-        """Measure all points, and how the costs grow."""
+        """Measure all points, and of ours how the costs grow: the baseline's exponents are in `note`."""
         costs: dict[int, Cost] = {}
         for count in self._points:
             self._context.say(f"{kind.value}: {count:,} {self.axis}")
@@ -47,7 +47,19 @@ class Curve(Experiment):
             if found is not None:
                 costs[count] = found
                 self._book[kind, count].append(found)
-        return figures(self.axis, costs, whole=self.whole)
+        grown = exponents(self.axis, costs, whole=self.whole) if kind is Kind.SUBJECT else {}
+        return figures(self.axis, costs) | grown
+
+    def note(self) -> str:
+        """Return the exponents of the baseline's growth in a few words; empty where there are none."""
+        found: dict[int, Cost] = {}
+        for count in self._points:
+            if some := self._book[Kind.BASELINE, count]:
+                found[count] = sorted(some, key=lambda one: one.seconds)[len(some) // 2]
+        slopes = exponents(self.axis, found, whole=self.whole)
+        named = {words: slopes.get(f"{self.axis}_{name}exponent") for name, (words, _) in QUANTITIES.items()}
+        said = [f"{words} {slope:.2f}" for words, slope in named.items() if slope is not None]
+        return f"{self.axis} ({', '.join(said)})" if said else ""
 
     def drawings(self) -> Iterator[Series]:
         """Yield time and CPU time of each alert over the count, where enough points were measured."""
@@ -65,8 +77,18 @@ class Curve(Experiment):
             yield Line(NAMES[kind], list(drawn), list(drawn.values()))
 
 
-def figures(axis: str, costs: Mapping[int, Cost], *, whole: bool) -> Figures:
-    """Return the figures of a curve: each point's, and the exponents of its growth.
+def figures(axis: str, costs: Mapping[int, Cost]) -> Figures:
+    """Return the figures of the points of a curve, *costs* by the count, but for what is not known."""
+    return {
+        f"{axis}_{count}_{name}us": cost
+        for count, one in costs.items()
+        for name, (_, value) in QUANTITIES.items()
+        if (cost := value(one)) > 0
+    }
+
+
+def exponents(axis: str, costs: Mapping[int, Cost], *, whole: bool) -> Figures:
+    """Return the figures of a curve's growth.
 
     Args:
         axis: What is counted.
@@ -75,9 +97,7 @@ def figures(axis: str, costs: Mapping[int, Cost], *, whole: bool) -> Figures:
     """
     found: Figures = {}
     for name, (_, value) in QUANTITIES.items():
-        known = {count: cost for count, one in costs.items() if (cost := value(one)) > 0}
-        found |= {f"{axis}_{count}_{name}us": cost for count, cost in known.items()}
-        slope = exponent({count: cost * (count if whole else 1) for count, cost in known.items()})
+        slope = exponent({count: value(one) * (count if whole else 1) for count, one in costs.items()})
         if slope is not None:
             found[f"{axis}_{name}exponent"] = slope
     return found

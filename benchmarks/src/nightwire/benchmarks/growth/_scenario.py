@@ -122,7 +122,9 @@ class GrowthScenario:
         if self._context is None:
             return Outcome()
         series = [one for curve in self._curves for one in curve.drawings()]
-        return Outcome(series=series, notes=list(notes(self._context.size)))
+        raw = [note for curve in self._curves if (note := curve.note())]
+        said = [f"Exponents of the baselines' growth: {'; '.join(raw)}."] if raw else []
+        return Outcome(series=series, notes=[*notes(self._context.size), *said])
 
 
 def points_of(size: Size) -> dict[str, Sequence[int]]:
@@ -148,7 +150,6 @@ def figures_of(axis: str) -> Iterator[Figure]:
     """Yield the figures of one curve."""
     one, whose, words, baseline = WORDS[axis]
     group = f"Growth with {axis}"
-    most = max(PLANS["full"].points[axis])
     for count in PLANS["full"].points[axis]:
         many = words.format(f"{count:,}")
         yield Figure(f"{axis}_{count}_us", "µs", f"Time of {one}, {many}", baseline=baseline, group=group)
@@ -160,12 +161,12 @@ def figures_of(axis: str) -> Iterator[Figure]:
             group=group,
         )
     yield Figure(
-        f"{axis}_exponent", "1", f"Exponent of the time's growth with {axis}, 1 is linear",
-        baseline=baseline, headline=True, group=group,
+        f"{axis}_exponent", "1", f"Exponent of the time's growth with {axis}; 1 is linear",
+        headline=True, group=group,
     )  # fmt: skip
     yield Figure(
-        f"{axis}_cpu_exponent", "1", f"Exponent of the CPU time's growth with {axis}, up to {most:,}",
-        baseline=baseline, headline=True, group=group,
+        f"{axis}_cpu_exponent", "1", f"Exponent of the CPU time's growth with {axis}; 1 is linear",
+        headline=True, group=group,
     )  # fmt: skip
 
 
