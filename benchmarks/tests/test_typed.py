@@ -114,7 +114,7 @@ def test_a_record_that_does_not_come_back_is_not_measured() -> None:
 
 def test_filters_pass_some_events_and_not_others() -> None:
     """One that passes all or none could be wrong unseen."""
-    cod = Cod(make_pool(200), 200)
+    cod = Cod(make_pool(60), 60)
     cod.prepare()
     passed = {name: cod._evaluate(one, one.batch).mean() for name, one in cod._filters.items()}
     assert passed.keys() == FILTERS.keys()
