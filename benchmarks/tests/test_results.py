@@ -126,6 +126,14 @@ def test_the_newest_of_each_scenario_is_reported(tmp_path: Path) -> None:
     assert [one["notes"] for one in latest(tmp_path)] == [["new"]]
 
 
+def test_a_smoke_run_is_not_reported(tmp_path: Path) -> None:
+    small = sample_result() | {"size": {"alerts": 1, "pairs": 1, "rate": 1.0, "profile": "smoke"}}
+    write_result(small | {"beginTime": "2026-02-01T00:00:00+00:00"}, tmp_path / "smoke.json")
+    assert latest(tmp_path) == []
+    write_result(sample_result(), tmp_path / "quick.json")
+    assert [one["size"]["profile"] for one in latest(tmp_path)] == ["quick"]
+
+
 def test_results_that_are_kept_fit_the_schema() -> None:
     for path in results_folder().glob("*.json"):
         jsonschema.validate(read_result(path), schema())

@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -45,6 +45,7 @@ class Kept:
         self.sittings: list[str] = []
         self.samples: list[Sample] = []
         self.done: dict[str, Outcome] = {}
+        self._earlier = Outcome()
         self._file: TextIO | None = None
         self._lock: TextIO | None = None
         if path is not None:
@@ -56,6 +57,7 @@ class Kept:
         """Begin a sitting *now*: forget halves of pairs, and write what is left."""
         self.sittings.append(now.isoformat(timespec="seconds"))
         self.samples = list(_whole(self.samples, experiments, pairs, self.done))
+        self._earlier = [Outcome(), *self.done.values()][-1]  # each holds all that came before it
         if self.path is None:
             return
         rows = [{"key": self._key}, *({"sitting": one} for one in self.sittings)]
@@ -77,16 +79,15 @@ class Kept:
         self.samples.append(sample)
         self._write({"sample": asdict(sample)})
 
-    def finish(self, experiment: Experiment, outcome: Outcome) -> None:
-        """Note that *experiment* is done, and what there is to show by now."""
-        self.done[experiment.name] = outcome
-        self._write({"done": experiment.name, "outcome": asdict(outcome)})
+    def finish(self, experiment: Experiment, outcome: Callable[[], Outcome]) -> None:
+        """Note that *experiment* is done, and what there is to show by now: it is in memory alone."""
+        if self.path is not None:
+            self.done[experiment.name] = so_far = self.shown(outcome())
+            self._write({"done": experiment.name, "outcome": asdict(so_far)})
 
     def shown(self, outcome: Outcome) -> Outcome:
-        """Return *outcome* together with what earlier sittings had to show."""
-        for earlier in self.done.values():
-            outcome = together(earlier, outcome)
-        return outcome
+        """Return *outcome* of this sitting together with what earlier ones had to show."""
+        return together(self._earlier, outcome)
 
     def remove(self) -> None:
         """Forget all: the result is written."""

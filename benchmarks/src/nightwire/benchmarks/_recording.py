@@ -16,6 +16,8 @@ from nightwire.benchmarks._recorder import METRICS, READINGS
 from nightwire.benchmarks._scrapes import INTERVAL
 from nightwire.benchmarks._watch import Watch
 
+STARTING = 30.0
+"""Longest wait for its first look. [s]"""
 PATIENCE = 60.0
 """Longest wait for the recorder's end: it asks Prometheus for all it has. [s]"""
 
@@ -34,6 +36,7 @@ class Recording:
         command = python("nightwire.benchmarks._recorder", str(os.getpid()), self._folder.name, str(interval))
         self._child = Child(command, self._path / "log", patience=PATIENCE)
         watch.role(self._child.process.pid, "recorder")
+        self._await_first_look()
 
     def ran(self, sample: Sample) -> None:
         """Note that *sample* was measured just now."""
@@ -48,6 +51,14 @@ class Recording:
             return recorded(self._readings(), self._watch.roles, self._metrics(), self._spans)
         finally:
             self._folder.cleanup()
+
+    def _await_first_look(self) -> None:
+        """Wait until it records; one that does not is no reason to wait for ever."""
+        deadline, readings = time.monotonic() + STARTING, self._path / READINGS
+        while not (readings.exists() and readings.stat().st_size) and time.monotonic() < deadline:
+            if self._child.process.poll() is not None:
+                return
+            time.sleep(0.02)
 
     @property
     def _path(self) -> Path:

@@ -170,7 +170,7 @@ def read_result(path: Path) -> Result:
 
 
 def latest(folder: Path) -> list[Result]:
-    """Return the newest result of each scenario in *folder*, by the scenarios' names.
+    """Return the newest result of each scenario in *folder*, by their names; those of smoke tell nothing.
 
     Raises:
         ResultError: A file there is not a result.
@@ -178,6 +178,8 @@ def latest(folder: Path) -> list[Result]:
     newest: dict[str, Result] = {}
     for path in sorted(folder.glob("*.json")):
         result = read_result(path)
+        if result["size"]["profile"] == "smoke":
+            continue
         before = newest.get(result["scenario"])
         if before is None or before["beginTime"] <= result["beginTime"]:
             newest[result["scenario"]] = result

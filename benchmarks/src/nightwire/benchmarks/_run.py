@@ -223,7 +223,7 @@ class _Sitting:
         try:
             self._set_the_stage(before)
             if self._run(experiment, meter, deadline):
-                self.kept.finish(experiment, self.scenario.outcome())
+                self.kept.finish(experiment, self.scenario.outcome)
                 return None
         except FAILURES as error:
             return str(error)
