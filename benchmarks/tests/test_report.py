@@ -141,6 +141,16 @@ def test_the_markdown_is_a_table_with_its_circumstances() -> None:
     assert "10 alerts a run, 2 pairs, quick profile" in text
 
 
+def test_the_markdown_has_published_numbers_beside_ours() -> None:
+    text = markdown([sample_result()])
+    assert all(f"### {paper.name}: {paper.title}" in text for paper in papers())
+    assert "None of its numbers has one of ours beside it." in text
+    kept = markdown(latest(results_folder()))
+    assert re.search(
+        r"\| Table 1: XML parsing \| [^|]+ × \| [^|]+ × \| [^|]+ µs \| [^|]+ µs \| 99 µs \|", kept
+    )
+
+
 def test_a_terminal_gets_a_line_a_figure() -> None:
     lines = terminal_lines(sample_result())
     assert any(re.search(r"2\.00 × +2\.00 s +1\.00 s .*walk_seconds", line) for line in lines)

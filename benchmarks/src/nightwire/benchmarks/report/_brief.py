@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nightwire.benchmarks.report._words import Entry, Result, headline, machines, measure, ratio, spread
+from nightwire.benchmarks.report._words import (
+    Entry,
+    Result,
+    headline,
+    machines,
+    measure,
+    ratio,
+    spread,
+    table_line,
+)
 
 TELLING: Mapping[str, Sequence[str]] = {
     "codec": ("native_encode_us", "native_decode_us"),
@@ -58,7 +67,7 @@ def _line(entry: Entry) -> str:
         measure(entry["baseline"], entry["unit"]) + about,
         spread(entry),
     )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return table_line(cells)
 
 
 def with_block(text: str, results: Sequence[Result], name: str = "the text") -> str:

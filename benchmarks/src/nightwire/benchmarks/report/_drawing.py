@@ -61,6 +61,7 @@ def svg(figure: Figure, title: str) -> str:
     text = out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # a hundredth of a point will do
     text = re.sub(r"font-family: [^;\"]+; ", "", text)  # the page's own
     words = f'role="img" aria-label="{escape(title)}" preserveAspectRatio="xMidYMid meet"'
     return re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', rf'<svg viewBox="\1" {words}>', text, count=1)

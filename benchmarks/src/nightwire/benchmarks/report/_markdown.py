@@ -1,8 +1,10 @@
-"""The table as Markdown, for the README; and as lines, for a terminal."""
+"""The tables as Markdown; and as lines, for a terminal."""
 
 from collections.abc import Sequence
 
+from nightwire.benchmarks.report._beside import Results, Row, by_name, rows
 from nightwire.benchmarks.report._goals import goals
+from nightwire.benchmarks.report._papers import Paper, Published, papers
 from nightwire.benchmarks.report._words import (
     Entry,
     Result,
@@ -10,16 +12,44 @@ from nightwire.benchmarks.report._words import (
     headline,
     machine,
     measure,
+    number,
+    published,
     ratio,
     spread,
+    table_line,
 )
 
+BESIDE = (
+    "| published | ratio, here | to theirs | nightwire | baseline, here | published |\n"
+    "|---|--:|--:|--:|--:|--:|\n"
+)
 HEAD = "| figure | ratio | nightwire | baseline | spread |\n|---|--:|--:|--:|---|\n"
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return the headline table of each of *results*, with its circumstances below."""
-    return "<!-- made by `nightwire bench report`; do not edit -->\n" + "\n".join(map(_section, results))
+    """Return each scenario's headline table with its circumstances, then what others have published."""
+    named = by_name(results)
+    parts = [*map(_section, results), *(_paper(paper, named) for paper in papers())]
+    return "<!-- made by `nightwire bench report`; do not edit -->\n" + "\n".join(parts)
+
+
+def _paper(paper: Paper, named: Results) -> str:
+    """Return the numbers of *paper* beside ours; plots, what differs and what is missing are in the page."""
+    found = [(entry, row) for entry in paper.entries for row in rows(entry, named) if row.ours is not None]
+    lines = "".join(table_line(_beside(entry, row)) for entry, row in found)
+    table = BESIDE + lines if lines else "None of its numbers has one of ours beside it.\n"
+    return f"\n### {paper.name}: {paper.title}\n\n{table}"
+
+
+def _beside(entry: Published, row: Row) -> Sequence[str]:
+    return (
+        f"{entry.number}: {row.title}",
+        ratio(row.entry) if row.entry else "–",
+        "–" if row.to_theirs is None else f"{number(row.to_theirs)} ×",
+        measure(row.ours, row.unit),
+        measure(row.baseline, row.unit),
+        published(row.theirs, row.unit),
+    )
 
 
 def _section(result: Result) -> str:
@@ -48,7 +78,7 @@ def _row(entry: Entry) -> str:
         measure(entry["baseline"], entry["unit"]),
         spread(entry),
     )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return table_line(cells)
 
 
 def terminal_lines(result: Result) -> list[str]:

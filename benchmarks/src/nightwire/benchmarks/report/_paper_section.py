@@ -7,7 +7,7 @@ from nightwire.benchmarks.report._beside import Drawn, Results, Row, answered, d
 from nightwire.benchmarks.report._beside_plot import beside_plot
 from nightwire.benchmarks.report._html import anchor, command, facts, table
 from nightwire.benchmarks.report._papers import Paper, Published
-from nightwire.benchmarks.report._words import measure, number, short_machine, spread
+from nightwire.benchmarks.report._words import measure, number, published, short_machine, spread
 
 HEAD = (
     ("ratio, here", True),
@@ -101,9 +101,7 @@ def _table(entry: Published, results: Results) -> str:
 
 
 def _alone(row: Row) -> str:
-    return (
-        f'<tr><td class="what">{_what(row)}</td><td class="n" data-label="published">{_theirs(row)}</td></tr>'
-    )
+    return f'<tr><td class="what">{_what(row)}</td>{_theirs(row)}</tr>'
 
 
 def _row(row: Row) -> str:
@@ -111,7 +109,7 @@ def _row(row: Row) -> str:
         return (
             '<tr><td class="n ratio none">–</td><td class="n none">–</td><td class="what" colspan="3">'
             f'{_what(row)}<span class="missing">{command(row.missing)}</span></td>'
-            f'<td class="n" data-label="published">{_theirs(row)}</td></tr>'
+            f"{_theirs(row)}</tr>"
         )
     return (
         f'<tr>{_ratio(row)}<td class="n" data-label="to theirs">{_times(row.to_theirs)}</td>'
@@ -119,7 +117,7 @@ def _row(row: Row) -> str:
         f'<td class="n" data-label="ours">{measure(row.ours, row.unit)}</td>'
         f'<td class="n{" none" if row.baseline is None else ""}" data-label="baseline">'
         f"{measure(row.baseline, row.unit)}</td>"
-        f'<td class="n" data-label="published">{_theirs(row)}</td></tr>'
+        f"{_theirs(row)}</tr>"
     )
 
 
@@ -140,7 +138,4 @@ def _what(row: Row) -> str:
 
 
 def _theirs(row: Row) -> str:
-    """Return what was published, with the digits that it was published with."""
-    if row.theirs is None:
-        return "–"
-    return escape(f"{row.theirs:,.10g}" + ("" if row.unit == "1" else f" {row.unit}"))
+    return f'<td class="n" data-label="published">{escape(published(row.theirs, row.unit))}</td>'

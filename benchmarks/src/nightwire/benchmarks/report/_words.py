@@ -115,3 +115,15 @@ def disturbed(results: Sequence[Result]) -> list[str]:
 def first_line(text: str) -> str:
     """Return the first line of *text*: what failed is told in many."""
     return text.strip().partition("\n")[0]
+
+
+def published(value: float | None, unit: str) -> str:
+    """Return a published value with the digits that it was published with; a dash for none."""
+    if value is None:
+        return "–"
+    return f"{value:,.10g}" + ("" if unit == "1" else f" {unit}")
+
+
+def table_line(cells: Sequence[str]) -> str:
+    """Return a line of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
