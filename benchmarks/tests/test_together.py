@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.tests.sample import SampleScenario, Steps
 from nightwire.benchmarks import Context, Experiment, Figures, Kind, Needs, Size
@@ -17,6 +18,7 @@ from nightwire.benchmarks._registry import names, scenario
 from nightwire.benchmarks._results import schema
 from nightwire.benchmarks._run import SMOKE, Wish, first_of_each, run, size_of, standing_for
 from nightwire.benchmarks._together import Ending, Home, endings, estimates, fitting, run_all, shortest_first
+from nightwire.benchmarks.commands import bench
 
 
 class Named(SampleScenario):
@@ -175,3 +177,12 @@ def test_a_steady_scenario_runs_from_the_command_line_to_its_result(name: str, t
     assert result["size"]["profile"] == "smoke"
     assert all(entry["value"] > 0 for entry in result["results"])
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_all_are_named_with_what_each_takes_and_why_it_was_refused() -> None:
+    done = CliRunner().invoke(bench, ["run", "--all", "--time-limit", "1"])
+    assert done.exit_code == 1
+    assert all(f"{name}: {name} does not start" in done.output for name in names())
+    assert {*names()} == {*done.output.rsplit("not all was measured: ", 1)[1].strip().split(", ")}
+    assert "at most 1 s" in done.output
+    assert "where time gets short there are fewer pairs" in done.output

@@ -137,8 +137,8 @@ def _run_all(scenarios: "Sequence[Scenario]", wish: "Wish", out: Path | None) ->
     if several:
         click.echo("\n" + "\n".join(endings(done)))
     if troubles := [one for one in done if one.trouble]:
-        said = [f"{one.name}: {one.trouble}" if several else one.trouble for one in troubles]
-        raise click.ClickException("\n".join(said))
+        names = ", ".join(one.name for one in troubles)
+        raise click.ClickException(f"not all was measured: {names}" if several else troubles[0].trouble)
 
 
 def _show(result: dict[str, Any], path: Path) -> None:
