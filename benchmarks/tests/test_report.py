@@ -340,8 +340,8 @@ def test_what_was_not_measured_names_the_command_that_would() -> None:
     (row,) = rows(made_up(measured=(walked(figure="never_measured"),)), by_name([sample_result()]))
     assert row.missing == "not in the quick profile: nightwire bench run sample --profile full"
     assert missing(made_up(reason="because"), {}) == [("", "because")]
-    page = html_page([sample_result()])
-    assert "not measured yet: <kbd>nightwire bench run gateway</kbd>" in page
+    assert "not measured yet: <kbd>nightwire bench run gateway</kbd>" in page_of()
+    assert f"without a result: <kbd>nightwire bench run {' '.join(names())}</kbd>" in page_of()
 
 
 def test_lines_are_made_of_figures_and_of_series_and_divided_as_in_the_paper() -> None:

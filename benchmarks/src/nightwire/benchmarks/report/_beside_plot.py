@@ -29,7 +29,7 @@ def beside_plot(entry: Published, lines: tuple[Drawn, ...]) -> str | None:
         for one in lines:
             axes.plot(one.line.x, one.line.y, label=one.line.name, **_look(one))
         _scale(axes, entry)
-        figure.legend(loc="outside lower left", fontsize=8.5, ncols=1)
+        figure.legend(loc="outside lower left", fontsize=9.2, ncols=1)
         return svg(figure, f"{entry.number}: {entry.title}")
 
 

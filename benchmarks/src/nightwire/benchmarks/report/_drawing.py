@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 WIDTH = 4.1  # [in]
 STYLE: dict[str, Any] = {
-    "font.size": 9.5,
+    "font.size": 10,
     "font.family": ["DejaVu Sans", "sans-serif"],
     "axes.spines.top": False,
     "axes.spines.right": False,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
+from nightwire.benchmarks._registry import names
 from nightwire.benchmarks.report._beside import Results, answered, by_name, missing
 from nightwire.benchmarks.report._brief import telling
 from nightwire.benchmarks.report._html import command, facts, table
@@ -50,11 +51,11 @@ def html_page(results: Sequence[Result]) -> str:
 
 
 def _warning(results: Sequence[Result]) -> str:
-    names = disturbed(results)
-    if not names:
+    others = disturbed(results)
+    if not others:
         return ""
     return (
-        f'<p class="warning">Other processes used the machine while {escape(", ".join(names))} ran: '
+        f'<p class="warning">Other processes used the machine while {escape(", ".join(others))} ran: '
         "absolute figures are worse than on an idle machine; ratios suffer less, delays most.</p>\n"
     )
 
@@ -100,7 +101,16 @@ def _missing(read: Sequence[Paper], named: Results, place: int) -> str:
     rows = [row for paper in read for entry in paper.entries for row in _gaps(paper, entry, named)]
     head = (("published", False), ("of it", False), ("why there is none of ours", False))
     return (
-        f'<section>\n<h2 id="missing">{place} What is missing, and why</h2>\n{table(head, rows)}\n</section>'
+        f'<section>\n<h2 id="missing">{place} What is missing, and why</h2>\n{_never_run(named)}'
+        f"{table(head, rows)}\n</section>"
+    )
+
+
+def _never_run(named: Results) -> str:
+    """Name the scenarios that no result is of."""
+    absent = " ".join(name for name in names() if name not in named)
+    return (
+        f"<p>{command(f'Scenarios without a result: nightwire bench run {absent}')}</p>\n" if absent else ""
     )
 
 
