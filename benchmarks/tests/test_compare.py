@@ -196,7 +196,9 @@ def measure(tmp_path: Path) -> Callable[[str], Path]:
 
     def run(name: str) -> Path:
         out = tmp_path / f"{name}.json"
-        done = CliRunner().invoke(bench, ["run", "codec", "--alerts", "1", "--pairs", "5", "--out", str(out)])
+        done = CliRunner().invoke(
+            bench, ["run", "codec", "--alerts", "1", "--pairs", "5", "--no-record", "--out", str(out)]
+        )
         assert done.exit_code == 0, done.output
         return out
 

@@ -25,7 +25,7 @@ from nightwire.benchmarks._readings import (
     sockets,
 )
 from nightwire.benchmarks._recorded import POINTS, SERIES, Span, reading_from, recorded, thinned
-from nightwire.benchmarks._recorder import line
+from nightwire.benchmarks._recorder import line, unseen
 from nightwire.benchmarks._recording import Recording
 from nightwire.benchmarks._results import LARGEST, read_result, schema, write_result
 from nightwire.benchmarks._run import Wish, run
@@ -137,7 +137,10 @@ def test_a_line_of_the_recorder_is_read_back() -> None:
             {9401: "filter-run"},
         ),
         (["x", "nightwire.core.cli", "exporter", "--metrics-port", "5", "--port", "6"], {5: "exporter"}),
-        (["python", "-m", "nightwire.core.cli", "gateway", "serve", "--metrics-port", "0"], {}),
+        (
+            ["python", "-m", "nightwire.core.cli", "gateway", "serve", "--metrics-port", "0"],
+            {0: "gateway-serve"},
+        ),
         (["java", "-jar", "kafka.jar"], {}),
         (["--metrics-port"], {}),
     ],
@@ -256,6 +259,11 @@ def test_without_prometheus_the_result_says_so(tmp_path: Path, monkeypatch: pyte
     assert one.series(0.0, 1.0, 1.0) == []
     one.close()
     assert one.missing == ["prometheus is not installed (apt-get install prometheus): no metrics pages"]
+
+
+def test_a_page_of_which_nobody_knows_the_port_is_named() -> None:
+    assert list(unseen({9401: "filter-run"})) == ([] if has_sockets() else [*unseen({})])
+    assert "gateway-serve has its metrics page" in [*unseen({0: "gateway-serve"})][-1]
 
 
 def test_a_recorder_that_died_costs_no_result() -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 import psutil
 
@@ -136,15 +137,13 @@ class Reader:
 
 
 def page_of(words: Sequence[str]) -> dict[int, str]:
-    """Return name by port, where the command line *words* of a verb of ours names a metrics page."""
+    """Return name by port, where the command line *words* names a metrics page; port 0: one of its choice."""
     if PAGE not in words[:-1] or not words[words.index(PAGE) + 1].isdigit():
         return {}
     port = int(words[words.index(PAGE) + 1])
     verb = words[words.index("nightwire.core.cli") + 1 :] if "nightwire.core.cli" in words else words[-1:]
-    plain = [
-        word for number, word in enumerate(verb) if not any(one.startswith("-") for one in verb[: number + 1])
-    ]
-    return {port: "-".join(plain[:2]) or "unnamed"} if port else {}
+    plain = takewhile(lambda word: not word.startswith("-"), verb)
+    return {port: "-".join(islice(plain, 2)) or "unnamed"}
 
 
 def _number(pattern: re.Pattern[str], line: str) -> int:

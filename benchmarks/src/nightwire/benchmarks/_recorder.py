@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -41,9 +42,17 @@ def main(root: int, folder: Path, interval: int) -> None:
         series = scrapes.series(began, time.time(), interval)
     finally:
         scrapes.close()
-    missing = [*scrapes.missing, *([] if has_sockets() else ["ss is not installed (iproute2): no network"])]
+    missing = [*scrapes.missing, *unseen(reader.pages)]
     found = {"began": began, "step": interval, "series": series, "missing": missing}
     (folder / METRICS).write_text(json.dumps(found))
+
+
+def unseen(pages: Mapping[int, str]) -> Iterator[str]:
+    """Yield what could not be looked at."""
+    if not has_sockets():
+        yield "ss is not installed (iproute2): no network"
+    if 0 in pages:
+        yield f"{pages[0]} has its metrics page on a port of its own choice: it was not scraped"
 
 
 def record(reader: Reader, scrapes: Scrapes, path: Path, stop: threading.Event) -> None:
@@ -55,7 +64,7 @@ def record(reader: Reader, scrapes: Scrapes, path: Path, stop: threading.Event) 
             reader.network = network and (last or looks % NETWORK_EVERY == 0)
             out.write(line(reader.read()))
             out.flush()
-            scrapes.scrape(reader.pages)
+            scrapes.scrape({port: name for port, name in reader.pages.items() if port})
             looks += 1
             if last:
                 return
