@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from nightwire.benchmarks._pool import make_pool
 from nightwire.benchmarks._scenario import Context, Kind, RunError, Size
-from nightwire.benchmarks.faults._arrivals import read_notes
+from nightwire.benchmarks.faults import _streams
+from nightwire.benchmarks.faults._arrivals import Notes, read_notes
 from nightwire.benchmarks.faults._fault import VICTIMS, Fault, Timing
 from nightwire.benchmarks.faults._recovery import (
     NAMED,
@@ -150,6 +152,20 @@ def test_notes_outlive_whoever_wrote_them(tmp_path: Path) -> None:
     assert [name for name, _ in read_notes(path)] == ["a", "b", "a", "b"]
     assert all(0 < moment <= time.monotonic() for _, moment in read_notes(path))
     assert read_notes(tmp_path / "none") == []
+
+
+def test_a_run_that_lost_something_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started: what a reader noted is all there is."""
+    monkeypatch.setattr(_streams, "PATIENCE", 0.0)
+    streams = Streams(Stand(Context(tmp_path, Size(1, 1, 1.0)), []), run="run0")
+    with closing(Notes(tmp_path / "run0.alerts")) as notes:
+        for name in ("7", "9", "9"):
+            notes.note(name)
+    assert streams._complete("alerts", {"7": 0.0, "9": 0.0}).twice == 1
+    with pytest.raises(RunError, match=r"of 3 alerts 1 lost: 8$"):
+        streams._complete("alerts", {"7": 0.0, "8": 0.0, "9": 0.0})
+    with pytest.raises(RunError, match=r"of 1 alerts 1 never sent but read: 9$"):
+        streams._complete("alerts", {"7": 0.0})
 
 
 def test_only_what_is_ours_is_killed(tmp_path: Path) -> None:

@@ -18,6 +18,10 @@ class Notes:
         """Write down that *name* came now."""
         self._file.write(f"{time.monotonic()}\t{name}\n".encode())
 
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
 
 def read_notes(path: Path) -> list[tuple[str, float]]:
     """Return what came, and when [s, monotonic]; a line that is being written is left out."""

@@ -36,7 +36,7 @@ class Victim:
 VICTIMS = (
     Victim(
         "engine",
-        "the filter engine, its Java and its workers",
+        "the filter engine",
         (ALERT,),
         lambda run: run.stand.engine.kill(),
         lambda run: run.stand.engine.engine(),
