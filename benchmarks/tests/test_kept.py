@@ -143,6 +143,17 @@ def test_a_line_that_a_crash_cut_is_left_out(tmp_path: Path) -> None:
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
+def test_what_a_killed_sitting_left_on_the_disk_is_removed(tmp_path: Path) -> None:
+    left, foreign = tmp_path / "nightwire-bench-x", tmp_path / "else"
+    for folder in (left, foreign):
+        (folder / "kafka").mkdir(parents=True)
+        with Kept(tmp_path / "kept.jsonl", KEY) as kept:
+            kept.begin(BEGAN, [], 1, folder)
+    with Kept(tmp_path / "kept.jsonl", KEY) as kept:
+        assert len(kept.sittings) == 2
+    assert (left.exists(), foreign.exists()) == (False, True)
+
+
 def test_two_runs_of_the_same_do_not_share_a_file(tmp_path: Path) -> None:
     with Kept(tmp_path / "kept.jsonl", KEY), pytest.raises(KeptError, match="written by another run"):
         Kept(tmp_path / "kept.jsonl", KEY)
@@ -187,8 +198,8 @@ COUNT = 16
 
 
 def test_a_benchmark_that_is_terminated_and_then_killed_gives_a_complete_result(tmp_path: Path) -> None:
-    out = tmp_path / "codec.json"
-    kept = tmp_path / "codec.unfinished.jsonl"
+    home = tmp_path / "results"
+    out, kept = home / "codec.json", home / "codec.unfinished.jsonl"
     for number, least in ((signal.SIGTERM, 3), (signal.SIGKILL, 7)):
         with started(out) as process:
             await_runs(kept, least, process)
@@ -210,13 +221,15 @@ def test_a_benchmark_that_is_terminated_and_then_killed_gives_a_complete_result(
     assert [entry["runs"] for entry in result["results"]] == [2] * len(result["results"])
     first = result["samples"][0]["figures"]
     assert first == pytest.approx(before[0]["figures"], rel=1e-4)  # it was not measured again
-    assert list(tmp_path.iterdir()) == [out]
+    assert list(home.iterdir()) == [out]
+    assert list(tmp_path.iterdir()) == [home]  # what a killed one left on the disk is gone, too
 
 
 def started(out: Path) -> "subprocess.Popen[str]":
     words = ["--profile", "full", "--alerts", "4", "--pairs", "2", "--no-record", "--out", str(out)]
     command = nightwire("bench", "run", "codec", *words)
-    still = {**os.environ, "GIT_DIR": str(out.parent / "none")}  # whoever works in the clone meanwhile
+    # whoever works in the clone meanwhile does not matter
+    still = {**os.environ, "GIT_DIR": str(out.parent / "none"), "TMPDIR": str(out.parents[1])}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=still)
 
 

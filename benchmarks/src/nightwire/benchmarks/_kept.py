@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -19,6 +20,9 @@ from typing import Any, Self, TextIO
 from nightwire.benchmarks._pairs import Sample, order
 from nightwire.benchmarks._scenario import Experiment, Kind, Line, Outcome, Series
 from nightwire.benchmarks._watch import ProcessUse, Use
+
+PREFIX = "nightwire-bench-"
+"""How the folder of a run is called."""
 
 Key = Mapping[str, Any]
 Row = dict[str, Any]
@@ -53,14 +57,25 @@ class Kept:
             if not fresh:
                 self._take(_rows(path))
 
-    def begin(self, now: datetime, experiments: Sequence[Experiment], pairs: int) -> None:
-        """Begin a sitting *now*: forget halves of pairs, and write what is left."""
+    def begin(
+        self, now: datetime, experiments: Sequence[Experiment], pairs: int, folder: Path | None = None
+    ) -> None:
+        """Begin a sitting: forget halves of pairs, and write what is left.
+
+        Args:
+            now: When.
+            experiments: What is measured.
+            pairs: How often.
+            folder: What a crash would leave on the disk; the next sitting removes it.
+        """
+        earlier = [{"sitting": one} for one in self.sittings]
         self.sittings.append(now.isoformat(timespec="seconds"))
         self.samples = list(_whole(self.samples, experiments, pairs, self.done))
         self._earlier = [Outcome(), *self.done.values()][-1]  # each holds all that came before it
         if self.path is None:
             return
-        rows = [{"key": self._key}, *({"sitting": one} for one in self.sittings)]
+        rows: list[Row] = [{"key": self._key}, *earlier]
+        rows.append({"sitting": self.sittings[-1], "folder": None if folder is None else str(folder)})
         rows += [{"sample": asdict(one)} for one in self.samples]
         rows += [{"done": name, "outcome": asdict(outcome)} for name, outcome in self.done.items()]
         fresh = self.path.with_suffix(".new")
@@ -117,6 +132,7 @@ class Kept:
         for row in found[1:]:
             if "sitting" in row:
                 self.sittings.append(row["sitting"])
+                _clear(row.get("folder"))
             elif "sample" in row:
                 self.samples.append(_sample(row["sample"]))
             else:
@@ -185,6 +201,12 @@ def _sample(row: Row) -> Sample:
 def _outcome(row: Row) -> Outcome:
     series = [Series(**{**one, "lines": [Line(**line) for line in one["lines"]]}) for one in row["series"]]
     return Outcome(series, row["notes"], row["open_messaging"])
+
+
+def _clear(folder: str | None) -> None:
+    """Remove what a sitting that was killed has left: its Kafka may hold much."""
+    if folder is not None and Path(folder).name.startswith(PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _line(row: Row) -> str:

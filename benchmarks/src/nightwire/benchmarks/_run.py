@@ -15,7 +15,7 @@ from typing import Any
 from nightwire.benchmarks._children import ChildError
 from nightwire.benchmarks._cpu import DISTURBED
 from nightwire.benchmarks._guard import check, minutes
-from nightwire.benchmarks._kept import Kept
+from nightwire.benchmarks._kept import PREFIX, Kept
 from nightwire.benchmarks._machine import changes, commit, machine, versions
 from nightwire.benchmarks._pairs import Sample, order, run_pairs
 from nightwire.benchmarks._recorded import Recorded
@@ -100,7 +100,7 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None], kept: Kept |
     """
     size, kept = size_of(scenario, wish), kept or Kept()
     needs = scenario.needs(standing_for(size))
-    with _terminable(), tempfile.TemporaryDirectory(prefix="nightwire-bench-") as name:
+    with _terminable(), tempfile.TemporaryDirectory(prefix=PREFIX) as name:
         check(scenario.name, needs, Path(name), wish.time_limit)
         say(
             f"{scenario.name}: {size.alerts:,} alerts, {size.pairs} pairs, about {minutes(needs.seconds)}, "
@@ -205,7 +205,7 @@ class _Sitting:
         return self.context.size.pairs
 
     def _begin(self, experiments: Sequence[Experiment]) -> None:
-        self.kept.begin(datetime.now(UTC), experiments, self._pairs)
+        self.kept.begin(datetime.now(UTC), experiments, self._pairs, self.context.folder)
         self._done = frozenset(self.kept.done)
         self._there = {one.name: {run.pair for run in self.kept.of(one)} for one in experiments}
         if len(self.kept.sittings) > 1:
