@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from nightwire.core.kafka import PASSING
 from nightwire.gateway._metrics import GatewayMetrics
 from nightwire.gateway._render import Renderer
 from nightwire.gateway._ring import Event, Positions, Spot
@@ -142,7 +143,7 @@ def _event(message: Message, renderer: Renderer, reached: Positions) -> Event | 
     """Return the event in *message* if it is to be delivered, and note in *reached* that it was read."""
     error = message.error()
     if error is not None:
-        if not error.retriable():
+        if error.code() not in PASSING:
             raise KafkaException(error)
         return None
     spot, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0

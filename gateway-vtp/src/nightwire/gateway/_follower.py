@@ -10,6 +10,7 @@ from typing import Protocol
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.core.accounts import Account
+from nightwire.core.kafka import PASSING
 from nightwire.gateway._book import STAGE
 from nightwire.gateway._cited import name_hash
 from nightwire.gateway._index import EventIndex, Sighting
@@ -165,7 +166,7 @@ class Follower:
         batch = [first, *self._reader.consume(BATCH - 1, 0)]
         for message in batch:
             error = message.error()
-            if error is not None and not error.retriable():
+            if error is not None and error.code() not in PASSING:
                 raise KafkaException(error)
         return [message for message in batch if message.error() is None]
 

@@ -6,7 +6,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounts import Account, from_record
-from nightwire.core.kafka import admin, consumer
+from nightwire.core.kafka import PASSING, admin, consumer
 from nightwire.core.offsets import END, FIRST, listed
 from nightwire.monitoring._night import Cluster, Range, Spot
 from nightwire.schemas import records
@@ -99,7 +99,7 @@ class AccountsFollower:
             self._assign()
         while self._assigned and (message := self._reader.poll(patience)) is not None:
             if (error := message.error()) is not None:
-                if not error.retriable():
+                if error.code() not in PASSING:
                     raise KafkaException(error)
                 break
             if (value := message.value()) is not None:

@@ -96,7 +96,7 @@ def gateway(context: Context, cluster: Cluster, *options: str, trace: Path | Non
     ensure_topics(cluster.bootstrap, [topics.settings(name) for name in names])
     authors, subscribers = free_port(), free_port()
     verb = nightwire() if trace is None else [*python("nightwire.benchmarks.gateway._traced"), str(trace)]
-    words = [*verb, "gateway", "serve", "--bootstrap", cluster.bootstrap, "--metrics-port", "0"]
+    words = [*verb, "gateway", "serve", "--bootstrap", cluster.bootstrap, "--metrics-port", str(free_port())]
     words += ["--authors", f"127.0.0.1:{authors}", "--subscribers", f"127.0.0.1:{subscribers}", *options]
     with (
         TemporaryDirectory(prefix="gateway-", dir=context.folder) as state,
