@@ -19,7 +19,7 @@ class Played:
     """What came of an exchange; times in seconds, CPU time of the broker for all of it.
 
     Attributes:
-        sent: When each event's last byte left its author, by its number.
+        sent: When each event left its author, by its number.
         first: When the first subscriber had it; events that came to nobody are left out.
         last: When the last subscriber had it.
         began: When authors began.
