@@ -99,7 +99,7 @@ class Author:
         while self._pending is not None and len(self._asked) < window and self._play.left:
             number = self._play.left.popleft()
             self._asked.append(number)
-            self._play.findings.sent[number] = time.monotonic()  # before: who is interrupted here is no quicker
+            self._play.findings.sent[number] = time.monotonic()  # before: an interruption counts
             self._pending.write(self._play.frames[number])
 
     def _read(self, connection: socket.socket) -> None:
