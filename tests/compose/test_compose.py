@@ -122,6 +122,8 @@ def told(stack: Stack) -> set[tuple[str, str]]:
 
 
 def test_every_panel_has_data(quiet: Stack) -> None:
+    to = f"127.0.0.1:{quiet.port('VTP_AUTHORS_PORT')}"
+    quiet.nightwire("send", "--to", to, "--samples", "20", "--first-sample", "50000")
     for query in queries(ALL, rare=False):
         await_(lambda query=query: bool(quiet.prometheus(query)), query)
     assert {one["value"][1] for one in quiet.prometheus("nightwire:missing")} == {"0"}

@@ -94,7 +94,8 @@ def judged(stack: Stack) -> bool:
 def test_a_broker_dies_amid_a_visit_and_everything_arrives(
     quiet: Stack, owner: dict[str, str], subscriber: Subscriber, comet: Path
 ) -> None:
-    before = quiet.stages()[BRIGHT]
+    stages = quiet.stages()
+    before, known = stages[BRIGHT], stages.get("gateway", {}).get("delivered", 0)
     visit, sending = Visit(quiet, ALERTS), send(quiet, 0, EVENTS)
     visit.start()
     await_(lambda: len(visit.sent) > ALERTS // 5, "a part of the visit")
@@ -110,7 +111,7 @@ def test_a_broker_dies_amid_a_visit_and_everything_arrives(
     assert sorted(read(quiet, SIM, ALERTS, owner)) == sorted(visit.sent)
     await_(lambda: judged(quiet), "every alert is judged")
     found = quiet.stages()
-    assert found["gateway"]["delivered"] == EVENTS
+    assert found["gateway"]["delivered"] - known == EVENTS
     passed = found[BRIGHT]["delivered"] - before["delivered"]
     assert found[BRIGHT]["read"] - before["read"] == ALERTS
     mine = read(quiet, BRIGHT, passed, owner)
