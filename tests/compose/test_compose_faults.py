@@ -52,9 +52,15 @@ def subscriber(quiet: Stack, comet: Path) -> Subscriber:
 
 
 def observed(first: int, count: int) -> set[str]:
-    """Return the samples that a feed gives to whoever asks for nothing else."""
+    """Return the samples that a feed gives to whoever asks for nothing else, and what retracts one of them."""
     roots = [etree.fromstring(document) for _, document in samples(count, first)]
-    return {str(root.get("ivorn")) for root in roots if root.get("role") in ROLES}
+    given = {str(root.get("ivorn")) for root in roots if root.get("role") in ROLES}
+    return given | {str(root.get("ivorn")) for root in roots if retracted(root) & given}
+
+
+def retracted(root: etree._Element) -> set[str]:
+    """Return the IVORNs that a packet takes back."""
+    return {str(one.text) for one in root.iter("EventIVORN") if one.get("cite") == "retraction"}
 
 
 def saved(inbox: Path) -> list[str]:
