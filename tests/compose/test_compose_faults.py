@@ -52,7 +52,7 @@ def subscriber(quiet: Stack, comet: Path) -> Subscriber:
 
 
 def observed(first: int, count: int) -> set[str]:
-    """Return the samples that a feed gives to whoever asks for nothing else, and what retracts one of them."""
+    """Return the samples that a feed gives who asks for nothing else, and what retracts one of them."""
     roots = [etree.fromstring(document) for _, document in samples(count, first)]
     given = {str(root.get("ivorn")) for root in roots if root.get("role") in ROLES}
     return given | {str(root.get("ivorn")) for root in roots if retracted(root) & given}
