@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightwire.benchmarks._arrivals import Notes, read_notes
 from nightwire.benchmarks._pool import make_pool
 from nightwire.benchmarks._scenario import Context, Kind, RunError, Size
 from nightwire.benchmarks.faults import _streams
-from nightwire.benchmarks.faults._arrivals import Notes, read_notes
 from nightwire.benchmarks.faults._fault import VICTIMS, Fault, Timing
 from nightwire.benchmarks.faults._recovery import (
     NAMED,
@@ -134,7 +134,7 @@ def test_notes_outlive_whoever_wrote_them(tmp_path: Path) -> None:
     """A process that is killed with -9 right after a note has written it."""
     code = (
         "import sys; from pathlib import Path\n"
-        "from nightwire.benchmarks.faults._arrivals import Notes\n"
+        "from nightwire.benchmarks._arrivals import Notes\n"
         "notes = Notes(Path(sys.argv[1])); notes.note('a'); notes.note('b'); print('x', flush=True)\n"
         "sys.stdin.read()"
     )

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from nightwire.benchmarks._pairs import Sample, order
-from nightwire.benchmarks._scenario import Experiment, Kind, Line, Outcome, Series
-from nightwire.benchmarks._watch import ProcessUse, Use
+from nightwire.benchmarks._results import sample_from, sample_row
+from nightwire.benchmarks._scenario import Experiment, Line, Outcome, Series
 
 PREFIX = "nightwire-bench-"
 """How the folder of a run is called."""
@@ -76,7 +76,7 @@ class Kept:
             return
         rows: list[Row] = [{"key": self._key}, *earlier]
         rows.append({"sitting": self.sittings[-1], "folder": None if folder is None else str(folder)})
-        rows += [{"sample": asdict(one)} for one in self.samples]
+        rows += [{"sample": sample_row(one)} for one in self.samples]
         rows += [{"done": name, "outcome": asdict(outcome)} for name, outcome in self.done.items()]
         fresh = self.path.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:
@@ -92,7 +92,7 @@ class Kept:
     def add(self, sample: Sample) -> None:
         """Keep a run; on return it is on the disk."""
         self.samples.append(sample)
-        self._write({"sample": asdict(sample)})
+        self._write({"sample": sample_row(sample)})
 
     def finish(self, experiment: Experiment, outcome: Callable[[], Outcome]) -> None:
         """Note that *experiment* is done, and what there is to show by now: it is in memory alone."""
@@ -134,7 +134,7 @@ class Kept:
                 self.sittings.append(row["sitting"])
                 _clear(row.get("folder"))
             elif "sample" in row:
-                self.samples.append(_sample(row["sample"]))
+                self.samples.append(sample_from(row["sample"]))
             else:
                 self.done[row["done"]] = _outcome(row["outcome"])
 
@@ -189,13 +189,6 @@ def _whole(
         for pair, kind in there:
             if pair not in missing:
                 yield found[experiment.name, pair, kind]
-
-
-def _sample(row: Row) -> Sample:
-    use = Use(
-        row["use"]["seconds"], row["use"]["others"], [ProcessUse(**one) for one in row["use"]["processes"]]
-    )
-    return Sample(row["experiment"], Kind(row["kind"]), row["pair"], row["figures"], use, row["tries"])
 
 
 def _outcome(row: Row) -> Outcome:

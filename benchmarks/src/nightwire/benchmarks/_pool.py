@@ -15,6 +15,10 @@ Alert = dict[str, Any]
 POOL = 2_000
 """Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
 STAMPS = ("cutoutDifference", "cutoutScience", "cutoutTemplate")
+ON_DISK = 130_000
+"""An alert in Kafka, uncompressed. [byte]"""
+IN_POOL = 600_000
+"""An alert of the pool. [byte]"""
 SEED = 20261
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST_VISIT = 2026_0101_00001
@@ -43,6 +47,11 @@ def make_pool(count: int) -> list[Alert]:
     log = VisitLog(SEED, START)
     log.open(START, FIRST_VISIT)
     return list(Visits(Sky(SEED, min(count, POOL)), log).alerts())
+
+
+def pool_memory(count: int) -> int:
+    """Return what the pool for *count* alerts takes: dictionaries and bytes. [byte]"""
+    return min(count, POOL) * IN_POOL
 
 
 def keep_pool(pool: Sequence[Alert], path: Path) -> None:

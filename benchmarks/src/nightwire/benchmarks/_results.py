@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -82,7 +82,7 @@ def make_result(
         "results": results(scenario.figures, samples),
         **outcome.open_messaging,
         **_rates(samples, size),
-        "samples": [_sample(sample) for sample in samples],
+        "samples": [sample_row(sample, rounded) for sample in samples],
         "series": [{**vars(one), "lines": [vars(line) for line in one.lines]} for one in outcome.series],
         **({} if recorded is None else {"recorded": dict(recorded)}),
     }
@@ -98,15 +98,16 @@ def _rates(samples: Sequence[Sample], size: Size) -> dict[str, Any]:
     }
 
 
-def _sample(sample: Sample) -> dict[str, Any]:
+def sample_row(sample: Sample, shown: Callable[[float], float] = float) -> dict[str, Any]:
+    """Return *sample* as it is written, its values as they are *shown*; `sample_from` reads it."""
     return {
         "experiment": sample.experiment,
         "kind": sample.kind.value,
         "pair": sample.pair,
-        "seconds": rounded(sample.use.seconds),
-        "others": rounded(sample.use.others),
+        "seconds": shown(sample.use.seconds),
+        "others": shown(sample.use.others),
         "tries": sample.tries,
-        "figures": {name: rounded(value) for name, value in sample.figures.items()},
+        "figures": {name: shown(value) for name, value in sample.figures.items()},
         "processes": [vars(one) for one in sample.use.processes],
     }
 
@@ -117,7 +118,7 @@ def samples_of(result: Result) -> list[Sample]:
 
 
 def sample_from(read: Mapping[str, Any]) -> Sample:
-    """Return the sample that was written as *read*."""
+    """Return the sample that `sample_row` has written as *read*."""
     processes = [ProcessUse(**one) for one in read["processes"]]
     use = Use(read["seconds"], read["others"], processes)
     return Sample(

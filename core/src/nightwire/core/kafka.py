@@ -174,7 +174,7 @@ def read_to_end(
     """
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
-        ends = _all_ends(bootstrap, topics) if settled else end_offsets(reader, topics)
+        ends = ends_of(bootstrap, topics, unsettled=True) if settled else end_offsets(reader, topics)
         todo = {spot: end for spot, end in ends.items() if end > 0}
         reader.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for topic, part in todo])
         yield from drain(reader, todo, patience=patience)
@@ -182,9 +182,13 @@ def read_to_end(
         reader.close()
 
 
-def _all_ends(bootstrap: str, topics: Sequence[str]) -> dict[tuple[str, int], int]:
-    """Return the ends of partitions, what lies in open transactions included."""
-    reader = consumer(bootstrap, isolation_level="read_uncommitted")
+def ends_of(bootstrap: str, topics: Sequence[str], *, unsettled: bool = False) -> dict[tuple[str, int], int]:
+    """Return `end_offsets` by a client of its own; *unsettled*: what lies in open transactions too.
+
+    Raises:
+        KafkaException: Kafka cannot be reached.
+    """
+    reader = consumer(bootstrap, isolation_level="read_uncommitted" if unsettled else "read_committed")
     try:
         return end_offsets(reader, topics)
     finally:

@@ -60,7 +60,7 @@ class CodecScenario:
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
-        return Needs(disk=10**6, memory=2 * 10**9, seconds=20 + size.alerts * size.pairs * 0.02)
+        return Needs(disk=10**6, memory=2 * 10**9, seconds=10 + size.alerts * size.pairs * 0.015)
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return each engine beside fastavro, and morphing beside plain decoding."""

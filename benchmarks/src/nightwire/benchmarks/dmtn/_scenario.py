@@ -16,10 +16,10 @@ from nightwire.benchmarks.dmtn._quantities import QUANTITIES
 
 STARTING = 15.0
 """Kafka, and a first move. [s]"""
-PER_MOVE = 1.0
-PER_PROCESS = 0.4
+PER_MOVE = 0.4
+PER_PROCESS = 0.2
 """Topic and processes of a move. [s]"""
-PER_ALERT = 0.000_8
+PER_ALERT = 0.000_4
 """In the sender, and again in each consumer that decodes. [s]  Two shared cores."""
 ON_DISK = {True: 135_000, False: 65_000}
 """An alert in Kafka, without (True) and with compression. [byte]"""

@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
+from nightwire.benchmarks._arrivals import Notes
 from nightwire.benchmarks._reader import say
-from nightwire.benchmarks.faults._arrivals import Notes
 from nightwire.consumers import AlertReader
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks._pool import make_pool
+from nightwire.benchmarks._pool import ON_DISK, make_pool
 from nightwire.benchmarks._scenario import (
     Better,
     Context,
@@ -22,15 +22,13 @@ from nightwire.benchmarks.faults._streams import ALERT, EVENTS_A_SECOND, PER_VIS
 CALM = "the same stream without the fault"
 POOL = 250
 """Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
-ON_DISK = 130_000
-"""An alert in Kafka, uncompressed. [byte]"""
 COPIES = 3
 """The alert, its copy in the filter's topic, and what is not deleted yet."""
 PROCESSES = 5 * 10**9
 """Kafka, Spark, the gateway, senders and readers. [byte]"""
-STARTING = 60.0
+STARTING = 40.0
 """Kafka, registry, engine, gateway, and a first run. [s]"""
-PER_PAIR = 20.0
+PER_PAIR = 12.0
 """What a pair takes beside its streams: processes, a restart, and what waited. [s]"""
 DRAWN = 200
 """Most points of a line."""
@@ -53,7 +51,7 @@ class FaultsScenario:
         "accounts of engine and gateway must prove that in = out; else the run fails and names what is lost."
     )
     standard: Mapping[str, Size] = {
-        "quick": Size(alerts=225, pairs=1, rate=25.0, profile="quick"),
+        "quick": Size(alerts=225, pairs=2, rate=25.0, profile="quick"),
         "full": Size(alerts=5_000, pairs=5, rate=100.0, profile="full"),
     }
 

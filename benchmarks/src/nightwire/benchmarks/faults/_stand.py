@@ -17,7 +17,7 @@ from nightwire.benchmarks.filters._change import ALL
 from nightwire.benchmarks.filters._mixture import Mixed, mixture
 from nightwire.benchmarks.filters._services import ManyFilters
 from nightwire.benchmarks.gateway._fleet import OPTIONS
-from nightwire.core.kafka import admin, consumer, end_offsets, ensure_topics
+from nightwire.core.kafka import admin, ends_of, ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import topics
 
@@ -169,11 +169,7 @@ class Stand:
     def forget(self, ends: Mapping[int, int]) -> None:
         """Let Kafka delete the alerts before *ends*, and the copies of them: the disk is bounded."""
         self.engine.forget(ends)
-        reader = consumer(self.bootstrap)
-        try:
-            copies = end_offsets(reader, [OWNED])
-        finally:
-            reader.close()
+        copies = ends_of(self.bootstrap, [OWNED])
         client = admin(self.bootstrap)  # it must outlive its futures
         for future in client.delete_records(
             [TopicPartition(*spot, end) for spot, end in copies.items()]

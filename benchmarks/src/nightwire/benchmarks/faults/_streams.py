@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks._arrivals import LOOK, await_notes
 from nightwire.benchmarks._children import Child, python
 from nightwire.benchmarks._pool import FIRST_ID
 from nightwire.benchmarks._scenario import RunError
 from nightwire.benchmarks._second import Second, process
-from nightwire.benchmarks.faults._arrivals import read_notes
 from nightwire.benchmarks.faults._recovery import Times, check, firsts, listed, twice
 from nightwire.benchmarks.faults._stand import OWNED, Stand
 from nightwire.benchmarks.visit._services import ALERTS
 from nightwire.core.accounts import Account, discrepancies, read_accounts
-from nightwire.core.kafka import consumer, end_offsets
+from nightwire.core.kafka import ends_of
 from nightwire.schemas.topics import VOEVENTS
 
 HERE = "nightwire.benchmarks.faults"
@@ -26,8 +26,6 @@ PATIENCE = 90.0
 """Longest wait for the next delivery, or account. [s]"""
 LONGEST = 300.0
 """Longest time that is sent. [s]  A fault that takes longer is not worth a stream."""
-LOOK = 0.1
-"""Time between two looks at what came. [s]"""
 EVENTS_A_SECOND = 20.0
 FIRST_VISIT = 2026_0110_00000
 PER_VISIT = 20
@@ -185,14 +183,9 @@ class Streams:
         Raises:
             RunError: Nothing came for too long, and something is missing; or something came that nobody sent.
         """
-        path, known, heard = self._notes(name), -1, time.monotonic()
-        while not (arrived := {one for one, _ in read_notes(path)}) >= due.keys():
-            if len(arrived) > known:
-                known, heard = len(arrived), time.monotonic()
-            elif time.monotonic() - heard > PATIENCE:
-                break
-            time.sleep(LOOK)
-        arrivals = read_notes(path)
+        arrivals = await_notes(
+            self._notes(name), lambda found: {one for one, _ in found} >= due.keys(), PATIENCE
+        )
         check(name, due, {one for one, _ in arrivals})
         return Stream(due, arrivals)
 
@@ -204,7 +197,7 @@ class Streams:
         """
         if not self.stand.alone:
             return
-        ends = self._ends_of_events()
+        ends = {part: end for (_, part), end in ends_of(self.stand.bootstrap, [VOEVENTS]).items()}
         until(
             lambda: through(read_accounts(self.stand.bootstrap), "gateway", VOEVENTS, ends),
             "the gateway's accounts",
@@ -218,13 +211,6 @@ class Streams:
                 faults.append(f"the accounts have {counted:,} {name}, and {count:,} were sent")
         if faults:
             raise RunError("; ".join(faults))
-
-    def _ends_of_events(self) -> dict[int, int]:
-        reader = consumer(self.stand.bootstrap)
-        try:
-            return {part: end for (_, part), end in end_offsets(reader, [VOEVENTS]).items()}
-        finally:
-            reader.close()
 
     def _process(self, exits: ExitStack, module: str, order: Mapping[str, Any]) -> Second:
         role = module.strip("_")

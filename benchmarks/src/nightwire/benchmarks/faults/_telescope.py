@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from nightwire.benchmarks.faults._arrivals import Notes
+from nightwire.benchmarks._arrivals import Notes
 from nightwire.benchmarks.gateway._listeners import Listener, Order, Play
 from nightwire.benchmarks.gateway._wire import say, step
 

@@ -42,7 +42,7 @@ class Moment(Experiment):
             arrivals = second.findings()["arrivals"]
         services.forget(ends)
         if not arrivals:
-            raise RunError(f"{self.name}: the visit was over before any alert was out; take more alerts")
+            raise RunError(f"{self.name}: no alert came")
         return {self.figure: float(min(when for *_, when in arrivals)) - began}
 
     @abstractmethod

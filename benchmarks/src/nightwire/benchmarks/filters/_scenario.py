@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks._pool import POOL, make_pool, ready_made
+from nightwire.benchmarks._pool import ON_DISK, make_pool, pool_memory, ready_made
 from nightwire.benchmarks._scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
 from nightwire.benchmarks._stats import median
 from nightwire.benchmarks.filters._backlog import WARM_UP, Backlog
@@ -22,17 +22,13 @@ VISIT = 39.0
 """Length of a visit at the steady rate: 10,000 alerts, as an observatory has them. [s]"""
 SHARES = (0.1, 0.3)
 """Smaller visits of the curve, as shares of a whole one."""
-ON_DISK = 130_000
-"""An alert in Kafka, uncompressed. [byte]"""
-IN_POOL = 600_000
-"""An alert of the pool: dictionaries and bytes. [byte]"""
 PROCESSES = 6 * 10**9
 """Kafka, Spark, the sandbox, the consumer, and what is measured beside. [byte]"""
 PER_ALERT = 0.0015
 """An alert of one run: made, encoded, sent, judged. [s]"""
 AT_ONCE = 4
 """Visits that lie on the disk together: one that was judged is deleted, a while later."""
-STARTING = 120.0
+STARTING = 80.0
 """Kafka, registry, engine, topics. [s]"""
 
 
@@ -69,8 +65,8 @@ class FiltersScenario:
         copies = (sum(COUNTS) if full else 100) * CAP * (size.pairs + WARM_UP)
         return Needs(
             disk=round(((AT_ONCE + full * TIMES) * size.alerts + copies) * ON_DISK),
-            memory=min(size.alerts, POOL) * IN_POOL + PROCESSES,
-            seconds=STARTING + runs * (size.alerts * PER_ALERT + 5.0),
+            memory=pool_memory(size.alerts) + PROCESSES,
+            seconds=STARTING + runs * (size.alerts * PER_ALERT + 3.0),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:

@@ -1,5 +1,6 @@
 """The engine's pass over visits that grow, and by filters that grow; beside a plain consumer of them."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -91,9 +92,9 @@ class Passes(Curve):
         one = Pass(setting, self._engine)
         return one.judged(alerts) if kind is Kind.SUBJECT else one.consumed(alerts)
 
+    @abstractmethod
     def _what(self, count: int) -> tuple[int, int]:
         """Return how many filters judge how many alerts."""
-        raise NotImplementedError
 
 
 class Alerts(Passes):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nightwire.benchmarks._pool import POOL, make_pool
+from nightwire.benchmarks._pool import ON_DISK, POOL, make_pool, pool_memory
 from nightwire.benchmarks._scenario import Context, Experiment, Figure, Needs, Outcome, Size
 from nightwire.benchmarks.filters._visits import Visits
 from nightwire.benchmarks.growth._curve import Curve
@@ -14,21 +14,17 @@ from nightwire.benchmarks.growth._readers import CLIENTS, Consumers, Subscribers
 TAKEN = "a plain librdkafka consumer that takes such a visit's bytes"
 CROWD = f"as many librdkafka consumers of a topic, up to {CLIENTS}"
 BYTES = "ready-made bytes through raw librdkafka to as many consumers"
-ON_DISK = 130_000
-"""An alert in Kafka, uncompressed. [byte]"""
-IN_POOL = 600_000
-"""An alert of the pool: dictionaries and bytes. [byte]"""
 PROCESSES = 5 * 10**9
 """Kafka, Spark, the sandbox and the gateway. [byte]"""
 PER_CONSUMER = 120 * 10**6
 """A consumer's process. [byte]"""
-STARTING = 60.0
+STARTING = 40.0
 """Kafka, registry, engine, gateway. [s]"""
 TIMES = 10
 """The largest visit, in usual ones."""
-PER_ALERT = 0.003
+PER_ALERT = 0.001
 """An alert of a point and its baseline: made, sent twice, judged, consumed. [s]"""
-PER_POINT = 4.0
+PER_POINT = 2.0
 """Processes of a point, and filters that are made live. [s]"""
 
 
@@ -84,7 +80,7 @@ class GrowthScenario:
         "dictionaries through AlertWriter to processes that decode all of it. All processes share a machine."
     )
     standard: Mapping[str, Size] = {
-        "quick": Size(alerts=1_000, pairs=1, rate=1.0, profile="quick"),
+        "quick": Size(alerts=1_000, pairs=2, rate=1.0, profile="quick"),
         "full": Size(alerts=10_000, pairs=3, rate=1.0, profile="full"),
     }
 
@@ -101,7 +97,7 @@ class GrowthScenario:
         moved = sum(points["alerts"]) + size.alerts * (len(points["filters"]) + sum(points["consumers"]))
         return Needs(
             disk=round(2.5 * most * ON_DISK),
-            memory=min(most, POOL) * IN_POOL + PROCESSES + max(points["consumers"]) * PER_CONSUMER,
+            memory=pool_memory(most) + PROCESSES + max(points["consumers"]) * PER_CONSUMER,
             seconds=STARTING
             + size.pairs * (moved * PER_ALERT + PER_POINT * 2 * sum(map(len, points.values()))),
         )

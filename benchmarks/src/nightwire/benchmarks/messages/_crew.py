@@ -13,7 +13,7 @@ from nightwire.benchmarks._pool import Alert, keep_pool, make_pool
 from nightwire.benchmarks._scenario import Context
 from nightwire.benchmarks._second import Second
 from nightwire.benchmarks.messages._alerts import alerts_of
-from nightwire.core.kafka import consumer, end_offsets
+from nightwire.core.kafka import ends_of
 
 PEER = "nightwire.benchmarks.messages._peer"
 OBJECTS = 16
@@ -101,11 +101,7 @@ class Crew:
 
     def held(self, topic: str) -> int:
         """Return how many records lie in *topic*."""
-        client = consumer(self.cluster.bootstrap)
-        try:
-            return sum(end_offsets(client, [topic]).values())
-        finally:
-            client.close()
+        return sum(ends_of(self.cluster.bootstrap, [topic]).values())
 
     def dismiss(self) -> None:
         """End all peers; whoever needs some gets new ones."""

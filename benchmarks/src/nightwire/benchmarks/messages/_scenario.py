@@ -50,7 +50,7 @@ class MessagesScenario:
         "lost, doubled or of another size fails the run. All processes share one machine."
     )
     standard: Mapping[str, Size] = {
-        "quick": Size(alerts=8_000, pairs=2, rate=1.0, profile="quick"),
+        "quick": Size(alerts=8_000, pairs=3, rate=1.0, profile="quick"),
         "full": Size(alerts=20_000, pairs=3, rate=1.0, profile="full"),
     }
 

@@ -1,18 +1,17 @@
 """Visits at their interval, from the observatory to the owners of filters, beside the same bytes alone."""
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks._arrivals import await_notes
 from nightwire.benchmarks._children import Child, python
 from nightwire.benchmarks._pool import Message
 from nightwire.benchmarks._scenario import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks._second import Second, second_process
-from nightwire.benchmarks.faults._arrivals import read_notes
 from nightwire.benchmarks.faults._stand import Engine
 from nightwire.benchmarks.filters._mixture import Mixed
 from nightwire.benchmarks.filters._services import record
@@ -20,13 +19,11 @@ from nightwire.benchmarks.night._observatory import Observatory
 from nightwire.benchmarks.night._schedule import Delays, Schedule
 from nightwire.benchmarks.visit._latency import complete
 from nightwire.benchmarks.visit._services import ALERTS
-from nightwire.core.kafka import Writer, consumer, end_offsets, producer
+from nightwire.core.kafka import Writer, ends_of, producer
 from nightwire.schemas import records, topics
 
 PATIENCE = 60.0
 """Longest wait for the next copy. [s]"""
-LOOK = 0.1
-"""Time between two looks at what came. [s]"""
 OURS, RAW = "nightwire", "raw librdkafka"
 
 
@@ -129,13 +126,9 @@ class Night(Experiment):
         Raises:
             RunError: Fewer came than were sent.
         """
-        heard, known = time.monotonic(), -1
-        while (count := len(found := read_notes(notes))) < wanted:
-            if count > known:
-                heard, known = time.monotonic(), count
-            elif time.monotonic() - heard > PATIENCE:
-                raise RunError(f"{count} of {wanted} copies came to their owner")
-            time.sleep(LOOK)
+        found = await_notes(notes, lambda found: len(found) >= wanted, PATIENCE)
+        if len(found) < wanted:
+            raise RunError(f"{len(found)} of {wanted} copies came to their owner")
         if not wanted:
             raise RunError(f"none of {self._schedule.count:,} alerts passed a filter")
         named = ((name.split("\t"), when) for name, when in found)
@@ -170,15 +163,6 @@ def judged(evaluated: dict[str, int], filters: Iterable[str], count: int) -> Non
     ]
     if short:
         raise RunError(f"of {count:,} alerts " + ", ".join(short))
-
-
-def ends_of(bootstrap: str, names: Sequence[str]) -> dict[tuple[str, int], int]:
-    """Return where the partitions of topics end."""
-    reader = consumer(bootstrap)
-    try:
-        return end_offsets(reader, names)
-    finally:
-        reader.close()
 
 
 def copies(bootstrap: str, names: Sequence[str]) -> int:

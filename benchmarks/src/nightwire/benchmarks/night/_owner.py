@@ -10,8 +10,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from nightwire.benchmarks._arrivals import Notes
 from nightwire.benchmarks._reader import say
-from nightwire.benchmarks.faults._arrivals import Notes
 from nightwire.consumers import AlertReader, ReceivedAlert
 
 

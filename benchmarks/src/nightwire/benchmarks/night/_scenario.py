@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from nightwire.benchmarks._pool import POOL, make_pool, ready_made
+from nightwire.benchmarks._pool import ON_DISK, make_pool, pool_memory, ready_made
 from nightwire.benchmarks._scenario import (
     Better,
     Context,
@@ -30,13 +30,9 @@ INTERVAL = 39.0
 """From one visit of LSST to the next, as DMTN-028 has it. [s]"""
 QUICK_INTERVAL = 13.0
 KINDS = {"even": "alerts spread evenly over the visit", "burst": "all alerts due at the shutter"}
-ON_DISK = 130_000
-"""An alert in Kafka, uncompressed. [byte]"""
-IN_POOL = 600_000
-"""An alert of the pool: dictionaries and bytes. [byte]"""
 PROCESSES = 5 * 10**9
 """Kafka, Spark, the sandbox and readers. [byte]"""
-STARTING = 60.0
+STARTING = 30.0
 """Kafka, registry, engine, topics. [s]"""
 
 
@@ -56,7 +52,7 @@ class NightScenario:
         "comes on top."
     )
     standard: Mapping[str, Size] = {
-        "quick": Size(alerts=1_000, pairs=1, rate=1_000 / QUICK_INTERVAL, profile="quick"),
+        "quick": Size(alerts=1_000, pairs=2, rate=1_000 / QUICK_INTERVAL, profile="quick"),
         "full": Size(alerts=10_000, pairs=3, rate=10_000 / INTERVAL, profile="full"),
     }
 
@@ -71,7 +67,7 @@ class NightScenario:
         visits = VISITS[size.profile]
         return Needs(
             disk=3 * (visits + 1) * size.alerts * ON_DISK,
-            memory=min(size.alerts, POOL) * IN_POOL + PROCESSES,
+            memory=pool_memory(size.alerts) + PROCESSES,
             seconds=STARTING + 2 * len(KINDS) * size.pairs * (visits * size.alerts / size.rate + 5.0),
         )
 

@@ -3,17 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from nightwire.benchmarks._cluster import Cluster
-from nightwire.benchmarks._pool import POOL, make_pool, ready_made
+from nightwire.benchmarks._pool import ON_DISK, POOL, make_pool, pool_memory, ready_made
 from nightwire.benchmarks._scenario import Context, Experiment, Figure, Needs, Outcome, Size
 from nightwire.benchmarks.stretch._three import VISITS, Three
 
 RAW = "ready-made bytes of the same sizes through raw librdkafka"
 INTERVAL = 39.0
 """From one visit of LSST to the next, as DMTN-028 has it. [s]"""
-ON_DISK = 130_000
-"""An alert in Kafka, uncompressed. [byte]"""
-IN_POOL = 600_000
-"""An alert of the pool: dictionaries and bytes. [byte]"""
 PER_ALERT = 0.0012
 """An alert of a pair of runs. [s]  Two shared cores."""
 
@@ -56,7 +52,7 @@ class StretchScenario:
         ),
     )
     standard: Mapping[str, Size] = {
-        "quick": Size(alerts=2_000, pairs=1, rate=1.0, profile="quick"),
+        "quick": Size(alerts=2_000, pairs=3, rate=1.0, profile="quick"),
         "full": Size(alerts=100_000, pairs=3, rate=1.0, profile="full"),
     }
 
@@ -68,8 +64,8 @@ class StretchScenario:
         """Return what a run of *size* takes."""
         return Needs(
             disk=VISITS * size.alerts * ON_DISK,
-            memory=min(size.alerts, POOL) * IN_POOL + 3 * 10**9,
-            seconds=60 + size.pairs * VISITS * size.alerts * PER_ALERT,
+            memory=pool_memory(size.alerts) + 3 * 10**9,
+            seconds=15 + size.pairs * VISITS * size.alerts * PER_ALERT,
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:

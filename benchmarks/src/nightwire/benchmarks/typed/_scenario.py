@@ -19,12 +19,12 @@ POOL = 250
 """Distinct alerts that filters judge."""
 STARTING = 20.0
 """Kafka, two processes, the alerts, a warm-up. [s]"""
-PER_MOVE = 0.5
+PER_MOVE = 0.4
 """Topic, clients and a little more. [s]"""
-PER_RECORD = 0.000_05
-PER_BYTE = 2e-8
+PER_RECORD = 0.000_03
+PER_BYTE = 1.2e-8
 """A record, and a byte of it, from one process to the other, on two shared cores. [s]"""
-ALONE = 3.0
+ALONE = 2.0
 """The codec alone and a copy, one size. [s]"""
 MEMORY = 2 * 10**9
 """Kafka, two processes, and what librdkafka queues. [byte]"""
@@ -52,7 +52,7 @@ class TypedScenario:
         "for columns and for dictionaries. All processes share one machine."
     )
     standard: Mapping[str, Size] = {
-        "quick": Size(alerts=10_000, pairs=2, rate=1.0, profile="quick"),
+        "quick": Size(alerts=10_000, pairs=3, rate=1.0, profile="quick"),
         "full": Size(alerts=50_000, pairs=5, rate=1.0, profile="full"),
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nightwire.benchmarks._cluster import PARTITIONS
-from nightwire.benchmarks._pool import POOL, Message, make_pool, ready_made
+from nightwire.benchmarks._pool import ON_DISK, POOL, Message, make_pool, pool_memory, ready_made
 from nightwire.benchmarks._scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
 from nightwire.benchmarks._stats import quantile
 from nightwire.benchmarks.visit._dicts import Dicts
@@ -14,17 +14,13 @@ from nightwire.benchmarks.visit._latency import VISIT, Latency
 from nightwire.benchmarks.visit._services import EXAMPLES, Services
 from nightwire.benchmarks.visit._throughput import Throughput
 
-ON_DISK = 130_000
-"""An alert in Kafka, uncompressed. [byte]"""
-IN_POOL = 600_000
-"""An alert of the pool: dictionaries and bytes. [byte]"""
 PROCESSES = 4 * 10**9
 """Kafka, Spark and the consumer together. [byte]"""
-PER_ALERT = 0.016
+PER_ALERT = 0.006
 """A pair of runs, all experiments, per alert. [s]  Two shared cores."""
 OVERLOADED = 0.5
 """The generator's lag from which the delays are mostly its own queue. [s]"""
-STARTING = 90.0
+STARTING = 60.0
 """Kafka, registry, engine, filters. [s]"""
 
 
@@ -58,7 +54,7 @@ class VisitScenario:
         paced = 2 * min(alerts / size.rate, 20.0) + 12.0
         return Needs(
             disk=alerts * ON_DISK * (6 + pairs),
-            memory=min(alerts, POOL) * IN_POOL + PROCESSES,
+            memory=pool_memory(alerts) + PROCESSES,
             seconds=STARTING + pairs * (alerts * PER_ALERT + paced),
         )
 

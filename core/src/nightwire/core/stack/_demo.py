@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nightwire.core.accounts import discrepancies, read_accounts, totals
-from nightwire.core.kafka import consumer, drain, end_offsets
+from nightwire.core.kafka import consumer, drain, ends_of
 from nightwire.core.stack._services import nightwire
 from nightwire.core.stack._state import checked
 from nightwire.core.stack._supervisor import Plan
@@ -89,7 +89,7 @@ def _submit(path: Path) -> str:
 def _count_a_visit(endpoints: Mapping[str, Any], topics: Sequence[str], visit: int, events: int) -> bool:
     kafka = endpoints["kafka"]
     everywhere = [alerts("sim"), VOEVENTS, *topics]
-    ends, accounts, sent = _ends(kafka, everywhere), _accounted(kafka), _acknowledged(endpoints)
+    ends, accounts, sent = ends_of(kafka, everywhere), _accounted(kafka), _acknowledged(endpoints)
     written = json.loads(_run("simulate", "--visits", "1", "--alerts", str(visit), "--json"))
     fresh = str(sum(end for (topic, _), end in ends.items() if topic == VOEVENTS))
     answered = json.loads(_run("send", "--samples", str(events), "--first-sample", fresh, "--json"))
@@ -164,17 +164,9 @@ def _run(*words: str, aloud: bool = True) -> str:
     return done.stdout
 
 
-def _ends(kafka: str, topics: Sequence[str]) -> Offsets:
-    reader = consumer(kafka)
-    try:
-        return end_offsets(reader, topics)
-    finally:
-        reader.close()
-
-
 def _consumed(kafka: str, topics: Sequence[str], since: Offsets) -> Counter[str]:
     """Count what a fresh consumer reads of *topics* from the offsets *since* to their present ends."""
-    todo = {spot: end for spot, end in _ends(kafka, topics).items() if end > since.get(spot, 0)}
+    todo = {spot: end for spot, end in ends_of(kafka, topics).items() if end > since.get(spot, 0)}
     reader = consumer(kafka, enable_partition_eof=True)
     try:
         reader.assign([TopicPartition(*spot, since.get(spot, 0)) for spot in todo])

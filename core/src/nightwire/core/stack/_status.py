@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from nightwire.core.accounts import Account, StageTotal, discrepancies, read_accounts, totals
-from nightwire.core.kafka import consumer, end_offsets
+from nightwire.core.kafka import ends_of
 from nightwire.core.stack._state import checked, supervisor_alive
 from nightwire.core.tables import stage_table
 
@@ -42,7 +42,7 @@ def look(folder: Path) -> Glance | None:
     kafka = state["endpoints"]["kafka"]
     try:
         accounts = read_accounts(kafka)
-        lags = lag(accounts, _ends(kafka, {account.source for account in accounts}))
+        lags = lag(accounts, ends_of(kafka, sorted({account.source for account in accounts})))
     except KafkaException:
         return Glance(state, None, {}, time.monotonic())
     return Glance(state, accounts, lags, time.monotonic())
@@ -112,14 +112,6 @@ def watch(folder: Path, interval: float) -> int:
 def _stage(total: StageTotal, lags: Mapping[str, int]) -> dict[str, Any]:
     row = {"in" if name == "read" else name: value for name, value in vars(total).items()}
     return row | {"lag": lags.get(total.stage)}
-
-
-def _ends(kafka: str, topics: set[str]) -> dict[tuple[str, int], int]:
-    reader = consumer(kafka)
-    try:
-        return end_offsets(reader, sorted(topics))
-    finally:
-        reader.close()
 
 
 def _page(now: Glance, before: Glance | None) -> Group:

@@ -1,7 +1,14 @@
 """Who reads writes down what came, line by line, so that it is known whoever is killed, and when."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+LOOK = 0.1
+"""Time between two looks at what came. [s]"""
+
+Arrivals = list[tuple[str, float]]
+"""What came, and when. [s, monotonic]"""
 
 
 class Notes:
@@ -23,9 +30,21 @@ class Notes:
         self._file.close()
 
 
-def read_notes(path: Path) -> list[tuple[str, float]]:
-    """Return what came, and when [s, monotonic]; a line that is being written is left out."""
+def read_notes(path: Path) -> Arrivals:
+    """Return what came; a line that is being written is left out."""
     if not path.exists():
         return []
     lines = path.read_text().split("\n")[:-1]
     return [(name, float(moment)) for moment, name in (line.split("\t", 1) for line in lines)]
+
+
+def await_notes(path: Path, enough: Callable[[Arrivals], bool], patience: float) -> Arrivals:
+    """Return what came, once it is *enough*, or once nothing more has come for *patience*. [s]"""
+    heard, known = time.monotonic(), -1
+    while not enough(found := read_notes(path)):
+        if len(found) > known:
+            heard, known = time.monotonic(), len(found)
+        elif time.monotonic() - heard > patience:
+            break
+        time.sleep(LOOK)
+    return found
