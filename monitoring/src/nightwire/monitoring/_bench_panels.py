@@ -3,7 +3,7 @@
 from nightwire.monitoring._kafka_panels import AGENT, HEAP
 from nightwire.monitoring._machine_panels import BUSY
 from nightwire.monitoring._machine_panels import EMPTY as NO_NODE
-from nightwire.monitoring._panel import Panel, Row, number, quantile
+from nightwire.monitoring._panel import RATE, Panel, Row, number, quantile
 
 OURS = 'topic=~"(alerts|bench|filter|broker)[.].+|voevents"'
 """Topics that a benchmark fills."""
@@ -15,7 +15,7 @@ NOW = Row(
             "Records a second",
             "What all topics took; a benchmark's own begin with `bench.`.",
             {"records": "sum(rate(nightwire_topic_records_total[30s]))"},
-            unit="cps",
+            unit=RATE,
         ),
         number("Missing", "In = out, also now.", {"missing": "nightwire:missing"}, red_above=1),
         number(
@@ -56,7 +56,7 @@ THROUGHPUT = Row(
             "Records, by topic",
             "Records a second, the ten topics that take most.",
             {"{{topic}}": f"topk(10, rate(nightwire_topic_records_total{{{OURS}}}[30s]))"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Bytes through Kafka",
@@ -72,7 +72,7 @@ THROUGHPUT = Row(
             "Judged",
             "Alerts a second that the filters judged.",
             {"{{source}}": "rate(nightwire_filters_records_judged_total[30s])"},
-            unit="cps",
+            unit=RATE,
         ),
     ),
 )

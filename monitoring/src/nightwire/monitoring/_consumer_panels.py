@@ -1,6 +1,6 @@
 """What the dashboard *consumers* shows: who reads, how far behind they are, and what brokers take."""
 
-from nightwire.monitoring._panel import Kind, Panel, Row
+from nightwire.monitoring._panel import RATE, Kind, Panel, Row
 
 READERS = Row(
     "Groups",
@@ -32,19 +32,19 @@ OFFERED = Row(
             "Alerts",
             "Records a second that the surveys' topics took.",
             {"{{topic}}": 'nightwire:topic_records:rate1m{topic=~"alerts[.].+"}'},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Filters' topics",
             "Copies a second, the ten filters that got most.",
             {"{{topic}}": 'topk(10, nightwire:topic_records:rate1m{topic=~"filter[.].+"})'},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "VOEvents",
             "Events a second.",
             {"{{topic}}": 'nightwire:topic_records:rate1m{topic="voevents"}'},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Gone before they were read",
@@ -81,7 +81,7 @@ BROKERS = Row(
             "Taken, by broker",
             "Records a second that a broker's groups commit. Flat while behind: its quota, or itself.",
             {"{{broker}}": "sum by (broker) (rate(nightwire_broker_read_records_total[5m]))"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Written to their own streams",
@@ -94,7 +94,7 @@ BROKERS = Row(
             "Sent back",
             "Classifications a second that brokers returned.",
             {"{{topic}}": 'nightwire:topic_records:rate1m{topic=~"returns[.].+"}'},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Held back by a quota",

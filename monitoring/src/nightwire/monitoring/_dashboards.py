@@ -9,6 +9,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models.common import BigValueTextMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from nightwire.monitoring._bench_panels import BENCH
@@ -17,7 +18,7 @@ from nightwire.monitoring._filter_panels import FILTERS
 from nightwire.monitoring._gateway_panels import GATEWAY
 from nightwire.monitoring._kafka_panels import KAFKA
 from nightwire.monitoring._machine_panels import MACHINES
-from nightwire.monitoring._panel import Kind, Panel, Row, meaning
+from nightwire.monitoring._panel import Kind, Panel, Row, meaning, without
 from nightwire.monitoring._panels import NIGHT
 from nightwire.monitoring._producer_panels import PRODUCER
 from nightwire.monitoring._schema_panels import SCHEMAS
@@ -31,7 +32,9 @@ OTHERS = (
     .keep_time(True)
 )
 """The way from each dashboard to all others."""
-HEIGHTS = {Kind.NUMBER: 4, Kind.LINES: 8, Kind.TABLE: 9}
+HEIGHTS = {Kind.NUMBER: 4, Kind.LINES: 8, Kind.TABLE: 8}
+COUNTS = {Kind.NUMBER: "locale", Kind.LINES: "short", Kind.TABLE: "locale"}
+"""How counts are written: in = out is seen only where they are exact."""
 BUILDERS: dict[Kind, Any] = {Kind.NUMBER: stat.Panel, Kind.LINES: timeseries.Panel, Kind.TABLE: table.Panel}
 
 
@@ -97,16 +100,28 @@ def _panel(row: Row, panel: Panel) -> Any:
         .title(panel.title)
         .description(meaning(row, panel))
         .datasource(SOURCE)
-        .unit(panel.unit)
+        .unit(panel.unit or COUNTS[panel.kind])
         .span(panel.width)
         .height(HEIGHTS[panel.kind])
         .thresholds(_thresholds(panel))
     )
-    if panel.red_above is not None or panel.red_below is not None:
-        drawn = drawn.color_scheme(build.FieldColor().mode(model.FieldColorModeId.THRESHOLDS))
+    drawn = _shown(drawn, row, panel)
     for number, (legend, query) in enumerate(panel.queries.items()):
         drawn = drawn.with_target(_target(panel.kind, chr(ord("A") + number), legend, query))
     return _joined(drawn, panel) if panel.kind is Kind.TABLE else drawn
+
+
+def _shown(drawn: Any, row: Row, panel: Panel) -> Any:
+    """Set what only some panels have."""
+    if panel.kind is Kind.LINES:
+        drawn = drawn.axis_soft_min(0)
+    if panel.red_above is not None or panel.red_below is not None:
+        drawn = drawn.color_scheme(build.FieldColor().mode(model.FieldColorModeId.THRESHOLDS))
+    if panel.named:
+        drawn = drawn.text_mode(BigValueTextMode.NAME)
+    if panel.kind is not Kind.TABLE and (words := without(row, panel)):  # a table has it in each empty cell
+        drawn = drawn.no_value(words)
+    return drawn
 
 
 def _target(kind: Kind, ref: str, legend: str, query: str) -> Any:

@@ -1,6 +1,6 @@
 """What the dashboard *filters* shows: batches, delays, costs and caps."""
 
-from nightwire.monitoring._panel import Kind, Panel, Row, quantile
+from nightwire.monitoring._panel import RATE, Kind, Panel, Row, quantile
 
 BATCH, DELAY = "nightwire_filters_batch_seconds", "nightwire_filters_delay_seconds"
 CPU = "sum by (filter) (rate(nightwire_filters_cpu_seconds_total[5m]))"
@@ -147,7 +147,7 @@ DELAYS = Row(
             "Copies",
             "Copies that Kafka acknowledged in users' and brokers' topics.",
             {"copies": "sum(rate(nightwire_filters_copies_acknowledged_total[1m]))"},
-            unit="cps",
+            unit=RATE,
         ),
     ),
 )
@@ -159,20 +159,20 @@ ALERTS = Row(
             "Passed most",
             "Alerts a second that passed, the ten filters that pass most.",
             {"{{filter}}": _top("sum by (filter) (rate(nightwire_filters_alerts_passed_total[5m]))")},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Cut off most",
             "Alerts a second that passed above the number a visit; `nightwire filter overflow` fetches them.",
             {"{{filter}}": _top("sum by (filter) (rate(nightwire_filters_alerts_capped_total[5m]))")},
-            unit="cps",
+            unit=RATE,
             empty="until a cap was reached",
         ),
         Panel(
             "Failed most",
             "Alerts a second on which a filter failed: its owner's concern, and no other filter's.",
             {"{{filter}}": _top("sum by (filter) (rate(nightwire_filters_alerts_faulted_total[5m]))")},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "What stopped most",

@@ -1,6 +1,6 @@
 """What the dashboard *the gateway* shows: events in and out, feeds, peers, and who was kept out."""
 
-from nightwire.monitoring._panel import Panel, Row, quantile
+from nightwire.monitoring._panel import RATE, Panel, Row, quantile
 
 FEEDS = Row(
     "Feeds",
@@ -15,7 +15,7 @@ FEEDS = Row(
             "Events that came",
             "Before each subscriber's filters, tests among them.",
             {"{{feed}}, {{role}}": "sum by (feed, role) (rate(nightwire_gateway_feed_events_total[5m]))"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Remote brokers",
@@ -37,7 +37,7 @@ EVENTS = Row(
                 "{{source}}, {{outcome}}": "sum by (source, outcome) "
                 "(rate(nightwire_gateway_events_received_total[5m]))"
             },
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Out",
@@ -46,7 +46,7 @@ EVENTS = Row(
                 "sent": "sum(rate(nightwire_gateway_events_sent_total[5m]))",
                 "{{answer}}": "sum by (answer) (rate(nightwire_gateway_events_answered_total[5m]))",
             },
-            unit="cps",
+            unit=RATE,
             empty="until a subscriber was sent something",
         ),
         Panel(
@@ -114,7 +114,7 @@ MEMORY = Row(
             "Read from Kafka again",
             "Events for subscribers that fell behind.",
             {"events": "sum(rate(nightwire_gateway_backlog_events_total[5m]))"},
-            unit="cps",
+            unit=RATE,
         ),
     ),
 )

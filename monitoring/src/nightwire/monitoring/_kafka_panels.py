@@ -1,6 +1,6 @@
 """What the dashboard *Kafka* shows, by its JMX agent: traffic, latencies, logs, copies in step, memory."""
 
-from nightwire.monitoring._panel import Panel, Row, number
+from nightwire.monitoring._panel import RATE, Panel, Row, number
 
 AGENT = "where Kafka's JMX agent does not run (`nightwire up --jmx`)"
 HEAP = '{area="heap", job="kafka"}'
@@ -90,7 +90,7 @@ TRAFFIC = Row(
             {"in": _rate("kafka_server_bytesin_total"), "out": _rate("kafka_server_bytesout_total")},
             unit="Bps",
         ),
-        Panel("Records", "Records a second.", {"in": _rate("kafka_server_messagesin_total")}, unit="cps"),
+        Panel("Records", "Records a second.", {"in": _rate("kafka_server_messagesin_total")}, unit=RATE),
         Panel(
             "Between brokers",
             "Bytes a second of copies.",
@@ -105,7 +105,7 @@ TRAFFIC = Row(
             "Requests",
             "Requests a second, by what they ask.",
             {"{{request}}": "sum by (request) (rate(kafka_network_requests_total[1m]))"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Time of a request, p99",

@@ -1,6 +1,6 @@
 """What the dashboard *machines* shows, by node-exporter: CPU, memory, disks, network."""
 
-from nightwire.monitoring._panel import Panel, Row, number
+from nightwire.monitoring._panel import RATE, Panel, Row, number
 
 REAL_DISK = '{fstype!~"tmpfs|overlay|ramfs"}'
 DISK_LEFT = f"node_filesystem_avail_bytes{REAL_DISK} / node_filesystem_size_bytes{REAL_DISK}"
@@ -131,7 +131,7 @@ DISKS = Row(
                 "dropped {{device}}": _rate("node_network_receive_drop_total", "device"),
                 "out {{device}}": _rate("node_network_transmit_errs_total", "device"),
             },
-            unit="cps",
+            unit=RATE,
         ),
     ),
 )

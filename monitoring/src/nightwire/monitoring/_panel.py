@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+RATE = "count:/s"
+"""Grafana's name of the unit 1/s, in thousands where there are many."""
+
 
 class Kind(Enum):
     """How a panel draws."""
@@ -22,23 +25,25 @@ class Panel:
         title: What it is, in a few words.
         meaning: What one should think when one sees it.
         queries: Legend of each query: PromQL.
-        unit: Grafana's name of the unit.
+        unit: Grafana's name of the unit; where there is none, lines are in thousands, all else is exact.
         red_above: Value from which it is red; None where no value is bad.
         red_below: The same for values that should be high.
         kind: How it draws.
         width: Of the page's 24 columns.
         empty: When it has no data although nothing is wrong with it, to be read after "Empty".
+        named: Whether it is the legend that one wants to see, not its value.
     """
 
     title: str
     meaning: str
     queries: Mapping[str, str]
-    unit: str = "short"
+    unit: str = ""
     red_above: float | None = None
     red_below: float | None = None
     kind: Kind = Kind.LINES
     width: int = 8
     empty: str = ""
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,15 +61,21 @@ class Row:
     empty: str = ""
 
 
-def number(title: str, meaning: str, queries: Mapping[str, str], **more: Any) -> Panel:
-    """Return a panel of one figure, of which six fill a row."""
-    return Panel(title, meaning, queries, kind=Kind.NUMBER, width=4, **more)
+def number(title: str, meaning: str, queries: Mapping[str, str], *, width: int = 4, **more: Any) -> Panel:
+    """Return a panel of one figure, of which six fill a row unless they are wider."""
+    return Panel(title, meaning, queries, kind=Kind.NUMBER, width=width, **more)
 
 
 def meaning(row: Row, panel: Panel) -> str:
     """Return what is written at a panel: what it means, and when it is empty."""
     reasons = dict.fromkeys(reason for reason in (panel.empty, row.empty) if reason)
     return " ".join([panel.meaning, *(f"Empty {reason}." for reason in reasons)])
+
+
+def without(row: Row, panel: Panel) -> str:
+    """Return what a panel says that has no data although nothing is wrong; empty where that cannot be."""
+    reason = panel.empty or row.empty
+    return f"Empty {reason}" if reason else ""
 
 
 def quantile(share: float, histogram: str, by: str = "", **labels: str) -> str:

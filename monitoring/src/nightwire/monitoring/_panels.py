@@ -7,7 +7,7 @@ from nightwire.monitoring._gateway_panels import GATEWAY
 from nightwire.monitoring._kafka_panels import KAFKA
 from nightwire.monitoring._machine_panels import DISK_LEFT, MACHINES
 from nightwire.monitoring._machine_panels import EMPTY as NO_NODE
-from nightwire.monitoring._panel import Kind, Panel, Row, number, quantile
+from nightwire.monitoring._panel import RATE, Kind, Panel, Row, number, quantile
 from nightwire.monitoring._producer_panels import PRODUCER
 from nightwire.monitoring._schema_panels import SCHEMAS
 from nightwire.monitoring._spark_panels import SPARK
@@ -58,13 +58,13 @@ IN_IS_OUT = Row(
             "Alerts a second",
             "What all surveys' topics took within a minute.",
             {"alerts": 'sum(nightwire:topic_records:rate1m{topic=~"alerts[.].+"})'},
-            unit="cps",
+            unit=RATE,
         ),
         number(
             "Judged a second",
             "Alerts that the filters judged within a minute.",
             {"judged": "sum(rate(nightwire_filters_records_judged_total[1m]))"},
-            unit="cps",
+            unit=RATE,
         ),
         number(
             "Producer to topic, p99",
@@ -107,7 +107,7 @@ RATES = Row(
             "Alerts in",
             "Alerts that the surveys' topics took.",
             {"{{topic}}": 'nightwire:topic_records:rate1m{topic=~"alerts[.].+"}'},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "VOEvents",
@@ -116,19 +116,19 @@ RATES = Row(
                 "in Kafka": 'nightwire:topic_records:rate1m{topic="voevents"}',
                 "{{source}}, {{outcome}}": "rate(nightwire_gateway_events_received_total[1m])",
             },
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Passed, by filter",
             "Alerts a second that went to a filter's topic.",
             {"{{filter}}": "rate(nightwire_filters_alerts_passed_total[1m])"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Judged",
             "Alerts a second that the filter engine judged.",
             {"{{source}}": "rate(nightwire_filters_records_judged_total[1m])"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Time of a batch",
@@ -174,7 +174,7 @@ FAULTS = Row(
             "Filters that failed",
             "Alerts on which a filter failed: its owner's concern, and no other filter's.",
             {"{{filter}}": "rate(nightwire_filters_alerts_faulted_total[5m])"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Cut off by the cap",

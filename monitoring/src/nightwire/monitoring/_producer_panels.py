@@ -1,6 +1,6 @@
 """What the dashboard *producer* shows: what is written, on time or late, and what is mirrored."""
 
-from nightwire.monitoring._panel import Panel, Row, number, quantile
+from nightwire.monitoring._panel import RATE, Panel, Row, number, quantile
 
 MIRRORS = "while no `nightwire ingest` is watched"
 WRITES = "while no producer with a page is watched"
@@ -12,7 +12,7 @@ ARRIVED = Row(
             "Alerts in",
             "Alerts a second that the surveys' topics took, whoever wrote them.",
             {"{{topic}}": 'nightwire:topic_records:rate1m{topic=~"alerts[.].+"}'},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Latest visit",
@@ -37,7 +37,7 @@ WRITTEN = Row(
             "Acknowledged",
             "Alerts a second that Kafka acknowledged, counted as visits end.",
             {"{{survey}}": "sum by (survey) (rate(nightwire_producer_alerts_total[5m]))"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Visits",
@@ -77,17 +77,20 @@ MIRRORED = Row(
             "1: alerts came whose schema nobody has; `nightwire ingest` says which.",
             {"{{survey}}": "max by (survey) (nightwire_ingest_waits_for_schema)"},
             red_above=1,
+            width=8,
         ),
         number(
             "Behind the survey",
             "Records of the survey that were not mirrored yet.",
             {"{{survey}}": "sum by (survey) (nightwire_ingest_lag_records)"},
+            width=8,
         ),
         number(
             "Since the latest batch",
             "Time since a batch was in our Kafka; by day nothing comes.",
             {"{{survey}}": "time() - max by (survey) (nightwire_ingest_last_batch_timestamp_seconds)"},
             unit="s",
+            width=8,
         ),
         Panel(
             "Records and alerts",
@@ -96,14 +99,13 @@ MIRRORED = Row(
                 "read, {{survey}}": "sum by (survey) (rate(nightwire_ingest_records_read_total[5m]))",
                 "alerts, {{survey}}": "sum by (survey) (rate(nightwire_ingest_alerts_total[5m]))",
             },
-            unit="cps",
-            width=12,
+            unit=RATE,
         ),
         Panel(
             "Batches",
             "Transactions a second.",
             {"{{survey}}": "sum by (survey) (rate(nightwire_ingest_transactions_total[5m]))"},
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "Behind, by topic",

@@ -1,6 +1,6 @@
 """What the dashboard *schemas* shows: the registry's health, what it knows and who asks it."""
 
-from nightwire.monitoring._panel import Panel, Row, number
+from nightwire.monitoring._panel import RATE, Panel, Row, number
 
 ANSWERED = "nightwire_schemas_requests_total"
 
@@ -20,7 +20,7 @@ REGISTRY = Row(
             "Answers a second",
             "Of all kinds. Clients keep what they asked for, so it is little.",
             {"answers": f"sum(rate({ANSWERED}[5m]))"},
-            unit="cps",
+            unit=RATE,
         ),
         number(
             "Failed in five minutes",
@@ -43,7 +43,7 @@ REGISTRY = Row(
             "Requests",
             "Answers a second, by method and status.",
             {"{{method}} {{status}}": f"sum by (method, status) (rate({ANSWERED}[5m]))"},
-            unit="cps",
+            unit=RATE,
             width=12,
         ),
         Panel(

@@ -1,6 +1,6 @@
 """What the dashboard *Spark* shows: the filters' query and who works on it, as Spark itself tells."""
 
-from nightwire.monitoring._panel import Panel, Row, number
+from nightwire.monitoring._panel import RATE, Panel, Row, number
 
 QUERY = "metrics_filters_driver_spark_streaming_filters"
 """Spark's names of the query `filters`: namespace, source, query, gauge."""
@@ -15,7 +15,7 @@ def _by_worker(counter: str) -> str:
 BATCHES = Row(
     "The query",
     (
-        number("Spark", "Its version.", {"{{version}}": "max by (version) (spark_info)"}),
+        number("Spark", "Its version.", {"{{version}}": "max by (version) (spark_info)"}, named=True),
         number(
             "A batch",
             "Time of the last batch, from its plan to its commit.",
@@ -55,7 +55,7 @@ BATCHES = Row(
                 "came": f"max({QUERY}_inputRate_total_Value)",
                 "could be done": f"max({QUERY}_processingRate_total_Value)",
             },
-            unit="cps",
+            unit=RATE,
         ),
         Panel(
             "State",
@@ -79,8 +79,9 @@ WORK = Row(
         ),
         Panel(
             "Busy",
-            "Tasks' time: how many run on average.",
-            {"{{executor_id}}": f"sum by (executor_id) (rate({WORKER}_totalDuration_seconds_total[1m]))"},
+            "Share of the time in which a batch is under way. Spark's own counter tells a lone driver's age.",
+            {"batches": "sum(rate(nightwire_filters_batch_seconds_sum[1m]))"},
+            unit="percentunit",
         ),
         Panel(
             "Collecting garbage",
