@@ -50,14 +50,18 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "chromium": (lambda: shutil.which("chromium") is not None, "make test-tools"),
     "prometheus": (lambda: all(map(shutil.which, PROMETHEUS)), "make test-tools"),
     "apicurio": (_apicurio, "make test-tools"),
+    "pictures": (
+        (ROOT / "monitoring/pictures/build/page.js").exists,
+        "npm ci, npm run build in monitoring/pictures",
+    ),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
     "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),
     "proof": (lambda: os.environ.get("NIGHTWIRE_PROOFS") == "1", "NIGHTWIRE_PROOFS=1 make test"),
 }
 """Marker: whether its tool is here, and what brings it."""
 
-ELSEWHERE = {"docker", "data", "proof"}
-"""Markers whose absence is no failure: they have a command of their own, or want data that is not ours."""
+ELSEWHERE = {"docker", "data", "pictures", "proof"}
+"""Markers whose absence is no failure: they have a command of their own, or want what is not ours."""
 if shutil.which("cargo") is None:
     ELSEWHERE.add("native")  # without Rust there is nothing to build it with
 
