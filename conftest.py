@@ -41,6 +41,8 @@ def _clients() -> bool:
 PROMETHEUS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool", "prometheus-node-exporter")
 """Programs of Debian's packages prometheus, prometheus-alertmanager and prometheus-node-exporter."""
 
+PICTURES = ROOT / "monitoring" / "pictures" / "build" / "page.js"
+
 TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "native": (available, "make native"),
     "comet": (lambda: importlib.util.find_spec("comet") is not None, "make setup"),
@@ -50,10 +52,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "chromium": (lambda: shutil.which("chromium") is not None, "make test-tools"),
     "prometheus": (lambda: all(map(shutil.which, PROMETHEUS)), "make test-tools"),
     "apicurio": (_apicurio, "make test-tools"),
-    "pictures": (
-        (ROOT / "monitoring/pictures/build/page.js").exists,
-        "npm ci, npm run build in monitoring/pictures",
-    ),
+    "pictures": (PICTURES.exists, "npm ci and npm run build in monitoring/pictures"),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
     "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),
     "proof": (lambda: os.environ.get("NIGHTWIRE_PROOFS") == "1", "NIGHTWIRE_PROOFS=1 make test"),
