@@ -15,6 +15,7 @@ from nightwire.benchmarks import Context, Kind, RunError, Size
 from nightwire.benchmarks._pool import Alert, keep_pool, kept_pool, make_pool
 from nightwire.benchmarks._results import schema
 from nightwire.benchmarks._sender import Load, Sent, chosen_from
+from nightwire.benchmarks._traffic import Moved
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.dmtn import _published
 from nightwire.benchmarks.dmtn._drawings import RAW, SIZE, drawings
@@ -235,10 +236,19 @@ def test_a_pool_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert kept_pool(tmp_path / "pool") == pool()
 
 
+MOVED: list[tuple[str, Moved]] = []
+"""What was said of traffic."""
+
+
+def moved(name: str) -> Moved:
+    return sum((one for said, one in MOVED if said == name), Moved())
+
+
 @pytest.fixture(scope="module")
 def player(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
     """Yield a player on a real Kafka."""
-    one = Player(Context(tmp_path_factory.mktemp("play"), Size(20, 1, 1.0), bootstrap=kafka))
+    folder = tmp_path_factory.mktemp("play")
+    one = Player(Context(folder, Size(20, 1, 1.0), bootstrap=kafka, traffic=lambda *said: MOVED.append(said)))
     yield one
     one.close()
 
@@ -256,7 +266,12 @@ def player(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
     ],
 )
 def test_a_small_move_arrives_whole(player: Player, move: Move) -> None:
+    MOVED.clear()
     played = player.play(move)
+    assert moved("producer").sent > 0 < moved("consumer").received
+    assert moved("kafka").received >= moved("producer").sent + moved("consumer").sent
+    if move.load.stamps and move.load.compression != "none":
+        assert moved("consumer").received > 20_000 * move.load.alerts * played.readers
     assert played.alerts == move.load.alerts
     assert played.sending > 0.0
     assert 0.0 <= played.transit < played.seconds

@@ -16,11 +16,13 @@ from benchmarks.tests.sample import SampleScenario, Steps, sample_result, sample
 from nightwire.benchmarks import Figures, Kind
 from nightwire.benchmarks._children import Child
 from nightwire.benchmarks._readings import (
+    LOOPBACK,
     ProcessReading,
     Reader,
     Reading,
     Traffic,
     has_sockets,
+    loopback,
     page_of,
     sockets,
 )
@@ -165,6 +167,14 @@ def test_traffic_is_added_connection_by_connection() -> None:
     traffic.take([socket_line(7, "3 4", 5, 0)], ours)  # the same ports, another connection
     assert traffic.of(7) == (1155, 10)
     assert traffic.of(8) == (0, 0)
+
+
+def test_the_loopback_device_is_one_of_the_processes() -> None:
+    devices = "Inter-|   Receive\n    lo: 700 7 0 0 0 0 0 0 900 9 0 0 0 0 0 0\n  eth0: 1 1 0 0 0 0 0 0 2\n"
+    assert (loopback(devices).received, loopback(devices).sent) == (700, 900)
+    assert loopback("").sent == 0
+    readings = [Reading(0.0, [loopback("lo: 0 0 0 0 0 0 0 0 100")]), Reading(1.0, [loopback(devices)])]
+    assert drawn(recorded(readings, {}, {}, []), LOOPBACK, "network_sent") == [800.0]
 
 
 def test_a_real_connection_is_seen() -> None:

@@ -1,12 +1,14 @@
 """What a run takes of the machine."""
 
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from nightwire.benchmarks._cpu import Jiffies, others_share, parse_stat
+from nightwire.benchmarks._traffic import Moved, own_traffic
 from nightwire.benchmarks._watch import OURS, Look, ProcessUse, Watch, own_time, program
 
 STAT = "cpu  100 10 50 800 20 5 15 3 0 0\ncpu0 100 10 50 800 20 5 15 3 0 0\nintr 1\n"
@@ -53,6 +55,36 @@ def test_cpu_and_memory_are_counted_by_role_also_of_a_child_that_has_ended() -> 
     assert 0.0 <= window.use.others <= 1.0
     assert window.use.seconds > 0.0
     assert child.pid != os.getpid()
+
+
+def test_what_processes_say_that_they_moved_is_added_and_belongs_to_one_run() -> None:
+    watch = Watch()
+    with watch.window() as first:
+        watch.traffic(OURS, Moved(3, 5))
+        watch.traffic(OURS, Moved(10, 20))
+        watch.traffic("nobody who was seen", Moved(1, 1))
+    with watch.window() as second:
+        pass
+    (ours,) = [one for one in first.use.processes if one.name == OURS]
+    assert (ours.sent_bytes, ours.received_bytes) == (13, 25)
+    assert all((one.sent_bytes, one.received_bytes) == (None, None) for one in second.use.processes)
+
+
+def test_a_process_knows_what_went_over_its_connections() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as one,
+        server.accept()[0] as other,
+    ):
+        before = own_traffic()
+        one.sendall(b"x" * 50_000)
+        assert len(other.recv(50_000, socket.MSG_WAITALL)) == 50_000
+        other.sendall(b"y")
+        assert one.recv(1) == b"y"
+        moved = own_traffic()
+    assert moved.received - before.received == 50_001  # both ends are ours
+    assert moved.sent - before.sent in (50_000, 50_001)  # the last acknowledgement may be on its way
+    assert Moved(1, 2).mirrored == Moved(2, 1)
 
 
 def test_what_is_killed_with_its_parent_is_not_others() -> None:

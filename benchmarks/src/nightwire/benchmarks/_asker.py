@@ -12,6 +12,7 @@ from confluent_kafka import Consumer
 
 from nightwire.benchmarks._reader import PATIENCE, Findings, say
 from nightwire.benchmarks._scenario import RunError
+from nightwire.benchmarks._traffic import own_traffic
 from nightwire.core.kafka import consumer, end_offsets
 
 INTERVAL = 0.05
@@ -37,7 +38,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
                 raise RunError(f"the latest offset stood still for {PATIENCE:g} s, after {records} records")
             time.sleep(INTERVAL)
         findings.last, findings.cpu = heard, time.process_time() - began
-        return vars(findings)
+        return vars(findings) | vars(own_traffic())
     finally:
         client.close()
 

@@ -53,6 +53,7 @@ def versions(root: Path, *, own_kafka: bool) -> dict[str, Any]:
         else str(confluent_kafka.version()),
         "fastavro": _package("fastavro"),
         "spark": _package("pyspark"),
+        "spark_master": os.environ.get("NIGHTWIRE_SPARK_MASTER"),
         "java": _java(),
     }
 

@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.benchmarks._scenario import RunError
+from nightwire.benchmarks._traffic import own_traffic
 from nightwire.core.kafka import PASSING, admin, consumer, waiting
 from nightwire.core.offsets import END, FIRST, Spot, listed
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
@@ -194,7 +195,7 @@ class Reader:
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
-    """Do what *order* says, and return the findings.
+    """Do what *order* says, and return the findings, with what was ``sent`` and ``received``. [byte]
 
     *order* has ``bootstrap``, ``topics``, ``work``; and ``expect`` (read so many records), or ``note`` (note
     each arrival, and read on until standard input is closed and everything is read).  With ``whole`` it reads
@@ -216,7 +217,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
             reader.read(lambda: reader.findings.records >= order["expect"])
         reader.findings.cpu = time.process_time() - began
         reader.findings.left = reader.left(reader.ends())
-        return vars(reader.findings)
+        return vars(reader.findings) | vars(own_traffic())
     finally:
         client.close()
 

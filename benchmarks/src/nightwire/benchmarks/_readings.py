@@ -8,11 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
+from pathlib import Path
 
 import psutil
 
 PAGE = "--metrics-port"
 """The option by which each of our processes says where its metrics page is."""
+LOOPBACK, LOOPBACK_PID = "loopback", 0
+"""What all processes of this machine send each other, as a process of its own: its device counts it."""
+DEVICES = Path("/proc/net/dev")
 SOCKETS = ("ss", "-tinHpO")
 """iproute2's list of TCP sockets: numbers, details, processes, a line each."""
 SOCKET = re.compile(r"^\S+\s+\d+\s+\d+\s+(\S+)\s+(\S+)\s")
@@ -115,7 +119,7 @@ class Reader:
             with suppress(psutil.Error), process.oneshot():
                 read.append(self._of(process))
                 self._note_page(process)
-        return Reading(now, read)
+        return Reading(now, [*read, loopback(DEVICES.read_text())])
 
     def _of(self, process: psutil.Process) -> ProcessReading:
         cpu, disk = process.cpu_times(), process.io_counters()
@@ -134,6 +138,13 @@ class Reader:
         if process.pid not in self._known:
             self._known.add(process.pid)
             self.pages.update(page_of(process.cmdline()))
+
+
+def loopback(devices: str) -> ProcessReading:
+    """Return what crossed the loopback device so far, given the text of `DEVICES`."""
+    line = next((one for one in devices.splitlines() if one.strip().startswith("lo:")), "lo:" + 16 * " 0")
+    fields = line.partition(":")[2].split()
+    return ProcessReading(LOOPBACK_PID, -1, LOOPBACK, 0.0, 0, 0, 0, int(fields[8]), int(fields[0]))
 
 
 def page_of(words: Sequence[str]) -> dict[int, str]:

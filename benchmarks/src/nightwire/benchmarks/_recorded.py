@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import ceil, isfinite
 from typing import Any
 
-from nightwire.benchmarks._readings import ProcessReading, Reading
+from nightwire.benchmarks._readings import LOOPBACK, LOOPBACK_PID, ProcessReading, Reading
 from nightwire.benchmarks._summary import rounded
 
 POINTS = 30_000
@@ -85,7 +85,7 @@ def _step(points: int, series: int) -> int:
 
 def _processes(readings: Sequence[Reading], roles: Mapping[int, str], step: int) -> Iterator[dict[str, Any]]:
     """Yield each quantity of each role: means over *step* readings; null where the role had no process."""
-    names = _names(readings, roles)
+    names = _names(readings, {LOOPBACK_PID: LOOPBACK, **roles})
     found: dict[str, list[list[float] | None]] = {name: [] for name in dict.fromkeys(names.values())}
     for before, after in pairwise(readings):
         rates = _rates(before, after, names)

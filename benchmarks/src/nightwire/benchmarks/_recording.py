@@ -32,7 +32,8 @@ class Recording:
 
     def __init__(self, watch: Watch, *, interval: int = INTERVAL) -> None:
         self._watch, self._spans = watch, list[Span]()
-        self._folder = tempfile.TemporaryDirectory(prefix="nightwire-record-")
+        # of a recorder that was killed Prometheus may write on for a moment
+        self._folder = tempfile.TemporaryDirectory(prefix="nightwire-record-", ignore_cleanup_errors=True)
         command = python("nightwire.benchmarks._recorder", str(os.getpid()), self._folder.name, str(interval))
         self._child = Child(command, self._path / "log", patience=PATIENCE)
         watch.role(self._child.process.pid, "recorder")

@@ -107,7 +107,8 @@ def run(scenario: Scenario, wish: Wish, say: Callable[[str], None], kept: Kept |
             f"up to {needs.disk / 1e9:.1f} GB in {name}"
         )
         watch = Watch()
-        context = Context(Path(name), standing_for(size), wish.bootstrap, wish.engine, watch.role, say)
+        told = (watch.role, say, watch.traffic)
+        context = Context(Path(name), standing_for(size), wish.bootstrap, wish.engine, *told)
         recording = Recording(watch) if wish.record else None
         try:
             failed = _Sitting(scenario, context, watch, kept, wish, recording).measure()

@@ -7,6 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from nightwire.benchmarks._traffic import Moved
+
 Figures = dict[str, float]
 """What one run measured, by name.  A baseline's figures carry the names of what they are compared with."""
 
@@ -123,6 +125,7 @@ class Context:
         engine: ``own`` (start a filter engine), ``there`` (one is running), ``none`` (leave it out).
         role: Give the process with this id a name in the table of processes.
         say: Tell a person what goes on.
+        traffic: Note what the processes of a name moved over TCP in this run.
     """
 
     folder: Path
@@ -131,6 +134,7 @@ class Context:
     engine: str = "own"
     role: Callable[[int, str], None] = lambda _pid, _name: None
     say: Callable[[str], None] = lambda _text: None
+    traffic: Callable[[str, Moved], None] = lambda _name, _moved: None
 
 
 class Experiment(ABC):

@@ -19,6 +19,7 @@ from confluent_kafka import Producer
 from nightwire.benchmarks._feed import OURS, Bare, alert_writer, some
 from nightwire.benchmarks._pool import Alert, kept_pool, patched, ready_made, typical, without_stamps
 from nightwire.benchmarks._reader import say
+from nightwire.benchmarks._traffic import own_traffic
 
 VISIT = 2026_0104_00001
 
@@ -49,11 +50,21 @@ class Load:
 
 @dataclass(frozen=True)
 class Sent:
-    """When a sender began, had handed its last alert to librdkafka, and had every acknowledgement. [s]"""
+    """How a sender sent.
+
+    Attributes:
+        began: When it began; and
+        handed: had handed its last alert to librdkafka; and
+        acknowledged: had every acknowledgement. [s]
+        sent: What it sent over TCP; and
+        received: received. [byte]
+    """
 
     began: float
     handed: float
     acknowledged: float
+    sent: int = 0
+    received: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     source.client.flush(30)
     say({"ready": True})
     sys.stdin.read()
-    return vars(send(source, flush_each=load.flush_each))
+    return vars(send(source, flush_each=load.flush_each)) | vars(own_traffic())
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
 
 from nightwire.benchmarks._cpu import Jiffies, others_share, parse_stat
+from nightwire.benchmarks._traffic import Moved
 
 OURS = "producer"
 """Name of this very process, which also sends."""
@@ -22,12 +23,14 @@ INTERVAL = 0.25
 class ProcessUse:
     """What the processes of one name took: CPU time [s], and their largest resident memory [byte].
 
-    Memory that processes share is counted in each of them.
+    Memory that processes share is counted in each of them. What went over TCP is known of those that say so.
     """
 
     name: str
     cpu_seconds: float
     peak_rss_bytes: int
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,15 @@ class Watch:
     def __init__(self) -> None:
         self._self = psutil.Process()
         self._roles = {os.getpid(): OURS}
+        self._traffic: dict[str, Moved] = {}
 
     def role(self, pid: int, name: str) -> None:
         """Call process *pid*, and its descendants after it, *name*."""
         self._roles[pid] = name
+
+    def traffic(self, name: str, moved: Moved) -> None:
+        """Note what processes called *name* moved in this run, beside what was noted before."""
+        self._traffic[name] = self._traffic.get(name, Moved()) + moved
 
     @property
     def roles(self) -> Mapping[int, str]:
@@ -85,6 +93,7 @@ class Watch:
         """Watch while the block runs."""
         window, stop = Window(), threading.Event()
         looks = [self._look()]
+        self._traffic.clear()
         machine, began = _machine_stat(), time.monotonic()
         thread = threading.Thread(target=self._keep_looking, args=(looks, stop), daemon=True)
         thread.start()
@@ -94,7 +103,7 @@ class Watch:
             stop.set()
             thread.join()
             looks.append(self._look())
-            processes = _by_name(looks)
+            processes = [_moving(one, self._traffic) for one in _by_name(looks)]
             ours = own_time(looks, processes)
             others = others_share(machine, _machine_stat(), ours, os.sysconf("SC_CLK_TCK"))
             window.use = Use(time.monotonic() - began, others, processes)
@@ -136,6 +145,13 @@ def own_time(looks: Sequence[Look], processes: Sequence[ProcessUse]) -> float:
 def program(path: str) -> str:
     """Return what a program is called, without its version: ``python`` for ``/usr/bin/python3.11``."""
     return Path(path).name.rstrip("0123456789.") or "unknown"
+
+
+def _moving(one: ProcessUse, moved: Mapping[str, Moved]) -> ProcessUse:
+    """Return *one* with what it moved, where that was noted."""
+    if (traffic := moved.get(one.name)) is None:
+        return one
+    return replace(one, sent_bytes=traffic.sent, received_bytes=traffic.received)
 
 
 def _machine_stat() -> Jiffies:

@@ -59,8 +59,10 @@ from nightwire.core.options import bootstrap_option, metrics_port_option, regist
 @click.option("--memory", default="768m", show_default=True, help="Heap of each of Spark's Java processes.")
 @click.option(
     "--master",
+    envvar="NIGHTWIRE_SPARK_MASTER",
     default="local[2,4]",
     show_default=True,
+    show_envvar=True,
     help="Spark master; spark://HOST:PORT for a cluster, whose machines see --state under the same path.",
 )
 @click.option(

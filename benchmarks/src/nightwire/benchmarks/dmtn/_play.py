@@ -1,6 +1,6 @@
 """Plays moves: starts senders and consumers as processes, lets them go, and gathers what they say."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -12,6 +12,7 @@ from nightwire.benchmarks._pool import keep_pool, make_pool
 from nightwire.benchmarks._scenario import Context
 from nightwire.benchmarks._second import ASKER, READER, SENDER, Second, process
 from nightwire.benchmarks._sender import Load, Sent
+from nightwire.benchmarks._traffic import Moved
 from nightwire.benchmarks.dmtn._move import LATEST, Move, Played, outcome_of
 
 WARM_UP = Move(Load(200))
@@ -68,6 +69,7 @@ class Player:
                     sender.go()
                 sent = [Sent(**sender.findings()) for sender in senders]
                 found = [consumer.findings() for consumer in consumers]
+            self._note(move, sent, found)
             return outcome_of(
                 move, sent, found, stored=self._cluster.stored(topic), memory=self._cluster.memory()
             )
@@ -88,6 +90,17 @@ class Player:
             senders = [start(SENDER, "producer", {**where, "load": asdict(load)}) for load in move.loads]
             consumers = [start(*_consumer(work), reading | {"work": work}) for work in move.consumers]
             yield senders, consumers
+
+    def _note(self, move: Move, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]) -> None:
+        """Note what each process moved; Kafka, where it is ours, has moved the same with all of them."""
+        moved = [("producer", Moved(one.sent, one.received)) for one in sent]
+        moved += [
+            (_consumer(work)[1], Moved(one["sent"], one["received"]))
+            for work, one in zip(move.consumers, found, strict=True)
+        ]
+        for name, traffic in moved:
+            self._context.traffic(name, traffic)
+            self._context.traffic("kafka", traffic.mirrored)
 
     @property
     def _log(self) -> Path:

@@ -51,7 +51,7 @@ class Plan:
 
 def quick() -> Plan:
     """Return what is asked in minutes."""
-    loads = _loads(4_000, (1, 16, 256), ((0.1, 1), (0.1, 64), (0.5, 64)), TWICE)
+    loads = _loads(4_000, (1, 16, 256), ((0.1, 1), (0.1, 64), (0.5, 64)), TWICE, 1)
     return Plan(loads, (1, 64, 256, 1000), 60, 0.05, 800, 5.0, TWICE)
 
 
@@ -59,12 +59,16 @@ def full(pairs: int) -> Plan:
     """Return what the paper asked, as often as it is published."""
     connections = (1, 2, 4, 8, 16, 32, 128, 256, 512)
     far = tuple((trip, many) for trip in (0.1, 0.2, 0.5) for many in (1, 4, 16, 64, 256, 512))
-    loads = _loads(10_000, connections, far, pairs)
+    loads = _loads(10_000, connections, far, pairs, pairs)
     return Plan(loads, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000), 1_000, 0.05, 10_000, 40.0, pairs)
 
 
 def _loads(
-    events: int, connections: tuple[int, ...], far: tuple[tuple[float, int], ...], runs: int
+    events: int,
+    connections: tuple[int, ...],
+    far: tuple[tuple[float, int], ...],
+    runs: int,
+    far_runs: int,
 ) -> tuple[Load, ...]:
     """Return the streams; the headlines are in every pair."""
     return (
@@ -75,7 +79,7 @@ def _loads(
         Load("listing5_c64", events, 64, real=False, runs=runs),
         *(Load(f"single_c{many}", events, many, runs=runs) for many in connections),
         Load("single_c1024", events, 1_024, runs=runs),
-        *(_far(trip, many, runs) for trip, many in far),
+        *(_far(trip, many, far_runs) for trip, many in far),
     )
 
 

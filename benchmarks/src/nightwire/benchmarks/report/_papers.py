@@ -22,7 +22,8 @@ class Measured:
         figure: Ours, by its name in that scenario; empty where there is none.
         experiment: Ours, where it is what a *process* used in this experiment.
         process: Its name.
-        use: ``cpu_seconds``, ``peak_rss_bytes``, or a quantity of the recorder, added up over a run.
+        use: ``cpu_seconds``, ``peak_rss_bytes``, ``sent_bytes``, ``received_bytes``, or a quantity of the
+            recorder, added up over a run.
         scale: From the unit of ours to *unit*.
         reason: Why there is none of ours.
     """

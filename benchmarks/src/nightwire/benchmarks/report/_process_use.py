@@ -5,7 +5,7 @@ from nightwire.benchmarks.report._papers import Measured
 from nightwire.benchmarks.report._recorded_use import in_runs
 from nightwire.benchmarks.report._words import Entry, Result
 
-SAMPLED = frozenset({"cpu_seconds", "peak_rss_bytes"})
+SAMPLED = frozenset({"cpu_seconds", "peak_rss_bytes", "sent_bytes", "received_bytes"})
 """What is kept of each run; all else is what the recorder has, added up over the run."""
 
 
@@ -38,5 +38,5 @@ def _by_pair(result: Result, one: Measured, kind: str) -> dict[int, float]:
         for sample in result["samples"]
         if (sample["experiment"], sample["kind"]) == (one.experiment, kind)
         for process in sample["processes"]
-        if process["name"] == one.process
+        if process["name"] == one.process and process.get(one.use) is not None
     }

@@ -51,7 +51,7 @@ def machine(result: Result) -> list[tuple[str, str]]:
         ("system", f"{one['system']}, Linux {one['kernel']}"),
         ("Kafka", f"{version['kafka']}, Java {version['java']}"),
         ("clients", f"librdkafka {version['librdkafka']}, Python {version['python']}"),
-        ("Spark", version["spark"]),
+        ("Spark", " on ".join(filter(None, (version["spark"], version.get("spark_master"))))),
         ("nightwire", f"{version['nightwire']}, commit {commit}"),
         ("size", f"{size['alerts']:,} alerts a run, {size['pairs']} pairs, {size['profile']} profile"),
         ("measured", result["beginTime"].replace("T", " ").replace("+00:00", " UTC")),
