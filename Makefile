@@ -61,10 +61,11 @@ test-compose: setup  ## the compose stack, brought up and loaded for real (as ro
 bench: setup  ## every scenario in its quick profile, then the report; PROFILE=full goes on where it was interrupted
 	@$(BIN)/nightwire bench run --all; status=$$?; $(BIN)/nightwire bench report && exit $$status
 
-bench-compose: setup  ## the same against the compose stack
-	@. ./.env && KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:$$KAFKA_PORT_1" KAFKA_SECURITY_PROTOCOL=SASL_PLAINTEXT \
+bench-compose: setup  ## the same against the compose stack, whose test stream stops meanwhile
+	@docker compose stop producer; . ./.env && KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:$$KAFKA_PORT_1" KAFKA_SECURITY_PROTOCOL=SASL_PLAINTEXT \
 	  KAFKA_SASL_MECHANISM=PLAIN KAFKA_SASL_USERNAME=nightwire.stack KAFKA_SASL_PASSWORD="$$KAFKA_PASSWORD" \
-	  $(BIN)/nightwire bench run --all --engine there; status=$$?; $(BIN)/nightwire bench report && exit $$status
+	  $(BIN)/nightwire bench run --all --engine there; status=$$?; docker compose start producer; \
+	  $(BIN)/nightwire bench report && exit $$status
 
 report: setup  ## the one report page from the results
 	@$(BIN)/nightwire bench report

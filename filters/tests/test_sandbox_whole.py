@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from filters.tests._sandboxed import columns, encoded
@@ -32,8 +33,19 @@ def bodies(make_alert: Callable[..., dict[str, Any]]) -> list[bytes]:
 
 
 def message(body: bytes) -> memoryview:
-    """Return a message as it lies in a batch."""
-    return memoryview(wire.frame(SIM_ALERT_ID, body))
+    """Return a message as it lies in a batch: of Arrow's buffers, whose bytes are signed."""
+    return memoryview(pa.py_buffer(wire.frame(SIM_ALERT_ID, body)))
+
+
+@pytest.mark.parametrize("engine", ["python", pytest.param("native", marks=pytest.mark.native)])
+def test_a_large_id_is_read_by_each_engine(
+    make_alert: Callable[..., dict[str, Any]], engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTWIRE_CODEC", engine)
+    monkeypatch.setattr("nightwire.filters.sandbox._rows.CODECS", {})
+    body = Codec(sim_alert_schema()).encode(make_alert((1 << 60) + 200, -1.5))
+    alert = Known({SIM_ALERT_ID: sim_alert_schema()}).alert(message(body))
+    assert dict(alert) == Codec(sim_alert_schema()).decode(body)
 
 
 def test_an_alert_is_what_decoding_gives(bodies: list[bytes]) -> None:

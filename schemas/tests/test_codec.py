@@ -1,6 +1,7 @@
 """The codec: bytes, errors that name the culprit, columns."""
 
 import contextlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -141,6 +142,17 @@ def test_a_missing_field_takes_its_default_or_is_named(codec: Codec) -> None:
     assert codec.decode(codec.encode({"id": 1, "source": ONE["source"]}))["name"] is None
     with pytest.raises(EncodeError, match="source"):
         codec.encode({"id": 1})
+
+
+@pytest.mark.parametrize("held", [bytes, bytearray, memoryview, lambda body: memoryview(pa.py_buffer(body))])
+def test_a_body_is_read_from_whatever_holds_bytes(codec: Codec, held: Callable[[bytes], Any]) -> None:
+    """Bytes above 127 are in it; in Arrow's buffers they are signed."""
+    wanted = ONE | {"id": 77_777, "stamp": b"\xff\x80", "name": "é"}
+    body = held(codec.encode(wanted))
+    assert codec.decode(body) == wanted
+    found = codec.decode(body, ["id", "source", "earlier", "name", "stamp"])
+    assert found == {name: wanted[name] for name in ("id", "source", "earlier", "name", "stamp")}
+    assert codec.columns([body], ["id", "name"]).to_pylist() == [{"id": 77_777, "name": "é"}]
 
 
 def test_bytes_after_the_record_are_an_error_that_names_the_offset(codec: Codec) -> None:

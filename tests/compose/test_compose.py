@@ -16,7 +16,7 @@ from nightwire.consumers import AlertReader
 from nightwire.core.kafka import producer
 from nightwire.monitoring._panel import queries
 from nightwire.monitoring._panels import ALL
-from tests.compose.stack import Stack, Visit, await_
+from tests.compose.stack import ROOT, Stack, Visit, await_
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1500)]
 
@@ -95,6 +95,15 @@ def test_in_is_out_at_every_stage(quiet: Stack) -> None:
     found = quiet.stages()
     assert found["filters"]["read"] == delivered
     assert found["filter.demo.bright"]["read"] >= ALERTS
+
+
+def test_a_filter_that_is_code_is_tried_on_recent_alerts_and_goes_live(
+    quiet: Stack, owner: dict[str, str]
+) -> None:
+    notebook = ROOT / "filters" / "notebooks" / "rising.ipynb"
+    said = quiet.nightwire("filter", "submit", str(notebook), "--name", "rising", user=owner)
+    assert "rising is live in version 1 (tried on 300 recent alerts" in said
+    assert "failed" not in said
 
 
 def test_the_consumer_catches_up(quiet: Stack) -> None:

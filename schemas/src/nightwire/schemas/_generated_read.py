@@ -50,7 +50,9 @@ class Reader:
         Raises:
             DecodeError: It is cut off, malformed, or longer than its value.
         """
-        body = memoryview(body) if self._views else bytes(body)
+        body = (
+            memoryview(body).cast("B") if self._views else bytes(body)
+        )  # Arrow's buffers are of signed bytes
         value, end = self.read(body, 0)
         if end != len(body) and not self._plan.partial:
             raise DecodeError(
