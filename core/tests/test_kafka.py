@@ -1,14 +1,18 @@
 """The writer keeps its word, and reading to the end reads all."""
 
 import os
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from nightwire.core.kafka import (
     DeliveryError,
     Writer,
+    consumer,
     ensure_topics,
+    marks,
     producer,
     properties,
     read_to_end,
@@ -117,3 +121,36 @@ def test_topics_are_made_once_with_their_settings(kafka: str) -> None:
     from nightwire.core.kafka import admin
 
     assert len(admin(kafka).list_topics(wanted.name, timeout=5).topics[wanted.name].partitions) == 3
+
+
+class Forgetful:
+    """A client that goes by what it remembers of a topic until it is asked to look it up."""
+
+    def __init__(self, code: int) -> None:
+        self.code, self.looked_up = code, list[str]()
+
+    def get_watermark_offsets(self, spot: TopicPartition, **_how: Any) -> tuple[int, int]:
+        if not self.looked_up:
+            raise KafkaException(KafkaError(self.code))
+        return 3, 7 + spot.partition
+
+    def list_topics(self, topic: str, **_how: Any) -> None:
+        self.looked_up.append(topic)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError._UNKNOWN_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION],
+)
+def test_a_topic_whose_leader_died_is_looked_up_anew(code: int) -> None:
+    """Seen as this: librdkafka asked for a quarter of an hour by the epoch of a leader that was dead."""
+    client = Forgetful(code)
+    assert marks(cast(Consumer, client), "visits", 1) == (3, 8)
+    assert client.looked_up == ["visits"]
+
+
+def test_a_partition_that_there_is_not_is_said_after_a_while(kafka: str) -> None:
+    client = consumer(kafka)
+    with pytest.raises(KafkaException, match="artition"):
+        marks(client, "visits", 999, patience=0.5)
+    client.close()

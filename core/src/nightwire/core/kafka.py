@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -95,8 +96,8 @@ PASSING = frozenset(
 """What a reader sees while Kafka is away; librdkafka goes on by itself.  (``KafkaError.retriable`` speaks of
 transactions alone.)"""
 
-STARTING = PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART}
-"""The same, where a topic was just made."""
+STARTING = PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
+"""The same, where a topic was just made, or its leader was just away."""
 
 
 def identity(bootstrap: str) -> dict[str, str]:
@@ -212,13 +213,24 @@ def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[tuple[str, int]
 def marks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> tuple[int, int]:
     """Return a partition's first offset, and the one after its last; wait while Kafka is away.
 
-    A partition that was just made has a leader in the metadata a moment before the leader knows it.
+    A partition that was just made has a leader in the metadata a moment before the leader knows it.  Where a
+    leader has died, librdkafka asks again by what it remembers of the topic, for up to a quarter of an hour:
+    so after each failure the topic is looked up anew.
 
     Raises:
-        KafkaException: Kafka does not answer for *patience* [s].
+        KafkaException: Kafka does not answer for *patience* [s], or there is no such partition.
     """
-    spot = TopicPartition(topic, partition)
-    return waiting(lambda: reader.get_watermark_offsets(spot, timeout=10, cached=False), patience=patience)
+
+    def ask() -> tuple[int, int]:
+        try:
+            return reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10, cached=False)
+        except KafkaException as error:
+            if error.args[0].code() in STARTING:
+                with suppress(KafkaException):
+                    reader.list_topics(topic, timeout=10)
+            raise
+
+    return waiting(ask, patience=patience)
 
 
 def waiting(ask: Callable[[], T], *, patience: float = 10.0) -> T:
