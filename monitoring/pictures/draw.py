@@ -43,7 +43,13 @@ def draw(address: str, minutes: float, out: Path, names: tuple[str, ...]) -> Non
     now = time.time()
     with httpx.Client(base_url=address, timeout=30.0) as client:
         for path in chosen(names):
-            drawing = asked(client, json.loads(path.read_text()), now - 60 * minutes, now)
+            try:
+                drawing = asked(client, json.loads(path.read_text()), now - 60 * minutes, now)
+            except httpx.HTTPError as error:
+                advice = "`nightwire up --jmx` starts one, and says where"
+                raise click.ClickException(
+                    f"Prometheus at {address} does not answer ({error}): {advice}"
+                ) from None
             shot(drawing, out / f"{path.stem}.png")
             click.echo(f"{out / path.stem}.png{without_data(drawing)}")
 
@@ -70,7 +76,7 @@ def asked(client: httpx.Client, dashboard: dict[str, Any], first: float, last: f
         "from": first,
         "to": last,
         "step": step,
-        "width": WIDTH,
+        "grid": {"width": WIDTH, "height": GRID, "gap": GAP, "head": HEAD},
     }
 
 

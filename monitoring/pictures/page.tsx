@@ -13,13 +13,13 @@ interface Drawing {
   from: number;
   to: number;
   step: number;
-  width: number;
+  /** The page's width, a line of Grafana's grid, the space between two, and the title above them. [px] */
+  grid: { width: number; height: number; gap: number; head: number };
 }
 
-const GRID = { height: 30, gap: 8, columns: 24, head: 48 };
-/** Grafana's own grid. [px] */
-
+const COLUMNS = 24;
 const drawing = (window as unknown as { drawing: Drawing }).drawing;
+const GRID = drawing.grid;
 
 function spanOf({ from, to, step }: Drawing): Span {
   const ends = { from: dateTime(from * 1000), to: dateTime(to * 1000) };
@@ -28,7 +28,7 @@ function spanOf({ from, to, step }: Drawing): Span {
 
 /** Return where a panel is on the page. [px] */
 function placeOf({ gridPos: { x, y, w, h } }: Panel) {
-  const column = (drawing.width - GRID.gap) / GRID.columns;
+  const column = (GRID.width - GRID.gap) / COLUMNS;
   return {
     left: GRID.gap + x * column,
     top: GRID.head + y * (GRID.height + GRID.gap),

@@ -11,7 +11,7 @@ from monitoring.tests._running import await_answer, running
 from nightwire.core.stack import free_port
 
 DRAW = Path(__file__).parents[1] / "pictures" / "draw.py"
-RED, GREEN = (242, 73, 92), (115, 191, 105)
+RED = (242, 73, 92)
 """Grafana's, in its dark theme."""
 
 
