@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from nightwire.schemas import SIM_ALERT_ID, _store, sim_alert_schema
 from nightwire.schemas._api import Api, ApiError, Request
 from nightwire.schemas._kafka_log import LogError
-from nightwire.schemas._store import AwayError, Store
+from nightwire.schemas._store import READ_BACK, AwayError, Store
 from nightwire.schemas._subjects import FIRST_FREE_ID, Refused, Subjects, Version
 
 
@@ -152,12 +153,27 @@ def test_while_kafka_is_away_reads_are_answered_and_writes_say_why(api: Api, log
     assert caught.value.status == 503
 
 
-def test_before_the_log_is_read_only_our_own_schemas_are_given(log: MemoryLog) -> None:
+def test_before_the_log_is_read_only_our_own_schemas_are_given(
+    log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else a client would take for unknown what is only not read yet."""
+    monkeypatch.setattr(_store, "READ_FIRST", 0.01)
     api = Api(Store(), log)
     assert api.schema(Request({"id": str(SIM_ALERT_ID)}))
     assert code(api.schema, Request({"id": "1100"})) == 50301
     assert code(api.register, post("a-value", schema("a"))) == 50301
+
+
+def test_a_question_waits_for_the_first_reading_of_the_log(log: MemoryLog) -> None:
+    """A client that asks a server which has just started gets its answer, not a refusal."""
+    store = Store()
+    api = Api(store, log)
+    log.followers.append(store.take)
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(api.register, post("a-value", schema("a")))
+        assert not wait([answer], timeout=0.2).done
+        store.caught_up()
+        assert answer.result(READ_BACK) == {"id": FIRST_FREE_ID}
 
 
 def test_subjects_must_stay_readable_but_alerts_are_their_surveys(api: Api) -> None:

@@ -257,7 +257,7 @@ class Api:
 
     def _complete(self) -> AbstractContextManager[Subjects]:
         """Lend the subjects, once the log has been read to its end: before, much would seem to be missing."""
-        if not self._store.ready:
+        if not self._store.await_ready():
             raise ApiError(50301, "the registry has not read its log yet: Kafka does not answer; try again")
         return self._store.subjects()
 

@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 
 READ_BACK = 10.0
 """Longest wait for a record of ours to come back from the log. [s]"""
+READ_FIRST = 4.0
+"""Longest wait of a question for the first reading of the log. [s]  Our clients wait 5 s for an answer."""
 TRIES = 10
 """How often an id that another server took first is replaced by the next."""
 
@@ -58,6 +60,11 @@ class Store:
         """Return how many schemas are known."""
         with self._changed:
             return len(self._subjects.schemas)
+
+    def await_ready(self) -> bool:
+        """Whether the log has been read to its end once; a server that has just started is waited for."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.ready, READ_FIRST)
 
     def restart(self) -> None:
         """The log is going to be read from its beginning.  Until that is done, answers come from before."""
