@@ -8,6 +8,7 @@ import click
 
 from nightwire.core.options import Verb, bootstrap_option, json_option, with_options
 from nightwire.core.sizes import Size
+from nightwire.core.survey_name import SurveyName
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 
@@ -113,7 +114,13 @@ def broker() -> None:
 @broker.command("add")
 @click.argument("name")
 @click.option(
-    "--survey", "surveys", multiple=True, required=True, metavar="NAME", help="Whose alerts; repeatable."
+    "--survey",
+    "surveys",
+    type=SurveyName(),
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="Whose alerts; repeatable.",
 )
 @click.option(
     "--filter",
@@ -153,10 +160,7 @@ def add_broker(
       nightwire broker add fink --survey lsst --filter bright.py --lite
     """
     from nightwire.core.access import _rights, _streams, _verbs
-    from nightwire.schemas import surveys as known
 
-    if strange := sorted(set(surveys) - set(known())):
-        raise click.UsageError(f"no survey {strange[0]}; there are: {', '.join(known())}")
     where = _found(bootstrap)
     wanted = _named(lambda who: list(_streams.orders(who, surveys, files, lite=lite)), name)
     _verbs.add(where, _named(lambda who: _rights.broker(who, surveys), name), **how)

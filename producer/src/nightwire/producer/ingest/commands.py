@@ -9,6 +9,7 @@ import click
 
 from nightwire.core.durations import Duration, parse_duration
 from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
+from nightwire.core.survey_name import SurveyName
 
 if TYPE_CHECKING:
     from nightwire.producer.ingest._items import Counts
@@ -39,7 +40,13 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command()
-@click.option("--survey", required=True, metavar="NAME", help="Survey that the alerts are of: lsst, ztf.")
+@click.option(
+    "--survey",
+    required=True,
+    type=SurveyName(),
+    metavar="NAME",
+    help="Survey that the alerts are of: lsst, ztf, …",
+)
 @click.option(
     "--from",
     "source",
