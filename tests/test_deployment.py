@@ -109,6 +109,25 @@ def test_an_image_runs_as_nobody_special_and_takes_packages_by_hash(path: Path) 
         assert "--require-hashes" in line or "--no-deps" in line
 
 
+def test_images_in_which_alerts_are_read_hold_the_native_codec() -> None:
+    """They say so in the same words, so the engine builds it once for all of them."""
+    words = re.compile(r"^FROM rust(?:.*\n)+?\n|^COPY --from=native.*\n.*", re.MULTILINE)
+    texts = {path.parent.name: path.read_text() for path in DOCKERFILES}
+    stages = {room: tuple(words.findall(text)) for room, text in texts.items() if "native" in text}
+    assert stages.keys() == {"producer", "consumers", "filters", "gateway-vtp"}
+    assert [len(stage) for stage in set(stages.values())] == [2]
+
+
+def test_the_images_rust_is_the_one_that_the_codec_asks_for() -> None:
+    wanted = re.findall(r'^rust-version = "(.*)"', (ROOT / "native" / "Cargo.toml").read_text(), re.MULTILINE)
+    bases = [
+        base
+        for path in DOCKERFILES
+        for base in re.findall(r"^FROM rust:([\d.]+)", path.read_text(), re.MULTILINE)
+    ]
+    assert set(bases) == set(wanted)
+
+
 def test_the_images_locks_are_cut_from_the_roots() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "compose" / "locks.py"), "--check"],

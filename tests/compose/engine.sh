@@ -129,6 +129,16 @@ standin() { # standin NAME IMAGE: build standins/NAME.Dockerfile under the real 
     build "$2" "$here/standins/$1.Dockerfile" "$here/standins"
 }
 
+rust() { # rust:… with the compiler that is here
+    local image
+    image=$(image_of rust)
+    has_image "$image" && return 0
+    command -v rustc >/dev/null || die "install Rust (for the native codec in the images)"
+    say "taking this machine's Rust (half a minute, once)"
+    tar -C "$(rustc --print sysroot)" -c bin lib | docker_ import - nightwire-test/rust:here >/dev/null
+    standin rust "$image"
+}
+
 image_of() { # the name that the Dockerfiles or the compose file give the image whose name begins with $1
     grep -hoE "\b$1:[A-Za-z0-9._-]+" "$root/docker-compose.yml" "$root"/*/Dockerfile | head -n 1
 }
@@ -137,6 +147,7 @@ bases() {
     debian
     local name
     standin python "$(image_of python)"
+    rust
     for name in prometheus alertmanager node-exporter; do
         standin "$name" "$(image_of "prom/$name")"
     done

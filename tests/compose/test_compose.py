@@ -46,6 +46,12 @@ def test_no_container_is_root_or_may_become_it(stack: Stack) -> None:
         assert one["HostConfig"]["Memory"] > 0, one["Name"]
 
 
+@pytest.mark.parametrize("service", ["producer", "filters", "gateway", "consumer"])
+def test_alerts_are_read_by_the_native_codec(stack: Stack, service: str) -> None:
+    ask = "from nightwire.schemas import _native; print(_native.available())"
+    assert stack.compose("exec", "-T", service, "python", "-c", ask) == "True\n"
+
+
 def test_who_has_no_password_is_not_let_in(stack: Stack) -> None:
     nobody = AdminClient({"bootstrap.servers": stack.kafka})
     with pytest.raises(KafkaException):
