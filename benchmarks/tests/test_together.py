@@ -17,7 +17,7 @@ from nightwire.benchmarks._children import nightwire
 from nightwire.benchmarks._registry import names, scenario
 from nightwire.benchmarks._results import schema
 from nightwire.benchmarks._run import SMOKE, Wish, first_of_each, run, size_of, standing_for
-from nightwire.benchmarks._together import Ending, Home, endings, estimates, fitting, run_all, shortest_first
+from nightwire.benchmarks._together import Ending, Home, endings, estimates, run_all, shortest_first
 from nightwire.benchmarks.commands import bench
 
 
@@ -37,6 +37,28 @@ class Broken(Steps):
 
     def run_once(self, kind: Kind) -> Figures:
         raise ZeroDivisionError("nobody thought of it")
+
+
+class Pairwise(Named):
+    """A scenario whose pairs take 10 s by estimate, and in truth *slow* times as long."""
+
+    def __init__(self, name: str, clock: list[float], slow: float) -> None:
+        super().__init__(name, _Taking(clock, 5 * slow))
+
+    def needs(self, size: Size) -> Needs:
+        return Needs(0, 0, 10.0 * size.pairs)
+
+
+class _Taking(Steps):
+    """An experiment whose runs take so many seconds of a clock that is not the machine's."""
+
+    def __init__(self, clock: list[float], seconds: float) -> None:
+        super().__init__()
+        self._clock, self._seconds = clock, seconds
+
+    def run_once(self, kind: Kind) -> Figures:
+        self._clock[0] += self._seconds
+        return super().run_once(kind)
 
 
 def all_of(tmp_path: Path, *scenarios: Named, **wishes: Any) -> tuple[list[Ending], list[str]]:
@@ -117,24 +139,18 @@ def test_the_shortest_come_first_so_that_most_fit() -> None:
     assert [one.name for one in shortest_first(three, Wish())] == ["short", "middle", "long"]
 
 
-@pytest.mark.parametrize(("left", "pairs"), [(40.0, 4), (39.0, 3), (10.0, 1)])
-def test_where_time_gets_short_there_are_fewer_pairs(left: float, pairs: int) -> None:
-    said: list[str] = []
-    wish = fitting(Pairwise("one"), Wish(profile="full", time_limit=left), said.append)
-    assert wish.pairs == pairs
-    assert len(said) == (pairs < 4)
-
-
-def test_what_does_not_fit_with_one_pair_is_left_to_be_refused() -> None:
-    wish = Wish(time_limit=9.0)
-    assert fitting(Pairwise("one"), wish, lambda _text: None) == wish
-
-
-class Pairwise(Named):
-    """A scenario whose pairs take 10 s."""
-
-    def needs(self, size: Size) -> Needs:
-        return Needs(0, 0, 10.0 * size.pairs)
+@pytest.mark.parametrize(
+    ("slow", "limit", "pairs"), [(0.5, 100.0, [4, 4, 4]), (1.0, 100.0, [4, 4, 2]), (2.0, 120.0, [4, 1, 1])]
+)
+def test_on_a_slow_machine_later_scenarios_have_fewer_pairs(
+    slow: float, limit: float, pairs: list[int], tmp_path: Path
+) -> None:
+    clock = [0.0]
+    several = [Pairwise(name, clock, slow) for name in ("one", "two", "three")]
+    wish, home = Wish(pairs=4, time_limit=limit), Home(tmp_path)
+    done = run_all(several, wish, home, lambda _said: None, lambda *_result: None, lambda: clock[0])
+    assert [one.trouble for one in done] == ["", "", ""]
+    assert [one.seconds / (10 * slow) for one in done] == pairs
 
 
 def test_smoke_is_a_small_quick() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nightwire.benchmarks._fitting import Pace, estimate, fitting
 from nightwire.benchmarks._guard import RefusedError, minutes
 from nightwire.benchmarks._kept import Kept, KeptError, kept_path
 from nightwire.benchmarks._results import Result, ResultError, default_path, write_result
-from nightwire.benchmarks._run import FAILURES, Wish, key_of, run, size_of, standing_for
+from nightwire.benchmarks._run import FAILURES, Wish, key_of, run
 from nightwire.benchmarks._scenario import Scenario
 
 log = logging.getLogger("nightwire.bench")
@@ -40,12 +41,12 @@ class Ending:
 
 def shortest_first(scenarios: Sequence[Scenario], wish: Wish) -> list[Scenario]:
     """Return *scenarios* in the order in which most of them fit into a limit."""
-    return sorted(scenarios, key=lambda one: one.needs(standing_for(size_of(one, wish))).seconds)
+    return sorted(scenarios, key=lambda one: estimate(one, wish))
 
 
 def estimates(scenarios: Sequence[Scenario], wish: Wish) -> Iterator[str]:
     """Yield how long each of *scenarios* will take, and all together."""
-    seconds = [one.needs(standing_for(size_of(one, wish))).seconds for one in scenarios]
+    seconds = [estimate(one, wish) for one in scenarios]
     for one, each in zip(scenarios, seconds, strict=True):
         yield f"{one.name:12} about {minutes(each)}"
     yield f"{'together':12} about {minutes(sum(seconds))}, at most {minutes(wish.time_limit)}"
@@ -67,6 +68,7 @@ def run_all(
     home: Home,
     say: Say,
     show: Show,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Ending]:
     """Run *scenarios*, write their results, and return how each ended; the limit is for all of them.
 
@@ -76,29 +78,22 @@ def run_all(
         home: Where results are written.
         say: Tells a person what goes on.
         show: Takes each result, and its file.
+        clock: Tells the time. [s]
     """
-    deadline = time.monotonic() + wish.time_limit
+    deadline, pace = clock() + wish.time_limit, Pace()
     done: list[Ending] = []
-    for one in scenarios:
-        began = time.monotonic()
-        left = replace(wish, time_limit=max(0.0, deadline - began))
-        trouble = _ended(one, fitting(one, left, say) if len(scenarios) > 1 else left, home, say, show)
-        done.append(Ending(one.name, time.monotonic() - began, trouble))
-        if trouble and len(scenarios) > 1:
+    for number, one in enumerate(scenarios, 1):
+        began = clock()
+        asked = replace(wish, time_limit=max(0.0, deadline - began))
+        if len(scenarios) > 1:
+            asked = fitting(one, scenarios[number:], asked, pace, say)
+        trouble = _ended(one, asked, home, say, show)
+        done.append(Ending(one.name, clock() - began, trouble))
+        if not trouble:
+            pace.learn(one, asked, done[-1].seconds)
+        elif len(scenarios) > 1:
             say(f"{one.name}: {trouble}")
     return done
-
-
-def fitting(scenario: Scenario, wish: Wish, say: Say) -> Wish:
-    """Return *wish* with as many pairs, of those that it has, as fit into its limit of time."""
-    size = standing_for(size_of(scenario, wish))
-    for pairs in range(size.pairs, 0, -1):
-        if scenario.needs(replace(size, pairs=pairs)).seconds <= wish.time_limit:
-            if pairs < size.pairs:
-                left = minutes(wish.time_limit)
-                say(f"{scenario.name}: {pairs} pairs instead of {size.pairs}, for {left} are left")
-            return replace(wish, pairs=pairs)
-    return wish
 
 
 def _ended(scenario: Scenario, wish: Wish, home: Home, say: Say, show: Show) -> str:
