@@ -1,14 +1,11 @@
 """How many pairs of a scenario fit into what is left of the time, on a machine as slow as it was so far."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nightwire.benchmarks._guard import minutes
 from nightwire.benchmarks._run import Wish, size_of, standing_for
 from nightwire.benchmarks._scenario import Scenario
-
-FAIR = 2
-"""Pairs of each later scenario that go before a third one of this: without a second there is no spread."""
 
 
 @dataclass
@@ -39,21 +36,13 @@ def estimate(scenario: Scenario, wish: Wish, at_most: int | None = None) -> floa
 def fitting(
     scenario: Scenario, later: Sequence[Scenario], wish: Wish, pace: Pace, say: Callable[[str], None]
 ) -> Wish:
-    """Return *wish* with as many pairs, of those that it has, as leave *later* scenarios their time."""
+    """Return *wish* with as many pairs, of those that it has, as fit into *scenario*'s share of it."""
     asked = size_of(scenario, wish).pairs
-
-    def fits(pairs: int, each: int) -> bool:
-        seconds = estimate(scenario, wish, pairs) + sum(estimate(one, wish, each) for one in later)
-        return seconds * pace.factor <= wish.time_limit
-
-    pairs = next((own for own, each in _choices(asked) if fits(own, each)), 1)
+    whole = estimate(scenario, wish)
+    share = wish.time_limit * whole / (whole + sum(estimate(one, wish) for one in later))
+    fit = (pairs for pairs in range(asked, 0, -1) if estimate(scenario, wish, pairs) * pace.factor <= share)
+    pairs = next(fit, 1)
     if pairs < asked:
         left = f"{minutes(wish.time_limit)} are left for it and {len(later)} more"
         say(f"{scenario.name}: {pairs} pairs instead of {asked}, for {left}")
     return replace(wish, pairs=pairs)
-
-
-def _choices(asked: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of one's own and of each that comes later, the best first."""
-    yield from ((own, FAIR) for own in range(asked, FAIR - 1, -1))
-    yield from ((own, 1) for own in range(min(asked, FAIR), 0, -1))

@@ -74,7 +74,7 @@ def list_() -> None:
     "--time-limit",
     type=click.FloatRange(1),
     help="For all together: what is estimated to take longer is refused, and nothing begins after it. [s]  "
-    "[default: 1800; 172800 under --profile full]",
+    "[default: 1680; 172800 under --profile full]",
 )
 @click.option(
     "--record/--no-record",
