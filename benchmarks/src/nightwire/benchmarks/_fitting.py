@@ -36,7 +36,7 @@ def estimate(scenario: Scenario, wish: Wish, at_most: int | None = None) -> floa
 def fitting(
     scenario: Scenario, later: Sequence[Scenario], wish: Wish, pace: Pace, say: Callable[[str], None]
 ) -> Wish:
-    """Return *wish* with as many pairs, of those that it has, as fit into *scenario*'s share of it."""
+    """Return *wish* with as many pairs, of those that it has, as fit into *scenario*'s share of the time."""
     asked = size_of(scenario, wish).pairs
     whole = estimate(scenario, wish)
     share = wish.time_limit * whole / (whole + sum(estimate(one, wish) for one in later))
