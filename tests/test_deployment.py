@@ -19,8 +19,8 @@ from nightwire.monitoring._prometheus import COMPOSE, rules
 from nightwire.producer._metrics import Metrics as ProducerMetrics
 from nightwire.producer.ingest._metrics import Metrics as IngestMetrics
 from nightwire.schemas._metrics import Metrics as SchemaMetrics
+from tests._tracked import ROOT, tracked
 
-ROOT = Path(__file__).parent.parent
 COMPOSE_FILE = ROOT / "docker-compose.yml"
 DOCKERFILES = sorted(ROOT.glob("*/Dockerfile"))
 FOREIGN = ("up", "node_", "ALERTS", "process_")
@@ -107,6 +107,18 @@ def test_an_image_runs_as_nobody_special_and_takes_packages_by_hash(path: Path) 
     assert re.findall(r"^USER (\S+)", text, re.MULTILINE)[-1] == "nightwire"
     for line in re.findall(r"pip install.*", text):
         assert "--require-hashes" in line or "--no-deps" in line
+
+
+def test_images_are_built_from_what_a_fresh_clone_has() -> None:
+    """What `make setup` leaves beside it is not there on a server."""
+    copied = {
+        ROOT / name
+        for path in DOCKERFILES
+        for names in re.findall(r"^COPY ([^-].*) \S+$", path.read_text(), re.MULTILINE)
+        for name in names.split()
+    }
+    assert ROOT / "core" / "requirements.lock" in copied
+    assert copied <= {place for file in tracked() for place in (file, *file.parents)}
 
 
 def test_images_in_which_alerts_are_read_hold_the_native_codec() -> None:

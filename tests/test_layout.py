@@ -2,14 +2,14 @@
 
 import ast
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests._tracked import ROOT, tracked
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ROOTS = sorted(ROOT.glob("*/src/nightwire"))
 ROOMS = {room.name: room for root in ROOTS for room in root.iterdir() if room.is_dir()}
@@ -35,13 +35,6 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
 
 PURE_LANGUAGE = "nightwire.filters.language"
 """May be imported wherever a filter is judged outside the engine."""
-
-
-def tracked() -> list[Path]:
-    said = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [ROOT / line for line in said.stdout.splitlines() if (ROOT / line).is_file()]
 
 
 def imported(path: Path) -> Iterator[str]:
