@@ -90,6 +90,13 @@ class SampleScenario:
         return Outcome([series], ["10 alerts a run."], {"workload": "sample"})
 
 
+class Pairwise(SampleScenario):
+    """One whose pairs take 10 s by estimate; there are 2 of them, 4 in the profile `full`."""
+
+    def needs(self, size: Size) -> Needs:
+        return Needs(0, 0, 10.0 * size.pairs)
+
+
 def samples(subject: Sequence[float] = (2.0, 2.2, 1.9), others: float = 0.01) -> list[Sample]:
     """Return pairs whose baseline always takes 1 s."""
     processes = [ProcessUse("producer", 1.5, 100_000_000), ProcessUse("kafka", 2.5, 400_000_000)]

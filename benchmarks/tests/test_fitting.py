@@ -2,18 +2,9 @@
 
 import pytest
 
-from benchmarks.tests.sample import SampleScenario
-from nightwire.benchmarks import Needs, Size
+from benchmarks.tests.sample import Pairwise
 from nightwire.benchmarks._fitting import Pace, fitting
 from nightwire.benchmarks._run import Wish
-
-
-class Pairwise(SampleScenario):
-    """A scenario whose pairs take 10 s; there are 2 of them, 4 in the profile `full`."""
-
-    def needs(self, size: Size) -> Needs:
-        return Needs(0, 0, 10.0 * size.pairs)
-
 
 ONE = Pairwise()
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.tests.sample import SampleScenario, Steps
+from benchmarks.tests.sample import Pairwise, SampleScenario, Steps
 from nightwire.benchmarks import Context, Experiment, Figures, Kind, Needs, Size
 from nightwire.benchmarks._children import nightwire
 from nightwire.benchmarks._registry import names, scenario
@@ -39,14 +39,12 @@ class Broken(Steps):
         raise ZeroDivisionError("nobody thought of it")
 
 
-class Pairwise(Named):
-    """A scenario whose pairs take 10 s by estimate, and in truth *slow* times as long."""
+class Timed(Pairwise):
+    """One of a name whose pairs take *slow* times as long as by estimate."""
 
     def __init__(self, name: str, clock: list[float], slow: float) -> None:
-        super().__init__(name, _Taking(clock, 5 * slow))
-
-    def needs(self, size: Size) -> Needs:
-        return Needs(0, 0, 10.0 * size.pairs)
+        super().__init__(_Taking(clock, 5 * slow))
+        self.name = name
 
 
 class _Taking(Steps):
@@ -146,7 +144,7 @@ def test_on_a_slow_machine_later_scenarios_have_fewer_pairs(
     slow: float, limit: float, pairs: list[int], tmp_path: Path
 ) -> None:
     clock = [0.0]
-    several = [Pairwise(name, clock, slow) for name in ("one", "two", "three")]
+    several = [Timed(name, clock, slow) for name in ("one", "two", "three")]
     wish, home = Wish(pairs=4, time_limit=limit), Home(tmp_path)
     done = run_all(several, wish, home, lambda _said: None, lambda *_result: None, lambda: clock[0])
     assert [one.trouble for one in done] == ["", "", ""]

@@ -26,11 +26,9 @@ class Pace:
         return self.taken / self.estimated if self.estimated else 1.0
 
 
-def estimate(scenario: Scenario, wish: Wish, at_most: int | None = None) -> float:
-    """Return how long a run of *scenario* takes, with *at_most* so many of its pairs. [s]"""
-    size = standing_for(size_of(scenario, wish))
-    pairs = size.pairs if at_most is None else min(size.pairs, at_most)
-    return scenario.needs(replace(size, pairs=pairs)).seconds
+def estimate(scenario: Scenario, wish: Wish) -> float:
+    """Return how long a run of *scenario* takes. [s]"""
+    return scenario.needs(standing_for(size_of(scenario, wish))).seconds
 
 
 def fitting(
@@ -40,9 +38,9 @@ def fitting(
     asked = size_of(scenario, wish).pairs
     whole = estimate(scenario, wish)
     share = wish.time_limit * whole / (whole + sum(estimate(one, wish) for one in later))
-    fit = (pairs for pairs in range(asked, 0, -1) if estimate(scenario, wish, pairs) * pace.factor <= share)
-    pairs = next(fit, 1)
-    if pairs < asked:
+    choices = [replace(wish, pairs=pairs) for pairs in range(asked, 0, -1)]
+    fit = next((one for one in choices if estimate(scenario, one) * pace.factor <= share), choices[-1])
+    if fit is not choices[0]:
         left = f"{minutes(wish.time_limit)} are left for it and {len(later)} more"
-        say(f"{scenario.name}: {pairs} pairs instead of {asked}, for {left}")
-    return replace(wish, pairs=pairs)
+        say(f"{scenario.name}: {fit.pairs} pairs instead of {asked}, for {left}")
+    return fit

@@ -1,4 +1,4 @@
-"""The option ``--survey`` of verbs that want one which is described."""
+"""The option ``--survey`` of verbs that want a survey which is described."""
 
 import click
 
@@ -26,3 +26,12 @@ def _known() -> list[str]:
         return surveys()
     except SchemaError as error:
         raise click.UsageError(str(error)) from error
+
+
+survey_option = click.option(
+    "--survey",
+    required=True,
+    type=SurveyName(),
+    metavar="NAME",
+    help="Survey that the alerts are of: lsst, ztf, …",
+)

@@ -8,7 +8,7 @@ import click
 
 from nightwire.core.durations import Duration
 from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
-from nightwire.core.survey_name import SurveyName
+from nightwire.core.survey_name import survey_option
 
 
 class Rate(click.ParamType):  # type: ignore[type-arg]
@@ -146,13 +146,7 @@ def simulate(
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--survey",
-    required=True,
-    type=SurveyName(),
-    metavar="NAME",
-    help="Survey that the alerts are of: lsst, ztf, …",
-)
+@survey_option
 @click.option(
     "--rate", type=Rate(), default="0", show_default=True, help="Alerts a second; 0 = as fast as it goes."
 )

@@ -50,9 +50,8 @@ class Reader:
         Raises:
             DecodeError: It is cut off, malformed, or longer than its value.
         """
-        body = (
-            memoryview(body).cast("B") if self._views else bytes(body)
-        )  # Arrow's buffers are of signed bytes
+        # Arrow's buffers are of signed bytes
+        body = memoryview(body).cast("B") if self._views else bytes(body)
         value, end = self.read(body, 0)
         if end != len(body) and not self._plan.partial:
             raise DecodeError(

@@ -9,7 +9,7 @@ import click
 
 from nightwire.core.durations import Duration, parse_duration
 from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
-from nightwire.core.survey_name import SurveyName
+from nightwire.core.survey_name import survey_option
 
 if TYPE_CHECKING:
     from nightwire.producer.ingest._items import Counts
@@ -40,13 +40,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command()
-@click.option(
-    "--survey",
-    required=True,
-    type=SurveyName(),
-    metavar="NAME",
-    help="Survey that the alerts are of: lsst, ztf, …",
-)
+@survey_option
 @click.option(
     "--from",
     "source",
