@@ -26,7 +26,8 @@ $(STAMP): requirements.lock pyproject.toml
 $(NATIVE): $(STAMP) native/pyproject.toml native/Cargo.toml $(wildcard native/src/*.rs native/src/*/*.rs)
 	@echo "building the native codec (once; a minute or two)"
 	@rm -rf native/target/wheels
-	@cd native && ../$(BIN)/maturin build --release --quiet --out target/wheels --interpreter ../$(BIN)/python
+	@cd native && mkdir -p target && ../$(BIN)/maturin build --release --quiet --out target/wheels --interpreter ../$(BIN)/python \
+	  >target/build.log 2>&1 || { cat target/build.log; exit 1; }
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall native/target/wheels/*.whl
 	@touch $@
 

@@ -125,7 +125,7 @@ def test_one_dropped_alert_turns_the_night_red_and_somebody_is_told(
     assert alert["labels"]["severity"] == "critical"
     assert alert["annotations"]["summary"] == "filters: 1 of the records that it read are in no class"
     assert alert["annotations"]["description"].startswith("`nightwire accounts`")
-    assert alert["annotations"]["runbook"] == "docs/user/operator.md#inisnotout"
+    assert alert["annotations"]["runbook"] == "docs/operator/trouble.md#inisnotout"
 
 
 def told(came: list[dict[str, Any]], status: str) -> bool:

@@ -21,7 +21,7 @@ from nightwire.monitoring._prometheus import Job, command, prometheus_config, ru
 from nightwire.monitoring.commands import dashboards, prometheus
 
 ROOM = Path(__file__).parents[1]
-GUIDE = ROOM.parent / "docs" / "user" / "operator.md"
+GUIDE = ROOM.parent / "docs" / "operator" / "trouble.md"
 AGENT_SAID = "Empty where Kafka's JMX agent does not run (`nightwire up --jmx`)."
 
 
@@ -183,9 +183,9 @@ def test_every_alert_says_what_it_is_how_bad_and_what_to_type() -> None:
 
 
 def test_every_alert_has_its_paragraph_in_the_operators_guide() -> None:
-    headings = re.findall(r"^### (\w+)\n\n(?=\w)", GUIDE.read_text(), re.MULTILINE)
+    headings = re.findall(r"^## (\w+)\n\n(?=\w)", GUIDE.read_text(), re.MULTILINE)
     for name, text in alert_texts().items():
-        assert f"runbook: docs/user/operator.md#{name.lower()}\n" in text
+        assert f"runbook: docs/operator/trouble.md#{name.lower()}\n" in text
         assert name in headings, f"no paragraph on {name}"
     assert {name for name in headings if name in alert_texts()} == set(alert_texts())
 

@@ -3,7 +3,7 @@
 import json
 
 CONFIG = """\
-# Written by `nightwire dashboards build`{how}.  See docs/user/operator.md.
+# Written by `nightwire dashboards build`{how}.  See docs/operator/trouble.md.
 route:
   receiver: operator
   group_by: [alertname]

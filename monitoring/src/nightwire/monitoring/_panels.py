@@ -183,7 +183,7 @@ FAULTS = Row(
         ),
         Panel(
             "Alarms",
-            "What is firing now; docs/user/operator.md says what to do.",
+            "What is firing now; docs/operator/trouble.md says what to do.",
             {"{{alertname}}": 'ALERTS{alertstate="firing"}'},
             empty="while none fires",
         ),
