@@ -20,7 +20,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m nightwire.core.stack.fetch
-	@$(BIN)/python -m nightwire.filters.spark_classes
+	@$(BIN)/python -m nightwire.filters.spark.class_archive
 	@touch $@
 
 $(NATIVE): $(STAMP) native/pyproject.toml native/Cargo.toml $(wildcard native/src/*.rs native/src/*/*.rs)

@@ -23,7 +23,7 @@ from platformdirs import user_cache_path
 
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import Broker, free_port
-from nightwire.schemas._native import available
+from nightwire.schemas.avro.native_engine import available
 from nightwire.schemas.topics import TopicSettings, settings
 
 ROOT = Path(__file__).parent

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from nightwire.filters._metrics import Metrics as FilterMetrics
-from nightwire.gateway._metrics import GatewayMetrics
-from nightwire.monitoring._metrics import register
-from nightwire.monitoring._night import Night
-from nightwire.monitoring._panel import queries
-from nightwire.monitoring._panels import ALL
-from nightwire.monitoring._prometheus import COMPOSE, rules
+from nightwire.filters.stats.metrics import Metrics as FilterMetrics
+from nightwire.gateway.status.metrics import GatewayMetrics
+from nightwire.monitoring.config.prometheus import COMPOSE, rules
+from nightwire.monitoring.dashboards.grafana import ALL
+from nightwire.monitoring.dashboards.panel import queries
+from nightwire.monitoring.exporter.metrics import register
+from nightwire.monitoring.exporter.pipeline_state import PipelineState
 from nightwire.producer._metrics import Metrics as ProducerMetrics
 from nightwire.producer.ingest._metrics import Metrics as IngestMetrics
-from nightwire.schemas._metrics import Metrics as SchemaMetrics
+from nightwire.schemas.registry.server import Metrics as SchemaMetrics
 from tests._tracked import ROOT, tracked
 
 COMPOSE_FILE = ROOT / "docker-compose.yml"
@@ -33,7 +33,7 @@ def exported() -> set[str]:
     for room in (FilterMetrics, GatewayMetrics, ProducerMetrics, SchemaMetrics):
         room(registry)
     IngestMetrics(registry, "ztf")
-    register(registry, lambda: (Night(), 0.0))
+    register(registry, lambda: (PipelineState(), 0.0))
     return {name for family in registry.collect() for name in sample_names(family.name, family.type)}
 
 

@@ -26,8 +26,8 @@ from nightwire.core.access._rights import Deed, Grant
 from nightwire.core.access.reading import may_read
 from nightwire.core.kafka import Writer, admin, ensure_topics, producer, read_to_end
 from nightwire.core.stack._auth import SUPER_USER
-from nightwire.filters._judge import LiveFilter
-from nightwire.filters._sources import Sources
+from nightwire.filters.admission.sources import SourceChecker
+from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.schemas.topics import settings
 from tests._guarded_broker import Guarded, Keys, guarded_broker, keys_of, read, speaking_as, write
 
@@ -130,7 +130,7 @@ def test_a_filter_reads_what_its_owner_may_read(guarded: Guarded) -> None:
     own = LiveFilter("bob", "red", 1, "*", "", "keep", sources=("filter.bob.faint", "alerts.sim"))
     with speaking_as(guarded.keys):
         ensure_topics(guarded.bootstrap, [settings("filter.ann.shared")])
-        sources = Sources(guarded.bootstrap)
+        sources = SourceChecker(guarded.bootstrap)
         assert sources.refusals(own, []) == []
         (refusal,) = sources.refusals(shared, [])
         assert refusal.startswith("bob may not read filter.ann.shared: ask ann")

@@ -22,8 +22,8 @@ import pytest
 from nightwire.core.endpoints import process_started
 from nightwire.core.kafka import ensure_topics, read_to_end
 from nightwire.core.stack import free_port
-from nightwire.monitoring._panel import Row
-from nightwire.monitoring._panels import ALL
+from nightwire.monitoring.dashboards.grafana import ALL
+from nightwire.monitoring.dashboards.panel import Row
 from nightwire.schemas.topics import alerts, filter_topic, settings
 from producer.tests._survey_kafka import SurveyKafka, container
 from tests.compose.stack import Subscriber
@@ -205,9 +205,9 @@ def test_the_death_of_the_supervisor_takes_all_with_it_and_the_next_up_recovers(
 
 NOT_HERE = {
     "Refused": "a simulated alert is never refused; producer/tests/test_writer.py has some that are",
-    "Kept out": "below 2,048 connections nobody of this machine is; gateway-vtp/tests/test_listener.py",
+    "Kept out": "below 2,048 connections nobody of this machine is; gateway-vtp/tests/net/test_server.py",
     "Held back by a quota": "only who enters with a password has a quota",
-    "Pass nothing": "it takes three days; monitoring/tests/nights.test.yml lets them go by",
+    "Pass nothing": "it takes three days; monitoring/tests/config/nights.test.yml lets them go by",
 }
 """Panels that have no data after this run, and why."""
 

@@ -19,9 +19,8 @@ from nightwire.benchmarks import (
     Series,
     Size,
 )
-from nightwire.benchmarks._pairs import Sample
-from nightwire.benchmarks._results import make_result
-from nightwire.benchmarks._watch import ProcessUse, Use
+from nightwire.benchmarks.harness.result_files import make_result
+from nightwire.benchmarks.model.sample import ProcessUse, Sample, Use
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 MACHINE = {"cores": 2, "cpu": "Sample CPU", "memory_bytes": 8 * 10**9, "kernel": "6.1", "system": "Debian"}

@@ -33,8 +33,8 @@ DECODE = """
 import json, sys
 from pathlib import Path
 
-import nightwire.consumers, nightwire.consumers.commands, nightwire.core.cli
-import nightwire.consumers._subscribe, nightwire.consumers._listing
+import nightwire.consumers, nightwire.consumers.cli.subscribe, nightwire.core.cli
+import nightwire.consumers.cli.follow, nightwire.consumers.admin.topics
 from nightwire.consumers import AlertReader, Stamp
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
 

@@ -26,10 +26,10 @@ from cryptography.x509.oid import NameOID
 from nightwire.core.kafka import read_to_end
 from nightwire.core.stack import die_with_parent, free_port
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
-from nightwire.gateway._roles import ROLES
-from nightwire.gateway._session import say
-from nightwire.gateway._transport import is_transport
-from nightwire.gateway._xml import parse_xml
+from nightwire.gateway.voevent.roles import ROLES
+from nightwire.gateway.voevent.xml import parse_xml
+from nightwire.gateway.vtp.session import encode_now
+from nightwire.gateway.vtp.transport import is_transport
 from nightwire.schemas.records import VOEVENT
 
 BIN = Path(sys.executable).parent
@@ -189,7 +189,7 @@ class Telescope:
         self._thread.start()
 
     def tell(self, message: Transport) -> None:
-        self.connection.sendall(encode_frame(say(message)))
+        self.connection.sendall(encode_frame(encode_now(message)))
 
     def wait_for(self, count: int, timeout: float = 60.0) -> list[bytes]:
         wait_until(lambda: len(self.events) >= count, timeout, f"event {count} of {len(self.events)}")

@@ -4,13 +4,12 @@ from contextlib import suppress
 
 from nightwire.core.clock import now_ms
 from nightwire.gateway import InvalidEventError, author_packet, broker_packet, element_bytes, voevent_fields
-from nightwire.gateway._checker import check
-from nightwire.gateway._container import ContainerError, open_container
-from nightwire.gateway._session import Upstream
-from nightwire.gateway._transport import is_transport, read_transport
-from nightwire.gateway._validation import schema_complaint
-from nightwire.gateway._voevent import Packet
-from nightwire.gateway._xml import XMLRefusedError, parse_xml
+from nightwire.gateway.voevent.packet import Packet
+from nightwire.gateway.voevent.validation import check, schema_complaint
+from nightwire.gateway.voevent.xml import XMLRefusedError, parse_xml
+from nightwire.gateway.vtp.container import ContainerError, open_container
+from nightwire.gateway.vtp.session import UpstreamSession
+from nightwire.gateway.vtp.transport import is_transport, read_transport
 from nightwire.schemas.records import VOEVENT
 
 
@@ -45,7 +44,7 @@ def _as_a_message(document: bytes) -> None:
     try:
         root = parse_xml(document)
         if is_transport(root):
-            Upstream("ivo://us").answer(read_transport(root))
+            UpstreamSession("ivo://us").answer(read_transport(root))
     except XMLRefusedError:
         pass
 

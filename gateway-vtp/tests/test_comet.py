@@ -11,8 +11,8 @@ from pysequoia import Tsk
 
 from nightwire.core.stack import free_port
 from nightwire.gateway import Author, Letter
-from nightwire.gateway._settings import Address
-from nightwire.gateway.samples import write_samples
+from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.voevent.samples import write_samples
 
 pytestmark = [pytest.mark.comet, pytest.mark.kafka]
 

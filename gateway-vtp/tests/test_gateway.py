@@ -17,8 +17,8 @@ import pytest
 
 from nightwire.core.accounts import discrepancies, read_accounts, totals
 from nightwire.gateway import Author, Letter, encode_frame
-from nightwire.gateway._bulk_author import send_bulk
-from nightwire.gateway._settings import Address
+from nightwire.gateway.client.bulk_author import send_bulk
+from nightwire.gateway.net.addresses import Address
 
 pytestmark = pytest.mark.kafka
 
@@ -246,7 +246,7 @@ def far_away() -> Iterator[Callable[[int], int]]:
 
         def relay(port: int) -> int:
             order = json.dumps({"port": port, "round_trip": 0.2})
-            command = [sys.executable, "-m", "nightwire.benchmarks.gateway._relay", order]
+            command = [sys.executable, "-m", "nightwire.benchmarks.workers.vtp.relay", order]
             process = relays.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
             relays.callback(process.kill)
             assert process.stdout is not None

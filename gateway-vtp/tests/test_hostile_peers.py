@@ -20,9 +20,9 @@ from nightwire.gateway import (
     encode_frame,
     read_transport,
 )
-from nightwire.gateway._settings import Address
-from nightwire.gateway._transport import is_transport
-from nightwire.gateway._xml import parse_xml
+from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.voevent.xml import parse_xml
+from nightwire.gateway.vtp.transport import is_transport
 
 pytestmark = pytest.mark.kafka
 

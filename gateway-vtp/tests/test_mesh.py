@@ -12,8 +12,8 @@ import pytest
 
 from nightwire.core.stack import free_port
 from nightwire.gateway import Author, Letter, Receipt
-from nightwire.gateway._bulk_author import send_bulk
-from nightwire.gateway._settings import Address
+from nightwire.gateway.client.bulk_author import send_bulk
+from nightwire.gateway.net.addresses import Address
 
 pytestmark = [pytest.mark.comet, pytest.mark.kafka]
 

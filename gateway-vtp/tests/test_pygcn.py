@@ -10,7 +10,7 @@ import pytest
 
 from nightwire.core.stack import die_with_parent
 from nightwire.gateway import Author, Letter
-from nightwire.gateway._settings import Address
+from nightwire.gateway.net.addresses import Address
 
 pytestmark = [pytest.mark.interop, pytest.mark.kafka]
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from native.tests.test_malformed import mutated, reads
 from nightwire.schemas import Codec
-from schemas.tests._schemas import has_column, schemas, values
+from schemas.tests.avro.random_schemas import has_column, schemas, values
 
 Case = tuple[Codec, list[str], bytes]
 

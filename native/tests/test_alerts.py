@@ -9,8 +9,8 @@ import fastavro
 import pytest
 
 from nightwire.schemas import Codec, wire
-from nightwire.schemas._parse import parse
-from nightwire.schemas._versions import load_version
+from nightwire.schemas.avro.plans.schema import parse
+from nightwire.schemas.survey_model.versions import load_version
 
 pytestmark = [pytest.mark.native, pytest.mark.data]
 

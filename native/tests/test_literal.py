@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from native.tests._one import codec
+from native.tests.single_field import codec
 from nightwire.schemas import Codec
-from nightwire.schemas._native import batcher, decoder
+from nightwire.schemas.avro.native_engine import batcher, decoder
 
 pytestmark = pytest.mark.native
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from native.tests._one import codec, schema
+from native.tests.single_field import codec, schema
 from nightwire.schemas import Codec, DecodeError, EncodeError
-from schemas.tests._schemas import has_column, schemas, values
+from schemas.tests.avro.random_schemas import has_column, schemas, values
 
 pytestmark = pytest.mark.native
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from native.tests.mutants import MUTANTS, NATIVE, Mutant, patched
-from nightwire.schemas._native import WANTED
+from nightwire.schemas.avro.native_engine import WANTED
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

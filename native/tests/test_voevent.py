@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightwire.gateway import element_bytes
-from nightwire.gateway._checker import checker
-from nightwire.gateway._facts import facts_under
-from nightwire.gateway._validation import schema_complaint
-from nightwire.gateway._xml import XMLRefusedError, parse_xml
+from nightwire.gateway.voevent.parsed_fields import parse_fields
+from nightwire.gateway.voevent.validation import checker, schema_complaint
+from nightwire.gateway.voevent.xml import XMLRefusedError, parse_xml
 
 pytestmark = pytest.mark.native
 
@@ -120,7 +119,7 @@ def agree(document: bytes) -> str:
     assert document[start:end] == element_bytes(document)
     for name in ("ivorn", "role", "version"):
         assert said.attribute(name) == root.get(name)
-    assert said.facts() == facts_under(root)
+    assert said.facts() == parse_fields(root)
     if said.valid is None:
         return "not judged"
     assert said.valid == wanted["valid"], (said.line, said.reason, schema_complaint(root), document)

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from nightwire.schemas import AlertDecoder, Codec, DecodeError, SchemaRegistry, survey, wire
-from nightwire.schemas._columns import column_type
-from nightwire.schemas._parse import parse
-from nightwire.schemas._types import Types
-from nightwire.schemas._versions import load_version
+from nightwire.schemas.avro.arrow import column_type
+from nightwire.schemas.avro.plans.schema import Types, parse
+from nightwire.schemas.survey_model.versions import load_version
 
 pytestmark = pytest.mark.data
 

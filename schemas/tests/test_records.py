@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nightwire.schemas import SIM_ALERT_ID, Codec, DecodeError, records, sim_alert_schema
-from nightwire.schemas._fields import fields
+from nightwire.schemas.commands import fields
 from nightwire.schemas.records import FILTER, RECORDS, Record, load_schema, own_schema
 from nightwire.schemas.wire import frame
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from nightwire.schemas import SIM_ALERT_ID, Codec, records
-from nightwire.schemas._parse import parse
-from nightwire.schemas._plan import resolve
-from nightwire.schemas._types import Types, kind, type_name
+from nightwire.schemas.avro.plan import resolve
+from nightwire.schemas.avro.plans.schema import Types, kind, parse, type_name
 
 FOLDER = Path(__file__).parent / "released"
 IDS = sorted({SIM_ALERT_ID, *(record.schema_id for record in records.RECORDS)})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.schemas import SchemaError, surveys, topics
-from nightwire.schemas._retention import parse_changes, read_changes
+from nightwire.schemas.retention import parse_changes, read_changes
 from nightwire.schemas.topics import NameError_, check_name, settings
 
 DAY = 86_400_000

@@ -189,7 +189,7 @@ def test_records_ahead_of_the_damage_come_out() -> None:
 
 def test_a_block_that_claims_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few bytes of deflate may hold gigabytes."""
-    monkeypatch.setattr("nightwire.schemas._container.MAX_BLOCK", 1000)
+    monkeypatch.setattr("nightwire.schemas.avro.container.MAX_BLOCK", 1000)
     for codec in list(PACK)[1:]:
         with pytest.raises(DecodeError, match="does not decompress"):
             list(wire.read_container(container([{"n": 0, "s": "x" * 5000}], codec)))

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader
 from nightwire.core.kafka import producer
-from nightwire.monitoring._panel import queries
-from nightwire.monitoring._panels import ALL
+from nightwire.monitoring.dashboards.grafana import ALL
+from nightwire.monitoring.dashboards.panel import queries
 from tests.compose.stack import ROOT, Stack, Visit, await_
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1500)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from nightwire.gateway.samples import samples
+from nightwire.gateway.voevent.samples import samples
 from tests.compose.stack import Stack, Subscriber, Visit, await_
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(2400)]

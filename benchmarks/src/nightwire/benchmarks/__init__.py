@@ -1,6 +1,6 @@
 """Benchmarks: scenarios beside their baselines, results as JSON, and the report made from them."""
 
-from nightwire.benchmarks._scenario import (
+from nightwire.benchmarks.model.scenario import (
     Better,
     Context,
     Experiment,

@@ -8,8 +8,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nightwire.benchmarks._run import Wish
-    from nightwire.benchmarks._scenario import Scenario
+    from nightwire.benchmarks.harness.run import RunOptions
+    from nightwire.benchmarks.model.scenario import Scenario
 
 PATH = click.Path(dir_okay=False, path_type=Path)
 
@@ -33,8 +33,8 @@ def list_() -> None:
     Example:
       nightwire bench list
     """
-    from nightwire.benchmarks._guard import minutes
-    from nightwire.benchmarks._registry import names, scenario
+    from nightwire.benchmarks.harness.preflight import minutes
+    from nightwire.benchmarks.scenarios.registry import names, scenario
 
     for name in names():
         one = scenario(name)
@@ -107,9 +107,9 @@ def run(
       nightwire bench run codec stretch --profile smoke
       PROFILE=full nightwire bench run --all
     """
-    from nightwire.benchmarks import _registry
-    from nightwire.benchmarks._run import FULL_LIMIT, LIMIT, Wish
-    from nightwire.benchmarks._together import shortest_first
+    from nightwire.benchmarks.harness.run import FULL_LIMIT, LIMIT, RunOptions
+    from nightwire.benchmarks.harness.suite import shortest_first
+    from nightwire.benchmarks.scenarios import registry as _registry
 
     chosen = _registry.names() if every else list(scenarios)
     if not chosen:
@@ -121,18 +121,18 @@ def run(
     except _registry.UnknownScenarioError as error:
         raise click.UsageError(str(error)) from error
     limit = time_limit or (FULL_LIMIT if wishes["profile"] == "full" else LIMIT)
-    wish = Wish(**wishes, time_limit=limit)
+    wish = RunOptions(**wishes, time_limit=limit)
     _run_all(shortest_first(found, wish) if every else found, wish, out)
 
 
-def _run_all(scenarios: "Sequence[Scenario]", wish: "Wish", out: Path | None) -> None:
-    from nightwire.benchmarks._results import results_folder
-    from nightwire.benchmarks._together import Home, endings, estimates, run_all
+def _run_all(scenarios: "Sequence[Scenario]", wish: "RunOptions", out: Path | None) -> None:
+    from nightwire.benchmarks.harness.result_files import results_folder
+    from nightwire.benchmarks.harness.suite import ResultTarget, endings, estimates, run_all
 
     several = len(scenarios) > 1
     for line in estimates(scenarios, wish) if several else ():
         click.echo(line, err=True)
-    home = Home(results_folder(), out)
+    home = ResultTarget(results_folder(), out)
     done = run_all(scenarios, wish, home, lambda text: click.echo(text, err=True), _show)
     if several:
         click.echo("\n" + "\n".join(endings(done)))
@@ -165,7 +165,7 @@ def report(results: Path | None, out: Path | None) -> None:
     Example:
       nightwire bench report --out /tmp/report.html
     """
-    from nightwire.benchmarks._results import ResultError, latest, results_folder
+    from nightwire.benchmarks.harness.result_files import ResultError, latest, results_folder
     from nightwire.benchmarks.report import html_page, markdown, readme_of, rewrite
 
     folder = results or results_folder()
@@ -225,9 +225,9 @@ def compare(
       nightwire bench compare 72e2375c1be3 52d5054005c8 --all
       nightwire bench compare before.json after.json --least 10 --json
     """
-    from nightwire.benchmarks._compare import CompareError
-    from nightwire.benchmarks._compare_command import compare_words
-    from nightwire.benchmarks._results import ResultError, results_folder
+    from nightwire.benchmarks.compare.command import compare_words
+    from nightwire.benchmarks.compare.comparison import CompareError
+    from nightwire.benchmarks.harness.result_files import ResultError, results_folder
 
     try:
         slower = compare_words(

@@ -7,14 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nightwire.consumers._group import GroupError
-    from nightwire.consumers._reader import AlertReader
-    from nightwire.consumers._reading import BadRecord
-    from nightwire.consumers._received import ReceivedAlert
-    from nightwire.consumers._return_reader import BadReturn, ReturnReader
-    from nightwire.consumers._returns import Classification, Return, joined
-    from nightwire.consumers._source import TopicError
-    from nightwire.consumers._stamps import Stamp, StampError
+    from nightwire.consumers.alert.alert import ReceivedAlert
+    from nightwire.consumers.alert.stamps import Stamp, StampError
+    from nightwire.consumers.reader.read_loop import BadRecord
+    from nightwire.consumers.reader.reader import AlertReader
+    from nightwire.consumers.returns.broker_message import Classification, Return, joined
+    from nightwire.consumers.returns.return_reader import BadReturn, ReturnReader
+    from nightwire.consumers.source.group import GroupError
+    from nightwire.consumers.source.source import TopicError
 
 __all__ = [
     "AlertReader",
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AlertReader": "_reader",
-    "BadRecord": "_reading",
-    "BadReturn": "_return_reader",
-    "Classification": "_returns",
-    "GroupError": "_group",
-    "ReceivedAlert": "_received",
-    "Return": "_returns",
-    "ReturnReader": "_return_reader",
-    "Stamp": "_stamps",
-    "StampError": "_stamps",
-    "TopicError": "_source",
-    "joined": "_returns",
+    "AlertReader": "reader.reader",
+    "BadRecord": "reader.read_loop",
+    "BadReturn": "returns.return_reader",
+    "Classification": "returns.broker_message",
+    "GroupError": "source.group",
+    "ReceivedAlert": "alert.alert",
+    "Return": "returns.broker_message",
+    "ReturnReader": "returns.return_reader",
+    "Stamp": "alert.stamps",
+    "StampError": "alert.stamps",
+    "TopicError": "source.source",
+    "joined": "returns.broker_message",
 }
 
 

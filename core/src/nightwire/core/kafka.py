@@ -28,8 +28,8 @@ from nightwire.core._writer import Headers as Headers
 from nightwire.core._writer import Record as Record
 from nightwire.core._writer import Writer as Writer
 from nightwire.core.keys import stack_keys
-from nightwire.schemas._environment import environment as environment
-from nightwire.schemas._environment import properties as properties
+from nightwire.schemas.kafka_environment import environment as environment
+from nightwire.schemas.kafka_environment import properties as properties
 from nightwire.schemas.topics import TopicSettings
 
 log = logging.getLogger("nightwire.kafka")

@@ -20,10 +20,18 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from nightwire.core.endpoints import NoStackError, find_endpoints
-from nightwire.filters._offsets import Offset, Range, Spot, advance, positions, ranges, share_out, to_offset
-from nightwire.filters._spark_columns import Wanted
-from nightwire.filters._spark_options import Options, options
-from nightwire.filters._spark_reading import Task, edges, newest_schema, run
+from nightwire.filters.model.offsets import (
+    Offset,
+    OffsetRange,
+    Spot,
+    advance,
+    positions,
+    ranges,
+    share_out,
+    to_offset,
+)
+from nightwire.filters.spark.alert_source import AlertTask, newest_schema, positions_at, run_task
+from nightwire.filters.spark.options import AlertOptions, WantedColumns, parse_options
 
 FORMAT = "nightwire"
 IDLE = 0.2
@@ -37,7 +45,7 @@ def register(spark: SparkSession) -> None:
     processes may have another environment and folder.
     """
 
-    class Here(Alerts):
+    class Here(AlertSource):
         addresses = _addresses()
 
     spark.dataSource.register(Here)
@@ -52,7 +60,7 @@ def _addresses() -> dict[str, str]:
     return {name: address for name, address in found.items() if address}
 
 
-class Alerts(DataSource):
+class AlertSource(DataSource):
     """A survey's alerts as columns, a row per alert; points in fields' names become underscores.
 
     Options: survey (or topic), fields (canonical names and dotted paths, with commas between), bootstrap,
@@ -79,30 +87,30 @@ class Alerts(DataSource):
             SchemaError: The newest alert has no such field; names those there are.
         """
         chosen = self._options("latest")
-        return from_arrow_schema(Wanted(chosen.fields, chosen.survey, self._schema(chosen)).arrow)
+        return from_arrow_schema(WantedColumns(chosen.fields, chosen.survey, self._schema(chosen)).arrow)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream, which starts at the latest alert if nothing is said."""
         chosen = self._options("latest")
-        return StreamReader(chosen, self._schema(chosen))
+        return AlertStreamReader(chosen, self._schema(chosen))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of what is there now, from the earliest alert if nothing is said."""
         chosen = self._options("earliest")
-        return Reader(chosen, self._schema(chosen))
+        return AlertTableReader(chosen, self._schema(chosen))
 
-    def _options(self, starting: str) -> Options:
+    def _options(self, starting: str) -> AlertOptions:
         given = {name.lower(): value for name, value in self.options.items()}
-        return options({**self.addresses, **given}, starting)
+        return parse_options({**self.addresses, **given}, starting)
 
-    def _schema(self, chosen: Options) -> Mapping[str, Any]:
+    def _schema(self, chosen: AlertOptions) -> Mapping[str, Any]:
         """Return the schema as which all alerts are read: found once, and pickled along."""
         if self._avro is None:
             self._avro = newest_schema(chosen)
         return self._avro
 
 
-class Reader(DataSourceReader):
+class AlertTableReader(DataSourceReader):
     """Alerts that are there now.
 
     Args:
@@ -110,20 +118,20 @@ class Reader(DataSourceReader):
         schema: As which all alerts are read.
     """
 
-    def __init__(self, chosen: Options, schema: Mapping[str, Any]) -> None:
+    def __init__(self, chosen: AlertOptions, schema: Mapping[str, Any]) -> None:
         self._chosen, self._schema = chosen, schema
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks."""
-        start, end = edges(self._chosen, self._chosen.starting), edges(self._chosen, "latest")
+        start, end = positions_at(self._chosen, self._chosen.starting), positions_at(self._chosen, "latest")
         return tasks(self._chosen, self._schema, ranges(start, end, {}))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read; runs in a worker."""
-        return run(partition.value)
+        return run_task(partition.value)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class AlertStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Alerts as they come; with the trigger ``availableNow``, those that are there.
 
     Args:
@@ -131,7 +139,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema: As which all alerts are read.
     """
 
-    def __init__(self, chosen: Options, schema: Mapping[str, Any]) -> None:
+    def __init__(self, chosen: AlertOptions, schema: Mapping[str, Any]) -> None:
         self._chosen, self._schema = chosen, schema
         self._start: dict[Spot, int] | None = None
         self._target: dict[Spot, int] | None = None
@@ -143,18 +151,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return where to start, the same at every call."""
         if self._start is None:
-            self._start = edges(self._chosen, self._chosen.starting)
+            self._start = positions_at(self._chosen, self._chosen.starting)
         return to_offset(self._start, 0)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note how far to read."""
-        self._target = edges(self._chosen, "latest")
+        self._target = positions_at(self._chosen, "latest")
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Return the end of the next batch; *start* when nothing is new, or Kafka does not answer."""
         known = positions(start)
         try:
-            ends = edges(self._chosen, "latest") if self._target is None else self._target
+            ends = positions_at(self._chosen, "latest") if self._target is None else self._target
             fresh = [spot for spot in ends if spot not in known]
             known |= {spot: first for spot, first in self._beginnings(fresh).items() if spot in fresh}
         except (KafkaException, TimeoutError):
@@ -173,13 +181,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read; runs in a worker."""
-        return run(partition.value)
+        return run_task(partition.value)
 
     def _beginnings(self, fresh: Sequence[Spot]) -> dict[Spot, int]:
-        return edges(self._chosen, "earliest") if fresh else {}
+        return positions_at(self._chosen, "earliest") if fresh else {}
 
 
-def tasks(chosen: Options, schema: Mapping[str, Any], work: Sequence[Range]) -> list[InputPartition]:
+def tasks(
+    chosen: AlertOptions, schema: Mapping[str, Any], work: Sequence[OffsetRange]
+) -> list[InputPartition]:
     """Return Spark's tasks for *work*; one that does nothing where there is nothing to do."""
     parts = share_out(work, chosen.tasks) or [()]
-    return [InputPartition(Task(chosen, schema, part)) for part in parts]
+    return [InputPartition(AlertTask(chosen, schema, part)) for part in parts]

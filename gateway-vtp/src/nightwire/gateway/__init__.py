@@ -1,12 +1,11 @@
 """VTP, the VOEvent Transport Protocol, on the outside; Kafka on the inside."""
 
-from nightwire.gateway._author import Author
-from nightwire.gateway._fields import voevent_fields
-from nightwire.gateway._frames import FrameDecoder, FrameError, encode_frame
-from nightwire.gateway._letters import Letter, Receipt
-from nightwire.gateway._transport import Transport, encode_transport, read_transport
-from nightwire.gateway._validation import InvalidEventError, author_packet, broker_packet
-from nightwire.gateway._voevent import Packet, element_bytes
+from nightwire.gateway.client.author import Author
+from nightwire.gateway.voevent.packet import Packet, element_bytes, voevent_fields
+from nightwire.gateway.voevent.validation import InvalidEventError, author_packet, broker_packet
+from nightwire.gateway.vtp.frames import FrameDecoder, FrameError, encode_frame
+from nightwire.gateway.vtp.submission import Letter, Receipt
+from nightwire.gateway.vtp.transport import Transport, encode_transport, read_transport
 
 __all__ = [
     "Author",

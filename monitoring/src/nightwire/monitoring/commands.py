@@ -8,7 +8,7 @@ import click
 from nightwire.core.options import bootstrap_option
 
 if TYPE_CHECKING:
-    from nightwire.monitoring._prometheus import Job
+    from nightwire.monitoring.config.prometheus import Job
 
 MISSING = 3
 """Exit status when Prometheus is not installed."""
@@ -39,7 +39,7 @@ def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
     """
     from nightwire.core.endpoints import find_endpoints
     from nightwire.core.process import setup_logging, stopping
-    from nightwire.monitoring._exporter import export
+    from nightwire.monitoring.exporter.exporter import export
 
     setup_logging("nightwire.exporter")
     with stopping() as stop:
@@ -100,7 +100,7 @@ def prometheus(
       nightwire prometheus --port 9090 --target gateway=127.0.0.1:9401
       nightwire prometheus --target filters=127.0.0.1:9402 --job spark=127.0.0.1:9402/spark
     """
-    from nightwire.monitoring._prometheus import become, command
+    from nightwire.monitoring.config.prometheus import become, command
 
     line = command(
         state,
@@ -125,7 +125,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 
 def _jobs(texts: tuple[str, ...]) -> "dict[str, Job]":
-    from nightwire.monitoring._prometheus import Job
+    from nightwire.monitoring.config.prometheus import Job
 
     jobs: dict[str, Job] = {}
     for text in texts:
@@ -164,7 +164,7 @@ def build(out: Path, webhook: str | None, check: bool) -> None:
       nightwire dashboards build
       nightwire dashboards build --webhook http://chat.example.org/hooks/night
     """
-    from nightwire.monitoring._files import stale, write
+    from nightwire.monitoring.config.generated_files import stale, write
 
     old = stale(out, webhook)
     for path in old:

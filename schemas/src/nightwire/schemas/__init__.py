@@ -8,25 +8,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas import records, topics, wire
-from nightwire.schemas._changes import Change
-from nightwire.schemas._codec import Codec
-from nightwire.schemas._derive import derived_schema, kept_fields
-from nightwire.schemas._engines import engines
-from nightwire.schemas._errors import (
+from nightwire.schemas.avro.codec import Codec
+from nightwire.schemas.avro.engines import engines
+from nightwire.schemas.avro.plans.field_changes import Change
+from nightwire.schemas.avro.plans.schema import derived_schema, kept_fields
+from nightwire.schemas.errors import (
     DecodeError,
     EncodeError,
     RegistryAwayError,
     SchemaError,
     UnknownSchemaError,
 )
-from nightwire.schemas._survey import surveys
-from nightwire.schemas._view import AlertView, Point, Survey, survey
 from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
-from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
+from nightwire.schemas.registry.client import AlertDecoder, Columns, Decoded, SchemaRegistry
+from nightwire.schemas.survey_model.description import surveys
+from nightwire.schemas.survey_model.view import AlertView, Point, Survey, survey
 
 if TYPE_CHECKING:
-    from nightwire.schemas._column import Column
-    from nightwire.schemas._table import AlertTable
+    from nightwire.schemas.survey_model.column import Column
+    from nightwire.schemas.survey_model.table import AlertTable
 
 __all__ = [
     "SIM_ALERT_ID",
@@ -57,7 +57,7 @@ __all__ = [
     "wire",
 ]
 
-_HOMES = {"AlertTable": "_table", "Column": "_column"}
+_HOMES = {"AlertTable": "survey_model.table", "Column": "survey_model.column"}
 
 
 def __getattr__(name: str) -> Any:

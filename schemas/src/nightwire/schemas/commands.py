@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from nightwire.schemas._versions import Pair
+    from nightwire.schemas.survey_model.versions import Pair
+from collections.abc import Iterator, Mapping
+
+from rich.table import Table
 
 registry_option = click.option(
     "--registry",
@@ -58,7 +61,7 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int) -> None:
     """
     import logging
 
-    from nightwire.schemas._server import serve as serve_registry
+    from nightwire.schemas.registry.server import serve as serve_registry
 
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
     serve_registry(bootstrap, host, port, metrics_port)
@@ -110,8 +113,6 @@ def show(which: str, registry: str | None, as_json: bool) -> None:
     else:
         from rich.console import Console
 
-        from nightwire.schemas._fields import field_table
-
         Console().print(field_table(found))
 
 
@@ -133,8 +134,8 @@ def check(versions: tuple[Path, ...], survey: str | None, markdown: bool, as_jso
       nightwire schema check --survey lsst schema/10/0 schema/11/0
     """
     from nightwire.schemas import SchemaError
-    from nightwire.schemas._survey import description
-    from nightwire.schemas._versions import as_markdown, load_version, pairs
+    from nightwire.schemas.survey_model.description import description
+    from nightwire.schemas.survey_model.versions import as_markdown, load_version, pairs
 
     try:
         changes = description(survey).changes if survey else ()
@@ -219,3 +220,44 @@ def _url(given: str | None) -> str | None:
             continue
         return str(state["endpoints"]["schema_registry"])
     return None
+
+
+def field_table(schema: Mapping[str, Any]) -> Table:
+    """Return a table of all fields of a schema: dotted path, type, unit, meaning."""
+    table = Table(title=f"{schema.get('name', schema.get('type'))}: {schema.get('doc', '')}")
+    table.add_column("field", overflow="fold")
+    for title in ("type", "unit", "meaning"):
+        table.add_column(title)
+    for path, kind, field in fields(schema):
+        table.add_row(path, kind, str(field.get("unit", "")), str(field.get("doc", "")))
+    return table
+
+
+def fields(schema: Any, path: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield dotted path, type in words, and definition of each field, records' inner fields after them.
+
+    A record that is only named again (a second use) is not opened again.
+    """
+    for branch in schema if isinstance(schema, list) else [schema]:
+        if not isinstance(branch, Mapping):
+            continue
+        if branch.get("type") == "record":
+            for field in branch["fields"]:
+                here = f"{path}.{field['name']}" if path else field["name"]
+                yield here, type_words(field["type"]), field
+                yield from fields(field["type"], here)
+        for part in ("items", "values"):
+            if part in branch:
+                yield from fields(branch[part], path)
+
+
+def type_words(kind: Any) -> str:
+    """Return an Avro type in words: ``long or null``, ``array of PartitionRange``."""
+    if isinstance(kind, list):
+        words = [type_words(branch) for branch in kind if branch != "null"]
+        return " or ".join([*words, "null"] if "null" in kind else words)
+    if not isinstance(kind, Mapping):
+        return str(kind)
+    if kind["type"] in ("array", "map"):
+        return f"{kind['type']} of {type_words(kind.get('items', kind.get('values')))}"
+    return str(kind.get("logicalType", kind.get("name", kind["type"])))

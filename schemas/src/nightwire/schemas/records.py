@@ -10,8 +10,8 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
-from nightwire.schemas._codec import Codec
-from nightwire.schemas._errors import DecodeError
+from nightwire.schemas.avro.codec import Codec
+from nightwire.schemas.errors import DecodeError
 from nightwire.schemas.wire import frame, unframe
 
 FOLDER = files("nightwire.schemas") / "avsc"

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nightwire.schemas._errors import SchemaError
-from nightwire.schemas._retention import Changes as Changes
-from nightwire.schemas._retention import Retention, changed, standing_changes
-from nightwire.schemas._retention import read_changes as read_changes
-from nightwire.schemas._survey import retention
+from nightwire.schemas.errors import SchemaError
+from nightwire.schemas.retention import Changes as Changes
+from nightwire.schemas.retention import Retention, changed, configured_changes
+from nightwire.schemas.retention import read_changes as read_changes
+from nightwire.schemas.survey_model.description import retention
 
 VISITS = "visits"
 VOEVENTS = "voevents"
@@ -112,7 +112,7 @@ def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
         NameError_: It is none of ours.
         SchemaError: The changes ask for what cannot be.
     """
-    table = (standing_changes() if changes is None else changes).get(topic, {})
+    table = (configured_changes() if changes is None else changes).get(topic, {})
     if topic in COMPACTED or _latest(topic):
         return _compacted(topic, table)
     kept = changed(_default(topic), table, topic)
@@ -122,8 +122,8 @@ def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
 
 
 def _default(topic: str) -> Retention:
-    if topic in HOUSE:
-        return HOUSE[topic]
+    if topic in SHARED_TOPICS:
+        return SHARED_TOPICS[topic]
     kind, *names = topic.split(".")
     if len(names) != PARTS.get(kind):
         raise NameError_(
@@ -143,7 +143,7 @@ def _latest(topic: str) -> bool:
 
 COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS})
 PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
-HOUSE = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
+SHARED_TOPICS = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
 DAYS = {
     "filter": Retention(days=30, partitions=1),
     "requests": Retention(days=7, partitions=1),

@@ -7,8 +7,8 @@ surveys send a whole Avro object container instead, its schema inside; `read_con
 import struct
 from typing import TypeVar
 
-from nightwire.schemas._container import MAGIC, ContainerRecord, read_container
-from nightwire.schemas._errors import DecodeError
+from nightwire.schemas.avro.container import MAGIC, ContainerRecord, read_container
+from nightwire.schemas.errors import DecodeError
 
 __all__ = ["HEADER", "ContainerRecord", "frame", "is_container", "read_container", "unframe"]
 

@@ -7,10 +7,9 @@ engine or not.  What needs NumPy is imported when it is asked for.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nightwire.filters.language._program import NotCompilable, Program
-from nightwire.filters.language._python import compile_python
-from nightwire.filters.language._rank import rank_of
-from nightwire.filters.language._source import (
+from nightwire.filters.language.program import NotCompilable, Program
+from nightwire.filters.language.python.compile import compile_python
+from nightwire.filters.language.source import (
     DUNDERS,
     FILENAME,
     FORBIDDEN,
@@ -22,11 +21,12 @@ from nightwire.filters.language._source import (
     fault_text,
     fields_read,
     objections,
+    rank_of,
 )
-from nightwire.filters.language._sql import compile_sql
+from nightwire.filters.language.sql import compile_sql
 
 if TYPE_CHECKING:
-    from nightwire.filters.language._evaluate import Verdicts, evaluate, evaluate_all
+    from nightwire.filters.language.vector.evaluate import Verdicts, evaluate, evaluate_all
 
 __all__ = [
     "DUNDERS",
@@ -54,4 +54,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in ("Verdicts", "evaluate", "evaluate_all"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}._evaluate"), name)
+    return getattr(import_module(f"{__name__}.vector.evaluate"), name)

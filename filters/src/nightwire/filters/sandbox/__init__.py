@@ -1,8 +1,16 @@
 """Containment: filters that are code are judged in processes that can do nothing but judge."""
 
-from nightwire.filters.sandbox._contract import Limits, Outcome, RowFilter, SandboxError, Strength
-from nightwire.filters.sandbox._layers import layers
-from nightwire.filters.sandbox._sandbox import Sandbox
-from nightwire.filters.sandbox._walls import OPTIONAL
+from nightwire.filters.sandbox.confinement import OPTIONAL_LAYERS, layers
+from nightwire.filters.sandbox.sandbox import Sandbox
+from nightwire.filters.sandbox.types import Limits, Outcome, RowFilter, SandboxError, Strength
 
-__all__ = ["OPTIONAL", "Limits", "Outcome", "RowFilter", "Sandbox", "SandboxError", "Strength", "layers"]
+__all__ = [
+    "OPTIONAL_LAYERS",
+    "Limits",
+    "Outcome",
+    "RowFilter",
+    "Sandbox",
+    "SandboxError",
+    "Strength",
+    "layers",
+]

@@ -1,0 +1,102 @@
+"""A mixture of many filters: cuts, colours, light curves, SQL, and code that cannot be compiled."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+from nightwire.benchmarks.environment.alert_pool import Alert
+from nightwire.benchmarks.environment.filter_kinds import CODE, COMPILED, FilterKind
+from nightwire.schemas import AlertView, survey
+
+OWNERS = 10
+"""The filters belong to so many owners."""
+SHARES = (0.004, 0.008, 0.012, 0.02, 0.03, 0.045)
+"""Shares of alerts that pass, in turn: within 0.3 and 5 %."""
+
+
+@dataclass(frozen=True)
+class MixedFilter:
+    """One filter of the mixture.
+
+    Attributes:
+        owner: Whose it is.
+        name: Its name.
+        kind: What it is like.
+        source: Its text.
+        share: Of the alerts that it was made with, those that pass.
+        limit: What it compares with.
+    """
+
+    owner: str
+    name: str
+    kind: FilterKind
+    source: str
+    share: float
+    limit: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """``owner/name``."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def function(self) -> str:
+        """The filter as a Python function ``keep``, whatever it is written in."""
+        if not self.kind.sql:
+            return self.source
+        sign = ">" if self.kind.above else "<"
+        return (
+            f"def keep(alert):\n    value = {self.kind.value}\n"
+            f"    return value is not None and value {sign} {self.limit!r}\n"
+        )
+
+
+def mixture(count: int, code: int, pool: Sequence[Alert]) -> list[MixedFilter]:
+    """Return *count* different filters, of which *code* cannot be compiled.
+
+    Args:
+        count: How many.
+        code: How many of them are a class, a try, a call of astropy.
+        pool: Alerts of which each filter passes its share.
+    """
+    sim = survey("sim")
+    views = [sim.view(alert) for alert in pool]
+    ranked = {kind.name: values(kind, views) for kind in (*COMPILED, *CODE)}
+    kinds = [kind for kind, _ in zip(cycle(COMPILED), range(count - code), strict=False)]
+    kinds += [kind for kind, _ in zip(cycle(CODE), range(code), strict=False)]
+    return [_mixed(number, kind, ranked[kind.name]) for number, kind in enumerate(kinds)]
+
+
+def values(kind: FilterKind, views: Sequence[AlertView]) -> list[float]:
+    """Return what a kind of filter compares for each alert, the first to pass first; infinite for None."""
+    value = value_of(kind)
+    worst = -math.inf if kind.above else math.inf
+    found = [value(view) for view in views]
+    return sorted((worst if one is None else float(one) for one in found), reverse=kind.above)
+
+
+def value_of(kind: FilterKind) -> Callable[[AlertView], Any]:
+    """Return the function that a kind's expression of ``alert`` is."""
+    return eval(f"lambda alert: ({kind.value})", {"SEPARATION": separation})  # type: ignore[no-any-return]  # noqa: S307
+
+
+def separation(alert: AlertView) -> float | None:
+    """Return the distance of an alert from a place in the north. [rad]"""
+    if alert.ra is None or alert.dec is None:
+        return None
+    ra, dec = math.radians(alert.ra), math.radians(alert.dec)
+    cosine = math.sin(dec) * math.sin(0.3) + math.cos(dec) * math.cos(0.3) * math.cos(ra - 1.0)
+    return math.acos(max(-1.0, min(1.0, cosine)))
+
+
+def _mixed(number: int, kind: FilterKind, ranked: Sequence[float]) -> MixedFilter:
+    """Return filter *number*; its limit lies between two alerts, a little beside others' of its kind."""
+    share = SHARES[number % len(SHARES)]
+    place = max(1, round(share * len(ranked)))
+    inside, outside = ranked[place - 1], ranked[min(place, len(ranked) - 1)]
+    part = 0.25 + 0.5 * (number * 0.6180339887 % 1.0)
+    limit = inside + (outside - inside) * part if math.isfinite(outside) else inside
+    text = kind.source.replace("LIMIT", repr(limit))
+    return MixedFilter(f"owner{number % OWNERS}", f"{kind.name}-{number}", kind, text, share, limit)

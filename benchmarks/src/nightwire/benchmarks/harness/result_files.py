@@ -1,0 +1,187 @@
+"""Result files: what is in them, where they lie, and that they stay small."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from nightwire.benchmarks.harness.summary import others, repeated, results
+from nightwire.benchmarks.model.sample import ProcessUse, Sample, Use
+from nightwire.benchmarks.model.scenario import Kind, Outcome, Scenario, Size
+from nightwire.benchmarks.model.statistics import rounded
+
+FORMAT = 1
+LARGEST = 2_000_000
+"""Largest result file. [byte]"""
+
+NUMBERS = re.compile(r"\[\s+((?:(?:-?[\d.eE+-]+|null),?\s+)+)\]")
+"""A list of numbers, a line each as `json` writes it."""
+
+Result = dict[str, Any]
+
+
+class ResultError(Exception):
+    """A result cannot be written or read; the message names the file."""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of result files."""
+    text = (files("nightwire.benchmarks") / "result.schema.json").read_text(encoding="utf-8")
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed
+
+
+def make_result(
+    scenario: Scenario,
+    size: Size,
+    samples: Sequence[Sample],
+    outcome: Outcome,
+    *,
+    failed: Sequence[str] = (),
+    machine: dict[str, Any],
+    versions: dict[str, Any],
+    sittings: Sequence[str],
+    ended: datetime,
+    recorded: Mapping[str, Any] | None = None,
+) -> Result:
+    """Put everything about a run together.
+
+    Args:
+        scenario: What was run.
+        size: How much of it.
+        samples: Its runs.
+        outcome: What it has to show beside figures.
+        failed: Experiments that ended in an error.
+        machine: What it ran on.
+        versions: Of everything in it.
+        sittings: When it began, and went on after interruptions.
+        ended: When it ended.
+        recorded: What processes took over time; None where nobody looked.
+    """
+    return {
+        "format": FORMAT,
+        "scenario": scenario.name,
+        "title": scenario.title,
+        "measures": scenario.measures,
+        "size": vars(size),
+        "beginTime": sittings[0],
+        "endTime": ended.isoformat(timespec="seconds"),
+        "sittings": list(sittings),
+        "machine": machine,
+        "versions": versions,
+        "others": others(samples),
+        "notes": [
+            *outcome.notes,
+            *repeated(samples),
+            *(f"Not measured to the end, for it failed: {one}" for one in failed),
+        ],
+        "failed": list(failed),
+        "results": results(scenario.figures, samples),
+        **outcome.open_messaging,
+        **_rates(samples, size),
+        "samples": [sample_row(sample, rounded) for sample in samples],
+        "series": [{**vars(one), "lines": [vars(line) for line in one.lines]} for one in outcome.series],
+        **({} if recorded is None else {"recorded": dict(recorded)}),
+    }
+
+
+def _rates(samples: Sequence[Sample], size: Size) -> dict[str, Any]:
+    """Return OpenMessaging's lists of rates, one entry per run of ours. [1/s]"""
+    ours = [sample.figures for sample in samples if "produce_seconds" in sample.figures]
+    return {
+        "publishRate": [rounded(size.alerts / one["produce_seconds"]) for one in ours],
+        "consumeRate": [rounded(one["alerts_per_second"]) for one in ours],
+        "publishErrorRate": [0.0 for _one in ours],  # a lost record ends the run in an error
+    }
+
+
+def sample_row(sample: Sample, shown: Callable[[float], float] = float) -> dict[str, Any]:
+    """Return *sample* as it is written, its values as they are *shown*; `sample_from` reads it."""
+    return {
+        "experiment": sample.experiment,
+        "kind": sample.kind.value,
+        "pair": sample.pair,
+        "seconds": shown(sample.use.seconds),
+        "others": shown(sample.use.others),
+        "tries": sample.tries,
+        "figures": {name: shown(value) for name, value in sample.figures.items()},
+        "processes": [vars(one) for one in sample.use.processes],
+    }
+
+
+def samples_of(result: Result) -> list[Sample]:
+    """Return the samples that a result was made of."""
+    return [sample_from(one) for one in result["samples"]]
+
+
+def sample_from(read: Mapping[str, Any]) -> Sample:
+    """Return the sample that `sample_row` has written as *read*."""
+    processes = [ProcessUse(**one) for one in read["processes"]]
+    use = Use(read["seconds"], read["others"], processes)
+    return Sample(
+        read["experiment"], Kind(read["kind"]), read["pair"], read["figures"], use, read.get("tries", 1)
+    )
+
+
+def results_folder() -> Path:
+    """Return ``benchmarks/results`` of the clone that this runs from, else ``results`` here."""
+    folder = Path(__file__).resolve().parents[3]
+    return folder / "results" if (folder / "README.md").exists() else Path("results")
+
+
+def default_path(result: Result, folder: Path) -> Path:
+    """Return the usual place of *result* in *folder*: ``<scenario>-<date>-<commit>.json``."""
+    date = datetime.fromisoformat(result["beginTime"]).astimezone(UTC).strftime("%Y%m%dT%H%MZ")
+    return folder / f"{result['scenario']}-{date}-{result['versions']['commit']}.json"
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write *result* to *path*.
+
+    Raises:
+        ResultError: It is larger than `LARGEST`.
+    """
+    text = NUMBERS.sub(_on_a_line, json.dumps(result, indent=1, ensure_ascii=False)) + "\n"
+    if len(text.encode()) > LARGEST:
+        raise ResultError(f"{path}: {len(text.encode()):,} bytes, at most {LARGEST:,} are kept")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _on_a_line(found: re.Match[str]) -> str:
+    return f"[{' '.join(found[1].split())}]"
+
+
+def read_result(path: Path) -> Result:
+    """Read one result.
+
+    Raises:
+        ResultError: It is not one, or of another format.
+    """
+    try:
+        result: Result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResultError(f"{path}: {error}") from error
+    if not isinstance(result, dict) or result.get("format") != FORMAT:
+        raise ResultError(f"{path} is no result of format {FORMAT}; run the scenario again")
+    return result
+
+
+def latest(folder: Path) -> list[Result]:
+    """Return the newest result of each scenario in *folder*, by their names; those of smoke tell nothing.
+
+    Raises:
+        ResultError: A file there is not a result.
+    """
+    newest: dict[str, Result] = {}
+    for path in sorted(folder.glob("*.json")):
+        result = read_result(path)
+        if result["size"]["profile"] == "smoke":
+            continue
+        before = newest.get(result["scenario"])
+        if before is None or before["beginTime"] <= result["beginTime"]:
+            newest[result["scenario"]] = result
+    return [newest[name] for name in sorted(newest)]

@@ -1,0 +1,98 @@
+"""The few figures that say most, of each scenario; and the block of the README that is made of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nightwire.benchmarks.report.content.formatting import (
+    Entry,
+    Result,
+    headline,
+    machines,
+    measure,
+    ratio,
+    spread,
+    table_line,
+)
+
+CHOSEN: Mapping[str, Sequence[str]] = {
+    "codec": ("native_encode_us", "native_decode_us"),
+    "dmtn028": ("volume_1000_with_stamps_send_seconds", "flushing_batched_alerts_per_second"),
+    "faults": ("engine_alerts_first_seconds", "kafka_lost"),
+    "filters": ("pass_seconds_100_filters", "filter_latency_p50_ms"),
+    "gateway": ("single_c64_per_second", "latency_s1000_own_ms"),
+    "messages": ("latency_256_bytes_p50_ms", "one_to_one_1_mib_megabytes_per_second"),
+    "night": ("even_shutter_p99_seconds", "even_within_60_seconds"),
+    "stretch": ("three_visits_slowest_seconds",),
+    "typed": ("typed_1_mb_megabytes_per_second", "range_run_us"),
+    "visit": ("encode_produce_consume_decode_seconds", "latency_p50_ms"),
+}
+"""Figures that open the report, by scenario; of one that is not here, the first of its headline."""
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+HEAD = "| figure | ratio | nightwire | baseline | spread |\n|---|--:|--:|---|---|\n"
+
+
+class BlockError(Exception):
+    """A file has no block to write the figures into; the message names it."""
+
+
+def chosen_figures(result: Result) -> list[Entry]:
+    """Return the entries of *result* that say most: the chosen, else the headline's first with a ratio."""
+    chosen = CHOSEN.get(result["scenario"], ())
+    found = [entry for entry in result["results"] if entry["name"] in chosen]
+    if found:
+        return found
+    first = headline(result) or result["results"]
+    return [entry for entry in first if entry["ratio"] is not None][:1] or list(first[:1])
+
+
+def readme_block(results: Sequence[Result]) -> str:
+    """Return the README's block of figures, markers included."""
+    lines = "".join(_line(entry) for result in results for entry in chosen_figures(result))
+    return (
+        f"{BEGIN}\n## How fast it is\n\n{HEAD}{lines}\n"
+        f"Measured on {machines(results)}, each figure in alternating pairs with its baseline; a ratio is\n"
+        "the median of the pairs', its spread half their interquartile range. `make bench` measures it\n"
+        "again; [the report](benchmarks/results/report.md) has the rest, `report.html` beside it also each\n"
+        "table and figure that others have published.\n"
+        f"{END}"
+    )
+
+
+def _line(entry: Entry) -> str:
+    about = f" ({entry['baseline_is']})" if entry.get("baseline_is") else ""
+    cells = (
+        entry.get("title") or entry["name"],
+        ratio(entry),
+        measure(entry["value"], entry["unit"]),
+        measure(entry["baseline"], entry["unit"]) + about,
+        spread(entry),
+    )
+    return table_line(cells)
+
+
+def with_block(text: str, results: Sequence[Result], name: str = "the text") -> str:
+    """Return *text* with the block of *results* in the place of the one it has.
+
+    Raises:
+        BlockError: It has none.
+    """
+    begin, end = text.find(BEGIN), text.find(END)
+    if begin < 0 or end < begin:
+        raise BlockError(f"{name} has no {BEGIN} … {END} to write the figures into")
+    return text[:begin] + readme_block(results) + text[end + len(END) :]
+
+
+def readme_of(folder: Path) -> Path | None:
+    """Return the README of the clone that *folder* holds the results of; None where it has no block."""
+    path = folder.resolve().parents[1] / "README.md"
+    return path if path.is_file() and BEGIN in path.read_text(encoding="utf-8") else None
+
+
+def rewrite(path: Path, results: Sequence[Result]) -> None:
+    """Write the block of *results* into the file at *path*.
+
+    Raises:
+        BlockError: It has no place for it.
+    """
+    text = path.read_text(encoding="utf-8")
+    path.write_text(with_block(text, results, str(path)), encoding="utf-8")

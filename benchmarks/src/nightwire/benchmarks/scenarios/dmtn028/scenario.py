@@ -1,0 +1,191 @@
+"""The scenario itself: its figures, its size, its experiments, and what they have to show."""
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nightwire.benchmarks.environment.cluster import PARTITIONS
+from nightwire.benchmarks.model.scenario import (
+    Context,
+    Experiment,
+    Figure,
+    Figures,
+    Kind,
+    Needs,
+    Outcome,
+    Size,
+)
+from nightwire.benchmarks.scenarios.dmtn028.drawings import drawings
+from nightwire.benchmarks.scenarios.dmtn028.experiments import VISIT, VOLUMES, Group, Point, groups
+from nightwire.benchmarks.scenarios.dmtn028.published import FIGURES
+from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES
+from nightwire.benchmarks.workers.alerts.transfer import LATEST, Transfer, TransferResult
+from nightwire.benchmarks.workers.alerts.transfer_runner import POOL, TransferRunner
+
+STARTING = 15.0
+"""Kafka, and a first move. [s]"""
+PER_MOVE = 0.4
+PER_PROCESS = 0.2
+"""Topic and processes of a move. [s]"""
+PER_ALERT = 0.000_4
+"""In the sender, and again in each consumer that decodes. [s]  Two shared cores."""
+ON_DISK = {True: 135_000, False: 65_000}
+"""An alert in Kafka, without (True) and with compression. [byte]"""
+MEMORY = 5 * 10**9
+"""Kafka and eight senders or consumers. [byte]"""
+
+
+class Dmtn028Scenario:
+    """DMTN-028's experiments: volume, consumers, producers, partitions, flushing, sizes, compression."""
+
+    name = "dmtn028"
+    title = "DMTN-028: an alert stream under load"
+    measures = (
+        "The experiments of DMTN-028, with the part that its authors left “to be completed”. Processes send "
+        "a visit of alerts through our AlertWriter (dictionaries → Avro → Kafka, acks=all, idempotent, lz4, "
+        f"{PARTITIONS} partitions unless said otherwise), and processes read it, each under a group of its "
+        "own: those of the first kind decode every alert to a dictionary, those of the second only ask for "
+        f"the latest offset. A visit has {POOL} distinct alerts of real sizes, made before the clock "
+        "starts; ids, times and positions are new in each. Each visit has a new topic; a consumer that "
+        "saw other than what was sent fails the run. All processes share one machine."
+    )
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=VOLUMES[1], pairs=3, rate=250.0, profile="quick"),
+        "full": Size(alerts=VOLUMES[-1], pairs=3, rate=250.0, profile="full"),
+    }
+
+    def __init__(self) -> None:
+        self.figures: Sequence[Figure] = [
+            figure for group in groups() for point in group.points for figure in figures_of(group, point)
+        ]
+        self._player: TransferRunner | None = None
+        self._context: Context | None = None
+        self._book: dict[tuple[str, str, Kind], list[TransferResult]] = defaultdict(list)
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes."""
+        moves = [
+            move
+            for group in groups_of(size)
+            for point in group.points
+            for move in (point.move, point.baseline)
+        ]
+        return Needs(
+            disk=2 * max(stored(move) for move in moves),  # Kafka deletes a topic a little later
+            memory=MEMORY,
+            seconds=STARTING + size.pairs * sum(map(lasting, moves)),
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Return one experiment for each point."""
+        context.role(os.getpid(), "harness")
+        self._context, self._player = context, TransferRunner(context)
+        return [
+            TransferExperiment(group, point, self._player, self._book)
+            for group in groups_of(context.size)
+            for point in group.points
+        ]
+
+    def tear_down(self) -> None:
+        """End Kafka."""
+        if self._player is not None:
+            self._player.close()
+
+    def outcome(self) -> Outcome:
+        """Return the plots, what was reduced, and OpenMessaging's keys."""
+        if self._context is None:
+            return Outcome()
+        size = self._context.size
+        keys: dict[str, Any] = {"workload": self.name, "driver": "nightwire", "partitions": PARTITIONS}
+        return Outcome(drawings(groups_of(size), self._book), notes(self._context), keys)
+
+
+class TransferExperiment(Experiment):
+    """One point beside its baseline."""
+
+    def __init__(
+        self,
+        group: Group,
+        point: Point,
+        player: TransferRunner,
+        book: dict[tuple[str, str, Kind], list[TransferResult]],
+    ) -> None:
+        self.name = f"{group.name} {point.label}".replace("_", " ")
+        self._group, self._point, self._player, self._book = group, point, player, book
+
+    def prepare(self) -> None:
+        """Start Kafka and warm it up, where that was not done."""
+        self._player.warm_up()
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Move one visit, and return the group's figures."""
+        played = self._player.play(self._point.move if kind is Kind.SUBJECT else self._point.baseline)
+        self._book[self._group.name, self._point.label, kind].append(played)
+        return {
+            figure_name(self._group, self._point, name): value
+            for name in self._group.quantities
+            if kind is Kind.SUBJECT or QUANTITIES[name].compared
+            if (value := QUANTITIES[name].of(played)) is not None
+        }
+
+
+def groups_of(size: Size) -> list[Group]:
+    """Return the experiments of a run of *size*."""
+    return groups(size.alerts, quick=size.profile == "quick")
+
+
+def figure_name(group: Group, point: Point, quantity: str) -> str:
+    """Return what a quantity of a point is called in the results."""
+    return f"{group.name}_{point.label}_{quantity}"
+
+
+def figures_of(group: Group, point: Point) -> list[Figure]:
+    """Return the figures of *point*."""
+    return [
+        Figure(
+            name := figure_name(group, point, key),
+            quantity.unit,
+            f"{point.title}: {quantity.words}",
+            quantity.better,
+            baseline=group.baseline if quantity.compared else "",
+            headline=point.headline and place < group.headlines,
+            published=FIGURES.get(name),
+            group=group.title,
+        )
+        for place, key in enumerate(group.quantities)
+        for quantity in (QUANTITIES[key],)
+    ]
+
+
+def stored(move: Transfer) -> int:
+    """Return about what *move* takes on disk. [byte]"""
+    return move.load.alerts * ON_DISK[move.load.compression == "none"]
+
+
+def lasting(move: Transfer) -> float:
+    """Return about how long *move* lasts, generously. [s]"""
+    decoding = sum(work != LATEST for work in move.consumers)
+    processes = move.producers + len(move.consumers)
+    return PER_MOVE + PER_PROCESS * processes + PER_ALERT * move.load.alerts * (1 + decoding)
+
+
+def notes(context: Context) -> list[str]:
+    """Say what was reduced, and what differs from DMTN-028."""
+    size = context.size
+    visit = min(size.alerts, VISIT)
+    published = (
+        "DMTN-028 has 100, 1,000 and 10,000 alerts a visit, up to 1,000 visits, and names 100,000 as a goal"
+    )
+    said = [
+        f"{size.profile.capitalize()} profile: volumes up to {size.alerts:,} alerts a visit, "
+        f"{visit:,} in all other experiments; {size.pairs} visits a point. {published}.",
+        "Consumers of the second kind get no alerts here; DMTN-028's were sent the whole stream.",
+        f"All processes share {os.cpu_count()} cores: several that decode compete for them; the CPU time of "
+        "a consumer for an alert shows whether they slow each other otherwise.",
+        "Kafka's memory is resident memory without the pages of its files, which DMTN-028 counts in. Network "
+        "is a mean over the visit, from what Kafka stored, without the protocol's own bytes.",
+    ]
+    if context.bootstrap is not None:
+        said.append("Kafka was there already: its disk, memory and network are not seen.")
+    return said

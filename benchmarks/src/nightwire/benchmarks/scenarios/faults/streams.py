@@ -1,0 +1,258 @@
+"""The streams of a run, alerts to an owner and VOEvents to a telescope; and the proof that all came."""
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nightwire.benchmarks.environment.alert_pool import FIRST_ID
+from nightwire.benchmarks.environment.processes import Child, python
+from nightwire.benchmarks.environment.services import ALERTS
+from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks.scenarios.faults.environment import OWNED, FaultsEnvironment
+from nightwire.benchmarks.scenarios.faults.recovery import Times, check, firsts, listed, twice
+from nightwire.benchmarks.workers.arrivals import LOOK, await_arrivals
+from nightwire.benchmarks.workers.client import WorkerClient, worker_process
+from nightwire.core.accounts import Account, discrepancies, read_accounts
+from nightwire.core.kafka import ends_of
+from nightwire.schemas.topics import VOEVENTS
+
+HERE = "nightwire.benchmarks.scenarios.faults"
+PATIENCE = 90.0
+"""Longest wait for the next delivery, or account. [s]"""
+LONGEST = 300.0
+"""Longest time that is sent. [s]  A fault that takes longer is not worth a stream."""
+EVENTS_A_SECOND = 20.0
+FIRST_VISIT = 2026_0110_00000
+PER_VISIT = 20
+"""Alerts of a visit: as many as the cap of a filter lets through, so that none is cut off."""
+
+ALERT, EVENT = "alerts", "events"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What came of one stream: when each thing was due, and when it came. [s, monotonic]"""
+
+    due: Times
+    arrivals: list[tuple[str, float]]
+
+    @property
+    def arrived(self) -> dict[str, float]:
+        """When each thing came first."""
+        return firsts(self.arrivals)
+
+    @property
+    def twice(self) -> int:
+        """Deliveries beyond the first."""
+        return twice(self.arrivals)
+
+
+@dataclass
+class Streams:
+    """Senders and readers, all of them processes; `running` begins and `stop` ends them.
+
+    Args:
+        stand: What they run against.
+    """
+
+    stand: FaultsEnvironment
+    run: str = ""
+    first: int = 0
+    visit: int = FIRST_VISIT
+    _senders: dict[str, WorkerClient] = field(default_factory=dict)
+    _owner: Child | None = None
+    _before: dict[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let both streams run; nothing is left of them afterwards."""
+        self.run = f"run{secrets.token_hex(4)}"
+        self.first += self._most
+        self.visit += self._most // PER_VISIT + 1
+        self._before = totals(read_accounts(self.stand.bootstrap))
+        with ExitStack() as exits:
+            exits.callback(self._end_owner)
+            self._start_readers(exits)
+            self._start_senders(exits)
+            yield
+
+    def stop(self) -> dict[str, Stream]:
+        """Stop sending, wait until all has come, and return what came of each stream.
+
+        Raises:
+            RunError: Something was lost, refused, or is in no account; the message names it.
+        """
+        streams: dict[str, Stream] = {}
+        if self.stand.judging:
+            streams[ALERT] = self._stop_alerts()
+        streams[EVENT] = self._stop_events()
+        self._check_accounts({name: len(stream.due) for name, stream in streams.items()})
+        return streams
+
+    def start_owner(self) -> None:
+        """Start the reader of the filter's topic; one that was killed goes on where its group was.
+
+        Raises:
+            ChildError: It did not start.
+        """
+        mine = {"group": self.run, "from": FIRST_ID + self.first, "into": str(self._notes(ALERT))}
+        order = {"topic": OWNED, **mine}
+        self._owner = Child(self._command("_owner", order), self._log("owner"), talks=True)
+        self.stand.context.role(self._owner.process.pid, "owner")
+        WorkerClient(self._owner).await_ready()
+
+    @property
+    def owner(self) -> Child:
+        """The reader of the filter's topic.
+
+        Raises:
+            RunError: There is none.
+        """
+        if self._owner is None:
+            raise RunError("nobody reads the filter's topic")
+        return self._owner
+
+    def _end_owner(self) -> None:
+        if self._owner is not None:
+            self._owner.end()
+
+    def _start_readers(self, exits: ExitStack) -> None:
+        if self.stand.judging:
+            self.start_owner()
+        gateway = self.stand.gateway
+        order = {"port": gateway.subscribers, "run": self.run, "into": str(self._notes(EVENT))}
+        self._process(exits, "_telescope", order).await_ready()
+
+    def _start_senders(self, exits: ExitStack) -> None:
+        most, interval = int(LONGEST * EVENTS_A_SECOND), 1 / EVENTS_A_SECOND
+        author = {"port": self.stand.gateway.authors, "run": self.run, "count": most, "interval": interval}
+        orders = {EVENT: ("_author", {**author, "real": False})}
+        if self.stand.judging:
+            orders[ALERT] = ("_alerts", self._alerts_order())
+        for name, (module, order) in orders.items():
+            self._senders[name] = self._process(exits, module, order)
+        for sender in self._senders.values():
+            sender.await_ready()
+
+    @property
+    def _most(self) -> int:
+        """Most alerts of a run; no run has an id of another's."""
+        return int(LONGEST * self.stand.context.size.rate) + 1
+
+    def _alerts_order(self) -> dict[str, Any]:
+        size = self.stand.context.size
+        return {
+            "bootstrap": self.stand.bootstrap,
+            "topic": ALERTS,
+            "pool": str(self.stand.pool),
+            "rate": size.rate,
+            "most": self._most,
+            "first": self.first,
+            "visit": self.visit,
+            "per_visit": PER_VISIT,
+        }
+
+    def _stop_alerts(self) -> Stream:
+        found = self._senders[ALERT].findings()
+        ends = {int(part): end for part, end in found["ends"].items()}
+        stream = self._complete(ALERT, found["due"])
+        until(
+            lambda: through(read_accounts(self.stand.bootstrap), "filters", ALERTS, ends),
+            "the engine's accounts",
+        )
+        self.stand.forget(ends)
+        return stream
+
+    def _stop_events(self) -> Stream:
+        found = self._senders[EVENT].findings()
+        if found["unanswered"] or found["naked"]:
+            raise RunError(
+                f"of {len(found['due']):,} events {found['naked']} refused, {len(found['unanswered'])} never "
+                f"answered: {listed(found['unanswered'])}"
+            )
+        return self._complete(EVENT, found["due"])
+
+    def _complete(self, name: str, due: Times) -> Stream:
+        """Wait until all that was sent has come, and return it.
+
+        Raises:
+            RunError: Nothing came for too long, and something is missing; or something came that nobody sent.
+        """
+        arrivals = await_arrivals(
+            self._notes(name), lambda found: {one for one, _ in found} >= due.keys(), PATIENCE
+        )
+        check(name, due, {one for one, _ in arrivals})
+        return Stream(due, arrivals)
+
+    def _check_accounts(self, sent: Mapping[str, int]) -> None:
+        """Raise unless the accounts prove that in = out; where Kafka is not ours they are others' as well.
+
+        Raises:
+            RunError: They do not; the message says where.
+        """
+        if not self.stand.alone:
+            return
+        ends = {part: end for (_, part), end in ends_of(self.stand.bootstrap, [VOEVENTS]).items()}
+        until(
+            lambda: through(read_accounts(self.stand.bootstrap), "gateway", VOEVENTS, ends),
+            "the gateway's accounts",
+        )
+        accounts = read_accounts(self.stand.bootstrap)
+        after = totals(accounts)
+        faults = discrepancies(accounts)
+        for name, count in sent.items():
+            counted = after.get(name, 0) - self._before.get(name, 0)
+            if counted != count:
+                faults.append(f"the accounts have {counted:,} {name}, and {count:,} were sent")
+        if faults:
+            raise RunError("; ".join(faults))
+
+    def _process(self, exits: ExitStack, module: str, order: Mapping[str, Any]) -> WorkerClient:
+        role = module.strip("_")
+        one = worker_process(self.stand.context, f"{HERE}.{module}", order, self._log(role), role=role)
+        return exits.enter_context(one)
+
+    def _command(self, module: str, order: Mapping[str, Any]) -> list[str]:
+        return python(f"{HERE}.{module}", json.dumps({"bootstrap": self.stand.bootstrap, **order}))
+
+    def _notes(self, name: str) -> Path:
+        return self.stand.context.folder / f"{self.run}.{name}"
+
+    def _log(self, role: str) -> Path:
+        return self.stand.context.folder / f"{role}.log"
+
+
+def totals(accounts: list[Account]) -> dict[str, int]:
+    """Return how many alerts were sent to the owner who gets all, and how many events are in the log."""
+    sent = sum(
+        one.filters[name].passed for one in accounts for name in one.filters if name == "bench/everything"
+    )
+    events = sum(one.delivered for one in accounts if (one.stage, one.source) == ("gateway", VOEVENTS))
+    return {ALERT: sent, EVENT: events}
+
+
+def through(accounts: list[Account], stage: str, source: str, ends: Mapping[int, int]) -> bool:
+    """Return whether *stage* has accounted for all of *source* before *ends*, by partition."""
+    last = dict.fromkeys(ends, -1)
+    for one in accounts:
+        if (one.stage, one.source) == (stage, source) and one.partition in last:
+            last[one.partition] = max(last[one.partition], one.last)
+    return all(last[part] + 1 >= end for part, end in ends.items())
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait until it *holds*.
+
+    Raises:
+        RunError: It does not for too long.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise RunError(f"{what} are not there after {PATIENCE:g} s")
+        time.sleep(LOOK)

@@ -1,0 +1,158 @@
+"""A visit in one burst, while the engine judges: how long owners wait, and what bad neighbours do to that."""
+
+from collections.abc import Iterable, Mapping
+
+from nightwire.benchmarks.environment.filter_engine import CAP
+from nightwire.benchmarks.environment.filter_kinds import DISTURBERS
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter
+from nightwire.benchmarks.environment.services import ALERTS
+from nightwire.benchmarks.model.scenario import Experiment, Figures, Kind, RunError
+from nightwire.benchmarks.model.statistics import quantile
+from nightwire.benchmarks.scenarios.filters.visits import FilterSetting
+from nightwire.benchmarks.workers.client import reader_process
+
+WARM_UP = 500
+"""Alerts that the engine judges before the first pair, twice."""
+TIMES = 10
+"""A visit of 100,000 alerts, where an ordinary one has 10,000."""
+
+
+class Burst(Experiment):
+    """Dictionaries → Kafka → every filter judged, what passed acknowledged, accounts written; owners read.
+
+    The baseline is a plain consumer of such a visit.
+
+    Args:
+        it: What is measured.
+    """
+
+    def __init__(self, it: FilterSetting) -> None:
+        self._it, self.name = it, f"burst-{it.count}-filters"
+
+    def prepare(self) -> None:
+        """Make the filters live, and have the engine judge some alerts by them."""
+        self._it.services.live(self._it.filters())
+        for _turn in range(2):
+            self._judged(min(WARM_UP, self._it.context.size.alerts))
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
+        count = self._it.context.size.alerts
+        if kind is Kind.BASELINE:
+            return {f"visit_seconds_{self._it.count}_filters": self._bare(count)}
+        seconds, delays, copies = self._judged(count)
+        return {
+            f"visit_seconds_{self._it.count}_filters": seconds,
+            f"first20_mean_seconds_{self._it.count}_filters": mean(delays),
+            f"first20_p99_seconds_{self._it.count}_filters": quantile(delays, 0.99),
+            f"copies_sent_{self._it.count}_filters": float(copies),
+        }
+
+    def _judged(self, count: int) -> tuple[float, list[float], int]:
+        """Return when all was accounted for, when each owner had his first alerts [s], and the copies."""
+        owned = list(self._it.services.filters.values())
+        order = {**self._order(owned), "note": True, "expect": 0}
+        log = self._it.context.folder / "owners.log"
+        with self._it.services.coverage() as coverage, reader_process(self._it.context, order, log) as second:
+            began, ends = self._it.visits.send(ALERTS, count)
+            seconds = coverage.await_ends(ends) - began
+            arrivals = second.findings()["arrivals"]
+        self._it.services.forget(ends)
+        delays = firsts([(topic, arrived - began) for topic, _, _, arrived in arrivals], CAP)
+        if not delays:
+            raise RunError(f"none of {count:,} alerts passed any of {len(owned):,} filters")
+        return seconds, list(delays.values()), len(arrivals)
+
+    def _bare(self, count: int) -> float:
+        with self._it.services.topic("bare") as topic:
+            order = {**self._order([topic]), "expect": count}
+            with reader_process(self._it.context, order, self._it.context.folder / "consumer.log") as second:
+                began, _ = self._it.visits.send(topic, count)
+                return float(second.findings()["last"]) - began
+
+    def _order(self, topics: list[str]) -> dict[str, object]:
+        return {"bootstrap": self._it.services.bootstrap, "topics": topics, "work": "bytes"}
+
+
+class Large(Burst):
+    """A visit ten times as large, as the largest surveys have them: until all of it is accounted for.
+
+    It is sent in the first pair alone, for it takes minutes.
+    """
+
+    at_most = dict.fromkeys(Kind, 1)
+
+    def __init__(self, it: FilterSetting) -> None:
+        super().__init__(it)
+        self._alerts = TIMES * it.context.size.alerts
+        self.name = f"visit-of-{TIMES}-{it.count}-filters"
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
+        return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._bare)(self._alerts)}
+
+    def _all(self, count: int) -> float:
+        with self._it.services.coverage() as coverage:
+            began, ends = self._it.visits.send(ALERTS, count)
+            seconds = coverage.await_ends(ends) - began
+        self._it.services.forget(ends)
+        return seconds
+
+
+class Disturbed(Burst):
+    """The same visits, while one filter begins to loop for ever and one to take all memory it gets.
+
+    The baseline is a visit without the two.  They are new in each run: the engine suspends what is too slow.
+    """
+
+    def __init__(self, it: FilterSetting) -> None:
+        super().__init__(it)
+        self.name = f"disturbed-{it.count}-filters"
+        self._quiet: list[MixedFilter] = []
+
+    def prepare(self) -> None:
+        """Make the filters live."""
+        super().prepare()
+        self._quiet = self._it.filters()
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send one visit, with bad neighbours or without."""
+        if kind is Kind.SUBJECT:
+            self._disturb()
+        try:
+            _, delays, _ = self._judged(self._it.context.size.alerts)
+        finally:
+            self._it.services.live(self._quiet)
+        return {
+            "disturbed_first20_mean_seconds": mean(delays),
+            "disturbed_first20_p99_seconds": quantile(delays, 0.99),
+        }
+
+    def _disturb(self) -> None:
+        """Let two filters judge some alerts well; from the next visit on they do not."""
+        after = self._it.visits.next + 1
+        bad = [
+            MixedFilter(
+                f"bad-{kind.name}", f"{kind.name}-{after}", kind, kind.source.replace("LIMIT", str(after)), 0
+            )
+            for kind in DISTURBERS
+        ]
+        self._it.services.live([*self._quiet, *bad])
+        self._it.services.filters = {
+            key: topic for key, topic in self._it.services.filters.items() if not key.startswith("bad-")
+        }
+        self._judged(min(WARM_UP, self._it.context.size.alerts))
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean of at least one value."""
+    some = list(values)
+    return sum(some) / len(some)
+
+
+def firsts(arrivals: Iterable[tuple[str, float]], cap: int) -> Mapping[str, float]:
+    """Return when each topic had its *cap*-th record, or its last where it had fewer. [s]"""
+    times: dict[str, list[float]] = {}
+    for topic, moment in arrivals:
+        times.setdefault(topic, []).append(moment)
+    return {topic: sorted(some)[:cap][-1] for topic, some in times.items()}

@@ -1,0 +1,135 @@
+"""The scenario itself: its size, its experiments, and what they have to show."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool, pool_memory, ready_messages
+from nightwire.benchmarks.environment.filter_engine import CAP, ManyFilters
+from nightwire.benchmarks.model.scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
+from nightwire.benchmarks.model.statistics import median
+from nightwire.benchmarks.scenarios.filters.alternatives import BesideFunctions, BesideQueries
+from nightwire.benchmarks.scenarios.filters.backlog import WARM_UP, Backlog
+from nightwire.benchmarks.scenarios.filters.burst import TIMES, Burst, Disturbed, Large
+from nightwire.benchmarks.scenarios.filters.figures import COUNTS, FIGURES
+from nightwire.benchmarks.scenarios.filters.first_alert import EngineStart, FilterChange
+from nightwire.benchmarks.scenarios.filters.language import Language
+from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
+from nightwire.benchmarks.scenarios.visit.latency import Latency
+
+MIXTURES = {1: 0, 10: 2, 100: 20, 500: 35, 1_000: 50}
+"""How many of so many filters cannot be compiled."""
+VISIT = 39.0
+"""Length of a visit at the steady rate: 10,000 alerts, as an observatory has them. [s]"""
+SHARES = (0.1, 0.3)
+"""Smaller visits of the curve, as shares of a whole one."""
+PROCESSES = 6 * 10**9
+"""Kafka, Spark, the sandbox, the consumer, and what is measured beside. [byte]"""
+PER_ALERT = 0.0015
+"""An alert of one run: made, encoded, sent, judged. [s]"""
+AT_ONCE = 4
+"""Visits that lie on the disk together: one that was judged is deleted, a while later."""
+STARTING = 80.0
+"""Kafka, registry, engine, topics. [s]"""
+
+
+class FiltersScenario:
+    """Visits through a hundred and through a thousand filters."""
+
+    name = "filters"
+    title = "A hundred and a thousand filters"
+    measures = (
+        "The filters are a mixture of cuts, colours, light-curve features and SQL, each of which passes 0.3 "
+        "to 5 %; 20 of 100 and 50 of 1,000 are code that cannot be compiled (a class, a try, a call of "
+        "astropy) and run in the sandbox. *The pass*: a visit of alerts of real sizes is sent in one "
+        "transaction, so that all of it appears at one moment; the engine judges it, sends each owner at "
+        "most 20 and writes its accounts; a plain consumer of such a visit is the limit. *A burst*: the "
+        "visit goes from dictionaries through the encoder into Kafka while the engine judges, and a second "
+        "process reads all owners' topics. All processes share one machine."
+    )
+    figures = FIGURES
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=2_000, pairs=2, rate=256.0, profile="quick"),
+        "full": Size(alerts=10_000, pairs=5, rate=256.0, profile="full"),
+    }
+
+    def __init__(self) -> None:
+        self._services: ManyFilters | None = None
+        self._size = self.standard["quick"]
+        self._backlogs: list[Backlog] = []
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes."""
+        full = size.profile == "full"
+        passes, bursts = (len(COUNTS) + len(SHARES), 3) if full else (1, 2)
+        runs = (passes + bursts + 1) * (2 * size.pairs + WARM_UP) + full * 2 * TIMES
+        copies = (sum(COUNTS) if full else 100) * CAP * (size.pairs + WARM_UP)
+        return Needs(
+            disk=round(((AT_ONCE + full * TIMES) * size.alerts + copies) * ON_DISK),
+            memory=pool_memory(size.alerts) + PROCESSES,
+            seconds=STARTING + runs * (size.alerts * PER_ALERT + 3.0),
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Make the pool; return the experiments."""
+        context.say("making the pool of alerts")
+        self._size, pool = context.size, make_pool(context.size.alerts)
+        self._services = services = ManyFilters(context)
+        visits = Visits(services, pool)
+        language = Language(context, pool)
+        if context.engine == "none":
+            return [language]
+        settings = {
+            count: FilterSetting(context, services, visits, count, code) for count, code in MIXTURES.items()
+        }
+        self._backlogs = list(backlogs(settings, context.size))
+        # the curve ends with a hundred filters, and those that follow want just these
+        chosen: list[Experiment] = [
+            language,
+            *self._backlogs,
+            Burst(settings[100]),
+            Latency(context, services, pool, ready_messages(pool), plain=False, visit=VISIT),
+            FilterChange(settings[100]),
+            Disturbed(settings[100]),
+            EngineStart(settings[100]),
+        ]
+        if context.size.profile == "full":
+            others = [BesideFunctions(settings[100]), BesideQueries(settings[10])]
+            chosen += [Large(settings[100]), *others, Burst(settings[1_000])]
+        return chosen
+
+    def tear_down(self) -> None:
+        """End Kafka, the registry and the engine."""
+        if self._services is not None:
+            self._services.close()
+
+    def outcome(self) -> Outcome:
+        """Say how much was moved, what was left out, and draw the curves."""
+        size = self._size
+        notes = [f"{size.alerts:,} alerts a visit ({size.profile} profile), {size.pairs} pairs; cap {CAP}."]
+        if size.profile == "quick":
+            notes.append(
+                "Reduced: a hundred filters only; the full profile has the curves, a thousand filters, and "
+                "what others do beside it."
+            )
+        return Outcome(series=list(curves(self._backlogs, size)), notes=notes)
+
+
+def backlogs(settings: Mapping[int, FilterSetting], size: Size) -> Iterator[Backlog]:
+    """Yield the passes that are measured, in the full profile those of the curves; a hundred filters last."""
+    if size.profile == "full":
+        for count in sorted(COUNTS, reverse=True):
+            if count != 100:
+                yield Backlog(settings[count])
+        for share in SHARES:
+            yield Backlog(settings[100], round(share * size.alerts))
+    yield Backlog(settings[100])
+
+
+def curves(backlogs: Sequence[Backlog], size: Size) -> Iterator[Series]:
+    """Yield how the pass grows with the number of filters, and of alerts."""
+    done = [one for one in backlogs if one.seconds]
+    by_count = {one.count: median(one.seconds) for one in done if one.alerts == size.alerts}
+    by_alerts = {one.alerts: median(one.seconds) for one in done if one.count == 100}
+    for axis, points in (("filters", by_count), ("alerts", by_alerts)):
+        if len(points) > 1:
+            line = Line("the pass", sorted(points), [points[x] for x in sorted(points)])
+            yield Series(f"The pass, by the number of {axis}", axis, "s", [line], log_x=True, log_y=True)

@@ -1,0 +1,119 @@
+"""What a run has: an engine with so many filters, and visits of new alerts that are sent to it."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Message, Producer
+
+from nightwire.benchmarks.environment.alert_pool import Alert, patched
+from nightwire.benchmarks.environment.filter_engine import ManyFilters
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
+from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks.workers.alerts.feed import alert_writer
+from nightwire.producer import AlertWriter
+
+FIRST_VISIT = 2026_0105_00000
+LONGEST = 900_000
+"""Longest transaction: what Kafka allows unless it is told otherwise. [ms]"""
+
+EndOffsets = dict[int, int]
+"""The offset after the last record, by partition."""
+
+
+@dataclass(frozen=True)
+class FilterSetting:
+    """What an experiment measures.
+
+    Attributes:
+        context: Says how much.
+        services: The engine.
+        visits: What sends.
+        count: Number of filters; and
+        code: how many of them cannot be compiled.
+    """
+
+    context: Context
+    services: ManyFilters
+    visits: "Visits"
+    count: int
+    code: int
+
+    def filters(self) -> list[MixedFilter]:
+        """Return the filters."""
+        return mixture(self.count, self.code, self.visits.pool)
+
+
+@dataclass
+class Visits:
+    """Sends one visit after the other, as an observatory does, or so that all of it is there at one moment.
+
+    No two visits have the same number, nor two alerts the same id.
+
+    Args:
+        services: Where to.
+        pool: Alerts to begin with.
+    """
+
+    services: ManyFilters
+    pool: Sequence[Alert]
+    visits: int = 0
+    alerts: int = 0
+
+    @property
+    def next(self) -> int:
+        """Number of the visit that is sent next."""
+        return FIRST_VISIT + self.visits
+
+    def send(self, topic: str, count: int) -> tuple[float, EndOffsets]:
+        """Send a visit alert by alert; return when it began [s], and where it ends."""
+        visit = self._visit(topic, count)
+        began = time.monotonic()
+        visit.write()
+        return began, visit.ends
+
+    def send_at_once(self, topic: str, count: int) -> tuple[float, EndOffsets]:
+        """Send a visit in a transaction: nobody reads any of it before all of it is there.
+
+        Returns:
+            When all of it was there [s], and where it ends.
+        """
+        visit = self._visit(
+            topic,
+            count,
+            transactional_id=f"{topic}-{self.next}",
+            transaction_timeout_ms=LONGEST,
+            delivery_timeout_ms=LONGEST,
+        )
+        visit.client.init_transactions(60)
+        visit.client.begin_transaction()
+        visit.write()
+        began = time.monotonic()
+        visit.client.commit_transaction(60)
+        return began, visit.ends
+
+    def _visit(self, topic: str, count: int, **overrides: Any) -> "_Visit":
+        writer, _codec, client = alert_writer(self.services.bootstrap, topic, **overrides)
+        note, ends = self.services.delivered()
+        number, alerts = self.next, patched(self.pool, count, visit=self.next, first=self.alerts)
+        self.visits, self.alerts = self.visits + 1, self.alerts + count
+        return _Visit(number, alerts, writer, client, note, ends)
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """A visit's alerts, and what writes them."""
+
+    number: int
+    alerts: Iterator[Alert]
+    writer: AlertWriter
+    client: Producer
+    note: Callable[[Message], None]
+    ends: EndOffsets = field(default_factory=dict)
+
+    def write(self) -> None:
+        """Write all of them; on return they are acknowledged."""
+        for alert in self.alerts:
+            self.writer.write(alert, visit=self.number, on_delivered=self.note)
+        self.writer.flush()

@@ -1,0 +1,130 @@
+"""Those who are sent everything, and become more: subscribers of the gateway, and consumers of Kafka."""
+
+import time
+from collections.abc import Sequence
+
+from nightwire.benchmarks.environment.alert_pool import ReadyMessage
+from nightwire.benchmarks.model.scenario import Context, Kind, RunError
+from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
+from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
+from nightwire.benchmarks.workers.alerts.feed import RawProducer
+from nightwire.benchmarks.workers.alerts.sender import Load
+from nightwire.benchmarks.workers.alerts.transfer import BYTES, DICTS, Transfer
+from nightwire.benchmarks.workers.client import worker_process
+from nightwire.benchmarks.workers.vtp.exchange import exchange
+from nightwire.benchmarks.workers.vtp.packets import listing_5
+
+DELIVERIES = 20_000
+"""Deliveries of one point, about."""
+EVENTS = (50, 500)
+"""Fewest and most events of a point."""
+CLIENTS = 100
+"""Most librdkafka clients of one process: each has threads of its own."""
+WARM_UP = 300
+
+
+class Subscribers(Curve):
+    """Events through the gateway to VTP subscribers; the baseline is as many consumers of a topic.
+
+    CPU time is that of what serves them: gateway and Kafka, or Kafka alone.
+
+    Args:
+        context: Of the run.
+        points: Numbers of subscribers.
+        ground: Has the gateway.
+    """
+
+    axis = "subscribers"
+
+    def __init__(self, context: Context, points: Sequence[int], ground: GrowthEnvironment) -> None:
+        super().__init__(context, points)
+        self._ground = ground
+
+    def prepare(self) -> None:
+        """Warm the gateway up."""
+        exchange(self._context, self._ground.fleet.ours, events=WARM_UP, connections=4)
+
+    def cost(self, kind: Kind, count: int) -> Cost | None:
+        """Send events to so many."""
+        if kind is Kind.SUBJECT:
+            return self._through_gateway(count)
+        return self._through_kafka(count) if count <= CLIENTS else None
+
+    def _through_gateway(self, count: int) -> Cost:
+        """Send them by authors.
+
+        Raises:
+            RunError: A delivery was lost, or happened twice.
+        """
+        events, before = events_for(count), self._ground.engine.cpu()
+        played = exchange(
+            self._context,
+            self._ground.fleet.ours,
+            events=events,
+            subscribers=count,
+            connections=4,
+            real=False,
+        )
+        if played.missing or played.extra or played.naked:
+            raise RunError(
+                f"of {events} events to {count:,} subscribers {played.missing} deliveries lost, "
+                f"{played.extra} twice, {played.naked} events refused"
+            )
+        return Cost(events, events / played.rate, played.broker_cpu + self._ground.engine.cpu() - before)
+
+    def _through_kafka(self, count: int) -> Cost:
+        events = events_for(count)
+        bootstrap = self._ground.engine.bootstrap
+        with self._ground.engine.topic("crowd") as topic:
+            order = {"bootstrap": bootstrap, "topic": topic, "consumers": count, "expect": events}
+            log = self._context.folder / "crowd.log"
+            with worker_process(
+                self._context,
+                "nightwire.benchmarks.scenarios.growth.many_consumers",
+                order,
+                log,
+                role="crowd",
+            ) as crowd:
+                crowd.await_ready()
+                bare = RawProducer(bootstrap, topic)
+                began, before = time.monotonic(), self._ground.engine.cpu()
+                for number, document in enumerate(listing_5().fresh(events, topic)):
+                    bare.send(ReadyMessage(b"%d" % number, document))
+                bare.flush()
+                last = crowd.findings()["last"]
+                return Cost(events, last - began, self._ground.engine.cpu() - before)
+
+
+class Consumers(Curve):
+    """A visit to consumers, each a process that decodes every alert; the baseline's only take the bytes.
+
+    CPU time is that of all consumers together.
+
+    Args:
+        context: Of the run.
+        points: Numbers of consumers.
+        ground: Has what moves visits.
+    """
+
+    axis = "consumers"
+
+    def __init__(self, context: Context, points: Sequence[int], ground: GrowthEnvironment) -> None:
+        super().__init__(context, points)
+        self._ground = ground
+
+    def prepare(self) -> None:
+        """Move something."""
+        self._ground.player.warm_up()
+
+    def cost(self, kind: Kind, count: int) -> Cost:
+        """Move a visit to so many."""
+        ours = kind is Kind.SUBJECT
+        load = Load(self._context.size.alerts, ready=not ours)
+        played = self._ground.player.play(Transfer(load, consumers=(DICTS if ours else BYTES,) * count))
+        return Cost(played.alerts, played.seconds, played.reading_cpu * played.readers)
+
+
+def events_for(subscribers: int) -> int:
+    """Return how many events go to so many *subscribers*, so that each point takes a bearable time."""
+    fewest, most = EVENTS
+    return max(fewest, min(most, DELIVERIES // subscribers))

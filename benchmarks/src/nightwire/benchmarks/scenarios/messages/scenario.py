@@ -1,0 +1,135 @@
+"""The scenario itself: its figures, its size, its experiments, and what they have to show."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
+from nightwire.benchmarks.scenarios.messages.drawings import of_flows, of_pingpong
+from nightwire.benchmarks.scenarios.messages.experiments import Flow, PingPong
+from nightwire.benchmarks.scenarios.messages.figures import figures_of
+from nightwire.benchmarks.scenarios.messages.plan import (
+    FLOW,
+    LARGEST,
+    MIB,
+    MOST,
+    PINGPONG,
+    Plan,
+    plan_of,
+    words_of,
+)
+from nightwire.benchmarks.workers.pool import WorkerPool
+
+STARTING = 15.0
+"""Kafka, and the alerts of all sizes. [s]"""
+PER_PEER = 0.4
+"""A process. [s]"""
+PER_FLOW = 0.4
+"""Topic, clients and the move itself. [s]"""
+PER_READ = 0.000_03
+"""A message in one consumer, on two shared cores. [s]"""
+PER_BYTE = 4e-9
+"""A byte in one consumer, likewise. [s]"""
+TO_AND_FRO = 10**9
+"""What goes to and fro, before retention takes it. [byte]"""
+MEMORY = 2 * 10**9
+PER_PROCESS = 250 * 10**6
+"""Kafka and the harness; and a peer with librdkafka's queues. [byte]"""
+
+
+class MessagesScenario:
+    """Latency and bandwidth of messages by size, with up to fourteen producers or consumers.
+
+    Args:
+        plan: What a run of a size measures.
+    """
+
+    name = "messages"
+    title = "Tycho's measurements: message latency and bandwidth by size"
+    measures = (
+        "The messaging tests of Baker and Grove (2007), section 4.1, with Kafka between. A message is an "
+        "alert that has what its schema demands and one stamp of random bytes that fills it to the size: "
+        "alerts are what AlertWriter takes and AlertReader gives, and random bytes do not shrink on the way. "
+        "*Ping-pong*: AlertWriter writes one and flushes, a second process reads it from an AlertReader and "
+        "writes what it read to a second topic; the first reads it there, and compares. Latency is half a "
+        "round trip, in one clock; bandwidth the size over half the mean round trip. *Many producers*, *many "
+        "consumers*: processes write their share through AlertWriter, all at once, and each consumer reads "
+        "all of it, each alert decoded whole; bandwidth is that of one consumer, from the first dictionary "
+        "to the last alert in the last consumer. The baseline does the same with ready-made bytes of the "
+        "same sizes, the same settings (acks=all, idempotent, lz4) and bare librdkafka. A message that is "
+        "lost, doubled or of another size fails the run. All processes share one machine."
+    )
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=8_000, pairs=3, rate=1.0, profile="quick"),
+        "full": Size(alerts=20_000, pairs=3, rate=1.0, profile="full"),
+    }
+
+    def __init__(self, plan: Callable[[Size], Plan] = plan_of) -> None:
+        self._plan_of = plan
+        self.figures: Sequence[Figure] = list(figures_of(plan(self.standard["full"])))
+        self._crew: WorkerPool | None = None
+        self._size = self.standard["quick"]
+        self._pingpong: PingPong | None = None
+        self._flows: list[Flow] = []
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes."""
+        plan = self._plan_of(size)
+        flows = sum(flow_seconds(plan, point.consumers) for point in plan.points)
+        pingpong = len(plan.pingpong) * min(plan.seconds, plan.trips * 0.02)
+        return Needs(
+            disk=3 * plan.volume + TO_AND_FRO,  # Kafka deletes a topic a little later
+            memory=MEMORY + plan.most * PER_PROCESS,
+            seconds=STARTING + plan.most * PER_PEER + 2 * (size.pairs + 0.3) * (flows + pingpong),
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Return the ping-pong, then one flow for each number of producers and consumers."""
+        context.role(os.getpid(), "harness")
+        plan, crew = self._plan_of(context.size), WorkerPool(context)
+        self._size, self._crew = context.size, crew
+        self._pingpong = PingPong(crew, plan)
+        self._flows = [Flow(crew, plan, point) for point in plan.points]
+        return [self._pingpong, *self._flows]
+
+    def tear_down(self) -> None:
+        """End the processes and Kafka."""
+        if self._crew is not None:
+            self._crew.close()
+
+    def outcome(self) -> Outcome:
+        """Return the plots, and what was reduced."""
+        if self._pingpong is None:
+            return Outcome()
+        rates = {flow.point: flow.rates for flow in self._flows}
+        series = [*of_pingpong(self._pingpong.trips), *of_flows(rates)]
+        return Outcome(series, notes(self._size, self._plan_of(self._size)))
+
+
+def flow_seconds(plan: Plan, consumers: int) -> float:
+    """Return about how long the flows of all sizes to so many *consumers* take. [s]"""
+    counts = {size: plan.count(size) for size in plan.flow}
+    reading = sum(count * (PER_READ + size * PER_BYTE) for size, count in counts.items())
+    return len(counts) * PER_FLOW + consumers * reading
+
+
+def notes(size: Size, plan: Plan) -> list[str]:
+    """Say what was reduced, and what differs from the paper."""
+    said = [
+        f"{size.profile.capitalize()} profile: {plan.trips:,} round trips of a size, or as many as fit into "
+        f"{plan.seconds:g} s; {plan.messages:,} messages in a flow, or as many as have "
+        f"{plan.volume // MIB} MiB together. The paper does not say how many its messaging tests had.",
+        "The paper's Figs. 9 to 12 are plots without tables: sizes are those that its text names, and its "
+        f"numbers only those of the text. Its 4 Mbytes are {LARGEST:,} bytes here, since Kafka takes no "
+        "more than 4 MiB with key and headers.",
+        "Tycho's messages go from socket to socket; ours are stored by a broker in between, which "
+        f"acknowledges them. All processes share {os.cpu_count()} cores, for which up to {plan.most} of them "
+        "compete.",
+    ]
+    left_out = [words_of(one) for one in PINGPONG if one not in plan.pingpong]
+    fewer = [words_of(one) for one in FLOW if one not in plan.flow]
+    if left_out or fewer or len(plan.counts) < MOST:
+        said.append(
+            f"Reduced: no round trips of {', '.join(left_out)}; no flows of {', '.join(fewer)}; of 1 to "
+            f"{MOST} producers and consumers only {', '.join(map(str, plan.counts))}."
+        )
+    return said

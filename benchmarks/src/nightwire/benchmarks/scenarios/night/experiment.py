@@ -1,0 +1,169 @@
+"""Visits at their interval, from the observatory to the owners of filters, beside the same bytes alone."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nightwire.benchmarks.environment.alert_pool import ReadyMessage
+from nightwire.benchmarks.environment.filter_engine import FilterEngine, record
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter
+from nightwire.benchmarks.environment.processes import Child, python
+from nightwire.benchmarks.environment.services import ALERTS
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind, RunError
+from nightwire.benchmarks.scenarios.night.observatory import Observatory
+from nightwire.benchmarks.scenarios.night.schedule import Delays, Schedule
+from nightwire.benchmarks.workers.alerts.due_times import check_complete
+from nightwire.benchmarks.workers.arrivals import await_arrivals
+from nightwire.benchmarks.workers.client import WorkerClient, reader_process
+from nightwire.core.kafka import Writer, ends_of, producer
+from nightwire.schemas import records, topics
+
+PATIENCE = 60.0
+"""Longest wait for the next copy. [s]"""
+OURS, RAW = "nightwire", "raw librdkafka"
+
+
+class UncappedEngine(FilterEngine):
+    """The engine, with filters that send all that passes: a cap would show a visit's first seconds alone."""
+
+    def _write(self, filters: Iterable[MixedFilter]) -> None:
+        writer = Writer(producer(self.bootstrap))
+        for one in filters:
+            body = records.FILTER.encode({**record(one), "cap": 0})
+            for key in (f"{one.key}/1", one.key):
+                writer.write(topics.FILTERS, body, key=key.encode())
+        writer.flush()
+
+
+@dataclass(frozen=True)
+class NightSetting:
+    """What a run has.
+
+    Attributes:
+        context: Of the run.
+        engine: The filter engine.
+        observatory: Who sends.
+        ready: Messages for the baseline.
+        filters: That are live.
+    """
+
+    context: Context
+    engine: UncappedEngine
+    observatory: Observatory
+    ready: Sequence[ReadyMessage]
+    filters: Sequence[MixedFilter]
+
+
+class Night(Experiment):
+    """Visits through the engine to an owner's `AlertReader`; the baseline is a plain producer and consumer.
+
+    Args:
+        name: In the names of figures.
+        it: What is measured.
+        schedule: When shutters close and alerts are due.
+    """
+
+    def __init__(self, name: str, it: NightSetting, schedule: Schedule) -> None:
+        self.name, self._it, self._schedule = name, it, schedule
+        self._turn = 0
+        self.delays: dict[str, list[float]] = {}
+
+    def prepare(self) -> None:
+        """Make the filters live, and let one visit through, both ways."""
+        self._it.engine.live(self._it.filters)
+        one = Schedule(1, min(self._schedule.alerts, 200), 1.0, 1.0)
+        self._observed(one)
+        self._sent(one)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send the visits, and return the delays.
+
+        Raises:
+            RunError: An alert was not judged, or a copy did not come.
+        """
+        self._it.observatory.behind = 0.0
+        ours = kind is Kind.SUBJECT
+        delays = (self._observed if ours else self._sent)(self._schedule)
+        self.delays.setdefault(OURS if ours else RAW, []).extend(delays.shutter)
+        figures = delays.figures(self.name)
+        if ours:
+            figures[f"{self.name}_copies"] = float(len(delays.due))
+            figures["generator_behind_ms"] = self._it.observatory.behind * 1e3
+        return figures
+
+    def _observed(self, schedule: Schedule) -> Delays:
+        """Send visits through the engine; return how long each copy took to its owner."""
+        engine, owned = self._it.engine, list(self._it.engine.filters.values())
+        before = copies(engine.bootstrap, owned)
+        with engine.coverage() as coverage, self._owner(owned) as notes:
+            due = self._it.observatory.observe(engine.bootstrap, ALERTS, schedule)
+            ends = {part: end for (_, part), end in ends_of(engine.bootstrap, [ALERTS]).items()}
+            coverage.await_ends(ends)
+            check_evaluated(coverage.evaluated, engine.filters, schedule.count)
+            arrived = self._arrived(notes, copies(engine.bootstrap, owned) - before)
+        engine.forget(ends)
+        return Delays([when - due[name] for name, _, when in arrived], [age for _, age, _ in arrived])
+
+    @contextmanager
+    def _owner(self, owned: Sequence[str]) -> Iterator[Path]:
+        """Let an owner read, and yield the file of what comes."""
+        self._turn += 1
+        notes = self._it.context.folder / f"{self.name}-{self._turn}.notes"
+        order = {"bootstrap": self._it.engine.bootstrap, "topics": owned, "into": str(notes)}
+        command = python("nightwire.benchmarks.workers.alerts.owner", json.dumps(order))
+        with Child(command, self._it.context.folder / "owner.log", talks=True) as child:
+            self._it.context.role(child.process.pid, "owner")
+            WorkerClient(child).await_ready()
+            yield notes
+
+    def _arrived(self, notes: Path, wanted: int) -> list[tuple[str, float, float]]:
+        """Return id, age [s] and moment [s] of all copies.
+
+        Raises:
+            RunError: Fewer came than were sent.
+        """
+        found = await_arrivals(notes, lambda found: len(found) >= wanted, PATIENCE)
+        if len(found) < wanted:
+            raise RunError(f"{len(found)} of {wanted} copies came to their owner")
+        if not wanted:
+            raise RunError(f"none of {self._schedule.count:,} alerts passed a filter")
+        named = ((name.split("\t"), when) for name, when in found)
+        return [(name, float(age), when) for (name, age), when in named]
+
+    def _sent(self, schedule: Schedule) -> Delays:
+        """Send the bytes of such visits to a plain consumer; return how long each took."""
+        engine = self._it.engine
+        with engine.topic("bare") as topic:
+            order: dict[str, Any] = {
+                "bootstrap": engine.bootstrap,
+                "topics": [topic],
+                "work": "bytes",
+                "note": True,
+            }
+            with reader_process(self._it.context, order, self._it.context.folder / "consumer.log") as second:
+                due, shutters = self._it.observatory.send(engine.bootstrap, topic, schedule, self._it.ready)
+                arrivals = second.findings()["arrivals"]
+        delays = Delays(due.delays(arrivals, topic), shutters.delays(arrivals, topic))
+        check_complete(len(delays.due), schedule.count)
+        return delays
+
+
+def check_evaluated(evaluated: dict[str, int], filters: Iterable[str], count: int) -> None:
+    """Raise unless each of *filters* has judged *count* alerts.
+
+    Raises:
+        RunError: One has not; the message names it.
+    """
+    short = [
+        f"{name} judged {evaluated.get(name, 0):,}" for name in filters if evaluated.get(name, 0) != count
+    ]
+    if short:
+        raise RunError(f"of {count:,} alerts " + ", ".join(short))
+
+
+def copies(bootstrap: str, names: Sequence[str]) -> int:
+    """Return how many records were ever written to topics."""
+    return sum(ends_of(bootstrap, names).values())

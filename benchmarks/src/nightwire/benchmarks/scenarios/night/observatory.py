@@ -1,0 +1,107 @@
+"""Who sends visits by a schedule: alerts by `AlertWriter`, or ready-made bytes by bare librdkafka."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import Message as Sent
+from confluent_kafka import Producer
+
+from nightwire.benchmarks.environment.alert_pool import SEED, START, Alert, ReadyMessage, patch
+from nightwire.benchmarks.scenarios.night.schedule import Schedule
+from nightwire.benchmarks.workers.alerts.due_times import DueTimes
+from nightwire.benchmarks.workers.alerts.feed import OnDelivered, RawProducer, alert_writer
+from nightwire.core.pacing import on_time
+from nightwire.producer import VisitLog
+
+LEAD = 0.2
+"""From the call to the first shutter. [s]"""
+SPIN = 0.001
+"""The end of a wait that librdkafka's milliseconds are too coarse for. [s]"""
+FIRST_VISIT = 2026_0120_00000
+
+
+class Observatory:
+    """Takes exposures, and writes their alerts.  All visits have numbers, all alerts ids of their own.
+
+    Args:
+        pool: Alerts to begin with.
+    """
+
+    def __init__(self, pool: Sequence[Alert]) -> None:
+        self._pool = pool
+        self._log = VisitLog(SEED, START)
+        self._visits = self._alerts = 0
+        self.behind = 0.0
+
+    def observe(self, bootstrap: str, topic: str, schedule: Schedule) -> dict[str, float]:
+        """Write all visits of *schedule*; return when each alert was due, by its id. [s, monotonic]"""
+        writer, codec, client = alert_writer(bootstrap, topic)
+        codec.encode(self._pool[0])
+        due_of: dict[str, float] = {}
+        start = time.monotonic() + LEAD
+        for turn in range(schedule.visits):
+            dues = self._due(schedule.dues(start, turn), client)
+            due = next(dues)
+            exposure = self._log.open(utc_of(schedule.shutter(start, turn)), FIRST_VISIT + self._visits)
+            self._visits += 1
+            with writer.visit(exposure.id) as visit:
+                for moment in _and_more(due, dues):
+                    alert = exposed(self._pool, self._alerts, exposure.id, exposure.mjd_tai)
+                    self._alerts += 1
+                    visit.write(alert)
+                    due_of[str(alert["diaSourceId"])] = moment
+        return due_of
+
+    def send(
+        self, bootstrap: str, topic: str, schedule: Schedule, ready: Sequence[ReadyMessage]
+    ) -> tuple[DueTimes, DueTimes]:
+        """Send ready-made bytes by *schedule*; return when each was due, and when its shutter had closed."""
+        bare, dues, shutters = RawProducer(bootstrap, topic), DueTimes(), DueTimes()
+        start, number = time.monotonic() + LEAD, 0
+        for turn in range(schedule.visits):
+            shutter = shutters.of(schedule.shutter(start, turn))
+            for moment in self._due(schedule.dues(start, turn), bare.client):
+                bare.send(ready[number % len(ready)], _both(dues.of(moment), shutter))
+                number += 1
+        bare.flush()
+        return dues, shutters
+
+    def _due(self, dues: Iterable[float], client: Producer) -> Iterator[float]:
+        """Yield each moment when it has come, and note by how much it was missed."""
+
+        def idle(left: float) -> bool:
+            if left > 2 * SPIN:
+                client.poll(left - SPIN)  # acknowledgements come in meanwhile
+            else:
+                time.sleep(left)
+            return False
+
+        for due, late in on_time(dues, clock=time.monotonic, idle=idle):
+            self.behind = max(self.behind, late)
+            yield due
+
+
+def exposed(pool: Sequence[Alert], number: int, visit: int, mjd_tai: float) -> Alert:
+    """Return alert *number*, seen in *visit* at *mjd_tai* [d]; the rest is of the pool, and shared."""
+    alert = patch(pool[number % len(pool)], number, visit)
+    alert["diaSource"]["midpointMjdTai"] = mjd_tai
+    return alert
+
+
+def utc_of(moment: float) -> datetime:
+    """Return a moment of the monotonic clock [s] as UTC."""
+    return datetime.now(UTC) + timedelta(seconds=moment - time.monotonic())
+
+
+def _and_more(first: float, others: Iterator[float]) -> Iterator[float]:
+    yield first
+    yield from others
+
+
+def _both(one: OnDelivered, other: OnDelivered) -> OnDelivered:
+    def told(message: Sent) -> None:
+        one(message)
+        other(message)
+
+    return told

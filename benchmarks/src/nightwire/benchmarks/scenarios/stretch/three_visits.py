@@ -1,0 +1,131 @@
+"""Three visits in a row through a topic that cannot hold two: nothing lost, memory and disk bounded."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched
+from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
+from nightwire.benchmarks.workers.alerts.reader import memory
+from nightwire.benchmarks.workers.client import reader_process
+
+VISITS = 3
+KEPT = 0.8
+"""Share of a visit that retention keeps; a check every second, and open segments, come on top."""
+SEGMENT = 64
+"""A visit fills so many segments in each partition."""
+SMALLEST = 1 << 20
+"""Kafka's smallest segment that is worth a file. [byte]"""
+LOOK = 0.5
+"""Time between two looks at the topic's disk. [s]"""
+
+
+class ThreeVisits(Experiment):
+    """Dictionaries → Kafka → twenty columns, three visits back to back; against ready-made bytes."""
+
+    name = "three"
+
+    def __init__(
+        self, context: Context, cluster: Cluster, pool: list[Alert], ready: list[ReadyMessage]
+    ) -> None:
+        self._context, self._cluster = context, cluster
+        self._pool, self._ready = pool, ready
+        self._visit_bytes = 0
+
+    def prepare(self) -> None:
+        """Find out what one visit takes on the disk."""
+        sample = min(len(self._ready), self._context.size.alerts)
+        with self._cluster.topic("sample") as topic:
+            self._send_bare(topic, sample)
+            size = self._cluster.stored(topic) or sum(len(one.value) for one in self._ready[:sample])
+        self._visit_bytes = int(size / sample * self._context.size.alerts)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Move three visits."""
+        config = bounds(self._visit_bytes)
+        with self._cluster.topic("three", config=config) as topic, self._disk(topic) as most:
+            return self._figures(*self._move(kind, topic), max(most))
+
+    def _move(self, kind: Kind, topic: str) -> tuple[list[tuple[float, int]], Any]:
+        """Return when each visit began, with our memory when it was acknowledged, and what was found."""
+        count = self._context.size.alerts
+        order = {
+            "bootstrap": self._cluster.bootstrap,
+            "topics": [topic],
+            "work": "columns" if kind is Kind.SUBJECT else "bytes",
+            "expect": VISITS * count,
+            "lap": count,
+        }
+        ours: list[tuple[float, int]] = []
+        with reader_process(self._context, order, self._context.folder / "consumer.log") as second:
+            send = self._sender(kind, topic)
+            for visit in range(VISITS):
+                began = time.monotonic()
+                send(visit)
+                ours.append((began, memory()))
+            return ours, second.findings()
+
+    def _sender(self, kind: Kind, topic: str) -> Any:
+        if kind is Kind.BASELINE:
+            bare = RawProducer(self._cluster.bootstrap, topic)
+            return lambda visit: self._bare_visit(bare, visit)
+        writer, _codec, _client = alert_writer(self._cluster.bootstrap, topic)
+        return lambda visit: self._our_visit(writer, visit)
+
+    def _our_visit(self, writer: Any, visit: int) -> None:
+        count, number = self._context.size.alerts, 2026_0104_00000 + visit
+        for alert in patched(self._pool, count, visit=number, first=visit * count):
+            writer.write(alert, visit=number)
+        writer.flush()
+
+    def _bare_visit(self, bare: RawProducer, visit: int) -> None:
+        count = self._context.size.alerts
+        for message in cycled(self._ready, count, visit * count):
+            bare.send(message)
+        bare.flush()
+
+    def _send_bare(self, topic: str, count: int) -> None:
+        bare = RawProducer(self._cluster.bootstrap, topic)
+        for message in cycled(self._ready, count):
+            bare.send(message)
+        bare.flush()
+
+    def _figures(self, ours: list[tuple[float, int]], found: Mapping[str, Any], most: int) -> Figures:
+        laps = found["laps"]
+        seconds = [through - began for (began, _), (through, _) in zip(ours, laps, strict=True)]
+        figures = {
+            "three_visits_slowest_seconds": max(seconds),
+            "three_visits_seconds": laps[-1][0] - ours[0][0],
+            "producer_rss_growth": ours[-1][1] / ours[0][1],
+            "consumer_rss_growth": laps[-1][1] / laps[0][1],
+        }
+        return figures | ({"topic_disk_visits": most / self._visit_bytes} if most else {})
+
+    @contextmanager
+    def _disk(self, topic: str) -> Iterator[list[int]]:
+        """Watch what *topic* takes on the disk while the block runs; nothing where Kafka is elsewhere."""
+        sizes, stop = [0], threading.Event()
+
+        def look() -> None:
+            while not stop.wait(LOOK):
+                sizes.append(self._cluster.stored(topic) or 0)
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        try:
+            yield sizes
+        finally:
+            stop.set()
+            thread.join()
+
+
+def bounds(visit: int) -> dict[str, str]:
+    """Return the settings of a topic that keeps less than one visit of *visit* bytes."""
+    return {
+        "retention.bytes": str(int(visit * KEPT / PARTITIONS)),
+        "segment.bytes": str(max(SMALLEST, visit // PARTITIONS // SEGMENT)),
+    }

@@ -1,0 +1,144 @@
+"""From when an alert is due to when it is read, at a steady rate, open loop."""
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+
+from confluent_kafka import Producer
+
+from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patch
+from nightwire.benchmarks.environment.services import ALERTS, Services
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.workers.alerts.due_times import LEAD, SPIN, DueTimes, check_complete, percentiles
+from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
+from nightwire.benchmarks.workers.client import WorkerClient, reader_process
+from nightwire.core.pacing import on_time
+
+LONGEST = 20.0
+"""Longest time of one run; at that rate more alerts tell little more. [s]"""
+VISIT = 2.0
+"""Length of a visit: short, so that few filters' cap per visit leaves enough alerts to measure. [s]"""
+FIRST_VISIT = 2026_0103_00000
+
+
+class Latency(Experiment):
+    """Alerts at a steady rate → a plain consumer, and → the filters' topics; against ready-made bytes.
+
+    Args:
+        context: Says how much.
+        services: Kafka and the engine.
+        pool: Alerts to begin with.
+        ready: Messages for the baseline.
+        plain: Whether there is the plain consumer of all alerts, beside those of the filters' topics.
+        visit: Length of a visit; each run begins one. [s]
+    """
+
+    name = "latency"
+
+    def __init__(
+        self,
+        context: Context,
+        services: Services,
+        pool: list[Alert],
+        ready: list[ReadyMessage],
+        *,
+        plain: bool = True,
+        visit: float = VISIT,
+    ) -> None:
+        self._context, self._services = context, services
+        self._pool, self._ready, self._plain = pool, ready, plain
+        self._visit, self._visits, self._sent = visit, 0, 0
+        self.delays: dict[str, list[float]] = {}
+        self.behind = 0.0
+
+    @property
+    def count(self) -> int:
+        """Alerts in one run."""
+        size = self._context.size
+        return min(size.alerts, int(LONGEST * size.rate))
+
+    def prepare(self) -> None:
+        """Start the engine where it is wanted, and let one second of alerts through, both ways."""
+        if self._context.engine != "none":
+            self._services.engine()
+        count = min(self.count, int(self._context.size.rate))
+        self._ours(count)
+        self._bare(count)
+        self.delays.clear()
+        self.behind = 0.0
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send at the steady rate, and return percentiles of the delays. [ms]"""
+        return self._ours(self.count) if kind is Kind.SUBJECT else self._bare(self.count)
+
+    def _ours(self, count: int) -> Figures:
+        filters = list(self._services.filters.values())
+        with ExitStack() as exits:
+            topic = ALERTS if filters else exits.enter_context(self._services.topic("steady"))
+            coverage = exits.enter_context(self._services.coverage()) if filters else None
+            second = exits.enter_context(self._second([*([topic] if self._plain else []), *filters]))
+            dues = self._send(topic, count)
+            if coverage is not None:
+                coverage.await_ends(dues.ends())
+            arrivals = second.findings()["arrivals"]
+        self._sent += count
+        ours, passed = dues.delays(arrivals, topic), dues.delays(arrivals, *filters)
+        if self._plain:
+            check_complete(len(ours), count)
+        self._keep("nightwire: due → consumer", ours)
+        self._keep("nightwire: due → filter topic", passed)
+        self._keep("nightwire: due → acknowledged", dues.publishing)
+        self.behind = max(self.behind, dues.behind)
+        figures = percentiles("latency", ours) | percentiles("publish_latency", dues.publishing)
+        figures |= percentiles("filter_latency", passed)
+        return figures | {"generator_behind_ms": dues.behind * 1e3}
+
+    def _send(self, topic: str, count: int) -> "DueTimes":
+        """Send alerts when they are due, wait for their acknowledgements, and return when that was."""
+        writer, _codec, client = alert_writer(self._services.bootstrap, topic)
+        dues, visit = DueTimes(), FIRST_VISIT + self._visits
+        for turn, (due, late) in enumerate(self._on_time(count, client)):
+            dues.behind = max(dues.behind, late)
+            number, visit = self._sent + turn, FIRST_VISIT + self._visits + self._turn_of(turn)
+            alert = patch(self._pool[number % len(self._pool)], number, visit)
+            writer.write(alert, visit=visit, on_delivered=dues.of(due))
+        writer.flush()
+        self._visits = visit + 1 - FIRST_VISIT
+        return dues
+
+    def _turn_of(self, turn: int) -> int:
+        """Return the visit, of those of a run, to which its alert number *turn* belongs."""
+        return int(turn / (self._context.size.rate * self._visit))
+
+    def _bare(self, count: int) -> Figures:
+        messages = cycled(self._ready, count, self._sent)
+        with self._services.topic("bare") as topic, self._second([topic]) as second:
+            bare, dues = RawProducer(self._services.bootstrap, topic), DueTimes()
+            for message, (due, _late) in zip(messages, self._on_time(count, bare.client), strict=True):
+                bare.send(message, dues.of(due))
+            bare.flush()
+            raw = dues.delays(second.findings()["arrivals"], topic)
+        check_complete(len(raw), count)
+        self._keep("raw librdkafka: due → consumer", raw)
+        figures = percentiles("latency", raw) | percentiles("publish_latency", dues.publishing)
+        return figures | percentiles("filter_latency", raw)
+
+    def _on_time(self, count: int, client: Producer) -> Iterator[tuple[float, float]]:
+        def idle(left: float) -> bool:
+            if left > 2 * SPIN:
+                client.poll(left - SPIN)  # acknowledgements come in meanwhile
+            else:
+                time.sleep(left)
+            return False
+
+        start, rate = time.monotonic() + LEAD, self._context.size.rate
+        dues = (start + number / rate for number in range(count))
+        return on_time(dues, clock=time.monotonic, idle=idle)
+
+    def _second(self, topics: list[str]) -> AbstractContextManager[WorkerClient]:
+        order = {"bootstrap": self._services.bootstrap, "topics": topics, "work": "bytes", "note": True}
+        return reader_process(self._context, order, self._context.folder / "consumer.log")
+
+    def _keep(self, name: str, delays: list[float]) -> None:
+        if delays:
+            self.delays.setdefault(name, []).extend(delays)

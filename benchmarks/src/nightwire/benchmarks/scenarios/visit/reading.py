@@ -1,0 +1,78 @@
+"""How fast a full topic is read: to dictionaries, and by our `AlertReader` to columns; beside raw reading."""
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from nightwire.benchmarks.environment.alert_pool import ReadyMessage
+from nightwire.benchmarks.environment.services import Services
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
+from nightwire.benchmarks.workers.client import reader_process
+from nightwire.schemas import Codec, sim_alert_schema
+from nightwire.schemas.wire import unframe
+
+
+class Dicts(Experiment):
+    """A topic that holds one visit → dictionaries, against raw reading and decoding alone, the slower.
+
+    And → tables of twenty columns by `AlertReader`, against raw reading.
+    """
+
+    name = "dicts"
+
+    def __init__(self, context: Context, services: Services, ready: list[ReadyMessage]) -> None:
+        self._context, self._services, self._ready = context, services, ready
+        self._exits = ExitStack()
+        self._topic = ""
+
+    def prepare(self) -> None:
+        """Fill a topic with one visit, and read it once each way."""
+        self._topic = self._exits.enter_context(self._services.topic("dicts"))
+        bare = RawProducer(self._services.bootstrap, self._topic)
+        for message in cycled(self._ready, self._context.size.alerts):
+            bare.send(message)
+        bare.flush()
+        for kind in Kind:
+            self.run_once(kind)
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Read all of it into dictionaries; or read it, then decode as many bodies."""
+        if kind is Kind.SUBJECT:
+            return {
+                "to_dicts_alerts_per_second": self._read("dicts"),
+                "reader_tables_alerts_per_second": self._read("tables"),
+            }
+        raw, decoding = self._read("bytes"), self._decode()
+        return {
+            "to_dicts_alerts_per_second": min(raw, decoding),
+            "reader_tables_alerts_per_second": raw,
+            "raw_consume_alerts_per_second": raw,
+            "decode_alone_alerts_per_second": decoding,
+        }
+
+    def tear_down(self) -> None:
+        """Delete the topic."""
+        self._exits.close()
+
+    def _read(self, work: str) -> float:
+        """Return alerts a second."""
+        count = self._context.size.alerts
+        order: dict[str, Any] = {
+            "bootstrap": self._services.bootstrap,
+            "topics": [self._topic],
+            "work": work,
+            "expect": count,
+            "whole": True,
+        }
+        with reader_process(self._context, order, self._context.folder / "consumer.log") as second:
+            found = second.findings()
+        return count / float(found["last"] - found["began"])
+
+    def _decode(self) -> float:
+        codec = Codec(sim_alert_schema())
+        bodies = [unframe(one.value)[1] for one in cycled(self._ready, self._context.size.alerts)]
+        began = time.perf_counter()
+        for body in bodies:
+            codec.decode(body)
+        return len(bodies) / (time.perf_counter() - began)

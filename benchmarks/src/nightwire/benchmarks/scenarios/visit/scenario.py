@@ -1,0 +1,142 @@
+"""The scenario itself: its size, its experiments, and what they have to show."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nightwire.benchmarks.environment.alert_pool import (
+    ON_DISK,
+    POOL,
+    ReadyMessage,
+    make_pool,
+    pool_memory,
+    ready_messages,
+)
+from nightwire.benchmarks.environment.cluster import PARTITIONS
+from nightwire.benchmarks.environment.services import EXAMPLES, Services
+from nightwire.benchmarks.model.drawing import distribution
+from nightwire.benchmarks.model.scenario import Context, Experiment, Needs, Outcome, Size
+from nightwire.benchmarks.model.statistics import quantile
+from nightwire.benchmarks.scenarios.visit.figures import FIGURES
+from nightwire.benchmarks.scenarios.visit.filtering import Filtering
+from nightwire.benchmarks.scenarios.visit.latency import VISIT, Latency
+from nightwire.benchmarks.scenarios.visit.reading import Dicts
+from nightwire.benchmarks.scenarios.visit.throughput import Throughput
+
+PROCESSES = 4 * 10**9
+"""Kafka, Spark and the consumer together. [byte]"""
+PER_ALERT = 0.006
+"""A pair of runs, all experiments, per alert. [s]  Two shared cores."""
+OVERLOADED = 0.5
+"""The generator's lag from which the delays are mostly its own queue. [s]"""
+STARTING = 60.0
+"""Kafka, registry, engine, filters. [s]"""
+
+
+class VisitScenario:
+    """One visit of a survey: encode, produce, consume, decode, filter, and how long an alert is under way."""
+
+    name = "visit"
+    title = "One visit, end to end"
+    measures = (
+        "Alerts of real sizes (a pool of at most 2,000 distinct simulated ones, made before the clock "
+        "starts; ids, times and positions are new in each) go from dictionaries through the encoder into "
+        "Kafka (acks=all, idempotent, lz4, 4 partitions) and are decoded in a second process. The filter "
+        "engine judges a visit by three filters. Delays are taken in an open loop: from when an alert was "
+        "due. All processes share one machine."
+    )
+    figures = FIGURES
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=2_000, pairs=3, rate=250.0, profile="quick"),
+        "full": Size(alerts=10_000, pairs=5, rate=250.0, profile="full"),
+    }
+
+    def __init__(self) -> None:
+        self._services: Services | None = None
+        self._context: Context | None = None
+        self._latency: Latency | None = None
+        self._ready: list[ReadyMessage] = []
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes."""
+        alerts, pairs = size.alerts, size.pairs
+        paced = 2 * min(alerts / size.rate, 20.0) + 12.0
+        return Needs(
+            disk=alerts * ON_DISK * (6 + pairs),
+            memory=pool_memory(alerts) + PROCESSES,
+            seconds=STARTING + pairs * (alerts * PER_ALERT + paced),
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Make the pool; return throughput, and filter and latency where an engine is wanted."""
+        context.say("making the pool of alerts")
+        self._context = context
+        pool = make_pool(context.size.alerts)
+        self._ready = ready_messages(pool)
+        self._services = services = Services(context)
+        self._latency = Latency(context, services, pool, self._ready)
+        filtering = [] if context.engine == "none" else [Filtering(context, services, self._ready)]
+        return [
+            Throughput(context, services, pool, self._ready),
+            Dicts(context, services, self._ready),
+            *filtering,
+            self._latency,
+        ]
+
+    def tear_down(self) -> None:
+        """End Kafka, the registry and the engine."""
+        if self._services is not None:
+            self._services.close()
+
+    def outcome(self) -> Outcome:
+        """Return the distribution of delays, what was reduced, and OpenMessaging's keys."""
+        delays = self._latency.delays if self._latency else {}
+        return Outcome([distribution(delays)], self._notes(), self._open_messaging(delays))
+
+    def _notes(self) -> list[str]:
+        if self._context is None or self._latency is None:
+            return []
+        size = self._context.size
+        notes = [
+            f"{size.alerts:,} alerts a run ({size.profile} profile), {size.pairs} pairs; "
+            f"{min(size.alerts, POOL):,} distinct ones.",
+            f"Delays: {self._latency.count:,} alerts a run at {size.rate:g}/s, a visit every {VISIT:g} s.",
+        ]
+        if self._latency.behind > OVERLOADED:
+            notes.append(
+                f"The producer fell up to {self._latency.behind:.1f} s behind its schedule: the rate was "
+                "above what this machine could carry then, and the delays show the queue."
+            )
+        if self._context.engine == "none":
+            return [*notes, "Without the filter engine."]
+        return [
+            *notes,
+            f"{EXAMPLES} example filters; the engine runs during the runs for delays, those of the baseline "
+            "included.",
+        ]
+
+    def _open_messaging(self, delays: Mapping[str, list[float]]) -> dict[str, Any]:
+        sizes = [len(message.value) for message in self._ready]
+        keys: dict[str, Any] = {
+            "workload": self.name,
+            "driver": "nightwire",
+            "messageSize": round(sum(sizes) / len(sizes)) if sizes else 0,
+            "topics": 1,
+            "partitions": PARTITIONS,
+            "producersPerTopic": 1,
+            "consumersPerTopic": 1,
+        }
+        published = delays.get("nightwire: due → acknowledged", [])
+        arrived = delays.get("nightwire: due → consumer", [])
+        return keys | aggregated("PublishLatency", published) | aggregated("EndToEndLatency", arrived)
+
+
+QUANTILES = {"50pct": 0.5, "75pct": 0.75, "95pct": 0.95, "99pct": 0.99, "999pct": 0.999, "Max": 1.0}
+
+
+def aggregated(what: str, delays: Sequence[float]) -> dict[str, float]:
+    """Return *delays* [s] under OpenMessaging Benchmark's names. [ms]"""
+    if not delays:
+        return {}
+    values = {name: quantile(delays, share) for name, share in QUANTILES.items()}
+    values["Avg"] = sum(delays) / len(delays)
+    return {f"aggregated{what}{name}": round(value * 1e3, 3) for name, value in values.items()}

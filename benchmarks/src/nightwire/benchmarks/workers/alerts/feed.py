@@ -1,0 +1,86 @@
+"""Sending: our writer with a clock on its codec, and bare librdkafka to compare with."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, islice
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from nightwire.benchmarks.environment.alert_pool import ReadyMessage as Ready
+from nightwire.core.kafka import PRODUCER, DeliveryError, producer
+from nightwire.producer import AlertWriter
+from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
+
+OnDelivered = Callable[[Message], None]
+
+COMPRESSION = str(PRODUCER["compression.type"])
+"""The compression of our writers."""
+
+
+class TimedCodec(Codec):
+    """A codec that adds up the time it takes to encode. [s]"""
+
+    seconds = 0.0
+
+    def encode(self, alert: Mapping[str, Any]) -> bytes:
+        """Return the Avro body of *alert*."""
+        began = time.perf_counter()
+        body = super().encode(alert)
+        self.seconds += time.perf_counter() - began
+        return body
+
+
+def alert_writer(bootstrap: str, topic: str, **overrides: Any) -> tuple[AlertWriter, TimedCodec, Producer]:
+    """Return a writer of simulated alerts to *topic*, its codec, and its producer.
+
+    *overrides* are librdkafka properties with ``_`` for ``.``, such as ``compression_type="lz4"``.
+    """
+    codec, client = TimedCodec(sim_alert_schema()), producer(bootstrap, **overrides)
+    return AlertWriter(client, survey("sim"), codec, SIM_ALERT_ID, topic=topic), codec, client
+
+
+class RawProducer:
+    """librdkafka with the settings of our writer, and nothing around it.
+
+    Args:
+        bootstrap: Kafka's address.
+        topic: Where to.
+        overrides: librdkafka properties with ``_`` for ``.``.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, **overrides: Any) -> None:
+        self.client, self._topic = producer(bootstrap, **overrides), topic
+        self._failure: KafkaError | None = None
+
+    def send(self, message: Ready, then: OnDelivered | None = None) -> None:
+        """Queue *message*; wait while the queue is full."""
+
+        def delivered(error: KafkaError | None, sent: Message) -> None:
+            if error is not None:
+                self._failure = error
+            elif then is not None:
+                then(sent)
+
+        while True:
+            try:
+                self.client.produce(self._topic, message.value, message.key, on_delivery=delivered)
+                break
+            except BufferError:
+                self.client.poll(0.1)
+        self.client.poll(0)
+
+    def flush(self) -> None:
+        """Wait for all acknowledgements.
+
+        Raises:
+            DeliveryError: One was refused, or did not come.
+        """
+        left = self.client.flush(120)
+        if self._failure is not None or left:
+            raise DeliveryError(f"{self._topic}: {left} unacknowledged, {self._failure}")
+
+
+def cycled(messages: Sequence[Ready], count: int, first: int = 0) -> list[Ready]:
+    """Return *count* messages, cycling through *messages* from number *first*."""
+    return list(islice(cycle(messages), first % len(messages), first % len(messages) + count))

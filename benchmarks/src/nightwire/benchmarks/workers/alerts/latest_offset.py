@@ -1,0 +1,52 @@
+"""A process that reads nothing: it only asks where topics end, until they hold what is expected.
+
+``python -m nightwire.benchmarks.workers.alerts.latest_offset '{"bootstrap": …, "topics": […], "expect": N}'`` talks as `_reader`.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks.resources.own_traffic import own_traffic
+from nightwire.benchmarks.workers.alerts.reader import PATIENCE, ReadStats
+from nightwire.benchmarks.workers.worker import emit
+from nightwire.core.kafka import consumer, end_offsets
+
+INTERVAL = 0.05
+"""Between two questions. [s]"""
+
+
+def run(order: dict[str, Any]) -> dict[str, Any]:
+    """Ask until the topics hold ``expect`` records more than at first, and return the findings.
+
+    Raises:
+        RunError: They stood still for too long.
+    """
+    client = consumer(order["bootstrap"])
+    try:
+        start, findings = _latest(client, order["topics"]), ReadStats()
+        emit({"ready": True})
+        heard, began = time.monotonic(), time.process_time()
+        while findings.records < order["expect"]:
+            records = _latest(client, order["topics"]) - start
+            if records > findings.records:
+                findings.records, heard = records, time.monotonic()
+            elif time.monotonic() - heard > PATIENCE:
+                raise RunError(f"the latest offset stood still for {PATIENCE:g} s, after {records} records")
+            time.sleep(INTERVAL)
+        findings.last, findings.cpu = heard, time.process_time() - began
+        return vars(findings) | vars(own_traffic())
+    finally:
+        client.close()
+
+
+def _latest(client: Consumer, topics: list[str]) -> int:
+    return sum(end_offsets(client, topics).values())
+
+
+if __name__ == "__main__":
+    emit(run(json.loads(sys.argv[1])))

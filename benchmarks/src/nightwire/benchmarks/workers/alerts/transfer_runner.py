@@ -1,0 +1,113 @@
+"""Plays moves: starts senders and consumers as processes, lets them go, and gathers what they say."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nightwire.benchmarks.environment.alert_pool import make_pool, save_pool
+from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks.model.scenario import Context, TcpTraffic
+from nightwire.benchmarks.workers.alerts.sender import Load, Sent
+from nightwire.benchmarks.workers.alerts.transfer import LATEST, Transfer, TransferResult, transfer_result
+from nightwire.benchmarks.workers.client import LATEST_OFFSET, READER, SENDER, WorkerClient, worker_process
+
+WARM_UP = Transfer(Load(200))
+POOL = 250
+"""Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
+
+
+class TransferRunner:
+    """Plays moves on one Kafka; `close` ends it.
+
+    Args:
+        context: Of the run.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._exits = context, ExitStack()
+        self._cluster = Cluster(context)
+        self._exits.callback(self._cluster.close)
+        self._warmed_up = False
+
+    @cached_property
+    def warm(self) -> str:
+        """A topic that nobody measures; asking for it starts Kafka."""
+        return self._exits.enter_context(self._cluster.topic("warm", partitions=1))
+
+    @cached_property
+    def pool(self) -> Path:
+        """File of the alerts that all senders go through in turn."""
+        path = self._context.folder / "pool.pickle"
+        save_pool(make_pool(POOL), path)
+        return path
+
+    def warm_up(self) -> None:
+        """Start Kafka and move something, unless that was done: Java compiles while it runs."""
+        if not self._warmed_up:
+            self.play(WARM_UP)
+            self._warmed_up = True
+
+    def play(self, move: Transfer) -> TransferResult:
+        """Move one visit through a new topic, which is deleted afterwards.
+
+        The clock runs from the first dictionary to the last decode; before, every process is in place.
+
+        Raises:
+            RunError: An alert was lost or doubled.
+            ChildError: A process failed.
+        """
+        where = {"bootstrap": self._cluster.bootstrap, "warm": self.warm, "pool": str(self.pool)}
+        with self._cluster.topic("dmtn028", partitions=move.partitions) as topic:
+            with self._processes(move, where | {"topic": topic}) as (senders, consumers):
+                for one in (*senders, *consumers):
+                    one.await_ready()
+                for sender in senders:
+                    sender.go()
+                sent = [Sent(**sender.findings()) for sender in senders]
+                found = [consumer.findings() for consumer in consumers]
+            self._note(move, sent, found)
+            return transfer_result(
+                move, sent, found, stored=self._cluster.stored(topic), memory=self._cluster.memory()
+            )
+
+    def close(self) -> None:
+        """Delete the topics and end Kafka, where it was started here."""
+        self._exits.close()
+
+    @contextmanager
+    def _processes(
+        self, move: Transfer, where: Mapping[str, str]
+    ) -> Iterator[tuple[list[WorkerClient], list[WorkerClient]]]:
+        """Start all processes of *move* at once; they may not be in place yet."""
+        reading = {**where, "topics": [where["topic"]], "expect": move.load.alerts}
+        with ExitStack() as exits:
+
+            def start(module: str, role: str, order: Mapping[str, Any]) -> WorkerClient:
+                return exits.enter_context(worker_process(self._context, module, order, self._log, role=role))
+
+            senders = [start(SENDER, "producer", {**where, "load": asdict(load)}) for load in move.loads]
+            consumers = [start(*_consumer(work), reading | {"work": work}) for work in move.consumers]
+            yield senders, consumers
+
+    def _note(self, move: Transfer, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]) -> None:
+        """Note what each process moved; Kafka, where it is ours, has moved the same with all of them."""
+        moved = [("producer", TcpTraffic(one.sent, one.received)) for one in sent]
+        moved += [
+            (_consumer(work)[1], TcpTraffic(one["sent"], one["received"]))
+            for work, one in zip(move.consumers, found, strict=True)
+        ]
+        for name, traffic in moved:
+            self._context.traffic(name, traffic)
+            self._context.traffic("kafka", traffic.mirrored)
+
+    @property
+    def _log(self) -> Path:
+        return self._context.folder / "processes.log"
+
+
+def _consumer(work: str) -> tuple[str, str]:
+    """Return the module that does *work*, and what its process is called."""
+    return (LATEST_OFFSET, "asker") if work == LATEST else (READER, "consumer")

@@ -1,0 +1,179 @@
+"""A process that plays subscribers: each answers what it gets, and when each event came first is noted.
+
+``python -m nightwire.benchmarks.workers.vtp.subscribers '{"port": …}'`` prints a JSON line when all were greeted
+or the time for that is over, goes on until every subscriber has every event of the run, and prints a line
+with what it found.
+"""
+
+import json
+import re
+import selectors
+import socket
+import sys
+import time
+from dataclasses import dataclass
+
+from nightwire.benchmarks.workers.vtp.frames import (
+    CHUNK,
+    FrameDecoder,
+    WriteBuffer,
+    connecting,
+    framed,
+    say,
+    step,
+)
+
+PATIENCE = 20.0
+"""Longest wait for the next event. [s]"""
+_EVENT = re.compile(rb"""<[^<]*VOEvent\b[^>]*?\bivorn\s*=\s*["']([^"']*)["']""")
+_ROLE = re.compile(rb"""\brole=["'](\w+)["']""")
+_SAY = (
+    b"<?xml version='1.0' encoding='UTF-8'?>\n<trn:Transport "
+    b'xmlns:trn="http://www.telescope-networks.org/xml/Transport/v1.1" version="1.0" role="%s">'
+    b"<Origin>%s</Origin><Response>ivo://bench/telescope</Response>"
+    b"<TimeStamp>2026-01-01T00:00:00Z</TimeStamp></trn:Transport>"
+)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What subscribers do.
+
+    Attributes:
+        port: Of the broker.
+        run: Name of the run, with which the events' local parts begin.
+        count: Events that each is to get.
+        subscribers: How many there are.
+        greeting: Longest wait until all are greeted. [s]
+        at_once: Most that are on their way at the same time.
+    """
+
+    port: int
+    run: str
+    count: int
+    subscribers: int = 1
+    greeting: float = 40.0
+    at_once: int = 40
+
+
+class Subscriber:
+    """One subscriber."""
+
+    def __init__(self, play: "SubscriberGroup") -> None:
+        self._play, self._frames = play, FrameDecoder()
+        self.connection: socket.socket = connecting(play.order.port)
+        play.selector.register(self.connection, selectors.EVENT_READ, self)
+        self._pending = WriteBuffer(play.selector, self.connection, self)
+        self.greeted: float | None = None
+
+    def ready(self, events: int) -> None:
+        """Do what the socket has room for."""
+        try:
+            if events & selectors.EVENT_WRITE:
+                self._pending.flush()
+            if events & selectors.EVENT_READ:
+                self._read()
+        except OSError:
+            self._gone()
+
+    def _read(self) -> None:
+        chunk = self.connection.recv(CHUNK)
+        if not chunk:
+            self._gone()
+            return
+        now = time.monotonic()
+        answers = b"".join(self._answer(message, now) for message in self._frames.add(chunk))
+        if answers:
+            self._pending.write(answers)
+
+    def _answer(self, message: bytes, now: float) -> bytes:
+        found = _EVENT.search(message, 0, 2000)
+        if found is None:
+            role = _ROLE.search(message)
+            if self.greeted is None:
+                self.greeted = now
+                self._play.greeted += 1
+            return framed(_SAY % (b"iamalive", b"ivo://bench")) if role and role[1] == b"iamalive" else b""
+        self._play.note(self, found[1], now)
+        return framed(_SAY % (b"ack", found[1]))
+
+    def _gone(self) -> None:
+        self._play.selector.unregister(self.connection)
+        self.connection.close()
+        self._play.lost += 1
+
+
+class SubscriberGroup:
+    """All subscribers of one process.
+
+    Args:
+        order: What they do.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.selector = selectors.DefaultSelector()
+        self.first: dict[int, float] = {}
+        self.last: dict[int, float] = {}
+        self.got = self.lost = self.extra = 0
+        self._seen: dict[Subscriber, set[int]] = {}
+        self._mark = f"#{order.run}-".encode()
+        self.began = time.monotonic()
+        self.greeted = 0
+        self.listeners: list[Subscriber] = []
+
+    def greet(self) -> list[float]:
+        """Wait until all are greeted, or the time is over; return how long each took that was. [s]"""
+        deadline = self.began + self.order.greeting
+        while time.monotonic() < deadline and self.greeted < self.order.subscribers:
+            while len(self.listeners) < min(self.greeted + self.order.at_once, self.order.subscribers):
+                self.listeners.append(Subscriber(self))
+            step(self.selector, 0.1)
+        return sorted(one.greeted - self.began for one in self.listeners if one.greeted is not None)
+
+    def listen(self) -> None:
+        """Wait until every subscriber that is there has every event, or nothing comes any more."""
+        heard, wanted = time.monotonic(), self.order.count * self.order.subscribers
+        known = 0
+        while known < wanted and time.monotonic() - heard < PATIENCE:
+            step(self.selector, 0.5)
+            if self.got > known:
+                heard, known = time.monotonic(), self.got
+
+    def note(self, listener: Subscriber, ivorn: bytes, now: float) -> None:
+        """Note that an event came."""
+        _, mark, number = ivorn.rpartition(self._mark)
+        if not mark or not number.isdigit():
+            return
+        seen = self._seen.setdefault(listener, set())
+        event = int(number)
+        if event in seen:
+            self.extra += 1
+            return
+        seen.add(event)
+        self.got += 1
+        self.first.setdefault(event, now)
+        self.last[event] = now
+
+
+def main() -> None:
+    """Read the order, subscribe, listen, and tell."""
+    play = SubscriberGroup(Order(**json.loads(sys.argv[1])))
+    say({"greeted": play.greet()})
+    cpu = time.process_time()
+    play.listen()
+    missing = play.order.count * play.order.subscribers - play.got
+    say(
+        {
+            "cpu": time.process_time() - cpu,
+            "first": {str(number): at for number, at in play.first.items()},
+            "last": {str(number): at for number, at in play.last.items()},
+            "missing": missing,
+            "extra": play.extra,
+            "lost": play.lost,
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

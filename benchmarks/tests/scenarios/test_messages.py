@@ -1,0 +1,211 @@
+"""The scenario `messages`: its alerts and plan, what is made of them, and small runs on a real Kafka."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from nightwire.benchmarks import Context, Kind, RunError, Size
+from nightwire.benchmarks.environment.alert_pool import Alert, make_pool, patch
+from nightwire.benchmarks.harness.run import RunOptions, run
+from nightwire.benchmarks.scenarios.messages import published as _published
+from nightwire.benchmarks.scenarios.messages.alerts import DISTINCT, STAMP, alerts_of, value_size
+from nightwire.benchmarks.scenarios.messages.conversation import WARM_UP, Endpoint, round_trips
+from nightwire.benchmarks.scenarios.messages.drawings import of_flows, of_pingpong
+from nightwire.benchmarks.scenarios.messages.experiments import Flow, PingPong, flow_name, of_trips
+from nightwire.benchmarks.scenarios.messages.figures import figures_of
+from nightwire.benchmarks.scenarios.messages.plan import (
+    FLOW,
+    KIB,
+    LARGEST,
+    MIB,
+    PINGPONG,
+    Plan,
+    Point,
+    plan_of,
+    words_of,
+)
+from nightwire.benchmarks.scenarios.messages.scenario import MessagesScenario
+from nightwire.benchmarks.workers.alerts.sender import VISIT, Load, Sent
+from nightwire.benchmarks.workers.alerts.transfer import DICTS, Transfer, checked_result
+from nightwire.benchmarks.workers.pool import WorkerPool
+from nightwire.core.kafka import read_to_end
+from nightwire.schemas import Codec, sim_alert_schema
+from nightwire.schemas.wire import unframe
+
+TINY = Plan((256, LARGEST), (2 * KIB,), (1, 2), trips=3, seconds=10.0, messages=21, volume=MIB)
+
+
+@cache
+def pool() -> list[Alert]:
+    """Return some alerts; making them takes a moment."""
+    return make_pool(5)
+
+
+@pytest.mark.parametrize("size", [200, 256, 512, 2 * KIB, 16 * KIB, 128 * KIB, LARGEST])
+def test_alerts_have_the_size_that_is_asked_for_whatever_their_number(size: int) -> None:
+    codec = Codec(sim_alert_schema())
+    alerts = alerts_of(size, pool())
+    sent = [patch(alert, 19_999 + number, VISIT) for number, alert in enumerate(alerts)]
+    assert {value_size(alert, codec) for alert in alerts + sent} == {size}
+    assert len({alert[STAMP] for alert in alerts}) == len(alerts)
+    assert sum(map(len, (alert[STAMP] for alert in alerts))) + 200 * len(alerts) > DISTINCT
+
+
+@pytest.mark.parametrize("size", [100, 179])
+def test_no_alert_is_smaller_than_what_its_schema_demands(size: int) -> None:
+    with pytest.raises(ValueError, match="no alert has"):
+        alerts_of(size, pool())
+
+
+def test_the_quick_profile_asks_for_some_of_all_that_is_published() -> None:
+    quick, full = (plan_of(MessagesScenario.standard[profile]) for profile in ("quick", "full"))
+    assert (full.pingpong, full.flow, list(full.counts)) == (PINGPONG, FLOW, list(range(1, 15)))
+    assert set(quick.pingpong) < set(full.pingpong)
+    assert set(quick.flow) < set(full.flow)
+    assert {1, 14} <= set(quick.counts) < set(full.counts)
+    assert [words_of(size) for size in quick.pingpong] == ["256 bytes", "16 KiB", "128 KiB", "1 MiB", "4 MiB"]
+
+
+def test_each_number_of_producers_and_of_consumers_is_one_point() -> None:
+    assert [(point.producers, point.consumers) for point in TINY.points] == [(1, 1), (2, 1), (1, 2)]
+    assert [point.label for point in TINY.points] == ["one_to_one", "2_producers", "2_consumers"]
+    assert [point.number_of("consumers") for point in TINY.points] == [1, 0, 2]
+    assert TINY.most == 3
+
+
+@pytest.mark.parametrize(("size", "count"), [(256, 1000), (16 * KIB, 256), (8 * MIB, 1)])
+def test_a_flow_ends_at_its_number_or_at_its_volume(size: int, count: int) -> None:
+    plan = Plan((), (size,), (1,), trips=1, seconds=1.0, messages=1000, volume=4 * MIB)
+    assert plan.count(size) == count
+
+
+def test_each_figure_has_a_name_of_its_own_and_published_ones_are_among_them() -> None:
+    names = [figure.name for figure in MessagesScenario().figures]
+    assert len(set(names)) == len(names) == 3 * len(PINGPONG) + 27 * len(FLOW)
+    assert set(_published.FIGURES) <= set(names)
+
+
+def test_latency_is_half_a_round_trip_and_bandwidth_the_size_over_it() -> None:
+    assert of_trips(1_000_000, [0.2, 0.2, 0.2]) == {
+        "latency_1000000_bytes_p50_ms": pytest.approx(100.0),
+        "latency_1000000_bytes_p99_ms": pytest.approx(100.0),
+        "pingpong_1000000_bytes_megabytes_per_second": pytest.approx(10.0),
+    }
+
+
+def end(received: list[Any]) -> Endpoint:
+    """Return an end of a conversation that receives just this."""
+    return Endpoint(lambda _thing: None, iter(received), lambda sent, got: bool(sent == got))
+
+
+def test_round_trips_are_counted_after_the_first_few() -> None:
+    things = list(range(WARM_UP + 3))
+    assert len(round_trips(end(things), things, seconds=60.0)) == 3
+
+
+def test_round_trips_end_in_time_but_one_is_counted() -> None:
+    assert len(round_trips(end(list(range(1000))), range(1000), seconds=0.0)) == 1
+
+
+@pytest.mark.parametrize("received", [[0, 1, 1], [0, 1]])
+def test_a_message_that_does_not_come_back_fails_the_run(received: list[int]) -> None:
+    with pytest.raises(RunError, match="message 3 did not come back"):
+        round_trips(end(received), range(5), seconds=60.0)
+
+
+def took(records: int = 10, size: int = 2560, left: int = 0) -> dict[str, Any]:
+    """Return what a consumer says."""
+    return {"records": records, "size": size, "left": left, "last": 12.0, "cpu": 0.1}
+
+
+@pytest.mark.parametrize("bad", [took(9), took(11), took(left=1), took(size=2559)])
+def test_what_was_lost_or_doubled_or_has_another_size_fails_the_run(bad: dict[str, Any]) -> None:
+    move, sent = Transfer(Load(10), consumers=(DICTS, DICTS)), [Sent(10.0, 11.0, 11.5)]
+    assert checked_result(move, 256, sent, [took(), took()]).seconds == 2.0
+    with pytest.raises(RunError, match=r"of 10 alerts|came as"):
+        checked_result(move, 256, sent, [took(), bad])
+
+
+def test_round_trips_are_drawn_beside_what_the_paper_says() -> None:
+    trips = {(kind, size): [0.002, 0.004, 0.006] for kind in Kind for size in (256, MIB)}
+    latency, rates = of_pingpong(trips)
+    lines = {line.name: line for line in latency.lines}
+    assert (list(lines["nightwire, median"].x), list(lines["nightwire, median"].y)) == (
+        [256, MIB],
+        [2.0, 2.0],
+    )
+    assert set(lines[_published.LATENCY[0].name].y) == {1.2}
+    assert {line.y[-1] for line in rates.lines} >= {11.5, 10.9, 7.3}
+    assert rates.lines[0].y[-1] == pytest.approx(MIB / 2e3, rel=1e-4)
+
+
+def test_flows_are_drawn_over_sizes_and_over_numbers() -> None:
+    rates = {
+        point: {(kind, 256): [point.producers / point.consumers] for kind in Kind}
+        for point in (Point(), Point(producers=14), Point(consumers=14))
+    }
+    drawn = {one.title: {line.name: line for line in one.lines} for one in of_flows(rates)}
+    assert len(drawn) == 4
+    over_number = drawn["Many producers: over their number"]
+    assert list(over_number["nightwire, 256 bytes"].x) == [1, 14]
+    assert list(over_number["nightwire, 256 bytes"].y) == [1.0, 14.0]
+    assert list(over_number[_published.NARADA_PRODUCERS.name].y) == pytest.approx([10.525, 1.9])
+    assert "raw librdkafka, 14 consumers" in drawn["Many consumers, rate of each: over sizes"]
+
+
+def test_nothing_is_drawn_of_what_was_not_measured() -> None:
+    assert [*of_pingpong({}), *of_flows({Point(): {}, Point(producers=14): {}})] == []
+
+
+@pytest.fixture(scope="module")
+def crew(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerPool]:
+    """Yield peers on a real Kafka."""
+    one = WorkerPool(Context(tmp_path_factory.mktemp("crew"), Size(20, 1, 1.0), bootstrap=kafka))
+    yield one
+    one.close()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("ready", [False, True], ids=["nightwire", "raw librdkafka"])
+def test_what_producers_send_lies_in_kafka_and_was_taken_by_each_consumer(
+    crew: WorkerPool, kafka: str, ready: bool
+) -> None:
+    size, codec = 2 * KIB, Codec(sim_alert_schema())
+    move = Transfer(Load(21, ready=ready), producers=2, consumers=(DICTS, DICTS))
+    with crew.cluster.topic("flow") as topic:
+        sent, found = Flow(crew, TINY, Point(2, 2))._move(move, topic, crew.pool(size))
+        values = [message.value() or b"" for message in read_to_end(kafka, [topic])]
+        assert crew.held(topic) == 21
+    assert len(sent) == 2
+    assert [(one["records"], one["size"]) for one in found] == [(21, 21 * size)] * 2
+    assert [len(value) for value in values] == [size] * 21
+    ids = {codec.decode(unframe(value)[1])["diaSourceId"] for value in values}
+    assert ready or len(ids) == 21
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("kind", Kind)
+def test_every_message_of_every_size_comes_back(crew: WorkerPool, kind: Kind) -> None:
+    experiment = PingPong(crew, TINY)
+    figures = experiment.run_once(kind)
+    assert {size: len(experiment.trips[kind, size]) for size in TINY.pingpong} == {256: 3, LARGEST: 3}
+    assert figures["latency_256_bytes_p50_ms"] <= figures["latency_256_bytes_p99_ms"]
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_a_tiny_run_has_every_figure_and_plot(kafka: str) -> None:
+    said: list[str] = []
+    result = run(MessagesScenario(lambda _size: TINY), RunOptions(pairs=1, bootstrap=kafka), said.append)
+    assert result["failed"] == []
+    found = {entry["name"]: entry for entry in result["results"]}
+    assert set(found) == {figure.name for figure in figures_of(TINY)}
+    assert all(entry["value"] > 0 and entry["ratio"] > 0 for entry in found.values())
+    assert {"producer", "consumer"} <= {
+        one["name"] for sample in result["samples"] for one in sample["processes"]
+    }
+    assert len(result["series"]) == 6
+    assert flow_name(Point(consumers=2), 2 * KIB) in found
+    assert any("Reduced:" in note for note in result["notes"])

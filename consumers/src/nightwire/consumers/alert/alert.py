@@ -1,0 +1,120 @@
+"""One alert as a reader hands it out."""
+
+import html
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from nightwire.consumers.alert.stamps import Stamp, StampError
+from nightwire.consumers.alert.summary import Summary, summarise
+from nightwire.schemas import AlertView, Survey
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedAlert:
+    """An alert, and where it came from.
+
+    Attributes:
+        alert: The decoded alert, by its survey's own field names.
+        value: The record's value, byte for byte.
+        body: The Avro body in it.
+        survey: Name of the survey, None where neither a header nor the topic's name tells.
+        topic: The topic that it was read from.
+        partition: Its partition.
+        offset: Its offset.  (topic, partition, offset) is the same at every delivery of the record.
+        timestamp: When it was written. [UTC]
+        key: The record's key.
+        headers: The record's headers; of equal names the last.
+        schema_id: Id in the wire format; None where the value is a whole container.
+        schema: The writer's Avro schema; shared, so do not change it.
+    """
+
+    alert: dict[str, Any]
+    value: bytes = field(repr=False)
+    body: bytes = field(repr=False)
+    survey: str | None
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None
+    headers: Mapping[str, bytes]
+    schema_id: int | None
+    schema: Mapping[str, Any] = field(repr=False)
+    _survey: Survey | None = field(repr=False)
+
+    @cached_property
+    def view(self) -> AlertView | None:
+        """The alert by canonical names and units, whatever its survey; None without a survey."""
+        return None if self._survey is None else self._survey.view(self.alert)
+
+    @cached_property
+    def stamps(self) -> dict[str, Stamp]:
+        """The alert's pictures by name; empty where it has none.  A broken one is found when it is used."""
+        getters = {} if self._survey is None else self._survey.stamps
+        found = ((name, get(self.alert)) for name, get in getters.items())
+        return {name: Stamp(name, raw) for name, raw in found if raw}
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What fits on one line: id, object, time, position, band, magnitude, signal-to-noise."""
+        return summarise(self.alert, self.view)
+
+    @property
+    def position(self) -> tuple[str, int, int]:
+        """Topic, partition, offset of the record: equal whenever it is delivered again."""
+        return self.topic, self.partition, self.offset
+
+    @property
+    def origin(self) -> tuple[str, int, int]:
+        """Where the alert first lay: what a filter passed on tells it in its headers; else `position`.
+
+        Equal for all duplicates, those that a filter sent twice too.
+        """
+        return origin(self.position, self.headers)
+
+    @property
+    def alert_id(self) -> int | str | None:
+        """The survey's id of the alert; None without a survey, or where it has none."""
+        return None if self._survey is None else self._survey.find_alert_id(self.alert)
+
+    def __repr__(self) -> str:
+        line = " ".join(f"{name}={text}" for name, text in self.summary.texts().items() if text)
+        return f"<ReceivedAlert {line} at {self.topic}[{self.partition}]@{self.offset}>"
+
+    def _repr_html_(self) -> str:
+        texts = self.summary.texts()
+        head = "".join(f"<th style='text-align:left'>{html.escape(name)}</th>" for name in texts)
+        row = "".join(f"<td style='text-align:left'>{html.escape(text)}</td>" for text in texts.values())
+        pictures = "".join(_figure(stamp) for stamp in self.stamps.values())
+        where = html.escape(f"{self.topic}[{self.partition}]@{self.offset}")
+        return (
+            f"<div><table><tr>{head}</tr><tr>{row}</tr></table>"
+            f"<div style='display:flex;gap:8px'>{pictures}</div><small>{where}</small></div>"
+        )
+
+
+def origin(position: tuple[str, int, int], headers: Mapping[str, bytes]) -> tuple[str, int, int]:
+    """Return where a record first lay, by its *headers*; else its own *position*."""
+    try:
+        topic, partition, offset = (headers[name] for name in ("topic", "partition", "offset"))
+        return topic.decode(), int(partition), int(offset)
+    except (KeyError, ValueError):
+        return position
+
+
+def _figure(stamp: Stamp) -> str:
+    name = html.escape(stamp.name)
+    try:
+        picture = b64encode(stamp.png()).decode()
+    except StampError as error:
+        body = f"<div style='width:150px'>{html.escape(str(error))}</div>"
+    else:
+        body = (
+            f"<img src='data:image/png;base64,{picture}' alt='{name}' "
+            "style='width:150px;image-rendering:pixelated'>"
+        )
+    return f"<figure style='margin:4px 0'>{body}<figcaption>{name}</figcaption></figure>"

@@ -1,0 +1,68 @@
+"""Which alerts came already: a memory of bounded size."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+WINDOW = 100_000
+"""How many of the latest alerts are remembered; a visit of the largest size.  About 20 MB, at most 40."""
+
+
+class RecentKeys:
+    """Remember keys: the latest *window* for certain, never more than twice as many.
+
+    Two generations: when the young one is full it becomes the old one, and what was old is forgotten.
+
+    Args:
+        window: How many keys.
+    """
+
+    def __init__(self, window: int = WINDOW) -> None:
+        if window < 1:
+            raise ValueError(f"window={window}: remember at least one alert")
+        self._window = window
+        self._young: set[Hashable] = set()
+        self._old: set[Hashable] = set()
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._young or key in self._old
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def add(self, keys: Iterable[Hashable]) -> None:
+        """Remember *keys*."""
+        for key in keys:
+            self._old.discard(key)
+            self._young.add(key)
+            if len(self._young) >= self._window:
+                self._old, self._young = self._young, set()
+
+
+Dedup = Literal["offset", "alert"]
+"""What makes two records the same alert: where it first lay, or its survey and id."""
+
+
+@dataclass(frozen=True)
+class Deduplicator:
+    """Leaves out what came before.
+
+    Attributes:
+        dedup: What makes two records the same alert; None leaves nothing out.
+        seen: What was handed out.
+    """
+
+    dedup: Dedup | None
+    seen: RecentKeys
+
+    def choose(self, keys: Sequence[Hashable]) -> list[int]:
+        """Return which of *keys* are new, in order."""
+        if self.dedup is None:
+            return list(range(len(keys)))
+        first = {key: at for at, key in reversed(list(enumerate(keys)))}
+        return sorted(at for key, at in first.items() if key not in self.seen)
+
+    def remember(self, keys: Sequence[Hashable]) -> None:
+        """Say that *keys* were handed out."""
+        if self.dedup is not None:
+            self.seen.add(keys)

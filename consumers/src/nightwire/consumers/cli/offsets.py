@@ -1,0 +1,110 @@
+"""The verbs `nightwire offsets show` and `nightwire offsets reset`."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from nightwire.core.options import bootstrap_option, json_option
+
+
+class To(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no arguments there
+    """Where a group is to go on."""
+
+    name = "to"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what *value* spells; fail with what to write instead."""
+        from nightwire.consumers.source.timespec import parse_since
+
+        if isinstance(value, timedelta | datetime) or value in ("beginning", "end"):
+            return value
+        if value.isdecimal():
+            return int(value)
+        try:
+            return parse_since(value)
+        except ValueError as error:
+            self.fail(f"{error}; or beginning, end, an offset", param, ctx)
+
+
+@click.group()
+def offsets() -> None:
+    """Where a group stands in its topics: show it, or move it.
+
+    \b
+    Example:
+      nightwire offsets show mybroker.ingest
+    """
+
+
+@offsets.command()
+@click.argument("group")
+@bootstrap_option
+@json_option
+def show(group: str, bootstrap: str | None, as_json: bool) -> None:
+    """Show how far a group has read, how much is before it, and who reads.
+
+    \b
+    Example:
+      nightwire offsets show mybroker.ingest --json
+    """
+    from rich.console import Console
+
+    from nightwire.consumers.admin.offsets import GroupAdmin, as_record, table
+    from nightwire.core.endpoints import find_endpoints
+
+    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as desk:
+        positions, members = desk.positions(), desk.members()
+    if as_json:
+        click.echo(json.dumps(as_record(group, positions, members), indent=2))
+    elif positions:
+        Console().print(table(positions, members))
+    else:
+        click.echo(f"group {group} has kept no position", err=True)
+
+
+@offsets.command()
+@click.argument("group")
+@click.option(
+    "--to",
+    "target",
+    type=To(),
+    required=True,
+    metavar="WHERE",
+    help="beginning, end, so long ago (2h), a time (2026-11-21T03:00, UTC), or an offset in each partition.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    help="In this topic alone; may be repeated.  [default: those in which the group has a position]",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@bootstrap_option
+def reset(group: str, target: Any, topics: tuple[str, ...], dry_run: bool, bootstrap: str | None) -> None:
+    """Move a group, so that it reads again, or skips.  Refused while somebody reads with it.
+
+    \b
+    Examples:
+      nightwire offsets reset mybroker.ingest --to 2h --dry-run
+      nightwire offsets reset mybroker.ingest --to end --topic alerts.lsst
+    """
+    from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin, move_line
+    from nightwire.consumers.source.source import TopicError
+    from nightwire.core.endpoints import find_endpoints
+
+    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as desk:
+        try:
+            moves = desk.plan(target, topics)
+            if not moves:
+                raise click.ClickException(f"group {group} has kept no position: name topics with --topic")
+            if not dry_run:
+                desk.move(moves)
+        except (GroupActiveError, TopicError) as error:
+            raise click.ClickException(str(error)) from error
+    for one in moves:
+        click.echo(move_line(one))
+    if dry_run:
+        click.echo("nothing was changed (--dry-run)", err=True)

@@ -1,0 +1,56 @@
+"""Stamps into a folder, as FITS for programs and as PNG for eyes."""
+
+import logging
+import re
+from pathlib import Path
+
+from nightwire.consumers.alert.alert import ReceivedAlert
+from nightwire.consumers.alert.stamps import Stamp, StampError, kind
+
+log = logging.getLogger("nightwire.consumers")
+
+_UNSAFE = re.compile(r"[^\w.+-]+", re.ASCII)
+
+
+def file_stem(alert_id: object, name: str) -> str:
+    """Return the beginning of a stamp's file names, safe whatever an id holds."""
+    return f"{_UNSAFE.sub('_', str(alert_id)).lstrip('.')}_{_UNSAFE.sub('_', name)}"
+
+
+class StampFolder:
+    """Save stamps as ``<alert id>_<name>.fits`` and ``.png``.
+
+    A stamp that is broken is saved as it is, and a warning names it.  A duplicate of an alert replaces
+    its files by the same.
+
+    Args:
+        folder: Made if it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.saved = self.broken = 0
+
+    def save(self, received: ReceivedAlert) -> None:
+        """Save the stamps of *received*."""
+        alert_id = received.summary.id
+        if alert_id is None:
+            alert_id = "_".join(map(str, received.position))
+        for name, stamp in received.stamps.items():
+            self._save(file_stem(alert_id, name), stamp)
+
+    def _save(self, stem: str, stamp: Stamp) -> None:
+        try:
+            self._write(f"{stem}.fits", stamp.fits)
+            self._write(f"{stem}.png", stamp.png())
+        except StampError as error:
+            self.broken += 1
+            log.warning("stamp %s: %s", stem, error)
+            if kind(stamp.raw) != "fits":
+                self._write(f"{stem}.{kind(stamp.raw)}", stamp.raw)
+        else:
+            self.saved += 1
+
+    def _write(self, name: str, content: bytes) -> None:
+        (self._folder / name).write_bytes(content)

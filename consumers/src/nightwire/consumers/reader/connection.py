@@ -1,0 +1,131 @@
+"""From what was asked for to an open reader: clients of Kafka and of the schema registry."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nightwire.consumers.alert.deduplication import Deduplicator
+from nightwire.consumers.alert.record_decoder import ALERTS, known_survey
+from nightwire.consumers.reader.batch import Tools
+from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
+from nightwire.consumers.source.group import GroupSource, membership
+from nightwire.consumers.source.plan import Plan
+from nightwire.consumers.source.source import RecordSource
+from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
+from nightwire.core.endpoints import Endpoints
+from nightwire.core.kafka import consumer, properties
+from nightwire.schemas import AlertDecoder, SchemaRegistry
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """What a reader was asked for.
+
+    Attributes:
+        plan: What to read, and from where.
+        endpoints: Where Kafka and the registry are.
+        rules: When to end.
+        survey: The survey of all alerts, where no header and no topic tells.
+        as_version: The version that alerts are to look like; None leaves each as it was written.
+        commit_interval: Time between a group's commits. [s]
+    """
+
+    plan: Plan
+    endpoints: Endpoints
+    rules: ReadPolicy
+    survey: str | None
+    as_version: int | str | Mapping[str, Any] | None
+    commit_interval: float
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An open reader."""
+
+    reading: ReadLoop
+    tools: Tools
+    registry: SchemaRegistry
+
+    def close(self) -> None:
+        """Commit what is done, and leave."""
+        self.reading.source.close()
+        self.registry.close()
+
+
+def connect(order: ReadRequest, tally: ReadCounts, fresh: Deduplicator) -> Connection:
+    """Connect, and find where to begin.
+
+    Raises:
+        TopicError: A topic or a visit does not exist.
+        SchemaError: The version that was asked for cannot be had.
+        KafkaException: Kafka cannot be reached.
+    """
+    registry = SchemaRegistry(order.endpoints.schema_registry)
+    try:
+        tools = Tools(_decoder(order, registry), order.survey, fresh)
+        source = _source(order)
+    except BaseException:
+        registry.close()
+        raise
+    return Connection(ReadLoop(source, order.rules, tally, fresh), tools, registry)
+
+
+def _decoder(order: ReadRequest, registry: SchemaRegistry) -> AlertDecoder:
+    if order.as_version is None:
+        return AlertDecoder(registry)
+    reader = schema_for(order.as_version, registry.schema)
+    described = known_survey(order.survey or _only_survey(order.plan))
+    return AlertDecoder(registry, reader=reader, survey=described.name if described else None)
+
+
+def _only_survey(plan: Plan) -> str | None:
+    """Return the survey that all topics name, if it is one."""
+    named = {topic.removeprefix(ALERTS) if topic.startswith(ALERTS) else None for topic in plan.topics}
+    return named.pop() if len(named) == 1 else None
+
+
+def _source(order: ReadRequest) -> RecordSource:
+    plan, bootstrap = order.plan, order.endpoints.kafka
+    how = membership(plan.member, properties()) if plan.group else {}
+    log = VisitLog(bootstrap, survey_in(plan, order.survey)) if plan.visit is not None else None
+    client = consumer(bootstrap, group=plan.group, enable_partition_eof=True, **how)
+    source = (
+        VisitSource(client, plan, log)
+        if log is not None
+        else GroupSource(client, plan, commit_interval=order.commit_interval)
+        if plan.group
+        else RecordSource(client, plan)
+    )
+    try:
+        source.open()
+    except BaseException:
+        source.close()
+        raise
+    return source
+
+
+VERSION = re.compile(r"(\d+)\.(\d+)")
+
+
+def schema_for(
+    version: int | str | Mapping[str, Any], lookup: Callable[[int], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return the schema that *version* names.
+
+    Args:
+        version: A schema, an id, or ``MAJOR.MINOR``, whose id is 100 × major + minor, as Rubin numbers them.
+        lookup: Gives the schema of an id.
+
+    Raises:
+        ValueError: It is none of these.
+        UnknownSchemaError: Nobody knows that id; as RegistryAwayError, where asking again may help.
+    """
+    if isinstance(version, Mapping):
+        return version
+    text = str(version)
+    if named := VERSION.fullmatch(text):
+        return lookup(100 * int(named[1]) + int(named[2]))
+    if not text.isdecimal():
+        raise ValueError(f"as_version={version!r} is neither a schema, nor its id, nor a version like 11.0")
+    return lookup(int(text))

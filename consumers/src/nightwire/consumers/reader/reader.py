@@ -1,0 +1,213 @@
+"""Read alerts: iterate, and what is done is kept."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from nightwire.consumers.alert.alert import ReceivedAlert
+from nightwire.consumers.alert.deduplication import WINDOW, Dedup, Deduplicator, RecentKeys
+from nightwire.consumers.reader.batch import Tools, Unpack
+from nightwire.consumers.reader.connection import ReadRequest
+from nightwire.consumers.reader.read_loop import BadRecord, ReadPolicy
+from nightwire.consumers.reader.session import ReaderSession, Stream
+from nightwire.consumers.reader.tables import Kind, check
+from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
+from nightwire.consumers.source.plan import Plan, StartMode
+from nightwire.core.endpoints import find_endpoints
+
+REGISTRY_PATIENCE = 60.0
+"""How long a registry that is away is asked again. [s]"""
+
+SIZE = 256
+"""How many alerts make a batch. [alert]  Of the largest, 300 kB, they take 77 MB."""
+
+Failure = type[BaseException] | BaseException | TracebackType | None
+"""One of the three things that Python says of how a block was left."""
+
+
+def _never() -> bool:
+    return False
+
+
+class AlertReader:
+    """Read the alerts of some topics: one by one, in batches, or as tables; with `for` or `async for`.
+
+    Without a group a reader sees every partition, begins live and keeps no position.  With one, the
+    group's members share the partitions and go on where the group was: an alert, a batch or a table counts
+    as done when the next one is asked for, or when the ``with`` block is left without an exception.  After a
+    crash what was not done comes again; *dedup* drops what came before in this process, and
+    `ReceivedAlert.origin` finds the rest.  A group that was never here begins with the
+    oldest alert that Kafka has.
+
+    Iteration ends after *limit* alerts, after *timeout* without one, at the end without *follow*, when the
+    *visit* has closed, and never otherwise.  Use it from one thread or one task; under `asyncio` it waits and
+    decodes in a thread of its own.
+
+    Args:
+        topics: One name, or several.
+        group: Name of the consumer group.
+        member: Name of this member of the group: one that restarts within 45 s gets its partitions back, and
+            nobody else notices.
+        bootstrap: Kafka's address; by default ``KAFKA_BOOTSTRAP_SERVERS``, else the running embedded stack's.
+        registry: URL of the schema registry; by default ``NIGHTWIRE_SCHEMA_REGISTRY``, else the stack's.
+        since: Begin with what was written so long ago, or at that time; for a group only where it
+            was never before.
+        last: Begin with the newest so many of each topic, by time, the oldest of them first.
+        start: ``"beginning"`` or ``"live"``; by default live, and the beginning for a new group and
+            without *follow*.
+        visit: Read this visit of a survey alone; while it is open, until it closes.
+        follow: Wait for more at the end; without it, stop at what was the end at the beginning.
+        limit: Stop after so many alerts.
+        timeout: Longest wait for the next alert. [s]
+        dedup: Leave out what came before: ``"offset"`` by where it first lay (`ReceivedAlert.origin`),
+            ``"alert"`` by survey and id.
+        window: How many alerts *dedup* remembers for certain.  A new process remembers nothing.
+        survey: The alerts' survey, where neither a header nor the topic's name tells.
+        as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema itself.
+        on_bad: Called with each record that holds no alert, before it counts as done.
+        stopped: Asked several times a second whether to stop.
+        commit_interval: Time between a group's commits. [s]
+
+    Raises:
+        ValueError: Arguments that exclude each other.
+        NoStackError: No Kafka is named, and none runs here.
+    """
+
+    def __init__(
+        self,
+        topics: str | Sequence[str],
+        *,
+        group: str | None = None,
+        member: str | None = None,
+        bootstrap: str | None = None,
+        registry: str | None = None,
+        since: timedelta | datetime | None = None,
+        last: int | None = None,
+        start: StartMode | None = None,
+        visit: int | None = None,
+        follow: bool = True,
+        limit: int | None = None,
+        timeout: float | None = None,
+        dedup: Dedup | None = None,
+        window: int = WINDOW,
+        survey: str | None = None,
+        as_version: int | str | Mapping[str, Any] | None = None,
+        on_bad: Callable[[BadRecord], None] | None = None,
+        stopped: Callable[[], bool] = _never,
+        commit_interval: float = 1.0,
+    ) -> None:
+        names = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
+        plan = Plan(names, group, since, last, start, follow, visit, member, dedup)
+        endpoints = find_endpoints(bootstrap, registry)
+        patience = REGISTRY_PATIENCE if endpoints.schema_registry else 0.0
+        rules = ReadPolicy(limit, timeout, patience, stopped, on_bad)
+        order = ReadRequest(plan, endpoints, rules, survey, as_version, commit_interval)
+        self._session = ReaderSession(order, Deduplicator(dedup, RecentKeys(window)))
+        self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one, size=1, wait=0.0)
+
+    @property
+    def count(self) -> int:
+        """Alerts handed out."""
+        return self._session.tally.count
+
+    @property
+    def undecodable(self) -> int:
+        """Records that held no alert: logged, given to *on_bad*, and passed over."""
+        return self._session.tally.undecodable
+
+    @property
+    def duplicates(self) -> int:
+        """Alerts that *dedup* left out."""
+        return self._session.tally.duplicates
+
+    @property
+    def expired(self) -> int:
+        """Records that Kafka had deleted before they were read."""
+        return self._session.expired
+
+    def batches(self, *, size: int = SIZE, wait: float = 1.0) -> Stream[list[ReceivedAlert]]:
+        """Return lists of alerts, none of them empty, for ``for`` or ``async for``.
+
+        Args:
+            size: How many at most.
+            wait: Longest wait for so many, once the first is there. [s]
+        """
+        return Stream(self._session, _many, size=size, wait=wait)
+
+    def tables(
+        self,
+        fields: Sequence[str],
+        *,
+        to: Kind = "arrow",
+        metadata: Sequence[str] = (),
+        size: int = SIZE,
+        wait: float = 1.0,
+    ) -> Stream[Any]:
+        """Return tables, a row an alert and a column a field, for ``for`` or ``async for``: the fastest way.
+
+        A message is read as far as its last field that was asked for; damage behind that is not seen.
+
+        Args:
+            fields: Dotted paths (``diaSource.psfFlux``); through an array of records, a column of lists.
+            to: ``"arrow"`` (`pyarrow.Table`), ``"pandas"`` or ``"polars"``.
+            metadata: Columns of where the alerts lay, ahead of the fields: any of topic, partition, offset,
+                timestamp, key, survey.
+            size: How many rows at most.
+            wait: Longest wait for so many, once the first is there. [s]
+
+        Raises:
+            ValueError: A name that does not exist or comes twice.
+            ModuleNotFoundError: pandas or polars is not installed.
+        """
+        check(fields, metadata, to)
+        names, also = list(fields), list(metadata)
+        return Stream(
+            self._session, lambda tools: TableUnpacker(tools, names, also, to), size=size, wait=wait
+        )
+
+    def open(self) -> Self:
+        """Connect, and find where to begin; iteration does so by itself.
+
+        Raises:
+            TopicError: A topic or a visit does not exist; the message names those that do.
+            KafkaException: Kafka cannot be reached.
+        """
+        self._session.open()
+        return self
+
+    def close(self) -> None:
+        """Commit what is done, and leave.  What was handed out last is not done."""
+        self._session.leave(in_peace=False)
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *failure: Failure) -> None:
+        self._session.leave(in_peace=failure[0] is None)
+
+    async def __aenter__(self) -> Self:
+        return await self._session.aside(self.open)
+
+    async def __aexit__(self, *failure: Failure) -> None:
+        await self._session.leave_aside(in_peace=failure[0] is None)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ReceivedAlert:
+        return next(self._alerts)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ReceivedAlert:
+        return await anext(self._alerts)
+
+
+def _one(tools: Tools) -> Unpack[ReceivedAlert]:
+    return AlertUnpacker(tools).one
+
+
+def _many(tools: Tools) -> Unpack[list[ReceivedAlert]]:
+    return AlertUnpacker(tools).all

@@ -1,0 +1,165 @@
+"""Dead letters: what they tell, and how they go back."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka import Message
+
+from nightwire.consumers import AlertReader
+from nightwire.consumers.admin.dead_letters import dump, letter, receipt, return_headers
+from nightwire.consumers.cli.dead_letters import dead_letters
+from nightwire.core.accounts import discrepancies, read_accounts
+from nightwire.core.dead_letters import bury
+from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.schemas.topics import DEAD_LETTERS
+
+HEADERS = [
+    ("stage", b"filters"),
+    ("source", b"alerts.sim[2]@17"),
+    ("reason", b"cut off"),
+    ("time", b"1795230000000"),
+    ("original.visit", b"9"),
+]
+
+
+def message(headers: list[tuple[str, bytes]]) -> Message:
+    return Message(
+        topic=DEAD_LETTERS, partition=0, offset=5, key=b"k", value=b"bytes", headers=headers, timestamp=(1, 7)
+    )
+
+
+def test_a_letter_tells_where_from_why_and_when() -> None:
+    one = letter(message(HEADERS))
+    assert (one.number, one.key, one.value, one.stage, one.reason) == (
+        5,
+        b"k",
+        b"bytes",
+        "filters",
+        "cut off",
+    )
+    assert one.time == datetime(2026, 11, 21, 3, tzinfo=UTC)
+    assert one.origin == ("alerts.sim", 2, 17)
+    assert one.headers == [("visit", b"9")]
+
+
+def test_a_letter_from_a_file_or_from_elsewhere_has_no_origin() -> None:
+    assert letter(message([("source", b"/data/night[1].avro")])).origin is None
+    assert letter(message([])).time == datetime(1970, 1, 1, 0, 0, 0, 7000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ([], [("topic", b"alerts.sim"), ("partition", b"2"), ("offset", b"17"), ("dead-letter", b"5")]),
+        (
+            [("topic", b"t"), ("partition", b"0"), ("offset", b"3"), ("dead-letter", b"1")],
+            [("topic", b"t"), ("partition", b"0"), ("offset", b"3"), ("dead-letter", b"5")],
+        ),  # a filter's, or one replayed before: where it first lay is known
+    ],
+)
+def test_what_goes_back_tells_where_it_first_lay(
+    own: list[tuple[str, bytes]], expected: list[tuple[str, bytes]]
+) -> None:
+    kept = [(f"original.{name}", content) for name, content in own]
+    assert return_headers(letter(message([*HEADERS[:4], *kept]))) == expected
+
+
+def test_receipts_of_many_letters_leave_no_gaps() -> None:
+    receipts = [receipt(letter(message(HEADERS)))]
+    receipts.append(
+        type(receipts[0])(**{**vars(receipts[0]), "source": "dead-letters/9", "first": 9, "last": 9})
+    )
+    assert discrepancies(receipts) == []
+
+
+def test_a_dump_has_sixteen_bytes_a_line() -> None:
+    assert list(dump(b"\x00ABC" * 5, most=18)) == [
+        "00000000  00 41 42 43 00 41 42 43 00 41 42 43 00 41 42 43  .ABC.ABC.ABC.ABC",
+        f"00000010  00 41{' ' * 43} .A",
+        "… 2 bytes more",
+    ]
+
+
+# With Kafka
+
+
+@pytest.fixture
+def run(kafka: str) -> Callable[..., Result]:
+    """Return a function that runs `nightwire dead-letters`."""
+    return lambda *arguments: CliRunner().invoke(dead_letters, [*arguments, "--bootstrap", kafka])
+
+
+def buried(kafka: str, value: bytes, source: str, **how: Any) -> int:
+    """Bury *value*; return its number."""
+    writer = Writer(producer(kafka))
+    bury(writer, value, stage="filters", source=source, reason="nobody knew [its] schema", **how)
+    writer.flush()
+    return max(one.offset() or 0 for one in read_to_end(kafka, [DEAD_LETTERS]))
+
+
+@pytest.mark.kafka
+def test_a_letter_goes_back_once_with_its_key_and_headers(
+    kafka: str, fresh_topic: Callable[..., str], encode: Callable[..., bytes], run: Callable[..., Result]
+) -> None:
+    topic = fresh_topic()
+    headers = [("survey", b"sim"), ("visit", b"9")]
+    number = buried(kafka, encode(1), f"{topic}[0]@17", key=b"obj", headers=headers)
+    assert run("replay", str(number)).stdout == f"{number} -> {topic}[0]@0\n"
+    with AlertReader(topic, bootstrap=kafka, follow=False, dedup="offset") as reader:
+        (back,) = reader
+    assert (back.alert["diaSourceId"], back.key, back.survey) == (1, b"obj", "sim")
+    assert back.origin == (topic, 0, 17)
+    assert back.headers["dead-letter"] == b"%d" % number
+    refused = run("replay", str(number))
+    assert (refused.exit_code, f"dead letter {number} was replayed before" in refused.output) == (1, True)
+    assert run("replay", str(number), "--again").stdout == f"{number} -> {topic}[0]@1\n"
+    with AlertReader(topic, bootstrap=kafka, follow=False, dedup="offset") as reader:
+        assert len(list(reader)) == 1  # the second copy has the origin of the first
+    accounted = [one for one in read_accounts(kafka) if one.stage == "dead-letters"]
+    assert [one.delivered for one in accounted if one.first == number] == [1]
+    assert not [line for line in discrepancies(read_accounts(kafka)) if line.startswith("dead-letters")]
+
+
+@pytest.mark.kafka
+def test_nothing_is_sent_where_one_letter_cannot_go_back(
+    kafka: str, fresh_topic: Callable[..., str], encode: Callable[..., bytes], run: Callable[..., Result]
+) -> None:
+    topic = fresh_topic()
+    good = buried(kafka, encode(1), f"{topic}[0]@17")
+    for source, words in (
+        ("/data/night.avro", "came from /data/night.avro, which is no topic"),
+        ("gone.topic[0]@1", "no topic gone.topic; there are"),
+    ):
+        bad = buried(kafka, b"garbage", source)
+        refused = run("replay", str(good), str(bad))
+        assert (refused.exit_code, words in refused.output) == (1, True), refused.output
+    with AlertReader(topic, bootstrap=kafka, follow=False) as reader:
+        assert list(reader) == []
+
+
+@pytest.mark.kafka
+def test_letters_are_listed_and_shown(
+    kafka: str, encode: Callable[..., bytes], run: Callable[..., Result]
+) -> None:
+    number = buried(kafka, encode(1), "alerts.sim[0]@3", headers=[("visit", b"9")])
+    rows = json.loads(run("list", "--last", "1", "--json").stdout)
+    assert [(one["number"], one["source"], one["replayed"]) for one in rows] == [
+        (number, "alerts.sim[0]@3", False)
+    ]
+    assert "[its]" in run("list").stdout
+    shown = run("show", str(number)).stdout
+    assert "source   alerts.sim[0]@3" in shown
+    assert "header   visit = 9" in shown
+    assert "can be decoded now, by schema id 100100" in shown
+    assert "00000000  00 00 01 87 04" in shown
+    number = buried(kafka, b"garbage", "alerts.sim[0]@4")
+    assert "7 bytes; cannot be decoded: not in wire format" in run("show", str(number)).stdout
+    missing = run("show", str(number + 1))
+    assert (missing.exit_code, f"no dead letter {number + 1}; there are 0 to {number}" in missing.output) == (
+        1,
+        True,
+    )

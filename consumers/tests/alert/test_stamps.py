@@ -1,0 +1,124 @@
+"""Stamps: from bytes to pictures, good and bad."""
+
+import gzip
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from astropy.io import fits
+from PIL import Image
+
+from nightwire.consumers import Stamp, StampError
+from nightwire.consumers.alert.stamps import encode_png, kind, scale
+
+
+def fits_of(*images: Any) -> bytes:
+    units = [fits.PrimaryHDU(images[0]), *map(fits.ImageHDU, images[1:])]
+    file = io.BytesIO()
+    fits.HDUList(units).writeto(file)
+    return file.getvalue()
+
+
+def picture(png: bytes) -> Any:
+    return np.asarray(Image.open(io.BytesIO(png)))
+
+
+def test_the_first_row_of_fits_is_the_lowest_of_the_picture() -> None:
+    image = np.zeros((30, 30), np.float32)
+    image[0] = 1000.0
+    shown = picture(Stamp("science", fits_of(image)).png())
+    assert shown.shape == (270, 270)
+    assert shown[-1].min() == 255
+    assert shown[0].max() == 0
+
+
+def test_a_bright_source_is_brighter_than_the_sky_and_nan_is_black() -> None:
+    image = np.random.default_rng(1).normal(0, 1, (40, 50))
+    image[20, 25], image[0, 0] = 1e6, np.nan
+    grey = scale(image)
+    assert grey[20, 25] == 255
+    assert grey[0, 0] == 0
+    assert 20 < np.median(grey) < 235
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e30, 3e38])
+def test_a_constant_stamp_is_grey(value: float) -> None:
+    assert set(scale(np.full((30, 30), value)).ravel()) == {128}
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        np.arange(900, dtype=">i2").reshape(30, 30),
+        np.array([[-1.7e308, 1.7e308], [0.0, np.inf]]),
+        np.eye(3, dtype=np.uint8),
+        np.ones((1, 1)),
+    ],
+)
+def test_any_numbers_make_a_picture_without_a_warning(image: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert picture(encode_png(scale(image))).size
+
+
+def test_no_finite_pixel_is_an_error_by_name() -> None:
+    with pytest.raises(StampError, match="no finite pixel"):
+        Stamp("science", fits_of(np.full((5, 5), np.nan))).png()
+
+
+def test_gzip_is_unpacked_and_arrays_are_arrays() -> None:
+    image = np.arange(12, dtype=np.float32).reshape(3, 4)
+    stamp = Stamp("science", gzip.compress(fits_of(image)))
+    assert np.array_equal(np.asarray(stamp), image)
+    assert kind(stamp.fits) == "fits"
+    assert repr(stamp) == "<Stamp science: 4 × 3 pixels>"
+    assert stamp._repr_png_()
+
+
+def test_a_cube_shows_its_first_plane_and_an_empty_primary_the_first_extension() -> None:
+    cube = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    assert np.array_equal(Stamp("a", fits_of(cube)).array, cube[0])
+    assert np.array_equal(Stamp("a", fits_of(None, cube[1])).array, cube[1])
+
+
+GOOD = fits_of(np.ones((30, 30), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "not FITS but bin, 0 bytes"),
+        (b"\xff\xd8\xff\xe0JFIF", "not FITS but jpg"),
+        (GOOD[:3000], "broken FITS"),
+        (GOOD[:100], "broken FITS"),
+        (gzip.compress(GOOD, mtime=0)[:-20], "broken gzip"),
+        (b"\x1f\x8bnonsense", "broken gzip"),
+        (gzip.compress(b"hello", mtime=0), "not FITS but bin"),
+        (fits_of(None), "without an image"),
+        (GOOD.replace(b"NAXIS1  =                   30", b"NAXIS1  =           3000000030"), "is no stamp"),
+        (gzip.compress(bytes(65 << 20), mtime=0), "more than"),
+    ],
+)
+def test_what_is_broken_says_how(raw: bytes, reason: str) -> None:
+    stamp = Stamp("science", raw)
+    with pytest.raises(StampError, match=reason):
+        stamp.png()
+    assert "<Stamp science: " in repr(stamp)
+    assert stamp._repr_png_() is None
+
+
+@pytest.mark.data
+def test_every_real_stamp_is_shown_or_refused_by_name(data: Path) -> None:
+    shown = {}
+    for path in sorted((data / "alerts" / "stamps").rglob("*.*")):
+        try:
+            shown[path.name] = picture(Stamp(path.stem, path.read_bytes()).png()).shape
+        except StampError as error:
+            shown[path.name] = str(error)
+    refused = {name for name, shape in shown.items() if isinstance(shape, str)}
+    assert refused == {"gbpusd.png", "orion.fits", "orion29.fits", "sci.fits.gz"}
+    assert shown["ztf_science.fits.gz"] == (252, 252)
+    assert all(min(shape) >= 252 for shape in shown.values() if not isinstance(shape, str))

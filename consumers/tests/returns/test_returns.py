@@ -1,0 +1,158 @@
+"""What community brokers send back is read, judged, buried by name where it must be, and joined to alerts."""
+
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from click.testing import CliRunner, Result
+
+from nightwire.consumers import AlertReader, BadReturn, ReturnReader, joined
+from nightwire.consumers.cli.returns import returns
+from nightwire.consumers.returns.broker_message import objections
+from nightwire.core.kafka import headers_of, read_to_end
+from nightwire.schemas.topics import DEAD_LETTERS
+
+CLASS = {
+    "name": "Classification",
+    "type": "record",
+    "fields": [{"name": "classId", "type": "int"}, {"name": "probability", "type": "float"}],
+}
+SOURCE = {"name": "Source", "type": "record", "fields": [{"name": "diaSourceId", "type": ["null", "long"]}]}
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "BrokerMessage",
+    "fields": [
+        {"name": "diaSource", "type": SOURCE},
+        *({"name": name, "type": "string"} for name in ("brokerName", "classifierName", "classifierVersion")),
+        {"name": "classifications", "type": {"type": "array", "items": CLASS}},
+    ],
+}
+PAGE = Path(__file__).parents[2] / "docs" / "user" / "owners.md"
+PARSED = fastavro.parse_schema(SCHEMA)
+GOOD: Mapping[str, Any] = {
+    "brokerName": "Fink",
+    "classifierName": "supernovae",
+    "classifierVersion": "2.1",
+    "classifications": [{"classId": 111, "probability": 0.25}, {"classId": 112, "probability": 0.75}],
+}
+
+
+def body(number: int | None, **changes: Any) -> bytes:
+    """Return a message about the alert of a number, as brokers send them: an Avro container of one record."""
+    out = io.BytesIO()
+    fastavro.writer(out, PARSED, [{"diaSource": {"diaSourceId": number}, **GOOD, **changes}])
+    return out.getvalue()
+
+
+def test_a_good_message_has_nothing_wrong() -> None:
+    assert objections(GOOD, "fink", 7) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "alert_id", "fault"),
+    [
+        ({}, None, "no id of an alert"),
+        ({"brokerName": "Lasair"}, 7, "brokerName is 'Lasair' in the topic of fink"),
+        ({"classifierName": " "}, 7, "classifierName is ' '"),
+        ({"classifierVersion": 2}, 7, "classifierVersion is 2"),
+        ({"classifications": []}, 7, "classifications is empty"),
+        ({"classifications": [{"classId": True, "probability": 1}]}, 7, "[0] has no classId"),
+        ({"classifications": [{"classId": 1, "probability": 1.5}]}, 7, "[0].probability is 1.5"),
+        ({"classifications": [{"classId": 1, "probability": -0.1}]}, 7, "[0].probability is -0.1"),
+        ({"classifications": [{"classId": 1, "probability": float("nan")}]}, 7, "[0].probability is nan"),
+        ({"classifications": [{"classId": 1, "probability": 0.5}] * 2}, 7, "[1].classId 1 comes twice"),
+    ],
+)
+def test_each_fault_is_named(changes: Mapping[str, Any], alert_id: int | None, fault: str) -> None:
+    (found,) = objections({**GOOD, **changes}, "fink", alert_id)
+    assert fault in found
+
+
+def test_all_faults_are_named_at_once() -> None:
+    assert len(objections({}, "fink", None)) == 5
+
+
+@pytest.fixture
+def broker(bootstrap: str, write: Callable[..., None]) -> str:
+    """Return the name of a broker that has sent two good messages, and three that cannot be used."""
+    name = f"b{os.urandom(4).hex()}"
+    mine = {"brokerName": name.upper()}
+    values = [
+        body(1, **mine),
+        body(2, **mine, classifierName="variables"),
+        body(3),
+        body(None, **mine),
+        b"junk",
+    ]
+    write(bootstrap, f"returns.{name}", values, headers=[], key=b"one partition")
+    return name
+
+
+def test_what_can_be_used_is_read_in_order_and_the_rest_is_told(bootstrap: str, broker: str) -> None:
+    bad: list[BadReturn] = []
+    with ReturnReader(broker, bootstrap=bootstrap, on_bad=bad.append) as reader:
+        found = list(reader)
+    assert [(one.alert_id, one.classifier, one.best.class_id) for one in found] == [
+        (1, "supernovae", 112),
+        (2, "variables", 112),
+    ]
+    assert (reader.good, reader.bad) == (2, 3)
+    assert ["in the topic of" in bad[0].reason, "no id of an alert" in bad[1].reason] == [True, True]
+    assert bad[2].value == b"junk"
+
+
+def test_alerts_meet_what_was_returned_of_them(
+    bootstrap: str, broker: str, write: Callable[..., None], encode: Callable[..., bytes]
+) -> None:
+    topic = f"alerts.{broker}"
+    write(bootstrap, topic, [encode(number) for number in (5, 2, 1)], key=b"one partition")
+    how: dict[str, Any] = {"bootstrap": bootstrap}
+    with ReturnReader(broker, **how) as sent, AlertReader(topic, follow=False, **how) as alerts:
+        met = [(alert.alert_id, [one.classifier for one in found]) for alert, found in joined(alerts, sent)]
+    assert met == [(2, ["variables"]), (1, ["supernovae"])]
+
+
+def test_the_operators_page_joins_them_so(
+    bootstrap: str,
+    broker: str,
+    write: Callable[..., None],
+    encode: Callable[..., bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(bootstrap, f"alerts.{broker}", [encode(2)])
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", bootstrap)
+    (text,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    exec(text.replace("fink", broker).replace("alerts.lsst", f"alerts.{broker}"), {})  # noqa: S102
+    assert capsys.readouterr().out == "2 22.5 [112]\n"
+
+
+def run(bootstrap: str, *words: str) -> Result:
+    return CliRunner().invoke(returns, [*words, "--bootstrap", bootstrap, "--json"])
+
+
+def test_what_cannot_be_used_is_buried_once_with_its_reason(bootstrap: str, broker: str) -> None:
+    first, second = (run(bootstrap, "check", broker) for _ in range(2))
+    assert (first.exit_code, second.exit_code) == (1, 0)
+    told = json.loads(first.stdout)
+    assert (told["good"], len(told["bad"])) == (2, 3)
+    assert json.loads(second.stdout) == {"broker": broker, "good": 0, "bad": []}
+    letters = [headers_of(message) for message in read_to_end(bootstrap, [DEAD_LETTERS])]
+    mine = [one for one in letters if one["source"].startswith(f"returns.{broker}[".encode())]
+    assert [one["stage"] for one in mine] == [b"returns"] * 3
+    assert f"brokerName is 'Fink' in the topic of {broker}".encode() in [one["reason"] for one in mine]
+
+
+def test_the_list_is_lines_for_people_and_objects_for_programs(bootstrap: str, broker: str) -> None:
+    done = run(bootstrap, "list", broker)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["alert"] for line in lines] == [1, 2]
+    assert "in the topic of" in done.stderr
+    text = CliRunner().invoke(returns, ["list", broker, "--bootstrap", bootstrap]).stdout
+    assert "supernovae 2.1  111:0.25 112:0.75" in text

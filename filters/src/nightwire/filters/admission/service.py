@@ -1,0 +1,218 @@
+"""Deciding about owners' requests: check a filter, compile it, try it, make its topics, make it live."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from nightwire.core.access import may_read
+from nightwire.core.kafka import ensure_topics
+from nightwire.filters.admission.catalog import Catalog
+from nightwire.filters.admission.transform_check import schema_mismatches, transform_objections
+from nightwire.filters.admission.trial import AdmissionPolicy, Trial, TrialRunner
+from nightwire.filters.decision.backfill import BackfillJob
+from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.language import FilterError, objections
+from nightwire.filters.model.chains import is_derived
+from nightwire.filters.model.compilation import Compilation, compile_request
+from nightwire.filters.model.filter_set import milliseconds
+from nightwire.filters.reading.recent import newest_alerts
+from nightwire.filters.sandbox import RowFilter, Strength
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import NameError_, broker_topic, filter_topic, overflow, settings
+
+log = logging.getLogger("nightwire.filters.requests")
+
+Request = Mapping[str, Any]
+Reply = tuple[bool, int, list[str]]
+"""Accepted, version, reasons or remarks."""
+
+TRANSFORM_NEEDS_SANDBOX = (
+    "a transform's function runs in a sandbox alone, and this engine does without one (--sandbox none): "
+    "leave fields out and add means, or ask who runs it"
+)
+
+CHOICES = ("first", "best")
+
+
+@dataclass
+class SubmissionService:
+    """Decides about requests.
+
+    Args:
+        bootstrap: Kafka's address.
+        registry: URL of the schema registry.
+        schemas: Folder in which schemas are kept.
+        catalog: All filters.
+        rules: What a filter must satisfy.
+        strength: Of the sandbox in which filters are tried that cannot be compiled.
+        computes: Whether the engine has a sandbox for what transforms compute.
+        backfills: Where backfills are noted; None where this engine does none.
+    """
+
+    bootstrap: str
+    registry: str
+    schemas: Path
+    catalog: Catalog
+    rules: AdmissionPolicy = field(default_factory=AdmissionPolicy)
+    strength: Strength = "weak"
+    computes: bool = True
+    backfills: BackfillJobs | None = None
+
+    @cached_property
+    def _bench(self) -> TrialRunner:
+        return TrialRunner(self.registry, self.schemas, self.rules, self.strength)
+
+    def close(self) -> None:
+        """End what the trials have started."""
+        if "_bench" in vars(self):
+            self._bench.close()
+            del self._bench
+
+    def reply(self, request: Request, owner: str) -> Reply:
+        """Do what *request*, found in the topic of *owner*, asks for.
+
+        Raises:
+            KafkaException: Kafka does not answer; ask again later.
+            DeliveryError: Likewise.
+        """
+        if request["owner"] != owner:
+            return False, 0, [f"{owner} may not ask for {request['owner']}"]
+        try:
+            filter_topic(owner, request["name"])
+        except NameError_ as error:
+            return False, 0, [str(error)]
+        actions: dict[str, Callable[[Request], Reply]] = {
+            "submit": self._submit, "remove": self._remove, "enable": self._enable,
+            "disable": self._disable, "rollback": self._roll_back,
+        }  # fmt: skip
+        if (action := actions.get(request["action"])) is None:
+            return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
+        try:
+            accepted, version, said = action(request)
+        except FilterError as error:
+            return False, 0, error.reasons
+        if accepted:
+            log.info("filter %s/%s: %s, version %d", owner, request["name"], request["action"], version)
+        return accepted, version, said
+
+    def _submit(self, request: Request) -> Reply:
+        if reasons := self._refusals(request):
+            return False, 0, reasons
+        if not request["backfill"] and (version := self.catalog.unchanged(request)):
+            return True, version, ["unchanged: it was live already"]
+        made = compile_request(request)
+        if made.program is None and (lack := self._bench.lack()):
+            return False, 0, [lack, *made.said]
+        remark = "not tried, as was asked"
+        if request["trial"]:
+            trial = self._tried(request, made)
+            if refusals := trial.refusals(self.rules, any_share=_takes_any_share(request)):
+                return False, 0, refusals
+            remark = trial.remark()
+        self._make_topics(request)
+        version = self.catalog.accept(request, made, partial(self._ask_backfill, request))
+        return True, version, [remark, *made.said, *_backfill_remark(request)]
+
+    def _refusals(self, request: Request) -> list[str]:
+        """Return what is wrong with a submission before anything of it is compiled."""
+        owner, output = request["owner"], request["output"]
+        if reasons := submission_objections(request, self.rules) or transform_objections(request):
+            return reasons
+        if request["transform"] and not self.computes:
+            return [TRANSFORM_NEEDS_SANDBOX]
+        if reasons := schema_mismatches(request, self.registry, self.schemas):
+            return reasons
+        if output and not may_read(self.bootstrap, owner, output):
+            return [f"{owner} may not read {output}: `nightwire broker add {owner}` makes it a broker"]
+        if request["backfill"] and self.backfills is None:
+            return ["this engine does no backfills: submit it without --backfill"]
+        return self.catalog.refusals(request)
+
+    def _ask_backfill(self, request: Request, version: int) -> None:
+        if request["backfill"] and self.backfills is not None:
+            since = milliseconds(request["time"]) - request["backfill"]
+            self.backfills.ask(BackfillJob(request["owner"], request["name"], version, since))
+
+    def _tried(self, request: Request, made: Compilation) -> Trial:
+        wanted = surveys() if request["survey"] == "*" else [request["survey"]]
+        samples = newest_alerts(self.bootstrap, wanted, self.rules.alerts, request["sources"])
+        names = (request["owner"], request["name"], 0, request["source"], request["entry"])
+        one = RowFilter(*names, transform=request["transform"])
+        return self._bench.tried(one, made, samples)
+
+    def _make_topics(self, request: Request) -> None:
+        owner, name = request["owner"], request["name"]
+        capped = [overflow(owner, name)] if request["cap"] or request["backfill"] else []
+        topics = [request["output"] or filter_topic(owner, name), *capped]
+        ensure_topics(self.bootstrap, [settings(topic) for topic in topics])
+
+    def _remove(self, request: Request) -> Reply:
+        owner, name = request["owner"], request["name"]
+        kept = f"what had passed stays in {filter_topic(owner, name)}"
+        return _done(self.catalog.stop(owner, name), f"{owner} has no live filter {name}", kept)
+
+    def _disable(self, request: Request) -> Reply:
+        owner, name = request["owner"], request["name"]
+        back = f"`nightwire filter enable {name}` makes it live again"
+        return _done(self.catalog.stop(owner, name, keep=True), f"{owner} has no live filter {name}", back)
+
+    def _enable(self, request: Request) -> Reply:
+        owner, name, version = request["owner"], request["name"], request["version"]
+        absent = f"{owner} has no filter {name}{f' version {version}' if version else ''}"
+        return _done(self.catalog.enable(owner, name, version), absent, "live as it was")
+
+    def _roll_back(self, request: Request) -> Reply:
+        owner, name, version = request["owner"], request["name"], request["version"]
+        absent = f"{owner} has no {f'version {version}' if version else 'earlier version'} of filter {name}"
+        return _done(self.catalog.roll_back(owner, name, version), absent, "live as it was")
+
+
+def submission_objections(request: Request, rules: AdmissionPolicy | None = None) -> list[str]:
+    """Say what is wrong with a submission, without running anything of it.  Pure."""
+    rules = rules or AdmissionPolicy()
+    if request["language"] not in ("python", "sql"):
+        return [f"filters are written in python or sql, not in {request['language']}"]
+    if request["survey"] not in ("*", *surveys()):
+        return [f"no survey {request['survey']}; there are: {', '.join(surveys())}"]
+    if request["choice"] not in CHOICES:
+        return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
+    if request["cap"] < 0:
+        return [f"a cap of {request['cap']} alerts a visit is none; 0 sends all"]
+    if request["backfill"] < 0:
+        return [f"a backfill of {request['backfill']} ms is none"]
+    if request["output"] and not _own(request["output"], request["owner"]):
+        return [
+            f"{request['owner']} may write to broker.{request['owner']}.<stream>, not to {request['output']}"
+        ]
+    if not request["trial"] and not rules.untried:
+        return ["this engine tries every filter: submit it without --no-trial"]
+    return objections(request["source"], request["entry"]) if request["language"] == "python" else []
+
+
+def _backfill_remark(request: Request) -> list[str]:
+    log_of = f"`nightwire filter log {request['name']}` tells how far that is"
+    return [f"its past is judged beside the stream, {log_of}"] if request["backfill"] else []
+
+
+def _takes_any_share(request: Request) -> bool:
+    """Return whether a filter may pass all it likes: the best few, what passed others, a broker's stream."""
+    best = request["choice"] == "best" and request["cap"] > 0
+    return (
+        best
+        or bool(request["output"])
+        or (bool(request["sources"]) and all(map(is_derived, request["sources"])))
+    )
+
+
+def _own(output: str, owner: str) -> bool:
+    try:
+        return output == broker_topic(owner, output.rpartition(".")[2])
+    except NameError_:
+        return False
+
+
+def _done(version: int, refusal: str, remark: str) -> Reply:
+    return (True, version, [remark]) if version else (False, 0, [refusal])

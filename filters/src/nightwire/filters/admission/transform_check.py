@@ -1,0 +1,105 @@
+"""Whether a transform can be had as it was asked for: said by name before it goes live."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nightwire.filters.language import FilterError, objections
+from nightwire.filters.model.transform import DECLARED, Transform, declared_fields
+from nightwire.schemas import Codec, SchemaError, SchemaRegistry, UnknownSchemaError, survey, surveys
+from nightwire.schemas.topics import alerts
+
+Request = Mapping[str, Any]
+
+
+def is_transform(request: Request) -> bool:
+    """Return whether *request* asks for a transform."""
+    return bool(request["drop"] or request["means"] or request["transform"])
+
+
+def transform_objections(request: Request) -> list[str]:
+    """Return what is wrong with a transform, as far as the request tells; empty for other filters.  Pure."""
+    if not is_transform(request):
+        return []
+    if not request["output"]:
+        return ["a transform writes to broker.<broker>.<stream>, never to filter.…: name its --output"]
+    if request["choice"] == "best" and request["cap"]:
+        return ["a transform sends at once, and holds nothing for --choice best"]
+    return [*_lost_ids(request), *_wrong_code(request)]
+
+
+def schema_mismatches(request: Request, registry: str, cache: Path) -> list[str]:
+    """Return what of a transform does not fit the schemas of its surveys' alerts, as far as they are known.
+
+    Args:
+        request: A sound one, of a transform or any other filter.
+        registry: The schema registry's URL.
+        cache: Folder in which schemas are kept.
+    """
+    if not is_transform(request):
+        return []
+    with SchemaRegistry(registry, cache_dir=cache) as known:
+        codecs = [*_newest(known, _judged(request))]
+    made = declared_fields(request["source"]) if request["transform"] else ()
+    return (
+        [*shape_mismatches(Transform(tuple(request["drop"]), tuple(request["means"]), made), codecs)]
+        if codecs
+        else []
+    )
+
+
+def shape_mismatches(shape: Transform, codecs: Sequence[Codec]) -> Iterator[str]:
+    """Yield what of *shape* fits none of the schemas of *codecs*.  Pure."""
+    for path in (*shape.drop, *shape.means):
+        if not any(codec.has(path) for codec in codecs):
+            yield f"no field {path} in these alerts"
+    for path in shape.means:
+        if any(codec.has(path) for codec in codecs) and not any(_is_numbers(codec, path) for codec in codecs):
+            yield f"{path} is no number in an array of records, so it has no mean"
+    for one in shape.adds:
+        if one.name not in shape.drop and any(codec.has(one.name) for codec in codecs):
+            yield f"{DECLARED}: {one.name} is a field of these alerts: take another name, or --drop it"
+
+
+def _lost_ids(request: Request) -> Iterator[str]:
+    ids = {path for name in _judged(request) for path in survey(name).description.ids.alert}
+    for dropped in request["drop"]:
+        if any(path == dropped or path.startswith(f"{dropped}.") for path in ids):
+            yield f"{dropped} tells which alert it is: it cannot be dropped"
+
+
+def _wrong_code(request: Request) -> list[str]:
+    if not request["transform"]:
+        return []
+    if request["language"] != "python":
+        return ["what is added is computed in python: submit the condition as a function, too"]
+    if reasons := objections(request["source"], request["transform"]):
+        return reasons
+    try:
+        declared_fields(request["source"])
+    except FilterError as error:
+        return error.reasons
+    return []
+
+
+def _judged(request: Request) -> list[str]:
+    return surveys() if request["survey"] == "*" else [request["survey"]]
+
+
+def _newest(known: SchemaRegistry, names: Sequence[str]) -> Iterator[Codec]:
+    for name in names:
+        try:
+            yield Codec(known.latest(f"{alerts(name)}-value")[2])
+        except UnknownSchemaError:
+            continue  # none came yet, or the registry is away: nothing to compare with
+
+
+def _is_numbers(codec: Codec, path: str) -> bool:
+    import pyarrow as pa  # takes 0.1 s to import
+
+    try:
+        kind = codec.columns([], [path]).schema.field(path).type
+    except SchemaError:
+        return False
+    inside = kind.value_type if pa.types.is_list(kind) else pa.null()
+    return bool(pa.types.is_floating(inside) or pa.types.is_integer(inside))

@@ -1,0 +1,243 @@
+"""What a filter did with recent alerts before it goes live, and whether that is good enough.  Pure."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from nightwire.filters.evaluation.rowwise import check_added
+from nightwire.filters.language import Program, evaluate
+from nightwire.filters.model.compilation import Compilation
+from nightwire.filters.model.transform import declared_fields
+from nightwire.filters.reading.decode import NoColumn, decode_table
+from nightwire.filters.reading.recent import Sample
+from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, SandboxError, Strength
+from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry, survey
+
+MIN_TIMED_ALERTS = 20
+"""Fewest alerts from which the cost of one is told."""
+
+
+@dataclass(frozen=True)
+class AdmissionPolicy:
+    """What an operator asks of a filter before it goes live.
+
+    Attributes:
+        alerts: Recent alerts of each survey that it is tried on.
+        share: Largest part of them that may pass.  Not asked of filters that send the best few of a visit,
+            where the cap says how many, nor of those that read what passed others, nor of fewer alerts than
+            *fewest*.
+        fewest: Alerts that a share is told from.
+        cpu_ms: CPU time that an alert may cost on average: what a batch has, over the alerts of a batch. [ms]
+        memory_mb: Memory that the filter may take. [MB]
+        untried: Whether an owner may submit a filter without a trial.
+        backfill: Most alerts that a backfill sends; the rest goes to overflow.
+    """
+
+    alerts: int = 300
+    share: float = 0.05
+    fewest: int = 200
+    cpu_ms: float = 0.8
+    memory_mb: int = 1024
+    untried: bool = False
+    backfill: int = 1000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a filter did with some recent alerts.
+
+    Attributes:
+        evaluated: Alerts with a verdict or a failure.
+        passed: Those that passed.
+        faulted: Those that it failed on.
+        fault: What went wrong first, with its line.
+        broken: Why it could not be tried, or was stopped.
+        cpu_ms: What an alert cost. [ms]  None where there were too few.
+    """
+
+    evaluated: int = 0
+    passed: int = 0
+    faulted: int = 0
+    fault: str | None = None
+    broken: str | None = None
+    cpu_ms: float | None = None
+
+    def refusals(self, rules: AdmissionPolicy, *, any_share: bool = False) -> list[str]:
+        """Return why the filter is refused; empty when it is not.  *any_share*: it may pass them all."""
+        if self.broken:
+            return [self.broken]
+        if (self.fault or "").startswith("MemoryError"):
+            return [f"too much memory: it takes more than {rules.memory_mb:,} MB: {self.fault}"]
+        if self.evaluated and self.faulted == self.evaluated:
+            return [f"failed on all of {self.evaluated} recent alerts: {self.fault}"]
+        return [*self._too_dear(rules), *(() if any_share else self._too_many(rules))]
+
+    def _too_dear(self, rules: AdmissionPolicy) -> Iterator[str]:
+        if self.cpu_ms is not None and self.cpu_ms > rules.cpu_ms:
+            yield (
+                f"too slow: {self.cpu_ms:.2f} ms of CPU time an alert, limit is {rules.cpu_ms:g} ms: "
+                "ask the cheap and selective questions first"
+            )
+
+    def _too_many(self, rules: AdmissionPolicy) -> Iterator[str]:
+        if self.evaluated < rules.fewest or self.passed <= rules.share * self.evaluated:
+            return
+        yield (
+            f"passes too much: {self.passed} of {self.evaluated} recent alerts, "
+            f"{self.passed / self.evaluated:.1%}, limit is {rules.share:.0%}: "
+            "ask for more, or return a rank and submit with --choice best"
+        )
+
+    def remark(self) -> str:
+        """Return what the owner should know of an accepted filter."""
+        if not self.evaluated:
+            return "not tried: there are no alerts yet"
+        said = f"tried on {self.evaluated} recent alerts: {self.passed} passed"
+        if self.cpu_ms is not None:
+            said += f", {1000 * self.cpu_ms:.0f} µs each"
+        return f"{said}, {self.faulted} failed: {self.fault}" if self.faulted else said
+
+
+def combined(trials: list[Trial]) -> Trial:
+    """Return the trials on several surveys' alerts as one."""
+    costs = [one.cpu_ms for one in trials if one.cpu_ms is not None]
+    return Trial(
+        sum(one.evaluated for one in trials),
+        sum(one.passed for one in trials),
+        sum(one.faulted for one in trials),
+        next((one.fault for one in trials if one.fault), None),
+        next((one.broken for one in trials if one.broken), None),
+        max(costs, default=None),
+    )
+
+
+TOP_LEVEL_PROBE = "def nightwire_probe(alert):\n    return False\n"
+"""A filter that judges nothing, so that only the source's top level is run."""
+
+CPU_S = 2.0
+"""CPU time for a trial on one survey's alerts. [s]"""
+
+
+class TrialRunner:
+    """Tries filters.  For one thread; the sandbox is started by the first filter that needs one.
+
+    Args:
+        registry: URL of the schema registry.
+        cache: Folder in which schemas are kept.
+        rules: What a filter must satisfy.
+        strength: Of the sandbox.
+    """
+
+    def __init__(
+        self, registry: str, cache: Path, rules: AdmissionPolicy, strength: Strength = "strong"
+    ) -> None:
+        self._registry = SchemaRegistry(registry, cache_dir=cache)
+        self._rules, self._strength = rules, strength
+        self._sandbox: Sandbox | None = None
+
+    def close(self) -> None:
+        """End the sandbox and the registry's client."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+        self._registry.close()
+
+    def lack(self) -> str | None:
+        """Say why filters that are code cannot be judged here; None where they can."""
+        try:
+            self._opened()
+        except SandboxError as error:
+            return f"it cannot be compiled, and this engine has no sandbox for it: {error}"
+        return None
+
+    def tried(self, one: RowFilter, made: Compilation, samples: Sequence[Sample]) -> Trial:
+        """Return what a filter does with *samples*, the alerts of some surveys."""
+        try:
+            return self._tried(one, made, samples)
+        except SandboxError as error:
+            self._sandbox = None  # the next trial starts another
+            return Trial(broken=f"the sandbox failed, please submit again: {error}")
+
+    def _tried(self, one: RowFilter, made: Compilation, samples: Sequence[Sample]) -> Trial:
+        by_survey: dict[str, list[bytes]] = {}
+        for name, value in samples:
+            by_survey.setdefault(name, []).append(value)
+        if made.program is not None:
+            return combined([self._by_columns(one, made.program, *part) for part in by_survey.items()])
+        return combined([self._by_rows(one, *part) for part in by_survey.items()] or [self._top_level(one)])
+
+    def _by_columns(self, one: RowFilter, program: Program, name: str, values: Sequence[bytes]) -> Trial:
+        try:
+            table, _ = decode_table(values, program.names, name, AlertDecoder(self._registry))
+            began = time.thread_time()
+            verdicts = evaluate(program, table)
+        except KeyError as error:
+            return Trial(broken=f"alerts of survey {name} have no {error.args[0]}")
+        except NoColumn as error:
+            if one.entry:
+                return self._by_rows(one, name, values)
+            return Trial(broken=f"the schemas of survey {name} differ: {error}")
+        spent = 1000 * (time.thread_time() - began)
+        if len(verdicts.unsure):
+            return self._by_rows(one, name, values)
+        count = len(table)
+        cost = spent / count if count > MIN_TIMED_ALERTS else None
+        fault = next((verdicts.faults[row] for row in sorted(verdicts.faults)), None)
+        return Trial(count, int(verdicts.passed.sum()), len(verdicts.faults), fault, None, cost)
+
+    def _by_rows(self, one: RowFilter, name: str, values: Sequence[bytes]) -> Trial:
+        sound, schemas = self._sound(values, name)
+        sandbox = self._opened()
+        adds = declared_fields(one.source) if one.transform else ()
+        first = check_added(sandbox.judge([one], name, values=sound[:1], schemas=schemas)[one.key], adds)
+        if first.killed or first.late or len(sound) < 2:
+            return _told([first])
+        rest = check_added(sandbox.judge([one], name, values=sound[1:], schemas=schemas)[one.key], adds)
+        return _told([first, rest])
+
+    def _top_level(self, one: RowFilter) -> Trial:
+        """Run what the filter does before it sees an alert; for a time without alerts."""
+        probe = replace(
+            one, source=f"{one.source}\n{TOP_LEVEL_PROBE}", entry="nightwire_probe", fields=(), transform=""
+        )
+        outcome = self._opened().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
+        found = _told([outcome])
+        return Trial(broken=found.broken or found.fault)
+
+    def _opened(self) -> Sandbox:
+        if self._sandbox is None:
+            limits = Limits(cpu_s=CPU_S, memory_mb=self._rules.memory_mb)
+            self._sandbox = Sandbox(self._strength, limits)
+        return self._sandbox
+
+    def _sound(self, values: Sequence[bytes], name: str) -> tuple[list[bytes], dict[int, dict[str, object]]]:
+        """Return those of *values* that can be read, and their schemas; others go to dead-letters later."""
+        decoder, sound, schemas = AlertDecoder(self._registry), [], {}
+        for value in values:
+            try:
+                alert = decoder.decode(value)
+                survey(name).alert_id(alert.alert)
+            except (DecodeError, SchemaError):
+                continue
+            if alert.schema_id is not None:
+                schemas[alert.schema_id] = dict(alert.schema)
+            sound.append(value)
+        return sound, schemas
+
+
+def _told(outcomes: Sequence[Outcome]) -> Trial:
+    """Return what became of the first alert, and of all others; the cost is told by the others alone."""
+    last = outcomes[-1]
+    faults = [(at, row, one.faults[row]) for at, one in enumerate(outcomes) for row in sorted(one.faults)]
+    fault = faults[0][2] if faults else None
+    broken = None
+    if last.late:
+        broken = f"too slow: {fault or last.killed}"
+    elif last.killed:
+        broken = f"the trial ended badly: {fault or last.killed}"
+    evaluated = sum(one.evaluated for one in outcomes)
+    cost = 1000 * last.cpu_s / last.evaluated if last.evaluated >= MIN_TIMED_ALERTS else None
+    passed = sum(len(one.passed) for one in outcomes)
+    return Trial(evaluated, passed, len(faults), fault, broken, cost)

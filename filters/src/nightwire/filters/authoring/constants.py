@@ -1,0 +1,258 @@
+"""The values of names that a notebook makes by running: found by running it, where its writer sits.
+
+What makes them is run in a fresh process, with the submitter's rights and in the notebook's folder, and
+so is nothing else of the notebook.  The child is this module run as a program: a request on its standard
+input, the answer on its standard output, both JSON; what the notebook prints is dropped.
+"""
+
+import ast
+import json
+import math
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from nightwire.filters.authoring.definitions import bound_names
+from nightwire.filters.authoring.extract import Values, globals_used
+from nightwire.filters.language import FilterError
+
+SECONDS = 120.0
+"""Longest run. [s]"""
+
+NOTEBOOK = "<notebook>"
+"""What the code is called in tracebacks."""
+
+
+def values_by_running(code: str, folder: Path, seconds: float = SECONDS) -> Values:
+    """Return what finds values by running *code* in *folder*, for at most so many seconds."""
+    return lambda names: _run(code, names, folder, seconds)
+
+
+def values_of_namespace(namespace: Mapping[str, Any]) -> Values:
+    """Return what finds values in *namespace*, where the code has been run already."""
+    return lambda names: _sound({name: _written(name, namespace) for name in names})
+
+
+def needed_statements(tree: ast.Module, names: Sequence[str]) -> list[ast.stmt]:
+    """Return the statements of *tree* that give *names* their values, in order.  Pure."""
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
+    binds = [(node, bound_names(node, functions | modules)) for node in tree.body]
+    stars = [
+        at
+        for at, node in enumerate(tree.body)
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+    ]
+    wanted, chosen, before = set(names), set(stars), -1
+    while len(chosen) > before:
+        before = len(chosen)
+        for at, (node, gives) in enumerate(binds):
+            if at not in chosen and gives & wanted:
+                chosen.add(at)
+                wanted |= globals_used(ast.unparse(node))
+    return [tree.body[at] for at in sorted(chosen)]
+
+
+def _run(code: str, names: Sequence[str], folder: Path, seconds: float) -> dict[str, str]:
+    which = ", ".join(names)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "nightwire.filters.authoring.constants"], cwd=folder, timeout=seconds, check=True,
+            input=json.dumps({"code": code, "names": list(names)}).encode(), capture_output=True,
+            env={**os.environ, "MPLBACKEND": "Agg"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise FilterError(
+            f"finding {which} by running the notebook took longer than {seconds:g} s: write the value instead"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()[-300:]
+        raise FilterError(f"finding {which} by running the notebook failed: {said}") from error
+    return _sound({name: tuple(found) for name, found in json.loads(done.stdout).items()})
+
+
+Found = tuple[str, str]
+"""Code and "", or "" and why there is none."""
+
+
+def _sound(found: Mapping[str, Any]) -> dict[str, str]:
+    if reasons := [why for _, why in found.values() if why]:
+        raise FilterError(*reasons)
+    return {name: code for name, (code, _) in found.items()}
+
+
+def _written(name: str, namespace: Mapping[str, Any]) -> Found:
+    if name not in namespace:
+        return "", f"the filter uses {name}, which has no value yet: run the cell that makes it"
+    try:
+        return assignment(name, namespace[name]), ""
+    except NotPlainError as error:
+        return "", f"the filter uses {name}, which cannot travel: it {error}"
+
+
+def _found(code: str, names: Sequence[str]) -> dict[str, Found]:
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    steps = ast.Module(needed_statements(ast.parse(code), names), [])
+    try:
+        exec(compile(steps, NOTEBOOK, "exec"), module.__dict__)  # noqa: S102 - the user's own code, at home
+    except BaseException as error:  # noqa: BLE001 - whatever it is, its writer is told
+        why = f"the filter uses {{}}, and running what makes it failed: {_where(error, code)}"
+        return {name: ("", why.format(name)) for name in names}
+    return {name: _written(name, module.__dict__) for name in names}
+
+
+def _where(error: BaseException, code: str) -> str:
+    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:300]
+    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == NOTEBOOK]
+    if not lines or lines[-1] is None:
+        return said
+    return f"{said} (line {lines[-1]}: {code.splitlines()[lines[-1] - 1].strip()[:120]})"
+
+
+def main() -> None:
+    """Answer the request on standard input; what the notebook prints goes to standard error."""
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    asked = json.load(sys.stdin)
+    with os.fdopen(answer, "w") as out:
+        json.dump(_found(asked["code"], asked["names"]), out)
+
+
+if __name__ == "__main__":
+    main()
+
+MAX_LENGTH = 50_000
+"""Longest literal. [character]  A filter's source may have 100,000."""
+
+MAX_DEPTH = 20
+"""Most levels of containers in one another."""
+
+DTYPES: Mapping[str, str] = {"<f8": "float", "<i8": "int", "|b1": "bool"}
+"""Kinds of arrays that have a name of Python's."""
+
+ADVICE: Mapping[str, str] = {
+    "DataFrame": "take the columns that the filter needs, as lists or arrays: frame['x'].to_list()",
+    "Series": "write .to_list(), .to_dict() or .to_numpy() behind it",
+    "Index": "write .to_list() behind it",
+    "Table": "take the columns that the filter needs, as lists: list(table['x'])",
+    "Column": "write .tolist() behind it",
+    "MaskedArray": "write .filled(…) behind it",
+    "Quantity": "write .to_value('unit') behind it",
+    "Angle": "write .to_value('deg') behind it",
+    "Time": "write .mjd behind it",
+    "SkyCoord": "keep .ra.deg and .dec.deg, and make the SkyCoord of them by a constant",
+    "Path": "a filter reads no files: read it in the notebook, and let the filter use what was in it",
+    "PosixPath": "a filter reads no files: read it in the notebook, and let the filter use what was in it",
+    "Counter": "write dict(…) around it",
+    "defaultdict": "write dict(…) around it, and ask it by .get(key, default)",
+    "function": "define it by def, at the top level",
+    "partial": "write a function by def instead",
+    "generator": "write list(…) around it",
+    "module": "import it at the top level",
+}
+"""What to do with a value that does not travel, by the name of its type or of a base."""
+
+
+class NotPlainError(ValueError):
+    """A value that cannot be written as a literal; the message says what it is and what to do."""
+
+
+def literal(value: Any) -> str:
+    """Return an expression whose value is *value*; one of NumPy's arrays names ``numpy``.
+
+    Raises:
+        NotPlainError: It is no plain value, or its literal is longer than 50,000 characters.
+    """
+    text = _text(value, MAX_DEPTH)
+    if len(text) > MAX_LENGTH:
+        raise NotPlainError(
+            f"has {len(text):,} characters as a literal, limit is {MAX_LENGTH:,}: keep only what the filter needs"
+        )
+    return text
+
+
+def assignment(name: str, value: Any) -> str:
+    """Return the code that gives *name* this *value*.
+
+    Raises:
+        NotPlainError: As for `literal`.
+    """
+    text = literal(value)
+    return f"{'import numpy' + chr(10) if 'numpy.array(' in text else ''}{name} = {text}"
+
+
+def _text(value: Any, depth: int) -> str:
+    if depth == 0:
+        raise NotPlainError(f"is nested deeper than {MAX_DEPTH} levels, or holds itself")
+    if isinstance(value, np.generic) and value.dtype.kind in "biufcSU":
+        value = value.item()
+    if type(value) in (float, complex):
+        return _number(value)
+    if value is None or type(value) in (bool, int, str, bytes):
+        return repr(value)
+    if (write := _CONTAINERS.get(type(value))) is not None:
+        return write(value, depth - 1)
+    raise NotPlainError(_complaint(value))
+
+
+def _number(value: float | complex) -> str:
+    if isinstance(value, complex):
+        return f"complex({_number(value.real)}, {_number(value.imag)})"
+    return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+
+
+def _joined(items: Any, depth: int) -> str:
+    return ", ".join(_text(item, depth) for item in items)
+
+
+def _tuple(value: tuple[Any, ...], depth: int) -> str:
+    return f"({_joined(value, depth)}{',' if len(value) == 1 else ''})"
+
+
+def _set(value: set[Any], depth: int) -> str:
+    return f"{{{', '.join(sorted(_text(item, depth) for item in value))}}}" if value else "set()"
+
+
+def _frozenset(value: frozenset[Any], depth: int) -> str:
+    return f"frozenset({_set(set(value), depth)})" if value else "frozenset()"
+
+
+def _dict(value: dict[Any, Any], depth: int) -> str:
+    return f"{{{', '.join(f'{_text(k, depth)}: {_text(v, depth)}' for k, v in value.items())}}}"
+
+
+def _array(value: np.ndarray[Any, Any], depth: int) -> str:
+    if value.dtype.kind not in "biufcSU":
+        raise NotPlainError(
+            f"is an array of {value.dtype}: only arrays of numbers, truth values or text travel"
+        )
+    kind = DTYPES.get(value.dtype.str, repr(value.dtype.str))
+    if 0 in value.shape:
+        return f"numpy.array([], dtype={kind}).reshape({value.shape!r})"
+    return f"numpy.array({_text(value.tolist(), depth)}, dtype={kind})"
+
+
+_CONTAINERS: Mapping[type, Callable[[Any, int], str]] = {
+    list: lambda value, depth: f"[{_joined(value, depth)}]",
+    range: lambda value, _: repr(value),
+    tuple: _tuple,
+    set: _set,
+    frozenset: _frozenset,
+    dict: _dict,
+    np.ndarray: _array,
+}
+
+
+def _complaint(value: Any) -> str:
+    kinds = [kind.__name__ for kind in type(value).__mro__]
+    advice = next((ADVICE[kind] for kind in kinds if kind in ADVICE), None)
+    what = f"is a {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
+    return f"{what}; {advice or 'only numbers, text, and lists, sets, dictionaries or arrays of them travel'}"

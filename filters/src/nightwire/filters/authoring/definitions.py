@@ -1,0 +1,181 @@
+"""The names that a script defines at its top level, and which of them are constants.
+
+Pure: the text alone.  A constant is an expression that means the same wherever it is evaluated; what reads
+a file, the clock or chance, or is changed after it was made, is *made by running*.
+"""
+
+import ast
+import symtable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from nightwire.filters.language import MODULES
+
+FUTURE = "from __future__ import annotations\n"
+"""Annotations need not travel: with this they are never evaluated."""
+
+MAKERS = {"set", "frozenset", "dict", "tuple", "list", "range", "int", "float", "str", "bool", "complex"} | {
+    "min", "max", "sum", "abs", "round", "sorted", "len"
+}  # fmt: skip
+"""Built-ins that a constant may call."""
+
+CONSTANT = (
+    ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop,
+    ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.expr_context,
+)  # fmt: skip
+"""What a constant's expression may be made of."""
+
+OUTSIDE = (
+    "read",
+    "load",
+    "open",
+    "fromfile",
+    "genfromtxt",
+    "memmap",
+    "rand",
+    "now",
+    "today",
+    "query",
+    "get_",
+)
+"""How the names of functions begin that read files, the network, the clock, or chance."""
+
+CHANGERS = {
+    *("append", "extend", "insert", "add", "update", "setdefault", "remove", "discard", "pop", "clear"),
+    *("sort", "reverse", "fill", "resize"),
+}
+"""Methods that change a container."""
+
+
+class Kind(Enum):
+    """What a name stands for."""
+
+    FUNCTION = "function"
+    CLASS = "class"
+    IMPORT = "import"
+    CONSTANT = "constant"
+    MADE = "made by running"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One name at the top level.
+
+    Attributes:
+        name: The name.
+        order: Which statement of the script defines it.
+        line: Where, in the script.
+        kind: What it is.
+        code: The code that defines it.
+        module: What it is imported from, if it is.
+    """
+
+    name: str
+    order: int
+    line: int
+    kind: Kind
+    code: str
+    module: str | None = None
+
+
+def definitions(tree: ast.Module, code: str) -> Iterator[Definition]:
+    """Yield every definition at the top level of a script, in order; of one name the last counts."""
+    lines = code.splitlines()
+    imported = {alias.asname or alias.name.split(".")[0] for alias in _aliases(tree)}
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    fixed = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} | classes | imported
+    for order, node in enumerate(tree.body):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            text = "\n".join(lines[first - 1 : node.end_lineno])
+            kind = Kind.FUNCTION if isinstance(node, ast.FunctionDef) else Kind.CLASS
+            yield Definition(node.name, order, node.lineno, kind, text)
+        elif (function := _named_lambda(node)) is not None:
+            yield Definition(function[0], order, node.lineno, Kind.FUNCTION, function[1])
+        elif not isinstance(node, ast.Import | ast.ImportFrom):
+            constant = isinstance(node, ast.Assign | ast.AnnAssign) and _constant(
+                node.value, imported | classes
+            )
+            kind = Kind.CONSTANT if constant else Kind.MADE
+            code_ = ast.unparse(node)
+            yield from (
+                Definition(name, order, node.lineno, kind, code_) for name in bound_names(node, fixed)
+            )
+        yield from _imports(node, order)
+
+
+def bound_names(node: ast.stmt, fixed: set[str]) -> set[str]:
+    """Return the names that *node* binds at the top level, and the containers that it changes.
+
+    Args:
+        node: A statement of the top level.
+        fixed: Functions, classes and modules: those are not changed by calling their methods.
+    """
+    table = symtable.symtable(ast.unparse(node), "<statement>", "exec")
+    names = {item.get_name() for item in table.get_symbols() if item.is_assigned() or item.is_imported()}
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+        return names
+    changed = {leftmost(item) for item in ast.walk(node) if _changes(item)}
+    return names | {name for name in changed if name and name not in fixed}
+
+
+def leftmost(node: ast.AST) -> str | None:
+    """Return the name that an expression such as ``a.b[0].c(…)`` begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _changes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        return isinstance(node.ctx, ast.Store | ast.Del)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGERS
+
+
+def _aliases(tree: ast.Module) -> Iterator[ast.alias]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and _root(node) in MODULES:
+            yield from node.names
+
+
+def _root(node: ast.Import | ast.ImportFrom) -> str:
+    name = node.names[0].name if isinstance(node, ast.Import) else node.module or ""
+    return name.split(".")[0]
+
+
+def _imports(statement: ast.stmt, order: int) -> Iterator[Definition]:
+    """Yield what *statement* imports, be it inside a ``try`` or an ``if``."""
+    inside = ast.iter_child_nodes(statement) if isinstance(statement, ast.Try | ast.If) else ()
+    for node in [statement, *inside]:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for alias in node.names:
+            name = alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)
+            one: ast.stmt
+            if isinstance(node, ast.Import):
+                one, module = ast.Import(names=[alias]), alias.name
+            else:
+                one, module = ast.ImportFrom(node.module, [alias], node.level), node.module or "."
+            yield Definition(name, order, node.lineno, Kind.IMPORT, ast.unparse(one), module)
+
+
+def _named_lambda(node: ast.stmt) -> tuple[str, str] | None:
+    """Return the name and the code of ``name = lambda …``, as the function that it is; else None."""
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and len(node.targets) == 1):
+        return None
+    target, value = node.targets[0], node.value
+    if not isinstance(target, ast.Name):
+        return None
+    return target.id, f"def {target.id}({ast.unparse(value.args)}):\n    return {ast.unparse(value.body)}"
+
+
+def _constant(value: ast.expr | None, makers: set[str]) -> bool:
+    """Return whether *value* means the same anywhere; it may call what *makers* names, and MAKERS."""
+    if value is None or not all(isinstance(item, CONSTANT) for item in ast.walk(value)):
+        return False
+    calls = [item.func for item in ast.walk(value) if isinstance(item, ast.Call)]
+    named = {part for call in calls for part in ast.unparse(call).split(".")}
+    if any(part.startswith(OUTSIDE) for part in named):
+        return False
+    return all(leftmost(function) in makers | MAKERS for function in calls)

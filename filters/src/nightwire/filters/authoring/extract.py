@@ -1,0 +1,135 @@
+"""What of a notebook or script travels to the engine: the filter's function and what it uses.
+
+Runs on the submitter's side, on the text alone: nothing is executed here.  Functions, classes, imports and
+constants travel when the filter uses them, directly or through one another; prints, plots and the loading
+of samples stay at home.  What a constant's value is where only running the code tells, the caller finds out.
+"""
+
+import ast
+import builtins
+import symtable
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nightwire.filters.authoring.definitions import FUTURE, Definition, Kind, definitions
+from nightwire.filters.language import MODULES, FilterError
+
+Values = Callable[[Sequence[str]], Mapping[str, str]]
+"""Finds the values of names by running the code: for each name the code that gives it its value."""
+
+
+def extract(code: str, entry: str = "keep", values: Values | None = None, also: Sequence[str] = ()) -> str:
+    """Return the source of the function *entry* with all that it uses, in the order it was written.
+
+    Args:
+        code: A whole script.
+        entry: The filter's function.
+        values: Finds what running the code makes; without it, such a name is refused.
+        also: What else travels, with all that it uses.
+
+    Raises:
+        FilterError: The code does not parse, has no such function, or the function uses what cannot travel.
+    """
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        raise FilterError(f"line {error.lineno}: {error.msg}") from error
+    known = {found.name: found for found in definitions(tree, code)}  # the last definition counts
+    if entry not in known or known[entry].kind is not Kind.FUNCTION:
+        functions = sorted(name for name, found in known.items() if found.kind is Kind.FUNCTION)
+        names = ", ".join(functions) or "none"
+        raise FilterError(f"there is no function {entry}(alert); functions found: {names}")
+    if absent := [name for name in also if name not in known]:
+        raise FilterError(f"there is no {absent[0]}, which a transform needs beside {entry}")
+    used = _Closure(known, _stars(tree)).of(entry, *also)
+    made = {name: one for name, one in used.items() if one.kind is Kind.MADE}
+    if made:
+        used = used | _valued(made, values)
+    return FUTURE + "\n".join(one.code for one in sorted(used.values(), key=lambda one: one.order)) + "\n"
+
+
+@dataclass(frozen=True)
+class _Closure:
+    known: Mapping[str, Definition]
+    stars: Sequence[str]
+
+    def of(self, *entries: str) -> dict[str, Definition]:
+        """Return the definitions that *entries* need, themselves among them, by name."""
+        todo, done, reasons = [*entries], dict[str, Definition](), list[str]()
+        while todo:
+            one = self._as_it_stands(self.known[todo.pop()])
+            done[one.name] = one
+            if one.kind is Kind.MADE:
+                continue  # its value will be known, so what made it is not needed
+            reasons += _absent(one)
+            for name in sorted(globals_used(one.code) - done.keys() - set(todo)):
+                if name in self.known:
+                    todo.append(name)
+                elif not hasattr(builtins, name):
+                    reasons.append(self._undefined(one, name))
+        if reasons:
+            raise FilterError(*reasons)
+        return done
+
+    def _as_it_stands(self, one: Definition) -> Definition:
+        """Return *one*; a constant made of what was given another value later, as made by running."""
+        later = (self.known[name].order > one.order for name in globals_used(one.code) if name in self.known)
+        return replace(one, kind=Kind.MADE) if one.kind is Kind.CONSTANT and any(later) else one
+
+    def _undefined(self, one: Definition, name: str) -> str:
+        said = f"{one.name} (line {one.line}) uses {name}, which nothing defines"
+        if not self.stars:
+            return said
+        return f"{said}; if it comes from `{self.stars[0]}`, import it by its name"
+
+
+def _absent(one: Definition) -> Iterator[str]:
+    """Yield an objection if *one* is imported from a module that only this machine has."""
+    root = (one.module or "").split(".")[0]
+    if one.module is None or root in MODULES or root in sys.stdlib_module_names:
+        return  # the language knows what may be imported
+    allowed = ", ".join(sorted(name for name in MODULES if name not in sys.stdlib_module_names))
+    what = one.name if one.name == root else f"{one.name} of {one.module}"
+    yield (
+        f"line {one.line}: the filter uses {what}, which the engine does not "
+        f"have: copy its code into the notebook, or do it with {allowed}"
+    )
+
+
+def _valued(made: Mapping[str, Definition], values: Values | None) -> dict[str, Definition]:
+    if values is None:
+        raise FilterError(*(
+            f"line {one.line}: the filter uses {one.name}, which is made by running "
+            f"`{one.code.splitlines()[0][:80]}`; "
+            "only functions, imports and constants travel"
+            for one in made.values()
+        ))  # fmt: skip
+    found = values(sorted(made))
+    return {name: replace(one, code=found[name]) for name, one in made.items()}
+
+
+def _stars(tree: ast.Module) -> list[str]:
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+    ]
+
+
+def globals_used(code: str) -> set[str]:
+    """Return the names that *code* takes from outside its functions; those in annotations do not count."""
+    tables = [symtable.symtable(FUTURE + code, "<filter>", "exec")]
+    names: set[str] = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        if table.get_type() not in {"module", "class", "function"}:
+            continue  # annotations
+        top = table.get_type() == "module"
+        names |= {
+            item.get_name()
+            for item in table.get_symbols()
+            if item.is_referenced() and (top or item.is_global())
+        }
+    return names

@@ -1,0 +1,232 @@
+"""The verbs with which an owner looks at filters: list, show, log, top, overflow."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.filters.cli.options import owner_option, owner_or_default
+
+if TYPE_CHECKING:
+    from nightwire.filters.cli.summaries import Snapshot
+
+WINDOW = 30.0
+"""Time over which `top` takes cost and rate. [s]"""
+
+
+def version_key(record: Mapping[str, Any]) -> tuple[str, int]:
+    """Return of which filter's version of an owner a record is."""
+    return record["name"], record["version"]
+
+
+@click.command("list")
+@json_option
+@bootstrap_option
+def list_(as_json: bool, bootstrap: str | None) -> None:
+    """List the filters, and what became of the alerts they judged.
+
+    \b
+    Example:
+      nightwire filter list --json
+    """
+    import json
+    from datetime import UTC, datetime
+
+    from rich.console import Console
+
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters.cli.queries import listed_filters
+    from nightwire.filters.cli.summaries import summary_of, take_snapshot
+    from nightwire.filters.cli.tables import list_table, listed_json
+
+    where = find_endpoints(bootstrap).kafka
+    found = listed_filters(where)
+    seen = {key: summary_of(record) for key, record in take_snapshot(where, None).records.items()}
+    if as_json:
+        click.echo(json.dumps([listed_json(line, seen) for line in found], default=str, indent=2))
+        return
+    Console().print(
+        list_table(found, seen, datetime.now(UTC))
+        if found
+        else "no filters yet: `nightwire filter submit FILE --name NAME`"
+    )
+
+
+@click.command()
+@click.argument("name")
+@owner_option
+@click.option("--version", type=int, help="Which version.  [default: the live one, else the newest]")
+@bootstrap_option
+def show(name: str, owner: str | None, version: int | None, bootstrap: str | None) -> None:
+    """Print the source of filter NAME as it runs, with the line numbers that faults refer to.
+
+    \b
+    Example:
+      nightwire filter show bright
+    """
+    from datetime import UTC, datetime
+
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters.cli import summaries as _sight
+    from nightwire.filters.cli.queries import read_filters, shown_version, version_lines
+    from nightwire.filters.stats.publish import read_stats
+
+    owner, where = owner_or_default(owner), find_endpoints(bootstrap).kafka
+    known = read_filters(where)
+    record = known.versions.get((owner, name, version or shown_version(known, owner, name)))
+    if record is None:
+        raise click.ClickException(f"no filter {owner}/{name}{f' version {version}' if version else ''}")
+    seen = [
+        _sight.summary_of(one) for one in read_stats(where, owner) if version_key(one) == version_key(record)
+    ]
+    at_work = (line for one in seen for line in _sight.summary_lines(one, datetime.now(UTC)))
+    for line in (*version_lines(known, record), *at_work):
+        click.echo(f"# {line}")
+    for number, line in enumerate(record["source"].splitlines(), 1):
+        click.echo(f"{number:4}  {line}")
+
+
+@click.command()
+@click.argument("name")
+@owner_option
+@json_option
+@bootstrap_option
+def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> None:
+    """Print what was asked for filter NAME, what was answered, and what the engine said since, by time.
+
+    \b
+    Example:
+      nightwire filter log bright
+    """
+    import json
+    from dataclasses import asdict
+
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters.cli.queries import filter_log
+
+    entries = filter_log(find_endpoints(bootstrap).kafka, owner_or_default(owner), name)
+    if as_json:
+        click.echo(json.dumps([asdict(entry) for entry in entries], default=str, indent=2))
+        return
+    for entry in entries:
+        click.echo(f"{entry.time:%Y-%m-%d %H:%M:%S} UTC  {entry.kind:8}  {entry.text}")
+    if not entries:
+        click.echo(f"nothing was asked for {owner_or_default(owner)}/{name} yet")
+
+
+@click.command()
+@click.option(
+    "--every", default=2.0, show_default=True, type=click.FloatRange(min=0.1), help="How often. [s]"
+)
+@click.option("--once", is_flag=True, help="Print the table once and leave.")
+@click.option("--all", "everybody", is_flag=True, help="Of all owners, as far as Kafka lets you read them.")
+@owner_option
+@json_option
+@bootstrap_option
+def top(
+    every: float, once: bool, everybody: bool, owner: str | None, as_json: bool, bootstrap: str | None
+) -> None:
+    """Watch your live filters: what they cost, pass, send and stop, the dearest first, until Ctrl-C.
+
+    Numbers come from the engine, every five seconds, and count since the filter's version, or the engine,
+    began; cost and rate are of the last half minute.  Delays are from Kafka's timestamp of the alert to the
+    copy in your topic.  What stopped most is found on samples.
+
+    \b
+    Example:
+      nightwire filter top
+      nightwire filter top --once --all
+    """
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters.cli.summaries import summaries_of, take_snapshot
+
+    where, whom = find_endpoints(bootstrap).kafka, None if everybody else owner_or_default(owner)
+    first = take_snapshot(where, whom)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        click.echo(json.dumps([asdict(one) for one in summaries_of(first)], default=str, indent=2))
+    elif once:
+        from datetime import UTC, datetime
+
+        from rich.console import Console
+
+        from nightwire.filters.cli.tables import top_view
+
+        screen = Console()
+        screen.print(top_view(summaries_of(first), datetime.now(UTC), width=screen.width))
+    else:
+        _watch(first, lambda: take_snapshot(where, whom), every)
+
+
+def _watch(first: "Snapshot", look: "Callable[[], Snapshot]", every: float) -> None:
+    """Show the table anew every so many seconds, until Ctrl-C."""
+    import time
+    from collections import deque
+    from contextlib import suppress
+    from datetime import UTC, datetime
+
+    from rich.live import Live
+
+    from nightwire.filters.cli.summaries import summaries_of
+    from nightwire.filters.cli.tables import top_view
+
+    def view(now: "Snapshot", before: "Snapshot | None" = None) -> Any:
+        return top_view(summaries_of(now, before), datetime.now(UTC), width=screen.console.width)
+
+    with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
+        screen.update(view(first), refresh=True)
+        looks = deque([first], maxlen=max(2, round(WINDOW / every)))
+        while True:
+            time.sleep(every)
+            looks.append(look())
+            screen.update(view(looks[-1], looks[0]), refresh=True)
+
+
+@click.command()
+@click.argument("name")
+@owner_option
+@click.option("--visit", type=int, help="Of this visit alone.")
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Fetch the alerts, one Avro file each.",
+)
+@json_option
+@bootstrap_option
+@registry_option
+def overflow(
+    name: str, owner: str | None, visit: int | None, save: Path | None, as_json: bool,
+    bootstrap: str | None, registry: str | None,
+) -> None:  # fmt: skip
+    """List what passed filter NAME and was cut off by its cap; fetch it while its source topic still has it.
+
+    \b
+    Example:
+      nightwire filter overflow bright --visit 2026112100123
+      nightwire filter overflow bright --visit 2026112100123 --save missed/
+      nightwire replay missed/*.avro --survey lsst
+    """
+    import json
+
+    from rich.console import Console
+
+    from nightwire.core.endpoints import find_endpoints
+    from nightwire.filters.cli.tables import overflow_table
+    from nightwire.filters.delivery.overflow import read_overflow, save_overflow
+
+    at = find_endpoints(bootstrap, registry)
+    found = read_overflow(at.kafka, owner_or_default(owner), name, visit)
+    if as_json:
+        click.echo(json.dumps(found, default=str, indent=2))
+    elif save is None:
+        Console().print(
+            overflow_table(found) if found else f"nothing was cut off of {owner_or_default(owner)}/{name}"
+        )
+    if save is not None:
+        saved = save_overflow(at.kafka, at.schema_registry, found, save)
+        click.echo(f"{saved} of {len(found)} alerts are in {save}", err=as_json)

@@ -1,0 +1,190 @@
+"""What filters there are, and what became of the alerts that they judged; as any owner may read it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from nightwire.core.accounts import StageTotal, read_accounts, totals
+from nightwire.core.kafka import read_to_end
+from nightwire.filters.language import fields_read
+from nightwire.filters.model.chains import silent
+from nightwire.filters.model.filter_set import FilterSet
+from nightwire.filters.model.transform import declared_fields
+from nightwire.schemas import DecodeError, records
+from nightwire.schemas.records import Record
+from nightwire.schemas.topics import FILTERS, answers, filter_topic, requests
+
+
+@dataclass(frozen=True)
+class ListedFilter:
+    """One filter in the list; the counts are over all its versions and all time.
+
+    ``evaluated = passed + rejected + faulted``, ``passed = sent + capped``.
+    """
+
+    owner: str
+    name: str
+    version: int
+    live: bool
+    survey: str
+    topic: str
+    state: str = "live"
+    cap: int = 0
+    choice: str = "first"
+    compiled: bool = False
+    evaluated: int = 0
+    passed: int = 0
+    sent: int = 0
+    capped: int = 0
+    rejected: int = 0
+    faulted: int = 0
+
+
+def read_filters(bootstrap: str) -> FilterSet:
+    """Return all filters that there are.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    found = FilterSet()
+    for message in read_to_end(bootstrap, [FILTERS]):
+        found.take(message.key(), message.value())
+    return found
+
+
+def listed_filters(bootstrap: str) -> list[ListedFilter]:
+    """Return the list of filters, with what became of the alerts that they judged.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    known = read_filters(bootstrap)
+    counts = {total.stage: total for total in totals(read_accounts(bootstrap))}
+    return [_line(known, owner, name, counts.get(filter_topic(owner, name))) for owner, name in known.names()]
+
+
+def filter_state(known: FilterSet, owner: str, name: str) -> str:
+    """Return ``live`` (and why nothing comes), ``disabled``, ``suspended: …`` or ``removed``.  Pure."""
+    pointer = known.pointers.get((owner, name))
+    if pointer is None or not (pointer["version"] or pointer["suspended"]):
+        return "removed"
+    if pointer["live"]:
+        return f"live{_lull(known, owner, name)}"
+    return f"suspended: {pointer['suspended']}" if pointer["suspended"] else "disabled"
+
+
+def _lull(known: FilterSet, owner: str, name: str) -> str:
+    """Return what to say of a live filter that reads what nobody writes; nothing of others."""
+    record = known.versions.get((owner, name, known.live_version(owner, name)))
+    if record is None or not record["sources"]:
+        return ""
+    found = silent(record["sources"], known.live())
+    return f", but no live filter writes to {' or '.join(found)}" if found else ""
+
+
+def shown_version(known: FilterSet, owner: str, name: str) -> int:
+    """Return the version that a list shows: the live one, else the last that was, else the newest.  Pure."""
+    pointer = known.pointers.get((owner, name))
+    pointed = int(pointer["version"]) if pointer else 0
+    return pointed or known.newest(owner, name)
+
+
+def version_lines(known: FilterSet, record: Mapping[str, Any]) -> list[str]:
+    """Return what to know of one version of a filter, a line each.  Pure."""
+    owner, name, version = (record[part] for part in ("owner", "name", "version"))
+    now = filter_state(known, owner, name) if shown_version(known, owner, name) == version else "not live"
+    cap = f"at most {record['cap']} alerts a visit, {record['choice']}" if record["cap"] else "no cap"
+    reads = record["fields"] or (fields_read(record["source"], record["entry"]) if record["entry"] else [])
+    judged = ["judged over columns"] if record["program"] else [
+        "judged row by row", *(f"  because {remark}" for remark in record["remarks"])
+    ]  # fmt: skip
+    return [
+        f"{owner}/{name} version {version}, {now}, survey {record['survey']}, {record['submitted']}",
+        *([f"judges {', '.join(record['sources'])}"] if record["sources"] else []),
+        f"reads {', '.join(reads) or 'nothing that can be seen'}; {cap}",
+        *_made_over(record),
+        *judged,
+    ]
+
+
+def _made_over(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a transform does; nothing of any other filter."""
+    if record["drop"]:
+        yield f"drops {', '.join(record['drop'])}"
+    if record["means"]:
+        yield f"adds means of {', '.join(record['means'])}"
+    if record["transform"]:
+        adds = declared_fields(record["source"])
+        yield f"adds {', '.join(f'{one.name} ({one.type})' for one in adds)}, by {record['transform']}"
+    if record["output"]:
+        yield f"writes to {record['output']}"
+
+
+def _line(known: FilterSet, owner: str, name: str, total: StageTotal | None) -> ListedFilter:
+    version = shown_version(known, owner, name)
+    record = known.versions[owner, name, version]
+    line = ListedFilter(
+        owner, name, version, bool(known.live_version(owner, name)), record["survey"],
+        filter_topic(owner, name), filter_state(known, owner, name), record["cap"], record["choice"],
+        bool(record["program"]),
+    )  # fmt: skip
+    if total is None:
+        return line
+    return replace(
+        line, evaluated=total.read, passed=total.delivered + total.capped, sent=total.delivered,
+        capped=total.capped, rejected=total.rejected, faulted=total.faulted,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One line of a filter's log."""
+
+    time: datetime
+    kind: str
+    text: str
+
+
+def filter_log(bootstrap: str, owner: str, name: str) -> list[LogEntry]:
+    """Return the log of a filter, by time; as long as its topics keep records.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    asked = _of_filter(bootstrap, requests(owner), records.REQUEST, name)
+    said = _of_filter(bootstrap, answers(owner), records.ANSWER, name)
+    entries = [_asked(one) for one in asked] + [_said(one) for one in said]
+    return sorted(entries, key=lambda entry: entry.time)
+
+
+def _of_filter(bootstrap: str, topic: str, kind: Record, name: str) -> Iterator[Mapping[str, Any]]:
+    for message in read_to_end(bootstrap, [topic]):
+        try:
+            record = kind.decode(message.value() or b"")
+        except DecodeError:
+            continue  # the engine has put it into dead-letters
+        if record["name"] == name:
+            yield record
+
+
+def _asked(request: Mapping[str, Any]) -> LogEntry:
+    action, text = request["action"], ""
+    if action == "submit":
+        cap = f"cap {request['cap']} {request['choice']}" if request["cap"] else "no cap"
+        lines = request["source"].count("\n") + 1
+        past = f", backfill {request['backfill'] / 3_600_000:g} h" if request["backfill"] else ""
+        of = f" of {', '.join(request['sources'])}" if request["sources"] else ""
+        text = f"{of} for survey {request['survey']}, {cap}, {request['language']}, {lines} lines{past}"
+    elif request["version"]:
+        text = f" version {request['version']}"
+    return LogEntry(request["time"], "asked", f"{action}{text}")
+
+
+def _said(answer: Mapping[str, Any]) -> LogEntry:
+    said = "; ".join(answer["reasons"])
+    if not answer["request"]:
+        return LogEntry(answer["time"], "notice", f"version {answer['version']}: {said}")
+    if not answer["accepted"]:
+        return LogEntry(answer["time"], "refused", said)
+    return LogEntry(answer["time"], "accepted", f"version {answer['version']}: {said}")

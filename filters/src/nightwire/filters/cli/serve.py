@@ -1,0 +1,67 @@
+"""The process of the filter engine: logs, metrics page, signals, exit status."""
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry
+
+from nightwire.core.process import MetricsPage, Page, Stop, setup_logging, stopping
+from nightwire.filters.decision.state import StateError
+from nightwire.filters.engine.local import LocalEngine
+from nightwire.filters.engine.services import JavaDied
+from nightwire.filters.engine.settings import EngineSettings
+from nightwire.filters.stats.metrics import Metrics
+
+
+class RunnableEngine(Protocol):
+    """An engine: with Spark, or the light one."""
+
+    def healthy(self) -> bool:
+        """Return whether alerts are judged."""
+        ...
+
+    def pages(self) -> Mapping[str, Page]:
+        """Return its pages beside that of the metrics."""
+        ...
+
+    def run(self) -> None:
+        """Serve requests and judge alerts until stopped."""
+        ...
+
+
+def serve(settings: EngineSettings, metrics_port: int, *, light: bool = False) -> int:
+    """Run an engine until it is stopped; return the exit status: 1 asks to be started again.
+
+    Args:
+        settings: What it is told.
+        metrics_port: Port of its metrics page; 0 = none.
+        light: Whether it runs without Spark.
+    """
+    log = setup_logging("nightwire.filters")
+    logging.getLogger("py4j").setLevel("WARNING")
+    registry = CollectorRegistry()
+    with stopping() as stop:
+        engine = engine_of(settings, Metrics(registry), stop, light=light)
+        page = MetricsPage(registry, port=metrics_port, healthy=engine.healthy, pages=engine.pages())
+        if metrics_port:
+            page.start()
+        try:
+            engine.run()
+        except (JavaDied, StateError) as error:
+            log.error("%s", error)  # noqa: TRY400 - the reason is the message
+            return 1
+        finally:
+            stop.set()
+            page.stop()
+    log.info("stopped")
+    return 0
+
+
+def engine_of(settings: EngineSettings, metrics: Metrics, stop: Stop, *, light: bool) -> RunnableEngine:
+    """Return the engine that is wanted; the light one needs neither pyspark nor Java."""
+    if light:
+        return LocalEngine(settings, metrics, stop)
+    from nightwire.filters.spark.engine import SparkEngine
+
+    return SparkEngine(settings, metrics, stop)

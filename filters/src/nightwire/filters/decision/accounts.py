@@ -1,0 +1,129 @@
+"""The accounts of what was decided: per range, read = delivered + rejected + capped + dead-lettered, and per
+filter evaluated = passed + rejected + capped + faulted.  Pure.
+
+An alert of which a transform makes nothing, for it is malformed where no filter looked, is a fault of that
+filter; it counts as dead-lettered where nobody else got it.
+
+What a `best` filter holds counts as capped: it passed and is not sent.  When it is sent, the account of
+the range in which it was read is written once more, under the same key, with what was sent since; so an
+account adds up at any time, and no range is counted twice.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nightwire.core.accounts import Account, FilterClasses
+from nightwire.filters.decision.decision import Decision, DeliveryItem
+from nightwire.filters.model.live_filter import FilterVersion
+from nightwire.filters.model.messages import RangeCounts
+from nightwire.filters.model.offsets import RecordPosition, Spot
+
+STAGE = "filters"
+REJECTED = "no-filter-passed"
+EXPIRED = "expired"
+"""Reasons for which a record went nowhere: nobody wanted it; retention deleted it before we read it."""
+
+
+@dataclass(frozen=True)
+class Unsent:
+    """What was to be sent, and could not be.
+
+    Attributes:
+        lost: Places of alerts that expired between the decision and their sending.
+        malformed: Copies that a transform could not make, for their alert is malformed where no filter
+            looked: its place, and the transform, ``owner/name``.  They are dead-lettered.
+    """
+
+    lost: Collection[RecordPosition] = frozenset()
+    malformed: Collection[tuple[RecordPosition, str]] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.lost or self.malformed)
+
+    def of(self, places: Collection[RecordPosition]) -> "Unsent":
+        """Return what of it lies at *places*."""
+        return Unsent(
+            frozenset(one for one in self.lost if one in places),
+            frozenset(one for one in self.malformed if one[0] in places),
+        )
+
+    def __or__(self, other: "Unsent") -> "Unsent":
+        """Return what of either could not be sent."""
+        return Unsent({*self.lost, *other.lost}, {*self.malformed, *other.malformed})
+
+
+ALL_SENT = Unsent()
+
+
+def accounts(
+    decision: Decision, later: Iterable[DeliveryItem] = (), unsent: Unsent = ALL_SENT
+) -> list[Account]:
+    """Return the account of each range of one batch.
+
+    Args:
+        decision: What was done.
+        later: What later batches sent of what this one held.
+        unsent: What could not be sent.
+    """
+    by_spot: dict[Spot, dict[RecordPosition, list[str]]] = {}
+    for pick in [*decision.picks, *later]:
+        place = pick.hit[:3]
+        keys = by_spot.setdefault(place[:2], {}).setdefault(place, [])
+        keys += [one.key for one in pick.passes]
+    return [
+        _account(
+            one,
+            _within(one, by_spot.get((one.range.topic, one.range.partition), {})),
+            unsent,
+            decision.judges,
+        )
+        for one in decision.counts
+    ]
+
+
+def _within(
+    one: RangeCounts, picked: Mapping[RecordPosition, list[str]]
+) -> Mapping[RecordPosition, list[str]]:
+    return {place: keys for place, keys in picked.items() if one.range.first <= place[2] < one.range.end}
+
+
+def _account(
+    one: RangeCounts,
+    picked: Mapping[RecordPosition, Sequence[str]],
+    unsent: Unsent,
+    judges: Sequence[FilterVersion],
+) -> Account:
+    there = {place: keys for place, keys in picked.items() if place not in unsent.lost}
+    bad = [(place, key) for place, key in unsent.malformed if key in there.get(place, ())]
+    malformed = Counter(key for _, key in bad)
+    sent = Counter(key for keys in there.values() for key in keys) - malformed
+    nobodys = sum(len(there[place]) == number for place, number in Counter(at for at, _ in bad).items())
+    lost = len(picked) - len(there)
+    rejected = {REJECTED: one.read - one.dead - one.hits, EXPIRED: one.gone + lost}
+    return Account(
+        stage=STAGE,
+        source=one.range.topic,
+        partition=one.range.partition,
+        first=one.range.first,
+        last=one.range.end - 1,
+        read=one.read + one.gone,
+        delivered=len(there) - nobodys,
+        rejected={reason: count for reason, count in rejected.items() if count},
+        capped=one.hits - len(picked),
+        dead_lettered=one.dead + nobodys,
+        filters=dict(_classes(one, sent, malformed, judges)),
+    )
+
+
+def _classes(
+    one: RangeCounts, sent: Mapping[str, int], malformed: Mapping[str, int], judges: Sequence[FilterVersion]
+) -> Iterable[tuple[str, FilterClasses]]:
+    for number, evaluated, passed, faulted in zip(
+        one.judges, one.evaluated, one.passed, one.faulted, strict=True
+    ):
+        key, _ = judges[number]
+        copies, bad = sent.get(key, 0), malformed.get(key, 0)
+        rejected, capped = evaluated - passed - faulted, passed - copies - bad
+        yield key, FilterClasses(evaluated, copies, rejected, capped, faulted + bad)

@@ -1,0 +1,184 @@
+"""A filter's backfill: judging what lay in the topics before it was live.  Pure.
+
+It ends where the live stream begins for the filter's version: every alert is judged by one of the two, none
+by both.  It is outside the cap, but sends no more than the operator allows; the rest goes to overflow.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from nightwire.core.accounts import Account
+from nightwire.filters.decision.accounts import Unsent, accounts
+from nightwire.filters.decision.decision import Decision, DeliveryItem, decide
+from nightwire.filters.decision.notices import bad_filters
+from nightwire.filters.decision.quota import Quotas
+from nightwire.filters.decision.select import BatchContext, Overflow
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.messages import JudgedBatch, RangeCounts
+from nightwire.filters.model.offsets import Spot, positions, to_offset
+
+STAGE = "backfill"
+"""Its stage in the accounts."""
+
+BATCH = 500
+"""Most records judged at once."""
+
+STRIKES = 3
+"""After so many batches in which it was too slow, or failed on everything, a filter's backfill ends."""
+
+
+@dataclass(frozen=True)
+class BackfillJob:
+    """What is to be judged for one version of a filter.
+
+    Attributes:
+        owner: Whose.
+        name: Which.
+        version: Its version.
+        since: From when on, by Kafka's time. [ms since 1970, UTC]
+        until: Offsets from which the version is live; None while it is not.
+    """
+
+    owner: str
+    name: str
+    version: int
+    since: int
+    until: Mapping[Spot, int] | None = None
+
+    @property
+    def key(self) -> str:
+        """``owner/name``."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def id(self) -> str:
+        """``owner.name.version``."""
+        return f"{self.owner}.{self.name}.{self.version}"
+
+
+@dataclass(frozen=True)
+class BackfillProgress:
+    """How far a backfill is.
+
+    Attributes:
+        at: The next offset of each partition.
+        whole: Offsets in all, of which
+        done: are judged, in
+        batch: so many batches.
+        evaluated: Alerts judged; of these
+        passed: passed, and
+        faulted: made the filter fail.
+        sent: What was sent of what passed.
+        expired: Offsets that retention deleted before they were judged.
+        strikes: Batches that went badly.
+    """
+
+    at: Mapping[Spot, int] = field(default_factory=dict)
+    whole: int = 0
+    done: int = 0
+    batch: int = 0
+    evaluated: int = 0
+    passed: int = 0
+    faulted: int = 0
+    sent: int = 0
+    expired: int = 0
+    strikes: int = 0
+
+
+def decide_backfill(judged: JudgedBatch, live: LiveFilter, number: int, at: int, left: int) -> Decision:
+    """Return what becomes of a batch of the past.
+
+    Args:
+        judged: What the worker said.
+        live: The filter by which it was judged.
+        number: The batch.
+        at: When it was judged. [ms since 1970, UTC]
+        left: How many alerts may still be sent.
+    """
+    past = replace(judged, hits=[hit._replace(past=True) for hit in judged.hits])
+    whole = decide(past, Quotas(), [live], BatchContext(number, filters=1, at=at))
+    in_turn = sorted(whole.picks, key=lambda pick: pick.hit.turn)
+    counts = [replace(one, read=one.read - one.dead, dead=0) for one in whole.counts]  # the live stream's
+    return replace(
+        whole, picks=sorted(in_turn[:left]), cut=_overflow(in_turn[left:], live), dead=(), counts=counts
+    )
+
+
+def _overflow(picks: Sequence[DeliveryItem], live: LiveFilter) -> Overflow:
+    hits, ranks = [pick.hit for pick in picks], [pick.passes[0].rank for pick in picks]
+    return Overflow(hits, [(live.key, live.version)], list(range(len(hits))), [0] * len(hits), ranks)
+
+
+def advance_progress(
+    reached: BackfillProgress, end: Mapping[Spot, int], decision: Decision
+) -> BackfillProgress:
+    """Return how far a backfill is after a batch."""
+    counts = decision.counts
+    return BackfillProgress(
+        at=end,
+        whole=reached.whole,
+        done=reached.done + sum(one.range.size for one in counts),
+        batch=reached.batch + 1,
+        evaluated=reached.evaluated + sum(sum(one.evaluated) for one in counts),
+        passed=reached.passed + sum(sum(one.passed) for one in counts),
+        faulted=reached.faulted + sum(sum(one.faulted) for one in counts),
+        sent=reached.sent + len(decision.picks),
+        expired=reached.expired + sum(one.gone for one in counts),
+        strikes=reached.strikes + bool(bad_filters(counts)),
+    )
+
+
+def backfill_accounts(job: BackfillJob, decision: Decision, unsent: Unsent) -> list[Account]:
+    """Return the accounts of one batch: a stage of their own, and a source for each backfill."""
+    return [
+        replace(one, stage=STAGE, source=f"{STAGE}/{job.id}/{one.source}")
+        for one in accounts(decision, unsent=unsent)
+    ]
+
+
+def progress_text(reached: BackfillProgress) -> str:
+    """Return how far a backfill is, in words."""
+    parts = [f"{reached.evaluated:,} alerts judged", f"{reached.passed:,} passed", f"{reached.sent:,} sent"]
+    if beyond := reached.passed - reached.sent:
+        parts.append(f"{beyond:,} to overflow")
+    if reached.faulted:
+        parts.append(f"{reached.faulted:,} failed")
+    if reached.expired:
+        parts.append(f"{reached.expired:,} had expired")
+    return ", ".join(parts)
+
+
+def dump_job(job: BackfillJob) -> dict[str, Any]:
+    """Return *job* as JSON can hold it."""
+    return {**vars(job), "until": None if job.until is None else to_offset(job.until, 0)}
+
+
+def load_job(said: Mapping[str, Any]) -> BackfillJob:
+    """Return the job in what `dump_job` made."""
+    until = None if said["until"] is None else positions(said["until"])
+    return BackfillJob(**{**said, "until": until})
+
+
+def dump_progress(reached: BackfillProgress) -> dict[str, Any]:
+    """Return how far a backfill is as JSON can hold it."""
+    return {**asdict(replace(reached, at={})), "at": to_offset(reached.at, 0)}
+
+
+def load_progress(said: Mapping[str, Any]) -> BackfillProgress:
+    """Return what `dump_progress` was given."""
+    return BackfillProgress(**{**said, "at": positions(said["at"])})
+
+
+def live_from(judge: int, start: Mapping[Spot, int], counts: Iterable[RangeCounts]) -> dict[Spot, int]:
+    """Return the offsets from which a filter is live that was not live before a batch.
+
+    Args:
+        judge: Its number.
+        start: Where the batch began.
+        counts: What was done with the batch's ranges: it was too late for those that it did not judge.
+    """
+    missed = {
+        (one.range.topic, one.range.partition): one.range.end for one in counts if judge not in one.judges
+    }
+    return {**start, **missed}

@@ -1,0 +1,89 @@
+"""Backfills on disk: ``DIR/backfills/<owner>.<name>.<version>/``, from the request until they are done.
+
+job.json        what is to be judged
+reached.json    how far it is
+filter-sets/    the filter
+past/           what was decided for each batch, before anything was sent
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nightwire.filters.decision.backfill import (
+    BackfillJob,
+    BackfillProgress,
+    dump_job,
+    dump_progress,
+    load_job,
+    load_progress,
+)
+from nightwire.filters.decision.state import EngineState, write_atomically
+from nightwire.filters.model.live_filter import FilterVersion
+from nightwire.filters.model.offsets import Spot
+
+
+@dataclass(frozen=True)
+class BackfillJobs:
+    """The backfills of one engine.
+
+    Args:
+        root: The engine's state directory.
+    """
+
+    root: Path
+
+    def ask(self, job: BackfillJob) -> None:
+        """Note that *job* is wanted; it waits until its version is live."""
+        write_atomically(self._file(job.id), json.dumps(dump_job(job)))
+
+    def waits(self, named: FilterVersion) -> bool:
+        """Return whether there is a job for a version of a filter that waits until that is live."""
+        file = self._of(named)
+        return file.exists() and _load(file).until is None
+
+    def any_waits(self) -> bool:
+        """Return whether some job waits until its version is live."""
+        return any(_load(file).until is None for file in self._files())
+
+    def begin(self, named: FilterVersion, at: Mapping[Spot, int]) -> None:
+        """Let the job of a version begin; what lies from *at* on is the live stream's."""
+        file = self._of(named)
+        write_atomically(file, json.dumps(dump_job(replace(_load(file), until=at))))
+
+    def due(self) -> list[BackfillJob]:
+        """Return those that can be done, by name."""
+        return [job for job in map(_load, self._files()) if job.until is not None]
+
+    def state(self, job: BackfillJob) -> EngineState:
+        """Return where a job keeps its filter and its decisions."""
+        return EngineState(self._file(job.id).parent, "past")
+
+    def reached(self, job: BackfillJob) -> BackfillProgress | None:
+        """Return how far a job is; None where it has not begun."""
+        file = self._file(job.id).with_name("reached.json")
+        return load_progress(json.loads(file.read_text())) if file.exists() else None
+
+    def keep_reached(self, job: BackfillJob, reached: BackfillProgress) -> None:
+        """Store how far a job is; on return it is on disk."""
+        write_atomically(self._file(job.id).with_name("reached.json"), json.dumps(dump_progress(reached)))
+
+    def done(self, job: BackfillJob) -> None:
+        """Forget a job."""
+        shutil.rmtree(self._file(job.id).parent)
+
+    def _files(self) -> list[Path]:
+        return sorted((self.root / "backfills").glob("*/job.json"))
+
+    def _of(self, named: FilterVersion) -> Path:
+        key, version = named
+        return self._file(f"{key.replace('/', '.')}.{version}")
+
+    def _file(self, id_: str) -> Path:
+        return self.root / "backfills" / id_ / "job.json"
+
+
+def _load(file: Path) -> BackfillJob:
+    return load_job(json.loads(file.read_text()))

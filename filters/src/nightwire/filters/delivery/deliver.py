@@ -1,0 +1,177 @@
+"""Sending what was decided: the untouched bytes, fetched again by their offsets."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, Message, Producer
+
+from nightwire.core import kafka
+from nightwire.core.accounts import Account, write_account
+from nightwire.core.clock import now_ms
+from nightwire.core.dead_letters import bury_message
+from nightwire.core.kafka import Writer, ensure_topics
+from nightwire.filters.decision.accounts import ALL_SENT, STAGE, Unsent
+from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers
+from nightwire.filters.delivery.overflow import encode_overflow
+from nightwire.filters.delivery.producers import BulkProducer
+from nightwire.filters.delivery.transform_writer import TransformWriter
+from nightwire.filters.model.chains import is_derived
+from nightwire.filters.model.messages import Pass, PassedAlert, UndecodableRecord
+from nightwire.filters.model.offsets import OffsetRange, RecordPosition, Spot
+from nightwire.filters.reading.derived import origin_headers
+from nightwire.filters.reading.fetch import ExpiredCount, fetch, offset_runs, range_consumer
+from nightwire.schemas import DecodeError
+from nightwire.schemas.topics import overflow, settings
+
+
+class AcknowledgedCopy(NamedTuple):
+    """A copy that Kafka acknowledged: its topic and filter, how old its alert was [s], its size [byte]."""
+
+    topic: str
+    key: str
+    delay: float
+    size: int = 0
+
+
+log = logging.getLogger("nightwire.filters")
+
+Wanted = dict[int, list[DeliveryItem | UndecodableRecord]]
+
+COMPRESSION = "lz4"
+"""zstd gains little on stamps and costs the one core that we have; see docs/decisions/0003."""
+
+
+@dataclass
+class Delivery:
+    """Sends decisions, at least once, and writes accounts.
+
+    Args:
+        bootstrap: Kafka's address.
+        on_sent: Called with each copy that Kafka acknowledged.
+        outlet: Makes alerts over for transforms; none where there are no transforms.
+    """
+
+    bootstrap: str
+    on_sent: Callable[[AcknowledgedCopy], None] = lambda _copy: None
+    outlet: TransformWriter | None = None
+    _consumer: Consumer | None = None
+    _producer: Producer | None = None
+    _topics: set[str] = field(default_factory=set)
+
+    def send(self, decision: Decision) -> Unsent:
+        """Send *decision*; on return everything is acknowledged.  Return what could not be sent.
+
+        Raises:
+            DeliveryError: Kafka did not take something.
+            KafkaException: Kafka is away for too long.
+        """
+        writer = Writer(self._made_producer())
+        self._make_topics(decision)
+        unsent = ALL_SENT
+        for work, wanted in fetch_plan(decision):
+            unsent |= self._send(writer, work, wanted, decision)
+        writer.flush()
+        self._send_cut(decision)
+        return unsent
+
+    def _send_cut(self, decision: Decision) -> None:
+        bulk = BulkProducer(self._made_producer())
+        topics = {key: overflow(*key.split("/")) for key, _ in decision.cut.judges}
+        for key, visit, record in encode_overflow(decision.cut, decision.at):
+            bulk.write(topics[key], record, visit)
+        bulk.flush()
+
+    def account(self, accounts: Iterable[Account]) -> None:
+        """Write *accounts*; on return they are acknowledged.
+
+        Raises:
+            DeliveryError: Kafka did not take one.
+        """
+        writer = Writer(self._made_producer())
+        for account in accounts:
+            write_account(writer, account)
+        writer.flush()
+
+    def _send(self, writer: Writer, work: OffsetRange, wanted: Wanted, decision: Decision) -> Unsent:
+        """Send what is *wanted* of *work*; return what is gone, or malformed."""
+        self._consumer = self._consumer or range_consumer(self.bootstrap)
+        left, malformed = dict(wanted), set[tuple[RecordPosition, str]]()
+        for messages in fetch(self._consumer, work, ExpiredCount()):
+            for message in messages:
+                for one in left.pop(message.offset() or 0, ()):
+                    if isinstance(one, UndecodableRecord):
+                        bury_message(writer, message, stage=STAGE, reason=one.reason)
+                    else:
+                        malformed |= self._write(writer, message, one, decision)
+        if left:
+            log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
+        return Unsent(
+            {pick.hit[:3] for some in left.values() for pick in some if isinstance(pick, DeliveryItem)},
+            malformed,
+        )
+
+    def _write(
+        self, writer: Writer, message: Message, one: DeliveryItem, decision: Decision
+    ) -> set[tuple[RecordPosition, str]]:
+        """Write an alert to each filter that it passed; return the copies that could not be made."""
+        key, malformed = message.key(), set[tuple[RecordPosition, str]]()
+        carried = origin_headers(message) if is_derived(one.hit.topic) else {}
+        for passed in one.passes:
+            try:
+                value = self._value(message, one.hit, passed, decision)
+            except DecodeError as error:
+                bury_message(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
+                malformed.add((one.hit[:3], passed.key))
+                continue
+            said = copy_headers(one, passed, carried)
+            noted = partial(self._noted, passed.key, one.hit.timestamp)
+            writer.write(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
+        return malformed
+
+    def _value(self, message: Message, hit: PassedAlert, passed: Pass, decision: Decision) -> bytes | None:
+        """Return what is sent for an alert that passed: itself, or what a transform makes of it.
+
+        Raises:
+            DecodeError: It cannot be transformed: it is malformed where no filter looked.
+        """
+        value, shape = message.value(), decision.shapes.get(passed.key)
+        if shape is None or value is None:
+            return value
+        if self.outlet is None:
+            raise RuntimeError(f"{passed.key} is a transform, and has no schema registry to be sent with")
+        return self.outlet.value(hit[:3], value, decision.topic(passed.key), hit.survey, shape, passed.added)
+
+    def _noted(self, key: str, came: int, message: Message) -> None:
+        self.on_sent(AcknowledgedCopy(str(message.topic()), key, (now_ms() - came) / 1000, len(message)))
+
+    def _make_topics(self, decision: Decision) -> None:
+        """Make topics that somebody removed; sending to one that is missing would block all."""
+        sent = {passed.key for pick in decision.sent() for passed in pick.passes}
+        cut = {decision.cut.judges[judge][0] for judge in set(decision.cut.judge)}
+        wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in cut}
+        if missing := sorted(wanted - self._topics):
+            ensure_topics(self.bootstrap, [settings(topic) for topic in missing])
+            self._topics |= wanted
+
+    def _made_producer(self) -> Producer:
+        if self._producer is None:
+            self._producer = kafka.producer(self.bootstrap, compression_type=COMPRESSION)
+        return self._producer
+
+
+def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
+    """Return the ranges to fetch and what is wanted of each.  Pure."""
+    wanted: dict[Spot, Wanted] = defaultdict(dict)
+    for pick in decision.sent():
+        wanted[pick.hit.topic, pick.hit.partition].setdefault(pick.hit.offset, []).append(pick)
+    for dead in decision.dead:
+        wanted[dead.topic, dead.partition].setdefault(dead.offset, []).append(dead)
+    return [
+        (OffsetRange(*spot, near[0], near[-1] + 1), {offset: some[offset] for offset in near})
+        for spot, some in sorted(wanted.items())
+        for near in offset_runs(sorted(some))
+    ]

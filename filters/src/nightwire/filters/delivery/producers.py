@@ -1,0 +1,106 @@
+"""Writing very many small records: with less to do for each than `nightwire.core.kafka.Writer` does."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from nightwire.core import kafka
+from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
+from nightwire.schemas.topics import settings
+
+AT_ONCE = 1000
+"""Records after which acknowledgements are taken in."""
+
+PATIENCE = 150.0
+"""Longest wait for acknowledgements. [s]"""
+
+
+class BulkProducer:
+    """Writes records, at least once; `flush` raises the first failure.
+
+    Args:
+        producer: A ``confluent_kafka.Producer``.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._failure: str | None = None
+        self._queued = 0
+
+    def write(self, topic: str, value: bytes, key: bytes) -> None:
+        """Queue a record; wait while librdkafka's queue is full."""
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=self._delivered)
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._queued += 1
+        if self._queued % AT_ONCE == 0:
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until every record is acknowledged.
+
+        Raises:
+            DeliveryError: One was not.
+        """
+        waiting = self._producer.flush(PATIENCE)
+        if self._failure is not None:
+            raise DeliveryError(self._failure)
+        if waiting:
+            raise DeliveryError(f"{waiting} records unacknowledged after {PATIENCE:g} s")
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._failure is None:
+            self._failure = f"{message.topic()}: {error.str()} ({error.name()})"
+
+
+class ControlProducer:
+    """Writes to Kafka, for one thread; after a failure with a new client.
+
+    Args:
+        bootstrap: Kafka's address.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producer: Producer | None = self._made()
+        self._known: set[str] = set()
+
+    @contextmanager
+    def writer(self, *topics: str) -> Iterator[Writer]:
+        """Yield a writer; on leaving, what it wrote is acknowledged.
+
+        Args:
+            topics: Those that are made where they are missing.
+
+        Raises:
+            DeliveryError: Kafka did not take something.
+            KafkaException: Kafka does not answer.
+        """
+        try:
+            self.ensure(*topics)
+            self._producer = self._producer or self._made()
+            writer = Writer(self._producer)
+            yield writer
+            writer.flush()
+        except BaseException:
+            self._producer = None
+            self._known.clear()
+            raise
+
+    def _made(self) -> Producer:
+        """Return a client; it takes half a second until it can write, so it is made before it is needed."""
+        return kafka.producer(self._bootstrap, linger_ms=0)
+
+    def ensure(self, *topics: str) -> None:
+        """Make those of *topics* that are missing; they are looked for once.
+
+        Raises:
+            KafkaException: Kafka refused one, or does not answer.
+        """
+        if missing := [topic for topic in topics if topic not in self._known]:
+            ensure_topics(self._bootstrap, [settings(topic) for topic in missing])
+            self._known.update(missing)

@@ -1,0 +1,133 @@
+"""What a transform sends: alerts read by the schema they came with, and written by one that is made of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nightwire.filters.model.transform import Transform, count_name, mean, mean_name
+from nightwire.schemas import Codec, SchemaRegistry, derived_schema, kept_fields, survey, wire
+
+RecordPosition = tuple[str, int, int]
+"""Topic, partition, offset of an alert."""
+
+
+@dataclass(frozen=True)
+class TransformPlan:
+    """How alerts of one schema are made over.
+
+    Attributes:
+        written: Reads them as they came.
+        kept: Dotted paths of what is kept; None for all.
+        means: For each mean its path, and the numbers that mean nothing there.
+        made: Writes them.
+        schema_id: The id of what it writes.
+    """
+
+    written: Codec
+    kept: Sequence[str] | None
+    means: Mapping[str, Sequence[float]]
+    made: Codec
+    schema_id: int
+
+    def value(self, body: bytes, added: Mapping[str, Any]) -> bytes:
+        """Return the message of an alert whose Avro body is *body*, with what code *added*.
+
+        Raises:
+            DecodeError: The body is malformed.
+        """
+        alert = self.written.decode(body, self.kept)
+        return wire.frame(self.schema_id, self.made.encode({**alert, **self._means(body), **added}))
+
+    def _means(self, body: bytes) -> dict[str, Any]:
+        there = [path for path in self.means if self.written.has(path)]
+        alert = self.written.decode(body, there) if there else {}
+        found: dict[str, Any] = {}
+        for path in there:
+            array, _, name = path.rpartition(".")
+            records = _at(alert, array)
+            found[count_name(path)] = None if records is None else len(records)
+            found[mean_name(path)] = mean((one[name] for one in records or ()), self.means[path])
+        return found
+
+
+def open_transform_writer(registry: str, cache: Path) -> "TransformWriter":
+    """Return an outlet for the schema registry at a URL, with a folder in which schemas are kept."""
+    return TransformWriter(SchemaRegistry(registry, cache_dir=cache))
+
+
+@dataclass
+class TransformWriter:
+    """Makes alerts over for transforms; transforms that are alike share what it made of the last alert.
+
+    Args:
+        registry: Where the schemas are that alerts name, and where those that are made get their ids.
+    """
+
+    registry: SchemaRegistry
+    _moulds: dict[tuple[Any, ...], TransformPlan] = field(default_factory=dict)
+    _contained: dict[str, Codec] = field(default_factory=dict)
+    _last: tuple[RecordPosition | None, dict[tuple[int, str], bytes]] = (None, {})
+
+    def value(
+        self, place: RecordPosition, value: bytes, topic: str, name: str, shape: Transform, added: str
+    ) -> bytes:
+        """Return the message that a transform sends for an alert.
+
+        Args:
+            place: Where the alert lies.
+            value: Its message.
+            topic: Where to it is sent.
+            name: Its survey.
+            shape: What becomes of it.
+            added: What code computed, as JSON; empty for nothing.
+
+        Raises:
+            DecodeError: The alert is malformed.
+            RegistryAwayError: The registry was away.
+        """
+        if self._last[0] != place:
+            self._last = place, {}
+        made, (mould, body) = self._last[1], self._mould(value, topic, name, shape)
+        if (mould.schema_id, added) not in made:
+            made[mould.schema_id, added] = mould.value(body, json.loads(added) if added else {})
+        return made[mould.schema_id, added]
+
+    def _mould(self, value: bytes, topic: str, name: str, shape: Transform) -> tuple[TransformPlan, bytes]:
+        """Return what makes an alert over, and its body."""
+        written, body = self._written(value)
+        key = (id(written), topic, name, shape)
+        if key not in self._moulds:
+            self._moulds[key] = self._made(written, topic, name, shape)
+        return self._moulds[key], body
+
+    def _written(self, value: bytes) -> tuple[Codec, bytes]:
+        """Return what reads an alert as it came, always the same for one schema, and its body."""
+        if not wire.is_container(value):
+            number, body = wire.unframe(value)
+            return self.registry.codec(number), body
+        record = next(wire.read_container(value))
+        text = json.dumps(record.schema, sort_keys=True)
+        if text not in self._contained:
+            self._contained[text] = Codec(record.schema)
+        return self._contained[text], record.body
+
+    def _made(self, written: Codec, topic: str, name: str, shape: Transform) -> TransformPlan:
+        schema = derived_schema(written.schema, shape.drop, shape.fields())
+        subject = f"{topic}-value"
+        if self.registry.compatibility(subject) != "NONE":  # what the survey changes is not ours to refuse
+            self.registry.set_compatibility("NONE", subject)
+        number = self.registry.register(subject, schema)
+        displaced = [one["name"] for one in shape.fields() if written.has(one["name"])]
+        gone = [*shape.drop, *displaced]
+        kept = kept_fields(written.schema, gone) if gone else None
+        absent = {one.path: one.absent for one in survey(name).description.history}
+        means = {path: absent.get(path.rpartition(".")[0], ()) for path in shape.means}
+        return TransformPlan(written, kept, means, Codec(schema), number)
+
+
+def _at(alert: Any, path: str) -> Any:
+    for step in path.split("."):
+        alert = None if alert is None else alert.get(step)
+    return alert

@@ -1,0 +1,312 @@
+"""The process that does backfills: beside the engine, nicely, a small batch of each in turn.
+
+What it judges, decides and sends is on disk as in the engine: a process that begins again where another ended
+sends the same alerts once more, never others.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from multiprocessing import get_context
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from nightwire.core.clock import now_ms
+from nightwire.core.kafka import DeliveryError, marks
+from nightwire.core.process import Stop, setup_logging, stopping
+from nightwire.filters.decision.backfill import (
+    BATCH,
+    STAGE,
+    STRIKES,
+    BackfillJob,
+    BackfillProgress,
+    advance_progress,
+    backfill_accounts,
+    decide_backfill,
+    progress_text,
+)
+from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.decision.notices import Notice
+from nightwire.filters.decision.quota import Quotas
+from nightwire.filters.decision.state import EngineState
+from nightwire.filters.delivery.deliver import Delivery
+from nightwire.filters.delivery.producers import ControlProducer
+from nightwire.filters.delivery.transform_writer import open_transform_writer
+from nightwire.filters.engine.settings import EngineSettings
+from nightwire.filters.engine.supervisor import send_notices
+from nightwire.filters.evaluation import worker as _worker
+from nightwire.filters.model import filter_set as _filterset
+from nightwire.filters.model.chains import derived_sources
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.messages import COLUMNS, JudgedBatch, judged_batch
+from nightwire.filters.model.offsets import OffsetRange, Spot, advance, ranges
+from nightwire.filters.reading.fetch import TIMEOUT, ExpiredCount, fetch, range_consumer
+from nightwire.filters.reading.followers import FilterFollower
+from nightwire.schemas import RegistryAwayError
+
+log = logging.getLogger("nightwire.filters.backfill")
+
+AT_ONCE = 3
+"""So many backfills take turns, those with the least to do; others wait."""
+
+SHARE = 0.25
+"""Part of the time in which a backfill works; the rest is the live stream's."""
+
+NICE = 10
+"""How much it gives way to whoever else wants the processor."""
+
+PAUSE = 1.0
+"""Pause before what failed is tried again. [s]"""
+
+QUIET = 5.0
+"""Shortest time between two words of progress. [s]"""
+
+
+def run_backfills(settings: EngineSettings) -> None:
+    """Do all backfills that there are, as a process of its own; return when none is left."""
+    os.nice(NICE)
+    setup_logging("nightwire.filters")
+    engine = os.getppid()
+    with stopping() as stop:
+        backfiller = BackfillRunner(settings, stop)
+        while not stop.is_set() and os.getppid() == engine and backfiller.round():
+            pass
+
+
+@dataclass
+class BackfillRunner:
+    """Does backfills.
+
+    Args:
+        settings: The engine's.
+        stop: When to leave: after the running batch.
+        share: Part of the time in which it works.
+    """
+
+    settings: EngineSettings
+    stop: Stop
+    share: float = SHARE
+    _said: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._jobs = BackfillJobs(self.settings.state)
+        self._outbox = ControlProducer(self.settings.bootstrap)
+        self._watch = FilterFollower(self.settings.bootstrap)
+        self._restart()
+
+    def round(self) -> bool:
+        """Do a batch of each of some backfills, those with the least to do; return whether there were any."""
+        due = sorted(self._jobs.due(), key=self._left)[:AT_ONCE]
+        for job in due:
+            began = time.monotonic()
+            try:
+                self.step(job)
+            except (KafkaException, DeliveryError, RegistryAwayError, TimeoutError) as error:
+                log.warning("the backfill of %s is tried again: %s", job.id, error)
+                self._restart()
+                self.stop.wait(PAUSE)
+            self.stop.wait((time.monotonic() - began) * (1 / self.share - 1))
+        return bool(due)
+
+    def step(self, job: BackfillJob) -> None:
+        """Begin *job*, do its next batch, or end it.
+
+        Raises:
+            KafkaException: Kafka is away.
+            DeliveryError: Kafka did not take something.
+            RegistryAwayError: The registry is away.
+        """
+        live, reached = self._filter(job), self._jobs.reached(job)
+        if live is None:
+            self._end(
+                job,
+                f"stopped, version {job.version} is not live: {progress_text(reached or BackfillProgress())}",
+            )
+            return
+        until = {spot: end for spot, end in (job.until or {}).items() if live.judges(spot[0])}
+        if reached is None:
+            self._begin(job, live, until)
+        elif reached.strikes >= STRIKES:
+            self._end(job, f"stopped, {STRIKES} batches were too slow or failed: {progress_text(reached)}")
+        elif (end := advance(reached.at, until, BATCH)) == reached.at:
+            self._end(job, f"ended: {progress_text(reached)}")
+        else:
+            self._say(job, self._go_on(job, live, reached, end))
+
+    def _restart(self) -> None:
+        """Make new clients: the old ones may be lost."""
+        made_over = open_transform_writer(self.settings.registry, EngineState(self.settings.state).schemas)
+        self._delivery = Delivery(self.settings.bootstrap, outlet=made_over)
+
+    def _left(self, job: BackfillJob) -> int:
+        reached = self._jobs.reached(job)
+        return 0 if reached is None else reached.whole - reached.done
+
+    def _filter(self, job: BackfillJob) -> LiveFilter | None:
+        """Return the filter, while this version of it is live."""
+        self._watch.refresh()
+        known = self._watch.filters
+        if known.live_version(job.owner, job.name) != job.version:
+            return None
+        return _filterset.to_filter(known.versions[job.owner, job.name, job.version])
+
+    def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[Spot, int]) -> None:
+        """Find out where the past begins, and tell what there is of it."""
+        past = find_start(self.settings.bootstrap, job.since, until)
+        reached = BackfillProgress(at=past.first, whole=sum(until.values()) - sum(past.first.values()))
+        most = self.settings.trial.backfill
+        self._tell(job, f"began: {reached.whole:,} alerts {past}; at most {most:,} are sent")
+        self._said[job.id] = (0, time.monotonic())
+        self._jobs.keep_reached(job, reached)
+
+    def _go_on(
+        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[Spot, int]
+    ) -> BackfillProgress:
+        """Judge, decide and send a batch; on return it is accounted, and noted as done."""
+        state, number = self._jobs.state(job), reached.batch
+        decision = state.decision(number)
+        if decision is None:
+            left = max(0, self.settings.trial.backfill - reached.sent)
+            decision = decide_backfill(self._judged(job, live, reached, end), live, number, now_ms(), left)
+            state.keep_decision(number, decision, Quotas())
+        unsent = self._delivery.send(decision)
+        self._delivery.account(backfill_accounts(job, decision, unsent))
+        now = advance_progress(reached, end, decision)
+        self._jobs.keep_reached(job, now)
+        return now
+
+    def _judged(
+        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[Spot, int]
+    ) -> JudgedBatch:
+        """Return what the worker says of a batch."""
+        state = self._jobs.state(job)
+        state.keep_filters(1, _filterset.dump([live]))
+        options = {**self.settings.options(), "state": str(state.root)}
+        work = tuple(ranges(reached.at, end, {}))
+        rows = _worker.run(_worker.make_task(options, work, 1, derived_sources([live])))
+        return judged_batch(pa.Table.from_batches(rows, COLUMNS))
+
+    def _say(self, job: BackfillJob, reached: BackfillProgress) -> None:
+        """Tell how far it is: at most at every tenth, and not too often."""
+        tenths = 10 * reached.done // reached.whole
+        before, when = self._said.get(job.id, (0, -QUIET))
+        if tenths > before and time.monotonic() - when >= QUIET:
+            self._said[job.id] = (tenths, time.monotonic())
+            self._tell(job, f"at {10 * tenths} %: {progress_text(reached)}")
+
+    def _end(self, job: BackfillJob, how: str) -> None:
+        self._tell(job, how)
+        self._jobs.done(job)
+
+    def _tell(self, job: BackfillJob, what: str) -> None:
+        send_notices(self._outbox, [Notice(job.key, job.version, f"{STAGE} {what}", good=True)])
+
+
+supervisor_log = logging.getLogger("nightwire.filters")
+
+LOOK = 1.0
+"""Pause between looks for backfills. [s]"""
+
+RETRY = 5.0
+"""Pause after a process that failed. [s]"""
+
+PATIENCE = 10.0
+"""Longest wait for the process to finish its batch. [s]"""
+
+
+class BackfillSupervisor:
+    """Starts a process where there are backfills, and again where one dies.
+
+    Args:
+        settings: The engine's.
+        stop: When to leave.
+    """
+
+    def __init__(self, settings: EngineSettings, stop: Stop) -> None:
+        self._settings, self._stop = settings, stop
+
+    def start(self) -> threading.Thread:
+        """Look for backfills in a thread of its own."""
+        thread = threading.Thread(target=self._keep, name="backfills", daemon=True)
+        thread.start()
+        return thread
+
+    def _keep(self) -> None:
+        jobs = BackfillJobs(self._settings.state)
+        while not self._stop.wait(LOOK):
+            if jobs.due() and (status := self._run()):
+                supervisor_log.warning(
+                    "the process of the backfills ended with status %d; starting it again", status
+                )
+                self._stop.wait(RETRY)
+
+    def _run(self) -> int | None:
+        """Run a process to its end, or until we are stopped; return its exit status."""
+        process = get_context("spawn").Process(target=run_backfills, args=(self._settings,), daemon=True)
+        process.start()
+        while process.is_alive() and not self._stop.is_set():
+            process.join(0.2)
+        if process.is_alive():
+            process.terminate()
+            process.join(PATIENCE)
+        return None if self._stop.is_set() else process.exitcode
+
+
+@dataclass(frozen=True)
+class BackfillStart:
+    """Where a stretch of the past begins.
+
+    Attributes:
+        first: The first offset of each partition; its end where there is nothing.
+        since: From when on it was asked for. [ms since 1970, UTC]
+        kept: Since when everything is there, where older records have expired. [ms since 1970, UTC]
+    """
+
+    first: Mapping[Spot, int]
+    since: int
+    kept: int | None = None
+
+    def __str__(self) -> str:
+        said = f"since {_minute(self.since)}"
+        return said if self.kept is None else f"{said}; what came before {_minute(self.kept)} has expired"
+
+
+def find_start(bootstrap: str, since: int, until: Mapping[Spot, int]) -> BackfillStart:
+    """Return where the records begin that Kafka took at *since* or later, of those before *until*.
+
+    Args:
+        bootstrap: Kafka's address.
+        since: [ms since 1970, UTC]
+        until: The offset after the last one that is wanted, of each partition.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    consumer = range_consumer(bootstrap)
+    try:
+        wanted = [TopicPartition(*spot, since) for spot in sorted(until)]
+        found = consumer.offsets_for_times(wanted, timeout=TIMEOUT) if wanted else []
+        later = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+        first = {spot: min(later.get(spot, end), end) for spot, end in until.items()}
+        kept = (_whole_since(consumer, spot, offset) for spot, offset in first.items())
+        return BackfillStart(first, since, max((one for one in kept if one is not None), default=None))
+    finally:
+        consumer.close()
+
+
+def _whole_since(consumer: Consumer, spot: Spot, first: int) -> int | None:
+    """Return since when a partition has everything, where something may be missing that came at *first*."""
+    low, end = marks(consumer, *spot)
+    if low == 0 or first > low:
+        return None
+    some = next(fetch(consumer, OffsetRange(*spot, low, end), ExpiredCount(), patience=TIMEOUT), ())
+    return some[0].timestamp()[1] if some else now_ms()
+
+
+def _minute(time: int) -> str:
+    return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,237 @@
+"""Planning: which Kafka offsets the next batch reads, and by which version of the filter set.
+
+Runs in a Python process of its own that Spark starts for each query.  It must outlive an outage of
+Kafka, for the query dies with it: while Kafka does not answer there is simply nothing new.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from nightwire.core import kafka
+from nightwire.core.clock import now_ms
+from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.decision.select import DEADLINE
+from nightwire.filters.decision.state import EngineState
+from nightwire.filters.model import filter_set as _filterset
+from nightwire.filters.model.chains import (
+    active_derived,
+    derived_sources,
+    is_derived,
+    is_drained,
+    readable_ends,
+)
+from nightwire.filters.model.offsets import (
+    Offset,
+    OffsetRange,
+    Spot,
+    advance,
+    positions,
+    ranges,
+    to_offset,
+    version,
+    visits,
+)
+from nightwire.filters.reading.fetch import TIMEOUT, partition_bounds
+from nightwire.filters.reading.followers import FilterFollower, VisitFollower
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import alerts
+
+TARGET = 2.5
+"""What a batch may take: a new filter waits for the end of the running one. [s]"""
+
+LEAST = 500
+"""Records that a batch may have in any case."""
+
+FIRST = 2500
+"""Records of the first batch, of which nothing is known."""
+
+STEP = 2.0
+"""From one batch to the next the limit grows or shrinks at most so many times."""
+
+
+@dataclass
+class BatchSizeController:
+    """Learns from how long batches take, from when one is planned to when the next is asked for.
+
+    Args:
+        target: What a batch may take. [s]
+        clock: Tells the time. [s]
+    """
+
+    target: float = TARGET
+    clock: Callable[[], float] = time.monotonic
+    _limit: int = FIRST
+    _planned: tuple[int, float] | None = None
+
+    def limit(self, most: int | None) -> int | None:
+        """Return how many records the next batch may have, *most* at the most; None: as many as there are."""
+        if most is None:
+            return None
+        if self._planned is not None:
+            self._learn(*self._planned)
+            self._planned = None
+        return min(most, self._limit)
+
+    def planned(self, records: int) -> None:
+        """Note that a batch of so many *records* begins now."""
+        self._planned = (records, self.clock())
+
+    def _learn(self, records: int, began: float) -> None:
+        """Take in how long a batch took; a small one says little of how long a large one would take."""
+        change = self.target / max(self.clock() - began, 1e-3)
+        if change < 1 or 2 * records >= self._limit:
+            self._limit = max(LEAST, round(self._limit * min(STEP, max(1 / STEP, change))))
+
+
+log = logging.getLogger("nightwire.filters.planner")
+
+IDLE = 0.2
+"""Pause when there is nothing to read; Spark would ask again at once. [s]"""
+
+METADATA_AGE = 1.0
+"""A new survey's topic, or partition, is noticed after at most this. [s]"""
+
+
+@dataclass
+class Planner:
+    """Knows where the topics end, which filters are live, and which visits are closed.
+
+    Args:
+        bootstrap: Kafka's address.
+        state: What is kept on disk.
+        deadline: Longest that a visit is held for its best alerts. [ms]
+    """
+
+    bootstrap: str
+    state: EngineState
+    deadline: int = DEADLINE
+    _admin: AdminClient | None = None
+    _spots: list[Spot] = field(default_factory=list)
+    _spots_at: float = -METADATA_AGE
+    _judged: set[str] = field(default_factory=set)
+    _sources: dict[int, frozenset[str]] = field(default_factory=dict)
+    _beginnings: dict[Spot, int] | None = None
+    _watch: "FilterFollower | None" = None
+    _visits: VisitFollower | None = None
+    _due: tuple[int, int | None] = (-1, None)
+    _kept: int = 0
+    _pace: BatchSizeController = field(default_factory=BatchSizeController)
+
+    def latest(self, start: Offset, limit: int | None) -> Offset:
+        """Return the next batch's end, at most *limit* records after *start*; *start* when nothing is new."""
+        try:
+            return self._latest(start, limit)
+        except (KafkaException, TimeoutError) as error:
+            log.warning("Kafka does not answer: %s", error)
+            time.sleep(IDLE)
+            return start
+
+    def beginnings(self) -> Mapping[Spot, int]:
+        """Return where partitions began that Spark's offset does not know yet."""
+        if self._beginnings is None:
+            self._beginnings = self.state.beginnings()
+        return self._beginnings
+
+    def _latest(self, start: Offset, limit: int | None) -> Offset:
+        filters = max(version(start), self._filters(version(start)))
+        ends = self._ends(start, filters)
+        known = dict(self.beginnings()) | positions(start)
+        read = readable_ends(ends, active_derived(start, self._fed(version(start)), self._fed(filters)))
+        reached = advance(known, read, self._pace.limit(limit))
+        now = now_ms()
+        if reached == known and not (self._visit_ends(start, now) or self._past_waits(start, filters)):
+            time.sleep(IDLE)
+            return start
+        self._pace.planned(sum(reached.values()) - sum(known.get(spot, 0) for spot in reached))
+        return to_offset(
+            {**reached, **{spot: end for spot, end in ends.items() if spot not in read}},
+            filters,
+            visits=max(visits(start), self._closings().end()),
+            at=now,
+            drained=int(is_drained(reached, read)),
+        )
+
+    def work(self, start: Offset, end: Offset) -> tuple[list[OffsetRange], frozenset[str]]:
+        """Return the ranges of a batch, and which topics of what passed filters are read in it.
+
+        Both are the same each time.
+        """
+        read = active_derived(start, self._fed(version(start)), self._fed(version(end)))
+        return ranges(positions(start), positions(end), self.beginnings()), read
+
+    def _fed(self, filters: int) -> frozenset[str]:
+        """Return the topics of what passed filters that are read by a version of the filter set."""
+        if filters not in self._sources:
+            self._sources[filters] = derived_sources(self.state.filters(filters))
+        return self._sources[filters]
+
+    def _ends(self, start: Offset, filters: int) -> dict[Spot, int]:
+        """Return where all partitions end that filters read, or once read."""
+        spots = self._partitions(self._fed(filters) | {topic for topic in start if is_derived(topic)})
+        self._note_beginnings(spots)
+        return partition_bounds(self._client(), spots)
+
+    def _visit_ends(self, start: Offset, now: int) -> bool:
+        """Return whether a visit whose best alerts are held is over: that makes a batch of its own."""
+        newest = self.state.newest_decision()
+        if newest != self._due[0]:
+            self._due = (newest, self.state.caps(newest).due(self.deadline))
+        due = self._due[1]
+        return due is not None and (now >= due or self._closings().closed_since(visits(start)))
+
+    def _past_waits(self, start: Offset, filters: int) -> bool:
+        """Return whether a new filter's backfill waits to be told where it ends: that makes a batch, too."""
+        return filters > version(start) and BackfillJobs(self.state.root).any_waits()
+
+    def _closings(self) -> VisitFollower:
+        if self._visits is None:
+            self._visits = VisitFollower(self.bootstrap)
+        return self._visits
+
+    def _partitions(self, fed: Collection[str]) -> list[Spot]:
+        """Return the partitions of all alert topics, and of the topics *fed*."""
+        if time.monotonic() - self._spots_at >= METADATA_AGE or not self._judged.issuperset(fed):
+            found = self._client().list_topics(timeout=TIMEOUT).topics
+            self._judged = {*(alerts(survey) for survey in surveys()), *fed}
+            self._spots = sorted(
+                (topic, part) for topic in self._judged & found.keys() for part in found[topic].partitions
+            )
+            self._spots_at = time.monotonic()
+        return self._spots
+
+    def _note_beginnings(self, spots: list[Spot]) -> None:
+        """Resolve where new partitions begin once and keep it: a re-run must start at the same offset.
+
+        Alerts are read from the earliest; of what passed filters, what comes after somebody asked for it.
+        """
+        fresh = [spot for spot in spots if spot not in self.beginnings()]
+        if fresh:
+            known = {topic for topic, _ in self.beginnings()}
+            late = [spot for spot in fresh if is_derived(spot[0]) and spot[0] not in known]
+            early = [spot for spot in fresh if spot not in late]
+            found = partition_bounds(self._client(), early, earliest=True) | partition_bounds(
+                self._client(), late
+            )
+            self._beginnings = {**self.beginnings(), **found}
+            self.state.keep_beginnings(self._beginnings)
+            log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
+
+    def _filters(self, before: int) -> int:
+        """Return the filter set's present version, after having stored it; version *before* is needed yet."""
+        if self._watch is None:
+            self._watch = FilterFollower(self.bootstrap)
+        reached = self._watch.refresh()
+        if reached != self._kept:
+            self.state.keep_filters(reached, _filterset.dump(self._watch.filters.live()), before)
+            self._kept = reached
+        return reached
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = kafka.admin(self.bootstrap)
+        return self._admin

@@ -1,0 +1,141 @@
+"""What an engine does beside judging, whichever engine it is: waits for Kafka, answers owners, measures."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException
+from prometheus_client import Gauge
+
+from nightwire.core import kafka
+from nightwire.core.kafka import ensure_topics
+from nightwire.core.process import Stop
+from nightwire.filters.admission.catalog import Catalog
+from nightwire.filters.admission.requests import Engineer, RequestConsumer
+from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.decision.state import EngineState
+from nightwire.filters.engine.backfill_process import BackfillSupervisor
+from nightwire.filters.engine.settings import EngineSettings
+from nightwire.filters.engine.supervisor import FilterSupervisor
+from nightwire.filters.model.offsets import lag, positions
+from nightwire.filters.reading.fetch import partition_bounds
+from nightwire.filters.sandbox import OPTIONAL_LAYERS, SandboxError, layers
+from nightwire.filters.stats.metrics import Metrics
+from nightwire.filters.stats.publish import StatsPublisher
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, FILTERS, VISITS
+from nightwire.schemas.topics import settings as topic_settings
+
+log = logging.getLogger("nightwire.filters")
+
+TOPICS = (FILTERS, ACCOUNTS, DEAD_LETTERS, VISITS)
+"""What an engine reads and writes beside alerts."""
+
+
+class JavaDied(Exception):  # noqa: N818 - it is what happened
+    """Spark's Java process is gone; nothing in this process can bring it back."""
+
+
+def await_kafka(bootstrap: str, state: EngineState, stop: Stop) -> None:
+    """Wait for Kafka, or until stopped; make the topics that we need, and the state ours.
+
+    Raises:
+        StateError: The state belongs to another Kafka.
+    """
+    while not stop.is_set():
+        try:
+            ensure_topics(bootstrap, [topic_settings(name) for name in TOPICS])
+            state.claim(kafka.admin(bootstrap).list_topics(timeout=10).cluster_id or "")
+        except (KafkaException, TimeoutError) as error:
+            log.warning("waiting for Kafka at %s: %s", bootstrap, error)
+            stop.wait(1.0)
+        else:
+            return
+
+
+def start_services(
+    settings: EngineSettings, state: EngineState, metrics: Metrics, stop: Stop
+) -> FilterSupervisor:
+    """Begin to answer owners and to measure the lag; return who looks after the filters."""
+    catalog = Catalog(settings.bootstrap)
+    engineer = Engineer(
+        settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
+        "strong" if settings.sandbox == "strong" else "weak",
+        computes=settings.sandbox != "none", backfills=BackfillJobs(settings.state),
+    )  # fmt: skip
+    RequestConsumer(settings.bootstrap, engineer, stop).start()
+    BackfillSupervisor(settings, stop).start()
+    threading.Thread(target=report_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
+    LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
+    StatsPublisher(settings.bootstrap, metrics.ledger, stop).start()
+    return FilterSupervisor(settings.bootstrap, catalog, metrics, state)
+
+
+def report_sandbox(strength: str) -> None:
+    """Say how filters that are code are contained, where that is less than could be."""
+    if strength == "none":
+        log.warning(
+            "filters that are code run with this process's rights: accept them only from people you trust"
+        )
+        return
+    try:
+        missing = {layer for layer, why in layers().items() if why}
+    except SandboxError as error:
+        missing = {str(error)}
+    if missing and (strength == "weak" or missing <= OPTIONAL_LAYERS):
+        log.warning("the sandbox of this machine lacks: %s", ", ".join(sorted(missing)))
+    elif missing:
+        log.error(
+            "filters that cannot be compiled are not judged: the sandbox lacks %s (see --sandbox weak)",
+            ", ".join(sorted(missing)),
+        )
+
+
+EVERY = 5.0
+"""Pause between two looks. [s]"""
+
+
+class LagMeter:
+    """Sets a gauge to what is not judged yet, per topic.
+
+    Args:
+        bootstrap: Kafka's address.
+        state: Knows where partitions began.
+        gauge: To set; labelled by topic.
+        done: Returns Spark's offset up to which everything is accounted.
+        stop: When to end.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        state: EngineState,
+        gauge: Gauge,
+        done: Callable[[], Mapping[str, Any]],
+        stop: Stop,
+    ) -> None:
+        self._state, self._gauge, self._done, self._stop = state, gauge, done, stop
+        self._admin = kafka.admin(bootstrap)
+
+    def start(self) -> None:
+        """Measure in a thread of its own."""
+        threading.Thread(target=self._run, name="lag", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(EVERY):
+            try:
+                self.measure()
+            except (KafkaException, TimeoutError):
+                log.debug("no lag while Kafka is away")
+
+    def measure(self) -> None:
+        """Look once.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        beginnings = self._state.beginnings()
+        for topic, behind in lag(
+            partition_bounds(self._admin, beginnings), positions(self._done()), beginnings
+        ).items():
+            self._gauge.labels(topic).set(behind)

@@ -1,0 +1,52 @@
+"""What an engine is told."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nightwire.filters.admission.trial import AdmissionPolicy
+from nightwire.filters.decision.select import DEADLINE
+from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S
+
+BATCH = 10_000
+"""Most records in a batch; `Pace` says how many it has."""
+
+TASKS = 2
+"""Tasks per batch; one for each core of a small machine."""
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """What an engine is told.
+
+    Attributes:
+        bootstrap: Kafka's address.
+        registry: URL of the schema registry.
+        state: Directory; see `State`.
+        master: Spark master.
+        memory: Heap of Spark's Java process.
+        batch: Most records in a batch.
+        tasks: Tasks per batch.
+        budget: CPU time of one filter in one task. [s]
+        deadline: Longest that a visit is held for its best alerts. [s]
+        page: Whether Spark tells Prometheus about itself.
+        sandbox: How filters that are code are contained: ``strong``, ``weak`` or ``none``.
+        trial: What a filter must satisfy before it goes live.
+    """
+
+    bootstrap: str
+    registry: str
+    state: Path
+    master: str = "local[2,4]"
+    memory: str = "768m"
+    batch: int = BATCH
+    tasks: int = TASKS
+    budget: float = FILTER_CPU_S
+    deadline: float = DEADLINE / 1000
+    page: bool = False
+    sandbox: str = "strong"
+    trial: AdmissionPolicy = field(default_factory=AdmissionPolicy)
+
+    def options(self) -> dict[str, str]:
+        """Return them as options of the data source."""
+        names = ("bootstrap", "registry", "state", "batch", "tasks", "budget", "deadline", "sandbox")
+        return {name: str(getattr(self, name)) for name in names}

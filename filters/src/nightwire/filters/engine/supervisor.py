@@ -1,0 +1,93 @@
+"""Looking after filters: tells owners what happens, and suspends what has to be stopped or always fails."""
+
+import logging
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaException
+
+from nightwire.core.clock import now_ms
+from nightwire.core.kafka import DeliveryError
+from nightwire.filters.admission.catalog import Catalog
+from nightwire.filters.decision.backfill import live_from
+from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.decision.decision import Decision
+from nightwire.filters.decision.notices import Notice, NoticeState, fault_notices, live_notices, suspensions
+from nightwire.filters.decision.state import EngineState
+from nightwire.filters.delivery.producers import ControlProducer
+from nightwire.filters.model.offsets import Spot, positions
+from nightwire.filters.stats.metrics import Metrics
+from nightwire.schemas import records
+from nightwire.schemas.topics import answers
+
+log = logging.getLogger("nightwire.filters")
+
+
+class FilterSupervisor:
+    """Looks at what was decided, batch by batch; trouble here stops nothing.
+
+    Args:
+        bootstrap: Kafka's address.
+        catalog: Where a filter is taken out.
+        metrics: What to count.
+        state: Says which filters were live before this process.
+    """
+
+    def __init__(self, bootstrap: str, catalog: Catalog, metrics: Metrics, state: EngineState) -> None:
+        self._outbox, self._catalog, self._metrics = ControlProducer(bootstrap), catalog, metrics
+        self._state, self._jobs = state, BackfillJobs(state.root)
+        before = state.decision(state.newest_commit())  # a batch that is done again is looked at again
+        self._record = NoticeState(live=set(before.judges) if before else set())
+
+    def look(self, number: int, decision: Decision) -> None:
+        """Tell the owners what batch *number* says of their filters, and suspend the bad."""
+        self._begin_backfills(number, decision)
+        news = [
+            *live_notices(self._record, number, decision),
+            *fault_notices(self._record, number, decision),
+        ]
+        bad = list(suspensions(self._record, number, decision))
+        try:
+            for one in bad:
+                self._suspend(one)
+            send_notices(self._outbox, [*news, *bad])
+        except (KafkaException, DeliveryError, TimeoutError) as error:
+            log.warning("owners were not told: %s", error)
+
+    def _begin_backfills(self, number: int, decision: Decision) -> None:
+        """Say of the filters that are live now and were not before where their past ends."""
+        for judge, named in enumerate(decision.judges):
+            if named not in self._record.live and self._jobs.waits(named):
+                self._jobs.begin(named, live_from(judge, batch_start(self._state, number), decision.counts))
+
+    def _suspend(self, one: Notice) -> None:
+        owner, _, name = one.key.partition("/")
+        self._catalog.stop(owner, name, one.version, suspended=one.text.removeprefix("suspended: "))
+        self._metrics.suspended.labels(one.key).inc()
+        log.warning("filter %s version %d is %s", one.key, one.version, one.text)
+
+
+def batch_start(state: EngineState, batch: int) -> dict[Spot, int]:
+    """Return the offsets at which *batch* began."""
+    before = positions(state.planned(batch - 1)) if batch > 0 else {}
+    return {**state.beginnings(), **before}
+
+
+def send_notices(outbox: ControlProducer, news: Sequence[Notice]) -> None:
+    """Write *news* to their owners' answers; on return they are acknowledged.
+
+    Raises:
+        DeliveryError: Kafka did not take one.
+        KafkaException: Kafka does not answer.
+    """
+    if not news:
+        return
+    owners = sorted({one.key.partition("/")[0] for one in news})
+    with outbox.writer(*map(answers, owners)) as writer:
+        for one in news:
+            log.info("filter %s version %d: %s", one.key, one.version, one.text)
+            owner, _, name = one.key.partition("/")
+            notice = {
+                "request": "", "accepted": one.good, "owner": owner, "name": name,
+                "version": one.version, "reasons": [one.text], "time": now_ms(),
+            }  # fmt: skip
+            writer.write(answers(owner), records.ANSWER.encode(notice), key=name.encode())

@@ -1,0 +1,174 @@
+"""Asking now and then which conditions stop alerts, within a share of the time that judging takes.
+
+A sample of a batch is shown to some filters, in turn.  One that was late in this batch is not asked; one that
+is late with the answer is never asked again.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nightwire.filters.evaluation.results import Array, Verdict
+from nightwire.filters.evaluation.rowwise import RowJudge, take_rows
+from nightwire.filters.language import FilterError, Program, compile_python, compile_sql, evaluate_all
+from nightwire.filters.language.explain import conditions, instrumented_copy
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.reading.alerts import Alerts
+from nightwire.filters.reading.requirements import NumberedFilter
+
+NAME = "-stopped"
+"""Ends the name of a probe: no filter's, so that nothing of it is taken for the filter's own."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How to find out what stopped an alert.
+
+    Attributes:
+        conditions: Of the filter.
+        programs: One for each condition, of which the first that is not true stopped the alert; or
+        numbered: one alone that returns the number of the condition that did, from 1, and 0 for none.
+        live: The same as a filter that is code, where it cannot be compiled.
+    """
+
+    conditions: Sequence[str]
+    programs: Sequence[Program] = ()
+    numbered: bool = False
+    live: LiveFilter | None = None
+
+
+def probe(live: LiveFilter, survey: str) -> Probe | None:
+    """Return how to find out what stops alerts of *survey*; None where that cannot be asked."""
+    try:
+        if live.language == "sql":
+            parts = conditions(live.source)
+            return Probe(parts, [compile_sql(part, survey) for part in parts])
+        source, found = instrumented_copy(live.source, live.entry)
+        if live.program:
+            return Probe(found, [compile_python(source, live.entry)], numbered=True)
+    except (FilterError, SyntaxError, RecursionError):
+        return None
+    return Probe(found, live=replace(live, name=live.name + NAME, source=source, transform=""))
+
+
+SHARE = 0.02
+"""Of the time of judging, how much may be spent on this."""
+
+SAVED = 0.02
+"""Most that is saved up for later. [s]"""
+
+SAMPLE = 64
+"""Most alerts that a filter is asked about at once."""
+
+REMEMBERED = 4096
+"""Most filters of which it is remembered how to ask."""
+
+Answer = tuple[int, dict[str, int]]
+"""The number of a filter, and how many alerts each of its conditions stopped."""
+
+
+@dataclass
+class Prober:
+    """Asks about the alerts of one survey, in one worker.
+
+    Args:
+        survey: Its name.
+    """
+
+    survey: str
+    _credit: float = 0.0
+    _turn: int = 0
+    _probes: dict[LiveFilter, Probe | None] = field(default_factory=dict)
+
+    def ask(
+        self,
+        alerts: Alerts,
+        filters: Sequence[NumberedFilter],
+        verdicts: Sequence[Verdict],
+        rowwise: RowJudge,
+        spent: float,
+    ) -> Sequence[Verdict]:
+        """Return *verdicts*, some of them with what stopped a sample.
+
+        Args:
+            alerts: What was judged.
+            filters: By whom, with the fields that they read.
+            verdicts: What they said.
+            rowwise: Judges by filters that are code.
+            spent: Time that judging took. [s]
+        """
+        self._credit = min(self._credit + SHARE * spent, SAVED)
+        late = {one.judge for one in verdicts if one.late or one.fault}
+        able = [one for one in filters if one[0] not in late]
+        if self._credit <= 0 or not able:
+            return verdicts
+        found = dict(self._answers(sample(alerts), able, rowwise))
+        return [replace(one, stopped=found.get(one.judge, {})) for one in verdicts]
+
+    def _answers(self, alerts: Alerts, able: Sequence[NumberedFilter], rowwise: RowJudge) -> Iterator[Answer]:
+        """Yield answers, filter after filter in turn, until the time is spent or all were asked."""
+        start = self._turn % len(able)
+        for number, live in [*able[start:], *able[:start]]:
+            if self._credit <= 0:
+                return
+            began = time.monotonic()
+            stopped = self._asked(number, live, alerts, rowwise)
+            self._turn += 1
+            self._credit -= time.monotonic() - began
+            if stopped:
+                yield number, stopped
+
+    def _asked(self, number: int, live: LiveFilter, alerts: Alerts, rowwise: RowJudge) -> dict[str, int]:
+        if live not in self._probes:
+            if len(self._probes) >= REMEMBERED:
+                self._probes.clear()
+            self._probes[live] = probe(live, self.survey)
+        one = self._probes[live]
+        if one is None:
+            return {}
+        try:
+            places = (
+                _ask_compiled(one, alerts)
+                if one.live is None
+                else _ask_code(one.live, number, alerts, rowwise)
+            )
+        except Exception:  # noqa: BLE001 - what cannot be asked is not worth a batch
+            places = None
+        if places is None:
+            self._probes[live] = None
+            return {}
+        return counted(one.conditions, places)
+
+
+def _ask_compiled(one: Probe, alerts: Alerts) -> Array:
+    """Return the numbers of the conditions that stopped alerts, from 1; 0 where none did."""
+    said = evaluate_all(one.programs, alerts.table)
+    if one.numbered:
+        return np.nan_to_num(said[0].rank)
+    failed = ~np.stack([each.passed for each in said])
+    return np.where(failed.any(axis=0), failed.argmax(axis=0) + 1, 0)
+
+
+def _ask_code(live: LiveFilter, number: int, alerts: Alerts, rowwise: RowJudge) -> Array | None:
+    """Return the numbers of the conditions that stopped alerts; None where they did not come in time."""
+    (verdict,) = rowwise(alerts, [(number, live)])
+    return None if verdict.late else np.nan_to_num(verdict.rank)
+
+
+def counted(conditions: Sequence[str], places: Array) -> dict[str, int]:
+    """Return how many alerts each of *conditions* stopped, those of equal text together.  Pure."""
+    counts: dict[str, int] = {}
+    for text, count in zip(conditions, np.bincount(places.astype(np.int64), minlength=1)[1:], strict=False):
+        if count:
+            counts[text] = counts.get(text, 0) + int(count)
+    return counts
+
+
+def sample(alerts: Alerts) -> Alerts:
+    """Return so many of *alerts* as are asked about, from all over."""
+    count = len(alerts.table)
+    rows = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
+    values = [alerts.values[row] for row in rows.tolist()] if alerts.values else ()
+    return replace(take_rows(alerts, rows), values=values)

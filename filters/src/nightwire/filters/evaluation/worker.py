@@ -1,0 +1,234 @@
+"""Reading and judging, in Spark's Python workers, or in the light engine's own process.
+
+What is costly to make (consumer, decoder, compiled filters, sandbox) is kept in this module, which is
+installed: a worker process is reused from batch to batch, but a pickled function would bring fresh globals.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from nightwire.filters.decision.state import EngineState
+from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S, CpuBudget
+from nightwire.filters.evaluation.in_process import judge_in_process
+from nightwire.filters.evaluation.probing import Prober
+from nightwire.filters.evaluation.results import Verdict, added_rows, at_rows, count_range, passed_rows
+from nightwire.filters.evaluation.rowwise import RowJudge, judge_in_sandbox, judge_nothing, take_rows
+from nightwire.filters.evaluation.vectorized import judge_vectorized
+from nightwire.filters.model.chains import is_derived
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.messages import RangeCounts, rows_to_arrow
+from nightwire.filters.model.offsets import OffsetRange, chunks
+from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts
+from nightwire.filters.reading.decode import NoColumn
+from nightwire.filters.reading.derived import fetch_groups
+from nightwire.filters.reading.fetch import range_consumer
+from nightwire.filters.reading.requirements import (
+    UNREAD,
+    ColumnRequirements,
+    NumberedFilter,
+    SurveyKnowledge,
+    column_requirements,
+)
+from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
+from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
+
+AT_ONCE = 2500
+"""Alerts judged together: bounds what is held where filters want them whole, and what a filter takes."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one Spark task reads, by which version of the filter set.
+
+    Of the topics of what passed filters, those are read that were *asked* for; others are passed over.
+    """
+
+    bootstrap: str
+    registry: str
+    state: str
+    filters: int
+    work: tuple[OffsetRange, ...]
+    budget: float = FILTER_CPU_S
+    sandbox: str = "strong"
+    asked: frozenset[str] = frozenset()
+
+
+def make_task(
+    options: Mapping[str, str],
+    work: tuple[OffsetRange, ...],
+    filters: int,
+    asked: frozenset[str] = frozenset(),
+) -> Task:
+    """Return the task of judging *work* by version *filters* of the filter set."""
+    return Task(
+        options["bootstrap"], options["registry"], options["state"], filters, work,
+        float(options.get("budget", FILTER_CPU_S)), options.get("sandbox", "strong"), asked,
+    )  # fmt: skip
+
+
+def run(task: Task) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of *task*: what passed, what could not be read, the counts of each range."""
+    _leashes(task.budget).begin()
+    for topic, ranges in groupby(sorted(task.work), key=lambda one: one.topic):
+        work = list(ranges)
+        if not is_derived(topic):
+            source = _source(task.bootstrap, task.registry, task.state)
+            for part in chunks(work, AT_ONCE):
+                yield from judge(task, source, topic, topic.partition(".")[2], part)
+        elif topic in task.asked:
+            yield from judge_derived(task, topic, work)
+        else:
+            yield rows_to_arrow([RangeCounts(one, 0).row() for one in work])
+
+
+def preload(task: Task) -> Iterator[pa.RecordBatch]:
+    """Make what this worker will keep, and stay long enough that the other workers start too."""
+    _source(task.bootstrap, task.registry, task.state)
+    _rowwise(task.sandbox, task.budget)
+    time.sleep(0.3)
+    yield from ()
+
+
+def judge_derived(task: Task, topic: str, work: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+    """Read and judge some ranges of a topic of what passed filters, group by group."""
+    source = _source(task.bootstrap, task.registry, task.state)
+    fetched = fetch_groups(source, work, surveys())
+    for group in fetched.groups:
+        yield from judge(task, fetched.of(group), topic, group.survey, work, past=group.past)
+    yield rows_to_arrow(list(fetched.rest()))
+
+
+def judge(
+    task: Task,
+    source: RecordSource,
+    topic: str,
+    name: str,
+    work: Sequence[OffsetRange],
+    *,
+    past: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read and judge the alerts of one survey in some ranges of a topic; *past* if backfills sent them."""
+    live = enumerate(_filters(task.state, task.filters))
+    filters = [(number, one) for number, one in live if one.wants(name, topic)]
+    alerts, verdicts = _judged(task, source, filters, name, work)
+    yield passed_rows(verdicts, alerts.known, name if is_derived(topic) else None, past=past)
+    ranges = (count_range(portion, verdicts, alerts.known.alert) for portion in alerts.portions)
+    yield rows_to_arrow([*alerts.dead, *added_rows(verdicts, alerts.known), *(one.row() for one in ranges)])
+
+
+def _judged(
+    task: Task,
+    source: RecordSource,
+    filters: Sequence[NumberedFilter],
+    name: str,
+    work: Sequence[OffsetRange],
+) -> tuple[Alerts, Sequence[Verdict]]:
+    """Return the alerts, and what the filters say of them; again, where one asks for what was not read."""
+    known = _known(name)
+    while True:
+        alerts, wanted = _read(source, filters, name, work, known)
+        began = time.monotonic()
+        verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.judge)
+        spent = time.monotonic() - began
+        narrow = {number: (live.key, live.version) for number, live in wanted.narrow}
+        surprised = {narrow[one.judge] for one in verdicts if one.judge in narrow and one.asks(UNREAD)}
+        if not surprised and not len(alerts.table):
+            return alerts, verdicts
+        if not surprised:
+            able = [*wanted.programs, *wanted.narrow, *wanted.wide]
+            rowwise = _rowwise(task.sandbox, task.budget)
+            return alerts, _prober(name).ask(alerts, able, verdicts, rowwise, spent)
+        known.wide |= surprised
+
+
+def _read(
+    source: RecordSource,
+    filters: Sequence[NumberedFilter],
+    name: str,
+    work: Sequence[OffsetRange],
+    known: SurveyKnowledge,
+) -> tuple[Alerts, ColumnRequirements]:
+    """Return the alerts, with the columns that the filters want, and what those are."""
+    while True:
+        wanted = column_requirements(filters, name, known)
+        try:
+            whole = bool(wanted.wide)
+            return read_alerts(source, work, name, wanted.fields, whole=whole, met=known.schemas), wanted
+        except NewSchema as found:
+            known.meet(found.number, found.schema)
+        except NoColumn as found:
+            if not found.paths - known.unfit:
+                raise
+            known.unfit |= found.paths
+
+
+def _verdicts(task: Task, alerts: Alerts, wanted: ColumnRequirements) -> Iterator[Verdict]:
+    if not len(alerts.table):
+        empty = [number for number, _ in (*wanted.programs, *wanted.narrow, *wanted.wide)]
+        yield from (Verdict(number) for number in empty)
+        return
+    rowwise = _rowwise(task.sandbox, task.budget)
+
+    def again(one: NumberedFilter, rows: Any) -> Verdict:
+        (verdict,) = rowwise(take_rows(alerts, rows), [one])
+        return at_rows(verdict, rows)
+
+    yield from judge_vectorized(wanted.programs, alerts.table, again)
+    if wanted.narrow or wanted.wide:
+        yield from _contained(rowwise, alerts, [*wanted.narrow, *wanted.wide])
+
+
+def _contained(rowwise: RowJudge, alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
+    """Judge alert by alert; a sandbox that is broken is not kept."""
+    try:
+        return rowwise(alerts, filters)
+    except SandboxError:
+        _rowwise.cache_clear()
+        raise
+
+
+@lru_cache(maxsize=4)
+def _filters(state: str, version: int) -> list[LiveFilter]:
+    return EngineState(Path(state)).filters(version)
+
+
+@lru_cache(maxsize=4)
+def _source(bootstrap: str, registry: str, state: str) -> RecordSource:
+    known = SchemaRegistry(registry, cache_dir=EngineState(Path(state)).schemas)
+    return RecordSource(range_consumer(bootstrap), AlertDecoder(known), known)
+
+
+@lru_cache(maxsize=2)
+def _rowwise(strength: str, budget: float) -> RowJudge:
+    if strength == "none":
+        return judge_in_process(budget)
+    try:
+        sandbox = Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget))
+        return judge_in_sandbox(sandbox, _leashes(budget))
+    except SandboxError as error:
+        return judge_nothing(f"cannot be judged here: {error}")
+
+
+@lru_cache(maxsize=2)
+def _leashes(budget: float) -> CpuBudget:
+    """Return what this process knows of the times that filters take."""
+    return CpuBudget(budget)
+
+
+@lru_cache
+def _prober(name: str) -> Prober:
+    """Return who asks what stops the alerts of survey *name*."""
+    return Prober(name)
+
+
+@lru_cache
+def _known(name: str) -> SurveyKnowledge:
+    """Return what this process knows of the alerts of survey *name*."""
+    return SurveyKnowledge()

@@ -1,0 +1,243 @@
+"""Where a filter stopped each alert: its conditions, one by one, as they stand in its source.  Pure.
+
+A filter is made of the filter, which returns the number of the condition that made it say no.  For each of
+its helper functions that has several conditions, where it is called, another is made in the same way, which
+is asked when the helper has said no.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from itertools import count
+from typing import Any
+
+from nightwire.filters.language import FILENAME, compile_filter
+from nightwire.filters.language.sql import Token, tokens
+
+END = "the end of the function, without a return"
+
+LONGEST = 90
+"""Longest condition that is told as it stands. [character]"""
+
+DEEPEST = 3
+"""How many helper functions, one calling the other, are looked into."""
+
+COPY_NAME = "_stopped_in_{}_{}"
+"""What a helper is called that says which of its conditions said no."""
+
+Explained = Callable[[Any], tuple[Any, str | None]]
+"""Of an alert: what the filter answers, and the condition that stopped it, None where it passed."""
+
+
+def explain(source: str, entry: str) -> Explained:
+    """Return the function *entry* of *source* as one that also says which condition stopped the alert.
+
+    A condition is a part of a returned ``and``, or of the ``if`` above a ``return False``; also of a helper
+    function.  Runs the source's top level; the caller has made sure that it may.
+
+    Raises:
+        FilterError: It is no filter, or its top level fails.
+    """
+    asking, found = instrumented_copy(source, entry)
+    function, number = compile_filter(source, entry), compile_filter(asking, entry)
+
+    def explained(alert: Any) -> tuple[Any, str | None]:
+        result = function(alert)
+        return result, None if result else found[number(alert) - 1]
+
+    return explained
+
+
+def instrumented_copy(source: str, entry: str) -> tuple[str, list[str]]:
+    """Return *source* with its function *entry* changed to say which condition stopped the alert, and those.
+
+    It returns the condition's number, counted from 1, and 0 for an alert that passes.
+    """
+    tree = ast.parse(source, FILENAME)
+    stages = _Instrumenter(tree)
+    for node in stages.functions.values():
+        if node.name == entry:
+            stages.change(node)
+    tree.body = [step for node in tree.body for step in (node, *stages.twins.get(node, ()))]
+    return ast.unparse(ast.fix_missing_locations(tree)), stages.found
+
+
+class _Instrumenter:
+    """Numbers the conditions of functions.
+
+    Attributes:
+        functions: Those of the source's top level, as they are.
+        found: The conditions, in the order of their numbers.
+        twins: For a function, those made of it that say which of its conditions said no.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self.found: list[str] = []
+        self.twins: dict[ast.stmt, list[ast.stmt]] = {}
+        self._as_written = deepcopy(self.functions)
+        self._inside: tuple[str, ...] = ()
+        self._names = count(1)
+
+    def change(self, function: ast.FunctionDef) -> None:
+        """Have *function* return the number of the condition that said no, or 0."""
+        function.body = [self._step(step) for step in function.body]
+        if not isinstance(function.body[-1], ast.Return):
+            function.body.append(ast.Return(self._number(END)))
+
+    def _step(self, node: ast.stmt, under: str | None = None) -> ast.stmt:
+        """Return a statement, every ``return`` in it with numbers; *under* is what it stands under."""
+        if isinstance(node, ast.Return):
+            return ast.copy_location(ast.Return(self._returned(node.value, under)), node)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            return node
+        if isinstance(node, ast.If):
+            return self._branches(node)
+        for steps in _blocks(node):
+            steps[:] = [self._step(step, under) for step in steps]
+        return node
+
+    def _branches(self, node: ast.If) -> ast.If:
+        if _says_no(node.body):
+            node.body = [ast.copy_location(ast.Return(self._which(node.test)), node.body[0])]
+        else:
+            node.body = [self._step(step, _place(node.test, "if ")) for step in node.body]
+        node.orelse = [self._step(step, _place(node.test, "not ")) for step in node.orelse]
+        return node
+
+    def _returned(self, value: ast.expr | None, under: str | None) -> ast.expr:
+        if value is None:
+            return self._number(END)
+        if isinstance(value, ast.Constant):
+            return ast.Constant(0) if value.value else self._number(under or _place(value))
+        return self._chained(value, ast.Constant(0))
+
+    def _chained(self, value: ast.expr, passed: ast.expr) -> ast.expr:
+        """Return what is *passed* where *value* is true, and else the number of its part that is not."""
+        parts = _all_of(value)
+        if len(parts) > 1:
+            for part in reversed(parts):
+                passed = self._chained(part, passed)
+            return passed
+        return ast.IfExp(value, passed, self._twin(value) or self._number(_place(value)))
+
+    def _which(self, test: ast.expr) -> ast.expr:
+        """Return the number of the part of *test* that is true, where one is."""
+        parts = _any_of(test)
+        *others, found = map(self._of_one, parts)
+        for part, number in zip(reversed(parts[:-1]), reversed(others), strict=True):
+            found = ast.IfExp(part, number, found)
+        return found
+
+    def _of_one(self, part: ast.expr) -> ast.expr:
+        if len(_any_of(part)) > 1:
+            return self._which(part)
+        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+            twin = self._twin(part.operand)
+            if twin is not None:
+                return twin
+        return self._number(_place(part, "if "))
+
+    def _twin(self, value: ast.expr) -> ast.expr | None:
+        """Return a call that tells which condition of a helper said no; None where it has not several."""
+        if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+            return None
+        name = value.func.id
+        if name not in self._as_written or len(self._inside) >= DEEPEST:
+            return None
+        before, known = len(self.found), {node: list(some) for node, some in self.twins.items()}
+        twin = deepcopy(self._as_written[name])
+        twin.name = COPY_NAME.format(name, next(self._names))
+        self._inside = (ast.unparse(value), *self._inside)
+        self.change(twin)
+        self._inside = self._inside[1:]
+        if len(self.found) - before < 2:  # the call itself says as much
+            del self.found[before:]
+            self.twins = known
+            return None
+        self.twins.setdefault(self.functions[name], []).append(twin)
+        return ast.Call(ast.Name(twin.name), value.args, value.keywords)
+
+    def _number(self, condition: str) -> ast.expr:
+        self.found.append("".join([condition, *(f", in {_short(call)}" for call in self._inside)]))
+        return ast.Constant(len(self.found))
+
+
+def _all_of(value: ast.expr) -> Sequence[ast.expr]:
+    """Return the parts that must all be true for *value* to be true, in the order of asking."""
+    if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
+        return value.values
+    return _negated(value, ast.Or) or [value]
+
+
+def _any_of(test: ast.expr) -> Sequence[ast.expr]:
+    """Return the parts of which one must be true for *test* to be true, in the order of asking."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return test.values
+    return _negated(test, ast.And) or [test]
+
+
+def _negated(value: ast.expr, operator: type[ast.boolop]) -> Sequence[ast.expr]:
+    """Return the negated parts of ``not (… or …)``, or ``not (… and …)``; none of anything else."""
+    if not (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)):
+        return []
+    inner = value.operand
+    if not (isinstance(inner, ast.BoolOp) and isinstance(inner.op, operator)):
+        return []
+    return [ast.copy_location(ast.UnaryOp(ast.Not(), part), part) for part in inner.values]
+
+
+def _says_no(block: Sequence[ast.stmt]) -> bool:
+    """Return whether *block* does nothing but return a constant that is false."""
+    one = block[0]
+    found = one.value if isinstance(one, ast.Return) else None
+    return isinstance(found, ast.Constant) and not found.value
+
+
+def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(node, name, [])
+    for handler in getattr(node, "handlers", []):
+        yield handler.body
+
+
+def _place(node: ast.expr, before: str = "") -> str:
+    return f"line {node.lineno}: {before}{_short(node)}"
+
+
+def _short(node: ast.expr | str) -> str:
+    text = node if isinstance(node, str) else ast.unparse(node)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}…"
+
+
+def conditions(condition: str) -> list[str]:
+    """Return the parts that a condition's outermost ANDs join; the whole where an OR joins it.  Pure.
+
+    Raises:
+        FilterError: Something in it is no word.
+    """
+    found = [word for word in tokens(condition) if (word.kind, word.text) != ("keyword", "WHERE")]
+    cuts = list(_cuts(found))
+    if any(word.text == "OR" for word in cuts):
+        cuts = []
+    starts = [found[0].at, *(word.at + len("AND") for word in cuts)]
+    ends = [*(word.at for word in cuts), found[-1].at]
+    parts = (condition[start:end] for start, end in zip(starts, ends, strict=True))
+    return [" ".join(part.strip().rstrip(";").split()) for part in parts]
+
+
+def _cuts(found: Sequence[Token]) -> Iterator[Token]:
+    """Yield the ANDs and ORs outside of brackets, CASE and BETWEEN."""
+    depth = between = 0
+    for word in found:
+        if word.text in ("(", "CASE") and word.kind in ("sign", "keyword"):
+            depth += 1
+        elif word.text in (")", "END") and word.kind in ("sign", "keyword"):
+            depth -= 1
+        elif word.kind == "keyword" and depth == 0:
+            if word.text == "BETWEEN":
+                between += 1
+            elif word.text == "AND" and between:
+                between -= 1
+            elif word.text in ("AND", "OR"):
+                yield word

@@ -1,0 +1,370 @@
+"""From an SQL condition (what stands behind WHERE) to a program of the closed language."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from nightwire.filters.language.builder import Builder
+from nightwire.filters.language.operations import CANONICAL
+from nightwire.filters.language.program import NotCompilable, Program
+from nightwire.filters.language.source import FilterError
+from nightwire.schemas import survey as survey_called
+
+if TYPE_CHECKING:
+    from nightwire.schemas import Survey
+from collections.abc import Callable, Mapping, Sequence
+
+TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<text>'(?:[^']|'')*')
+    | (?P<name>[A-Za-z_]\w*|"[^"]+"|`[^`]+`)
+    | (?P<sign><=|>=|<>|!=|==|\|\||[<>=+\-*/%(),.;])
+    )""",
+    re.VERBOSE,
+)
+
+KEYWORDS = frozenset(
+    {
+        *("AND", "OR", "NOT", "BETWEEN", "IN", "IS", "NULL", "LIKE", "TRUE", "FALSE", "WHERE", "ESCAPE"),
+        *("CASE", "WHEN", "THEN", "ELSE", "END"),
+    }
+)
+
+MAX_CONDITION = 20_000
+"""Longest condition accepted. [character]"""
+
+
+class Token(NamedTuple):
+    """One word: its kind (``number``, ``text``, ``name``, ``sign``, ``keyword``, ``end``), and where."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def error_at(condition: str, at: int, said: str) -> FilterError:
+    """Return the error that *said* of what stands at position *at*."""
+    line = condition.count("\n", 0, at) + 1
+    column = at - (condition.rfind("\n", 0, at) + 1) + 1
+    return FilterError(f"line {line}, column {column}: {said}")
+
+
+def tokens(condition: str) -> Iterator[Token]:
+    """Yield the words of *condition*, comments left out, and one that ends it.
+
+    Raises:
+        FilterError: Something is no word; says where.
+    """
+    if len(condition) > MAX_CONDITION:
+        raise FilterError(f"the condition has {len(condition):,} characters, limit is {MAX_CONDITION:,}")
+    at = 0
+    end = len(condition.rstrip())
+    while at < end:
+        found = TOKEN.match(condition, at)
+        if found is None or found.lastgroup is None:
+            at += len(condition[at:]) - len(condition[at:].lstrip())
+            raise error_at(condition, at, f"{condition[at : at + 20]!r} is not understood")
+        yield _token(found.lastgroup, found.group(found.lastgroup), found.start(found.lastgroup))
+        at = found.end()
+    yield Token("end", "the end", end)
+
+
+def _token(kind: str, text: str, at: int) -> Token:
+    if kind == "text":
+        return Token(kind, text[1:-1].replace("''", "'"), at)
+    if kind == "name" and text[0] in '"`':
+        return Token(kind, text[1:-1], at)
+    if kind == "name" and text.upper() in KEYWORDS:
+        return Token("keyword", text.upper(), at)
+    return Token(kind, text, at)
+
+
+MAX_DEPTH = 60
+"""How deep conditions may be nested."""
+
+
+def compile_sql(condition: str, survey: "Survey | str | None" = None) -> Program:
+    """Return an SQL condition in the closed language.
+
+    Args:
+        condition: What stands behind WHERE; the word itself may stand before it.
+        survey: Whose alerts: a bare name that is not canonical is a field of its source (``psfFlux``).
+            None: of any survey, and there are no bare names.
+
+    Raises:
+        FilterError: It is no condition; says where and why.
+    """
+    return _Parser(condition, _source_path(survey)).program()
+
+
+def _source_path(survey: "Survey | str | None") -> str | None:
+    if survey is None or survey == "*":
+        return None
+    found = survey_called(survey) if isinstance(survey, str) else survey
+    return found.description.source.path
+
+
+class _Parser:
+    """Recursive descent; each method takes its words and returns the node of what they mean."""
+
+    def __init__(self, condition: str, source: str | None) -> None:
+        self._condition = condition
+        self._source = source
+        self._words = list(tokens(condition))
+        self._at = 0
+        self._depth = 0
+        self._build = Builder()
+
+    def program(self) -> Program:
+        self._takes("WHERE")
+        verdict = self._or()
+        self._takes(";")
+        if self._word.kind != "end":
+            raise self._error(f"{self._word.text!r} does not belong here")
+        build = self._build
+        try:
+            whole = build.of("sql.and", verdict, build.constant(True))
+            return build.program(whole, self._condition.splitlines())
+        except NotCompilable as error:
+            raise FilterError(*error.reasons) from error
+
+    @property
+    def _word(self) -> Token:
+        return self._words[self._at]
+
+    def _next(self) -> Token:
+        word = self._word
+        self._at += word.kind != "end"
+        self._build.line = self._condition.count("\n", 0, word.at) + 1
+        return word
+
+    def _takes(self, *wanted: str) -> str | None:
+        """Return the next word if it is one of the signs or keywords *wanted*, and go on behind it."""
+        if self._word.kind in ("sign", "keyword") and self._word.text in wanted:
+            return self._next().text
+        return None
+
+    def _expect(self, wanted: str) -> None:
+        if self._takes(wanted) is None:
+            raise self._error(f"{wanted} is expected, not {self._word.text!r}")
+
+    def _error(self, said: str) -> FilterError:
+        return error_at(self._condition, self._word.at, said)
+
+    def _or(self) -> int:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH}")
+        left = self._and()
+        while self._takes("OR"):
+            left = self._of("or", left, self._and())
+        self._depth -= 1
+        return left
+
+    def _and(self) -> int:
+        left = self._not()
+        while self._takes("AND"):
+            left = self._of("and", left, self._not())
+        return left
+
+    def _not(self) -> int:
+        turned = False
+        while self._takes("NOT"):
+            turned = not turned
+        found = self._predicate()
+        return self._of("not", found) if turned else found
+
+    def _predicate(self) -> int:
+        left = self._sum()
+        while True:
+            if sign := self._takes(*COMPARISONS):
+                left = self._of(COMPARISONS[sign], left, self._sum())
+            elif self._takes("IS"):
+                left = self._is(left)
+            elif self._word.text in ("NOT", "BETWEEN", "IN", "LIKE") and self._word.kind == "keyword":
+                turned = self._takes("NOT") is not None
+                found = self._ranged(left)
+                left = self._of("not", found) if turned else found
+            else:
+                return left
+
+    def _is(self, left: int) -> int:
+        turned = self._takes("NOT") is not None
+        self._expect("NULL")
+        null = self._of("null", left)
+        return self._of("not", null) if turned else null
+
+    def _ranged(self, left: int) -> int:
+        if self._takes("BETWEEN"):
+            low = self._of(">=", left, self._sum())
+            self._expect("AND")
+            return self._of("and", low, self._of("<=", left, self._sum()))
+        if self._takes("LIKE"):
+            return self._like(left)
+        self._expect("IN")
+        self._expect("(")
+        found = self._of("==", left, self._sum())
+        while self._takes(","):
+            found = self._of("or", found, self._of("==", left, self._sum()))
+        self._expect(")")
+        return found
+
+    def _like(self, left: int) -> int:
+        if self._word.kind != "text":
+            raise self._error("LIKE takes a pattern in quotes: 'ZTF%'")
+        return self._build.text("sql.like", left, self._next().text)
+
+    def _sum(self) -> int:
+        left = self._product()
+        while sign := self._takes("+", "-"):
+            left = self._of(sign, left, self._product())
+        return left
+
+    def _product(self) -> int:
+        left = self._signed()
+        while sign := self._takes("*", "/", "%"):
+            left = self._of(sign, left, self._signed())
+        return left
+
+    def _signed(self) -> int:
+        turned = False
+        while sign := self._takes("-", "+"):
+            turned ^= sign == "-"
+        found = self._primary()
+        return self._of("neg", found) if turned else found
+
+    def _primary(self) -> int:
+        word = self._next()
+        if word.kind == "number":
+            return self._build.constant(self._number(word))
+        if word.kind == "text":
+            return self._build.constant(word.text)
+        if word.kind == "name":
+            return self._function(word) if self._takes("(") else self._name(word)
+        if word.kind == "keyword" and word.text in ("NULL", "TRUE", "FALSE"):
+            return self._build.constant({"NULL": None, "TRUE": True, "FALSE": False}[word.text])
+        if word.kind == "keyword" and word.text == "CASE":
+            return self._case()
+        if word.kind == "sign" and word.text == "(":
+            found = self._or()
+            self._expect(")")
+            return found
+        raise error_at(self._condition, word.at, f"a value is expected, not {word.text!r}")
+
+    def _number(self, word: Token) -> int | float:
+        if word.text.isdigit():
+            if int(word.text) >> 63:
+                raise error_at(self._condition, word.at, "whole numbers have 64 bits at most")
+            return int(word.text)
+        return float(word.text)
+
+    def _name(self, word: Token) -> int:
+        parts = [word.text]
+        while self._takes("."):
+            if self._word.kind not in ("name", "keyword"):
+                raise self._error("the name of a field is expected")
+            parts.append(self._next().text)
+        path = ".".join(parts)
+        if "." not in path and path not in CANONICAL:
+            if self._source is None:
+                there = f"{', '.join(sorted(CANONICAL))}, and the survey's own fields by their dotted names"
+                raise error_at(self._condition, word.at, f"there is no {path}; there are {there}")
+            path = f"{self._source}.{path}"
+        return self._build.leaf("sql.field", path)
+
+    def _function(self, word: Token) -> int:
+        name = word.text.upper()
+        given = [] if self._word.text == ")" else [self._or()]
+        while self._takes(","):
+            given.append(self._or())
+        self._expect(")")
+        found = function(self._build, name, given)
+        if found is None:
+            raise error_at(self._condition, word.at, f"there is no function {name} of {len(given)} arguments")
+        return found
+
+    def _case(self) -> int:
+        branches = []
+        while self._takes("WHEN"):
+            condition = self._or()
+            self._expect("THEN")
+            branches.append((condition, self._or()))
+        found = self._or() if self._takes("ELSE") else self._build.constant(None)
+        self._expect("END")
+        if not branches:
+            raise self._error("CASE takes at least one WHEN … THEN …")
+        for condition, value in reversed(branches):
+            found = chosen(self._build, condition, value, found)
+        return found
+
+    def _of(self, operation: str, *operands: int) -> int:
+        return said(self._build, operation, *operands)
+
+
+COMPARISONS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "==": "==", "<>": "!=", "!=": "!="}
+
+ONE_ARGUMENT: Mapping[str, str] = {
+    "ABS": "abs", "SQRT": "math.sqrt", "LN": "math.log", "LOG": "math.log", "LOG10": "math.log10",
+    "LOG2": "math.log2", "EXP": "math.exp", "SIN": "math.sin", "COS": "math.cos", "TAN": "math.tan",
+    "ASIN": "math.asin", "ACOS": "math.acos", "ATAN": "math.atan", "RADIANS": "math.radians",
+    "DEGREES": "math.degrees", "FLOOR": "math.floor", "CEIL": "math.ceil", "CEILING": "math.ceil",
+    "ROUND": "round", "LENGTH": "size", "LOWER": "lower", "UPPER": "upper",
+}  # fmt: skip
+TWO_ARGUMENTS: Mapping[str, str] = {
+    "POWER": "math.pow/2",
+    "POW": "math.pow/2",
+    "ATAN2": "math.atan2/2",
+    "MOD": "%",
+}
+ANY_ARGUMENTS: Mapping[str, str] = {"LEAST": "smallest", "GREATEST": "largest"}
+
+PI = 3.141592653589793
+
+
+def said(build: Builder, operation: str, *operands: int) -> int:
+    """Return the node of an *operation* as SQL has it: of nothing comes nothing."""
+    return build.of(f"sql.{operation}", *operands)
+
+
+def chosen(build: Builder, condition: int, value: int, other: int) -> int:
+    """Return *value* where *condition* is true, else *other*: unknown is not true."""
+    return build.of("if", said(build, "and", condition, build.constant(True)), value, other)
+
+
+def function(build: Builder, name: str, given: Sequence[int]) -> int | None:
+    """Return the node of a call of SQL's function *name*, in capitals; None where there is none like it."""
+    if name == "PI" and not given:
+        return build.constant(PI)
+    for table, fits in (
+        (ONE_ARGUMENT, len(given) == 1),
+        (TWO_ARGUMENTS, len(given) == 2),
+        (ANY_ARGUMENTS, len(given) > 1),
+    ):
+        if name in table and fits:
+            return said(build, table[name], *given)
+    special = SPECIAL.get((name, len(given))) or SPECIAL.get((name, 0))
+    return special(build, given) if special and given else None
+
+
+def _coalesce(build: Builder, given: Sequence[int]) -> int:
+    """Return the first of *given* that is something."""
+    *others, found = given
+    while others:
+        found = said(build, "coalesce", others.pop(), found)
+    return found
+
+
+def _none_if(build: Builder, given: Sequence[int]) -> int:
+    """Return nothing where both are equal, else the first."""
+    return chosen(build, said(build, "==", *given), build.constant(None), given[0])
+
+
+SPECIAL: Mapping[tuple[str, int], Callable[[Builder, Sequence[int]], int]] = {
+    ("COALESCE", 0): _coalesce,
+    ("IFNULL", 2): _coalesce,
+    ("NULLIF", 2): _none_if,
+    ("ROUND", 2): lambda build, given: said(build, "round_to", *given),
+    ("IF", 3): lambda build, given: chosen(build, *given),
+}
+"""By name and number of arguments; 0 for any number."""

@@ -1,0 +1,146 @@
+"""Where the fault of an alert began: the node, and with it the line, whose operands had none yet."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nightwire.filters.language.operations import REDUCTIONS, ROOTS
+from nightwire.filters.language.program import Node, Program, operands
+from nightwire.filters.language.vector.ragged import RaggedPoints, first_of_each, placed
+from nightwire.filters.language.vector.values import Array, Value, truth
+
+Way = Callable[[Array], Array]
+"""From places in a node's values to places in an operand's; -1 where there is none."""
+
+
+class Trail(NamedTuple):
+    """Alerts with a fault, and where it shows in a node's values: the alert's place, or a point's."""
+
+    rows: Array
+    places: Array
+
+
+def error_locations(program: Program, found: Sequence[Any]) -> Iterator[tuple[int, Array]]:
+    """Yield nodes, each with the rows whose fault began there.
+
+    Args:
+        program: Whose faults they are.
+        found: What each of its nodes gave.
+    """
+    codes = found[-1].fault
+    rows = np.flatnonzero(codes)
+    waiting: dict[int, list[Trail]] = {len(program.nodes) - 1: [Trail(rows, rows)]}
+    for at in range(len(program.nodes) - 1, -1, -1):
+        for trail in waiting.pop(at, ()):
+            left = trail
+            for operand, way in _back(program.nodes, at, found):
+                hit, further = _followed(found[operand], way, left, codes)
+                hit &= _reached(program.nodes[at], operand, found, left.places)
+                if hit.any():
+                    waiting.setdefault(operand, []).append(Trail(left.rows[hit], further[hit]))
+                    left = Trail(left.rows[~hit], left.places[~hit])
+            if len(left.rows):
+                yield at, left.rows
+
+
+def _followed(value: Value, way: Way, trail: Trail, codes: Array) -> tuple[Array, Array]:
+    """Return which of *trail* have the same fault in *value*, and where."""
+    if value.fault is None or not len(value.fault) or not len(trail.rows):
+        return np.zeros(len(trail.rows), bool), trail.places
+    places = way(trail.places)
+    return (places >= 0) & (value.fault[places] == codes[trail.rows]), places
+
+
+def _back(nodes: Sequence[Node], at: int, found: Sequence[Any]) -> Iterator[tuple[int, Way]]:
+    """Yield the operands that Python evaluates for a node, in their order, and the ways there."""
+    node = nodes[at]
+    lists = [one for one in operands(node) if isinstance(found[one], RaggedPoints)]
+    if not lists:
+        yield from ((one, _same) for one in operands(node))
+        return
+    (points,) = lists
+    before, item = _around(node, points)
+    yield from ((one, _same) for one in before)
+    if item is None:
+        yield from _of_the_best(nodes, points, found)
+        return
+    way = _into(node, found[points], found[item])
+    yield from _conditions(nodes, points, found, way)
+    back = {"sift": 0, "before": 1}.get(node[0])
+    yield item, way if back is None else _then(way, lambda places: found[points].kept[places] - back)
+
+
+def _of_the_best(nodes: Sequence[Node], points: int, found: Sequence[Any]) -> Iterator[tuple[int, Way]]:
+    """Yield the values by which a point was chosen, and the way to the first that has a fault."""
+    if nodes[points][0] == "best":
+        longer, key = nodes[points][1:3]
+        yield key, _first_faulty(found[longer], found[key])
+
+
+def _around(node: Node, points: int) -> tuple[list[int], int | None]:
+    """Return the operands before a list of points, and that of its values."""
+    every = list(operands(node))
+    where = every.index(points)
+    return every[:where], every[where + 1] if where + 1 < len(every) else None
+
+
+def _same(places: Array) -> Array:
+    return places
+
+
+def _then(first: Way, second: Way) -> Way:
+    def way(places: Array) -> Array:
+        between = first(places)
+        return np.where(between >= 0, second(between), -1)
+
+    return way
+
+
+def _into(node: Node, extent: RaggedPoints, item: Value) -> Way:
+    """Return the way from a node's values to the points."""
+    if node[0] == "lift":
+        return lambda places: extent.owners[places]
+    if node[0] not in REDUCTIONS:
+        return _same
+    if node[0] == "at":
+        place, there = placed(extent, node[3])
+        return lambda alerts: np.where(there, place, -1)[alerts]
+    return _first_faulty(extent, item)
+
+
+def _first_faulty(extent: RaggedPoints, item: Value) -> Way:
+    first = np.full(len(extent.lengths), -1)
+    fault = extent.faulty(item)
+    if fault is not None:
+        alerts, points = first_of_each(extent, fault != 0)
+        first[alerts] = points
+    return lambda alerts: first[alerts]
+
+
+def _conditions(
+    nodes: Sequence[Node], points: int, found: Sequence[Any], way: Way
+) -> Iterator[tuple[int, Way]]:
+    """Yield the conditions by which *points* were chosen, and the ways there."""
+    while nodes[points][0] not in ROOTS:
+        kept = found[points].kept
+        way = _then(way, lambda places, kept=kept: kept[places])  # type: ignore[misc]  # bound now
+        if nodes[points][0] == "where":
+            yield nodes[points][2], way
+        points = nodes[points][1]
+
+
+def _reached(node: Node, operand: int, found: Sequence[Any], places: Array) -> Array:
+    """Return in which *places* Python would have come to *operand*."""
+    if node[0] not in ("if", "and", "or") or operand == node[1]:
+        return np.ones(len(places), bool)
+    size = 1 + int(places.max(initial=0))
+    true = truth(found[node[1]], max(size, _size(found[node[1]])))[0][places]
+    wanted = node[0] == "and" or (node[0] == "if" and operand == node[2])
+    return true if wanted else ~true
+
+
+def _size(value: Value) -> int:
+    arrays = [lane.values for lane in value.lanes if isinstance(lane.values, np.ndarray)]
+    masks = [lane.where for lane in value.lanes if lane.where is not None]
+    return max(map(len, [*arrays, *masks]), default=0)

@@ -1,0 +1,77 @@
+"""Part."""
+
+from dataclasses import dataclass
+
+from nightwire.filters.model.transform import Transform, declared_fields
+from nightwire.schemas import topics
+
+
+@dataclass(frozen=True, order=True)
+class LiveFilter:
+    """One version of somebody's filter.
+
+    Attributes:
+        owner: Whose.
+        name: Which.
+        version: Its version, from 1.
+        survey: Whose alerts it judges; ``*`` means every survey's.
+        source: Its text.
+        entry: Its function, where it is Python.
+        cap: Most alerts per visit that it lets through; 0 for all.
+        choice: Which ones: ``first`` or ``best``.
+        language: ``python`` or ``sql``.
+        program: The same compiled, as text; empty where it is judged row by row.
+        fields: Dotted paths of what it reads of an alert; empty where that is not known.
+        sources: Topics that it judges; none for its survey's alerts.
+        output: Topic of what passed; empty for its own.
+        drop: Dotted paths of what a transform leaves out.
+        means: Dotted paths of numbers in arrays whose mean a transform adds.
+        transform: Its function that computes what is added; empty where nothing is.
+    """
+
+    owner: str
+    name: str
+    version: int
+    survey: str
+    source: str
+    entry: str
+    cap: int = 20
+    choice: str = "first"
+    language: str = "python"
+    program: str = ""
+    fields: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    output: str = ""
+    drop: tuple[str, ...] = ()
+    means: tuple[str, ...] = ()
+    transform: str = ""
+
+    @property
+    def key(self) -> str:
+        """``owner/name``: what accounts and topics call it, whatever the version."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def topic(self) -> str:
+        """Topic of what passed."""
+        return self.output or topics.filter_topic(self.owner, self.name)
+
+    @property
+    def shape(self) -> Transform:
+        """What becomes of what passed."""
+        return Transform(self.drop, self.means, declared_fields(self.source) if self.transform else ())
+
+    def judges(self, topic: str) -> bool:
+        """Return whether it judges alerts that lie in *topic*."""
+        if self.sources:
+            return topic in self.sources
+        kind, _, survey = topic.partition(".")
+        return kind == "alerts" and self.survey in ("*", survey)
+
+    def wants(self, survey: str, topic: str) -> bool:
+        """Return whether it judges alerts of *survey* that lie in *topic*."""
+        return self.survey in ("*", survey) and self.judges(topic)
+
+
+FilterVersion = tuple[str, int]
+"""A filter, ``owner/name``, and its version."""

@@ -1,0 +1,263 @@
+"""Reading ranges of alerts as columns: of each alert only the fields that are asked for."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, Message
+
+from nightwire.filters.model.messages import DEAD, Row
+from nightwire.filters.model.offsets import OffsetRange
+from nightwire.filters.reading.decode import (
+    CONTAINED,
+    NoColumn,
+    concatenate,
+    decode_columns,
+    foreign_messages,
+    has_column,
+    schema_id,
+)
+from nightwire.filters.reading.fetch import ExpiredCount, fetch
+from nightwire.schemas import (
+    AlertDecoder,
+    AlertTable,
+    Codec,
+    DecodeError,
+    SchemaError,
+    SchemaRegistry,
+    UnknownSchemaError,
+    survey,
+)
+
+
+@dataclass(frozen=True)
+class RangeRows:
+    """A range and the alerts that were read of it: rows *first* to *end* - 1.
+
+    Attributes:
+        range: The range.
+        first: First row.
+        end: Row after the last.
+        read: Records read.
+        dead: Of these, no alerts.
+        gone: Offsets that had expired.
+    """
+
+    range: OffsetRange
+    first: int
+    end: int
+    read: int
+    dead: int = 0
+    gone: int = 0
+
+
+@dataclass(frozen=True)
+class AlertIdentities:
+    """What is known of each of n alerts without decoding it whole, by row."""
+
+    topic: Sequence[str]
+    partition: Sequence[int]
+    offset: Sequence[int]
+    timestamp: Sequence[int]
+    visit: Sequence[int | None]
+    alert: Sequence[str]
+
+
+class NewSchema(Exception):  # noqa: N818 - nothing is wrong but that filters may read more than was known
+    """Alerts have a *schema* that was not met before; *number* is its id, or `CONTAINED`."""
+
+    def __init__(self, number: int, schema: Mapping[str, Any]) -> None:
+        self.number, self.schema = number, schema
+        super().__init__(f"schema {number} is new")
+
+
+@dataclass(frozen=True)
+class RecordSource:
+    """Where alerts come from: a consumer for ranges, what decodes, and what knows the schemas."""
+
+    consumer: Consumer
+    decoder: AlertDecoder
+    registry: SchemaRegistry
+
+    def records(self, work: OffsetRange, gone: ExpiredCount) -> Iterator[Sequence[Message]]:
+        """Yield the records of a range, some at a time; *gone* counts what has expired.
+
+        Raises:
+            KafkaException: Kafka was silent too long.
+        """
+        return fetch(self.consumer, work, gone)
+
+
+class MalformedAlert:
+    """An alert whose columns could be read, but that is malformed further on: it fails whoever asks."""
+
+    def __init__(self, error: DecodeError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise DecodeError(str(self._error))
+
+    def __getitem__(self, name: str) -> Any:
+        raise DecodeError(str(self._error))
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """The alerts of some ranges of one survey.
+
+    Attributes:
+        survey: Its name.
+        table: Their columns.
+        batch: The same as Arrow has it.
+        known: Where they lie and what they are.
+        portions: The ranges and their rows.
+        dead: Rows for what is no alert.
+        decoder: What decodes them whole.
+        values: The alerts as they lay in Kafka, by row, where that was asked for; and
+        schemas: the schemas that these name, by id.
+    """
+
+    survey: str
+    table: AlertTable
+    batch: Any
+    known: AlertIdentities
+    portions: Sequence[RangeRows]
+    dead: Sequence[Row]
+    decoder: AlertDecoder
+    values: Sequence[bytes] = ()
+    schemas: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def views(self) -> list[Any]:
+        """Return the alerts as filters see them, decoded whole."""
+        return [self._view(value) for value in self.values]
+
+    def _view(self, value: bytes) -> Any:
+        try:
+            return survey(self.survey).view(self.decoder.decode(value).alert)
+        except DecodeError as error:
+            return MalformedAlert(error)
+
+
+@dataclass
+class _RangeReader:
+    """What was read so far."""
+
+    source: RecordSource
+    survey: str
+    fields: Sequence[str]
+    whole: bool
+    met: Collection[int]
+    batches: list[Any] = field(default_factory=list)
+    messages: list[tuple[str, int, int, int]] = field(default_factory=list)
+    portions: list[RangeRows] = field(default_factory=list)
+    dead: list[Row] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+    vetted: set[int] = field(default_factory=set)
+
+    def read(self, work: OffsetRange) -> None:
+        """Read a range."""
+        gone, records, first, before = ExpiredCount(), 0, len(self.messages), len(self.dead)
+        for messages in self.source.records(work, gone):
+            records += len(messages)
+            self._add(messages)
+        dead = len(self.dead) - before
+        self.portions.append(RangeRows(work, first, len(self.messages), records, dead, gone.count))
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        values = [message.value() or b"" for message in messages]
+        self._vet(values)
+        found = decode_columns(self.source.decoder, values, self.fields)
+        alien = foreign_messages(found.batch, found.rows, self.survey)
+        reasons = {at: f"{type(error).__name__}: {error}" for at, error in found.faults.items()}
+        reasons |= {at: "the record has no value" for at in reasons if messages[at].value() is None}
+        reasons |= alien
+        self.dead += [undecodable_row(messages[at], reason) for at, reason in sorted(reasons.items())]
+        rows = [row for row, at in enumerate(found.rows) if at not in alien]
+        self.batches.append(found.batch.take(pa.array(rows, pa.int64())) if alien else found.batch)
+        kept = [found.rows[row] for row in rows]
+        self.messages += [(*_position(messages[at]), messages[at].timestamp()[1]) for at in kept]
+        if self.whole:
+            self.values += [values[at] for at in kept]
+
+    def _vet(self, values: Iterable[bytes]) -> None:
+        """Raise where a schema was not met before, or has a field that no column can hold."""
+        for value in values:
+            number = schema_id(value)
+            if number is not None and number not in self.vetted:
+                self.vetted.add(number)
+                self._vet_schema(number, value)
+
+    def _vet_schema(self, number: int, value: bytes) -> None:
+        try:
+            contained = number == CONTAINED
+            codec = None if contained else self.source.registry.codec(number)
+            schema = self.source.decoder.decode(value).schema if codec is None else codec.schema
+        except (UnknownSchemaError, SchemaError, DecodeError):
+            return  # decoding says so, of each message
+        if number not in self.met:
+            raise NewSchema(number, schema)
+        codec = codec or Codec(schema)
+        if unfit := [path for path in self.fields if codec.has(path) and not has_column(codec, path)]:
+            raise NoColumn(unfit)
+
+    def alerts(self) -> Alerts:
+        """Return all that was read."""
+        batch = concatenate(self.batches, self.fields)
+        table = AlertTable(batch, survey(self.survey))
+        topic, part, offset, when = zip(*self.messages, strict=True) if self.messages else ((),) * 4
+        ids = [str(one) for one in table["id"].items]
+        numbers = {one for value in self.values if (one := schema_id(value)) is not None}
+        schemas = {number: self.source.registry.codec(number).schema for number in numbers - {CONTAINED}}
+        known = AlertIdentities(topic, part, offset, when, table["visit"].items, ids)
+        return Alerts(
+            self.survey,
+            table,
+            batch,
+            known,
+            self.portions,
+            self.dead,
+            self.source.decoder,
+            self.values,
+            schemas,
+        )
+
+
+def read_alerts(
+    source: RecordSource,
+    work: Iterable[OffsetRange],
+    survey: str,
+    fields: Sequence[str],
+    *,
+    whole: bool,
+    met: Collection[int],
+) -> Alerts:
+    """Return the alerts of the ranges *work*, all of one survey.
+
+    Args:
+        source: Where they come from.
+        work: The ranges.
+        survey: Whose alerts these are.
+        fields: Dotted paths of what is read, those of the ids and the visit among them.
+        whole: Whether the bytes are wanted, too.
+        met: Ids of the schemas that were met before.
+
+    Raises:
+        NewSchema: An alert has another schema.
+        NoColumn: Some of *fields* cannot be read so.
+        KafkaException: Kafka was silent too long.
+        RegistryAwayError: The registry was.
+    """
+    reading = _RangeReader(source, survey, fields, whole, met)
+    for one in work:
+        reading.read(one)
+    return reading.alerts()
+
+
+def undecodable_row(message: Message, reason: str) -> Row:
+    """Return the row of a record that is no alert."""
+    return (DEAD, *_position(message), *[None] * 5, reason, None)
+
+
+def _position(message: Message) -> tuple[str, int, int]:
+    return str(message.topic()), message.partition() or 0, message.offset() or 0

@@ -1,0 +1,106 @@
+"""Reading topics of what passed filters: records say in headers of which survey the alert is, and whether a
+backfill sent it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from confluent_kafka import Message
+
+from nightwire.filters.model.chains import is_derived
+from nightwire.filters.model.messages import BACKFILL, RangeCounts, Row
+from nightwire.filters.model.offsets import OffsetRange
+from nightwire.filters.reading.alerts import RecordSource, undecodable_row
+from nightwire.filters.reading.fetch import ExpiredCount
+
+
+class RecordGroup(NamedTuple):
+    """Records that are judged together: of one survey, all live or all sent by backfills."""
+
+    survey: str
+    past: bool = False
+
+
+UNKNOWN_SURVEY = RecordGroup("")
+"""Those that name no survey that there is."""
+
+
+@dataclass(frozen=True)
+class GroupSource(RecordSource):
+    """Some records of ranges that were fetched before."""
+
+    fetched: "FetchedRecords"
+    group: "RecordGroup"
+
+    def records(self, work: OffsetRange, gone: ExpiredCount) -> Iterator[Sequence[Message]]:
+        """Yield the records of a range; what has expired was counted when they were fetched."""
+        yield self.fetched.messages.get((work, self.group), [])
+
+
+@dataclass(frozen=True)
+class FetchedRecords:
+    """All records of some ranges.
+
+    Attributes:
+        source: Where they come from.
+        messages: The records, by range and group.
+        gone: Offsets that had expired, by range.
+    """
+
+    source: RecordSource
+    messages: dict[tuple[OffsetRange, "RecordGroup"], list[Message]]
+    gone: dict[OffsetRange, int]
+
+    @property
+    def groups(self) -> "list[RecordGroup]":
+        """The groups of which there are alerts, in order."""
+        return sorted({group for _, group in self.messages} - {UNKNOWN_SURVEY})
+
+    def of(self, group: "RecordGroup") -> RecordSource:
+        """Return what gives the records of one group."""
+        return GroupSource(self.source.consumer, self.source.decoder, self.source.registry, self, group)
+
+    def rest(self) -> Iterator[Row]:
+        """Yield the rows of records that are nobody's alert, and the counts of these and of what is gone."""
+        for work, gone in self.gone.items():
+            strange = self.messages.get((work, UNKNOWN_SURVEY), [])
+            yield from (
+                undecodable_row(message, "no header `survey` says whose alert it is") for message in strange
+            )
+            yield RangeCounts(work, len(strange), len(strange), gone).row()
+
+
+def fetch_groups(source: RecordSource, work: Iterable[OffsetRange], known: Collection[str]) -> FetchedRecords:
+    """Return the records of the ranges *work*; *known* are the surveys that there are.
+
+    Raises:
+        KafkaException: Kafka was silent too long.
+    """
+    found = FetchedRecords(source, defaultdict(list), {})
+    for one in work:
+        gone = ExpiredCount()
+        for messages in source.records(one, gone):
+            for message in messages:
+                group = RecordGroup(survey_of(message), header(message, BACKFILL) == "yes")
+                found.messages[one, group if group.survey in known else UNKNOWN_SURVEY].append(message)
+        found.gone[one] = gone.count
+    return found
+
+
+def survey_of(message: Message) -> str:
+    """Return the survey of a record's alert, as its topic says, or a header; empty where neither does."""
+    topic = str(message.topic())
+    return header(message, "survey") if is_derived(topic) else topic.partition(".")[2]
+
+
+def header(message: Message, name: str) -> str:
+    """Return the text of a header; empty where there is none."""
+    value = dict(message.headers() or ()).get(name)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
+
+
+def origin_headers(message: Message) -> dict[str, str]:
+    """Return the headers that tell where the alert of a record first lay, and through which topic it came."""
+    place = {name: header(message, name) for name in ("topic", "partition", "offset")}
+    return {**(place if all(place.values()) else {}), "via": str(message.topic())}

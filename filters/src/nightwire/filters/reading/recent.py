@@ -1,0 +1,75 @@
+"""The newest alerts of a survey, or of what passed other filters, as they lie in Kafka."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from confluent_kafka import Consumer, Message
+
+from nightwire.core.kafka import marks
+from nightwire.filters.model.offsets import OffsetRange, Spot
+from nightwire.filters.reading.derived import survey_of
+from nightwire.filters.reading.fetch import fetch, range_consumer
+from nightwire.schemas import AlertDecoder, AlertView, DecodeError, SchemaError, SchemaRegistry, survey
+from nightwire.schemas.topics import alerts
+
+Sample = tuple[str, bytes]
+"""Survey and record."""
+
+
+def newest_alerts(
+    bootstrap: str, surveys: Sequence[str], most: int, sources: Sequence[str] = ()
+) -> list[Sample]:
+    """Return the newest alerts of each of *surveys*, at most so many of each topic.
+
+    Args:
+        bootstrap: Kafka's address.
+        surveys: Whose alerts are wanted.
+        most: How many of each topic.
+        sources: Topics in which to look; none for the surveys' own.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    consumer = range_consumer(bootstrap)
+    try:
+        known = consumer.list_topics(timeout=10).topics
+        return [
+            (name, message.value() or b"")
+            for topic in sources or map(alerts, surveys)
+            if topic in known
+            for message in _newest(consumer, topic, len(known[topic].partitions), most)
+            if (name := survey_of(message)) in surveys
+        ]
+    finally:
+        consumer.close()
+
+
+def views(samples: Iterable[Sample], registry: SchemaRegistry) -> Iterator[AlertView]:
+    """Yield the alerts of *samples* as filters see them; what cannot be read is left out.
+
+    The engine puts such records into dead-letters when it meets them.
+    """
+    decoder = AlertDecoder(registry)
+    for name, value in samples:
+        try:
+            yield survey(name).view(decoder.decode(value).alert)
+        except (DecodeError, SchemaError):
+            continue
+
+
+def share_evenly(there: Mapping[Spot, int], wanted: int) -> dict[Spot, int]:
+    """Return how many records to take of each partition, as evenly as what is *there* allows.  Pure."""
+    taken = dict.fromkeys(there, 0)
+    left = wanted
+    for at, spot in enumerate(sorted(there, key=lambda spot: there[spot])):
+        taken[spot] = min(there[spot], -(-left // (len(there) - at)))
+        left -= taken[spot]
+    return taken
+
+
+def _newest(consumer: Consumer, topic: str, partitions: int, most: int) -> Iterator[Message]:
+    bounds = {(topic, part): marks(consumer, topic, part) for part in range(partitions)}
+    taken = share_evenly({spot: end - first for spot, (first, end) in bounds.items()}, most)
+    for spot, count in taken.items():
+        end = bounds[spot][1]
+        for messages in fetch(consumer, OffsetRange(*spot, end - count, end), patience=10.0) if count else ():
+            yield from messages

@@ -1,0 +1,271 @@
+"""What the filters of a survey want to read, and so how each of them can be judged.  Pure."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from nightwire.filters.language import Program
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.schemas import AlertTable, survey
+
+Steps = tuple[str, ...]
+
+UNREAD = "among the fields that are read here"
+"""What the error says of a field that was not read."""
+
+WHOLE_RECORD_NAMES = frozenset(
+    {
+        *("items", "keys", "values", "dict", "vars", "dir", "asdict", "pop", "popitem", "copy", "deepcopy"),
+        *("DataFrame", "Series", "Table", "QTable", "from_records", "from_dict", "json_normalize"),
+        *(
+            "format",
+            "join",
+            "replace",
+            "lower",
+            "upper",
+            "title",
+            "capitalize",
+            "removeprefix",
+            "removesuffix",
+        ),
+    }
+)
+"""Who mentions one of these may read anything: it takes records whole, or makes text."""
+
+CANONICAL = (
+    *("id", "object_id", "solar_system_id", "visit", "ra", "dec", "galactic_longitude", "galactic_latitude"),
+    *("healpix", "mjd_tai", "band", "flux", "flux_error", "snr", "magnitude"),
+    *("light_curve", "colour", "magnitudes", "healpix_at", "stamps"),
+)
+"""Names of an alert's canonical values; those of its history come beside."""
+
+HISTORY_VALUES = ("mjd_tai", "band", "flux", "flux_error", "snr", "magnitude", "ra", "dec")
+
+
+@lru_cache(maxsize=4096)
+def mentioned_names(source: str, entry: str) -> frozenset[str] | None:
+    """Return the names that *source* mentions; None where its function *entry* may read anything."""
+    tree = ast.parse(source)
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if _makes_names(node):
+            return None
+        names.update(_names(node))
+    return (
+        None
+        if names & WHOLE_RECORD_NAMES or _takes_whole(tree, _parameter(tree, entry))
+        else frozenset(names)
+    )
+
+
+def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
+    """Return what of the canonical values is mentioned, as `AlertTable.fields` names it."""
+    found = [name for name in CANONICAL if name in mentioned]
+    if "history" in mentioned:
+        found += [f"history.{name}" for name in HISTORY_VALUES if name in mentioned or name == "mjd_tai"]
+    return found
+
+
+@dataclass(frozen=True)
+class SchemaFields:
+    """The steps to the fields of a schema: all but records, and those that tell that a record is there."""
+
+    leaves: Sequence[Steps]
+    telling: Sequence[Steps]
+
+    def mentioned(self, names: frozenset[str]) -> Iterator[str]:
+        """Yield the dotted paths of what a source may read that mentions *names*."""
+        yield from (".".join(steps) for steps in self.leaves if names.issuperset(steps))
+        yield from (".".join(steps) for steps in self.telling if names.issuperset(steps[:-1]))
+
+
+def schema_fields(schema: Any) -> SchemaFields:
+    """Return the fields of an Avro schema."""
+    found = list(_walk(schema, {}, (), nullable=False))
+    records: dict[Steps, list[tuple[Steps, bool]]] = {}
+    for steps, nullable in found:
+        for depth in range(1, len(steps)):
+            records.setdefault(steps[:depth], []).append((steps, nullable))
+    telling = [one for parent, inside in records.items() for one in _presence_fields(parent, inside)]
+    return SchemaFields([steps for steps, _ in found], telling)
+
+
+def _presence_fields(parent: Steps, inside: Sequence[tuple[Steps, bool]]) -> list[Steps]:
+    """Return the first field of a record that is never null, else all its fields."""
+    own = [(steps, nullable) for steps, nullable in inside if len(steps) == len(parent) + 1]
+    sure = [steps for steps, nullable in own if not nullable]
+    return sure[:1] or [steps for steps, _ in own]
+
+
+def _walk(
+    schema: Any, named: dict[str, Any], steps: Steps, *, nullable: bool
+) -> Iterator[tuple[Steps, bool]]:
+    if isinstance(schema, list):
+        nullable = "null" in schema
+        for branch in schema:
+            if branch != "null":
+                yield from _walk(branch, named, steps, nullable=nullable)
+    elif isinstance(schema, str):
+        known = named.get(schema.rpartition(".")[2])
+        yield from ((steps, nullable),) if known is None else _walk(known, named, steps, nullable=nullable)
+    elif schema["type"] == "record":
+        yield from _record(schema, named, steps)
+    elif schema["type"] == "array":
+        yield from _walk(schema["items"], named, steps, nullable=nullable)
+    elif isinstance(schema["type"], dict | list):
+        yield from _walk(schema["type"], named, steps, nullable=nullable)
+    else:
+        yield steps, nullable
+
+
+def _record(schema: Mapping[str, Any], named: dict[str, Any], steps: Steps) -> Iterator[tuple[Steps, bool]]:
+    if len(steps) > DEEPEST:
+        return
+    named[str(schema["name"]).rpartition(".")[2]] = schema
+    for one in schema["fields"]:
+        yield from _walk(one["type"], named, (*steps, one["name"]), nullable=False)
+
+
+DEEPEST = 6
+"""Records within records that are looked into: no survey has more, and one that holds itself has no end."""
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            yield name
+        case ast.Constant(value=str(text)):
+            yield text
+            yield from text.replace(".", " ").replace(",", " ").split()
+
+
+def _makes_names(node: ast.AST) -> bool:
+    match node:
+        case ast.JoinedStr():
+            return True
+        case ast.BinOp(op=ast.Add() | ast.Mod(), left=left, right=right):
+            return any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in (left, right))
+        case ast.keyword(arg=None):
+            return True
+    return False
+
+
+def _parameter(tree: ast.Module, entry: str) -> str | None:
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry)
+    return next((one.args.args[0].arg for one in functions if one.args.args), None)
+
+
+def _takes_whole(tree: ast.Module, alert: str | None) -> bool:
+    """Return whether somebody runs through the alert's own fields."""
+    return any(
+        isinstance(node, ast.For | ast.comprehension)
+        and isinstance(node.iter, ast.Name)
+        and node.iter.id == alert
+        for node in ast.walk(tree)
+    )
+
+
+PRESENCE = "?"
+"""Ends the name of a record that is asked for its presence alone; some field of it tells."""
+
+NumberedFilter = tuple[int, LiveFilter]
+"""A filter and its number in the filter set."""
+
+
+@dataclass(frozen=True)
+class ColumnRequirements:
+    """Who reads what.
+
+    Attributes:
+        programs: Filters that are judged over columns.
+        narrow: Filters that are judged alert by alert, from columns.
+        wide: Filters that want the whole alert: it is not known what they read.
+        fields: Dotted paths of all columns.
+    """
+
+    programs: Sequence[NumberedFilter]
+    narrow: Sequence[NumberedFilter]
+    wide: Sequence[NumberedFilter]
+    fields: Sequence[str]
+
+
+@dataclass
+class SurveyKnowledge:
+    """What was found out of a survey's alerts while they were read; it grows.
+
+    Attributes:
+        schemas: The fields of the schemas that were met, by id; and
+        written: these schemas.
+        unfit: Dotted paths that cannot be read as columns: who reads them gets whole alerts.
+        wide: Filters, by key and version, that asked for something that was not read: they get whole alerts.
+    """
+
+    schemas: dict[int, SchemaFields] = field(default_factory=dict)
+    written: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    unfit: set[str] = field(default_factory=set)
+    wide: set[tuple[str, int]] = field(default_factory=set)
+    _present: dict[tuple[int, tuple[str, ...]], list[str]] = field(default_factory=dict)
+
+    def meet(self, number: int, schema: Mapping[str, Any]) -> None:
+        """Take in a schema that was not met before."""
+        self.schemas[number], self.written[number] = schema_fields(schema), schema
+
+    def present(self, names: tuple[str, ...], name: str) -> Iterator[str]:
+        """Yield the dotted paths that tell whether the records *names* (``diaObject?``) are there."""
+        for number, schema in self.written.items():
+            if (number, names) not in self._present:
+                self._present[number, names] = AlertTable.fields(names, survey(name), schema)
+            yield from self._present[number, names]
+
+
+def column_requirements(
+    filters: Iterable[NumberedFilter], name: str, known: SurveyKnowledge
+) -> ColumnRequirements:
+    """Return what *filters* want of the alerts of survey *name*.
+
+    Args:
+        filters: Those that judge it.
+        name: Of the survey.
+        known: What is known of its alerts.
+    """
+    kinds: tuple[list[NumberedFilter], list[NumberedFilter], list[NumberedFilter]] = ([], [], [])
+    names: dict[str, None] = {}
+    for number, live in filters:
+        read = fields_read(live, known)
+        if read is None or not known.unfit.isdisjoint(column_paths(read, name)):
+            kinds[0 if not live.entry else 2].append((number, replace(live, fields=())))
+        else:
+            names |= dict.fromkeys(read)
+            kinds[0 if live.program else 1].append((number, replace(live, fields=read)))
+    asked = tuple(one for one in names if one.endswith(PRESENCE))
+    found = dict.fromkeys([*column_paths(tuple(names), name), *known.present(asked, name)])
+    return ColumnRequirements(*kinds, [path for path in found if path not in known.unfit])
+
+
+def fields_read(live: LiveFilter, known: SurveyKnowledge) -> tuple[str, ...] | None:
+    """Return the names of what a filter reads; None where it wants the whole alert."""
+    if live.program:
+        return load_program(live.program).names
+    if (live.key, live.version) in known.wide:
+        return None
+    if live.fields:
+        return live.fields
+    mentioned = mentioned_names(live.source, live.entry)
+    if mentioned is None or (live.transform and mentioned_names(live.source, live.transform) is None):
+        return None
+    own = (path for one in known.schemas.values() for path in one.mentioned(mentioned))
+    return tuple(dict.fromkeys(["id", *canonical_mentioned(mentioned), *own]))
+
+
+@lru_cache(maxsize=4096)
+def load_program(text: str) -> Program:
+    """Return a compiled filter."""
+    return Program.loads(text)
+
+
+@lru_cache(maxsize=4096)
+def column_paths(names: tuple[str, ...], name: str) -> list[str]:
+    """Return the dotted paths that *names* stand for in survey *name*."""
+    return [path for path in AlertTable.fields(names, survey(name)) if not path.endswith(PRESENCE)]

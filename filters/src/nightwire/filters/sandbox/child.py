@@ -1,0 +1,268 @@
+"""A filter's process: puts up the walls around itself, then judges what it is given until it is ended.
+
+One thread, one channel (descriptor 3), one owner.  What filters print goes nowhere.
+"""
+
+import io
+import json
+import mmap
+import os
+import signal
+import socket
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from nightwire.filters.language import FILENAME, FilterError, compile_filter, fault_text, rank_of
+from nightwire.filters.sandbox.confinement import LAYERS, confine
+from nightwire.filters.sandbox.preload import advice
+from nightwire.filters.sandbox.protocol import (
+    BATCH,
+    INTERRUPT,
+    JUDGE,
+    MARK,
+    PASSED,
+    READY,
+    REJECTED,
+    REQUEST_HEADER,
+    STOP,
+    RowVerdicts,
+    encode_answer,
+)
+from nightwire.filters.sandbox.shared_batch import BatchRows
+from nightwire.filters.sandbox.syscalls import CHANNEL
+from nightwire.filters.sandbox.types import Limits
+
+Predicate = Callable[[Any], Any]
+
+
+class TooLate(BaseException):
+    """Raised in a filter that has to stop.  No `Exception`, so that its own ``except`` lets it through."""
+
+
+class BatchEvaluator:
+    """Judges batches; keeps filters' functions from batch to batch.
+
+    Args:
+        progress: Its first item is the row being judged, for who looks on from outside.
+    """
+
+    def __init__(self, progress: "memoryview[int]") -> None:
+        self.judging = False
+        self._progress = progress
+        self._functions: dict[str, tuple[str, Predicate]] = {}
+
+    def judge(
+        self, rows: BatchRows, key: str, source: str, entry: str, whole: bool, transform: str = ""
+    ) -> RowVerdicts:
+        """Return the verdicts of the filter *key* on all *rows*; on fewer, where it was stopped."""
+        verdicts = RowVerdicts()
+        self._progress[0] = 0
+        try:
+            self.judging = True
+            function = self._function(key, source, entry)
+            made = None if not transform else function.__globals__[transform]
+            self._each(function, made, rows.views(whole), rows.count, source, verdicts)
+            self.judging = False
+        except FilterError as error:
+            self.judging = False
+            for _ in range(rows.count):
+                verdicts.fault(str(error))
+        except TooLate as error:
+            self.judging = False
+            verdicts.stop(rows.count, fault_text(error, source).replace(f"{TooLate.__module__}.", ""))
+        return verdicts
+
+    def _function(self, key: str, source: str, entry: str) -> Predicate:
+        known = self._functions.get(key)
+        if known is None or known[0] != source:
+            known = self._functions[key] = (source, _compiled(source, entry))
+        return known[1]
+
+    def _each(
+        self, function: Any, transform: Any, view: Any, count: int, source: str, verdicts: RowVerdicts
+    ) -> None:
+        progress, states, ranks, said = self._progress, verdicts.states, verdicts.ranks, FaultTexts(source)
+        for row in range(count):
+            progress[0] = row
+            try:
+                if result := function(alert := view(row)):
+                    if transform is not None:
+                        verdicts.add(json.dumps(transform(alert), default=jsonable))
+                    ranks.append(rank_of(result))
+                    states.append(PASSED)
+                else:
+                    states.append(REJECTED)
+            except TooLate:
+                raise
+            except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
+                verdicts.fault(said.text(error))
+
+
+MAKING = frozenset(
+    {
+        *(("nightwire.schemas.survey_model.column", name) for name in ("column", "items", "_spans")),
+        *(("nightwire.schemas.survey_model.table", name) for name in ("_column", "<lambda>", "readers")),
+    }
+)
+"""Module and name of what runs while a column of an alert table is made, and never once it is."""
+
+
+def is_own(frame: FrameType | None) -> bool:
+    """Return whether what runs in *frame* is a filter's own doing; else a column is being made for it."""
+    while frame is not None and frame.f_code.co_filename != FILENAME:
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) in MAKING:
+            return False
+        frame = frame.f_back
+    return frame is not None
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value of NumPy's as one that JSON can hold.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"transform gave a {type(value).__name__}, which cannot be added to an alert")
+
+
+class FaultTexts:
+    """Texts of what a filter raised, one for each kind and line: to make one takes longer than to judge.
+
+    Args:
+        source: The filter's.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._texts: dict[tuple[type, int], str] = {}
+
+    def text(self, error: BaseException) -> str:
+        """Return what to say of *error*: what was said of the first of its kind on that line."""
+        where = type(error), _line(error.__traceback__)
+        if where not in self._texts:
+            self._texts[where] = fault_text(error, self._source)
+        return self._texts[where]
+
+
+def _line(trace: TracebackType | None) -> int:
+    found = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == FILENAME:
+            found = trace.tb_lineno
+        trace = trace.tb_next
+    return found
+
+
+def _compiled(source: str, entry: str) -> Predicate:
+    """Return the function *entry* of *source*, whose top level may do anything.
+
+    Raises:
+        FilterError: It cannot be had; where a module is missing, with what there is.
+    """
+    try:
+        return compile_filter(source, entry)
+    except FilterError as error:
+        cause = error.__cause__
+        if isinstance(cause, ImportError) and cause.name:
+            raise FilterError(f"{error}; {advice(cause.name)}") from error
+        raise
+    except TooLate:
+        raise
+    except BaseException as error:
+        raise FilterError(fault_text(error, source)) from error
+
+
+PAGE = mmap.PAGESIZE
+
+
+class NullOutput(io.TextIOBase):
+    """Where filters print to."""
+
+    def write(self, text: str) -> int:
+        """Forget *text*."""
+        return len(text)
+
+
+def run(limits: dict[str, Any], channel: int, progress: int, parent: int) -> None:
+    """Become a filter's process; returns when the sandbox has closed the *channel*.
+
+    Args:
+        limits: As `Limits` has them.
+        channel: Descriptor of the socket to the sandbox.
+        progress: Descriptor of the page on which the row being judged is shown.
+        parent: The process that forked this one.
+    """
+    page = memoryview(mmap.mmap(progress, PAGE)).cast("Q")
+    bench = BatchEvaluator(page)
+    _redirect_descriptors(channel)
+    allowed = Limits(**limits)
+    os.nice(allowed.nice)
+    for knock in (STOP, INTERRUPT):
+        signal.signal(knock, lambda number, frame: _interrupted(bench, number, frame))
+    sock = socket.socket(fileno=CHANNEL)
+    missing = confine(allowed, parent)
+    os.write(CHANNEL, READY.pack(MARK, bytes(layer in missing for layer in LAYERS)))
+    _serve(sock, bench)
+
+
+def _redirect_descriptors(channel: int) -> None:
+    """Leave no file open but the channel and nowhere."""
+    os.dup2(channel, CHANNEL)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.closerange(CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), NullOutput(), NullOutput()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the first to go if memory does
+
+
+def _interrupted(bench: BatchEvaluator, number: int, frame: FrameType | None) -> None:
+    if bench.judging and (number == STOP or is_own(frame)):
+        raise TooLate
+
+
+def _serve(sock: socket.socket, bench: BatchEvaluator) -> None:
+    rows: BatchRows | None = None
+    while head := _exactly(sock, REQUEST_HEADER.size):
+        header, descriptors = head
+        nonce, kind, size = REQUEST_HEADER.unpack(header)
+        body = json.loads(_body(size))
+        if kind == JUDGE and rows is not None:
+            answer = encode_answer(nonce, bench.judge(rows, **body))
+            _write(answer)
+            continue
+        rows = BatchRows(descriptors[0], **body) if kind == BATCH else None
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _exactly(sock: socket.socket, size: int) -> tuple[bytes, list[int]] | None:
+    """Read a header, and what comes along; None where the sandbox is gone."""
+    header, descriptors, _, _ = socket.recv_fds(sock, size, 1)
+    while header and len(header) < size:
+        header += os.read(CHANNEL, size - len(header))
+    return (header, descriptors) if header else None
+
+
+def _body(size: int) -> bytes:
+    parts = []
+    while size:
+        parts.append(os.read(CHANNEL, size))
+        size -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _write(answer: bytes) -> None:
+    left = memoryview(answer)
+    while left:
+        left = left[os.write(CHANNEL, left) :]

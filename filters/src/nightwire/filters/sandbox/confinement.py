@@ -1,0 +1,160 @@
+"""The walls around a filter's process: what it gives up, in order, and cannot take back.
+
+Runs in the child, after its imports and before any filter's code.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from nightwire.filters.sandbox import syscalls as _landlock
+from nightwire.filters.sandbox import syscalls as _seccomp
+from nightwire.filters.sandbox.syscalls import (
+    CAPBSET_DROP,
+    CHANNEL,
+    DUMPABLE,
+    NO_NEW_PRIVS,
+    PDEATHSIG,
+    checked,
+    libc,
+    prctl,
+)
+from nightwire.filters.sandbox.types import Limits, SandboxError
+
+LAYERS: Mapping[str, str] = {
+    "limits": "limits of memory, processes, files and their size",
+    "unprivileged": "an id of its own without any capability",
+    "no-new-privileges": "none to be gained by starting a program",
+    "landlock": "no files, no TCP, no signals (Landlock)",
+    "seccomp": "system calls: memory, time, locks, the channel; no others",
+}
+"""The layers, in the order in which they are put up."""
+
+OPTIONAL_LAYERS = frozenset({"landlock"})
+"""What the strong sandbox does without where the kernel has none: seccomp refuses the same calls."""
+
+FIRST_ID, IDS = 61184, 4336
+"""Ids that belong to nobody for long: systemd's range for dynamic users, 61184 to 65519."""
+
+LIFE_CPU_S = 3600
+"""CPU time in a process's whole life; the kernel's own end of a loop that nobody else ended. [s]"""
+ROOM_MB = 8192
+"""Address space beyond memory: batches lie in it, and what is reserved but not used. [MiB]"""
+STACK_MB = 16
+CAPABILITIES = 64
+CAPABILITY_VERSION = 0x20080522
+"""_LINUX_CAPABILITY_VERSION_3."""
+
+
+def confine(limits: Limits, parent: int) -> dict[str, str]:
+    """Put up all walls that can be, and return why not, by layer, for those that cannot.
+
+    Args:
+        limits: How much memory is left to it.
+        parent: The process with which this one is to end.
+    """
+    steps: Mapping[str, Callable[[], None]] = {
+        "limits": lambda: _limit_resources(limits),
+        "unprivileged": lambda: _drop_privileges(parent),
+        "no-new-privileges": lambda: prctl(NO_NEW_PRIVS, 1),
+        "landlock": _landlock.install_landlock,
+        "seccomp": _seccomp.install_seccomp,
+    }
+    missing = {}
+    for layer in LAYERS:
+        try:
+            steps[layer]()
+        except (OSError, ValueError) as error:
+            missing[layer] = str(error)
+    return missing
+
+
+def required_layers(missing: Iterable[str]) -> list[str]:
+    """Return those of the layers *missing* that the strong sandbox does not do without."""
+    return [layer for layer in missing if layer not in OPTIONAL_LAYERS]
+
+
+def _limit_resources(limits: Limits) -> None:
+    memory, has = limits.memory_mb << 20, memory_sizes(os.getpid())
+    for what, most in (
+        (resource.RLIMIT_DATA, has["VmData"] + memory),
+        (resource.RLIMIT_AS, has["VmSize"] + memory + (ROOM_MB << 20)),
+        (resource.RLIMIT_STACK, STACK_MB << 20),
+        (resource.RLIMIT_CPU, LIFE_CPU_S),
+        (resource.RLIMIT_NOFILE, 8),
+        *((none, 0) for none in _NONE),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+_NONE = (
+    resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_NPROC,
+    resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE,
+)  # fmt: skip
+
+
+def _drop_privileges(parent: int) -> None:
+    """Become nobody, without capabilities, unreadable to others of the same id, and gone with *parent*."""
+    if os.geteuid() == 0:
+        for capability in range(CAPABILITIES):
+            libc.prctl(CAPBSET_DROP, ctypes.c_ulong(capability), *[ctypes.c_ulong(0)] * 3)
+        own = FIRST_ID + os.getpid() % IDS
+        os.setgroups([])
+        os.setresgid(own, own, own)
+        os.setresuid(own, own, own)
+    header, nothing = struct.pack("<Ii", CAPABILITY_VERSION, 0), bytes(24)
+    checked(libc.capset(header, nothing), "capset")
+    prctl(DUMPABLE, 0)
+    prctl(PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise SystemExit
+
+
+def memory_sizes(pid: int) -> dict[str, int]:
+    """Return the sizes of a process's memory as ``/proc`` names them. [byte]
+
+    Raises:
+        OSError: It is gone.
+    """
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    parts = [line.split() for line in status.splitlines() if line.startswith("Vm")]
+    return {part[0].rstrip(":"): int(part[1]) << 10 for part in parts}
+
+
+PROBE_PROGRAM = "from nightwire.filters.sandbox.confinement import probe; probe()"
+PROBE_S = 60.0
+
+
+def layers() -> dict[str, str | None]:
+    """Return, for each layer of containment, None where it is there, else why it is not.
+
+    Raises:
+        SandboxError: It cannot be found out.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", PROBE_PROGRAM],
+            env={},
+            capture_output=True,
+            timeout=PROBE_S,
+            check=False,
+        )
+        missing = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        raise SandboxError(f"the layers of the sandbox cannot be tried: {error}") from error
+    return {layer: missing.get(layer) for layer in LAYERS}
+
+
+def probe() -> None:
+    """Put up the walls around this process, and say which could not be; it can do nothing else afterwards."""
+    os.dup2(1, CHANNEL)
+    missing = confine(Limits(), os.getppid())
+    os.write(CHANNEL, json.dumps(missing).encode())
+    os._exit(0)

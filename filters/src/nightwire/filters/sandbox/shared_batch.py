@@ -1,0 +1,342 @@
+"""A batch in memory that all children map and nobody can change: one sealed file without a name."""
+
+import fcntl
+import itertools
+import json
+import mmap
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from nightwire.filters.language import FilterError
+from nightwire.filters.sandbox.syscalls import MAP_FAILED, libc
+from nightwire.filters.sandbox.types import Work
+from nightwire.schemas import (
+    AlertDecoder,
+    AlertTable,
+    AlertView,
+    Codec,
+    Survey,
+    UnknownSchemaError,
+    survey,
+    wire,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+Section = tuple[int, int]
+"""Where a part of the batch begins, and how long it is. [byte]"""
+
+View = Callable[[int], AlertView]
+
+
+class MappedFile:
+    """A file mapped for reading, until nothing refers to it.  Only memory's own system calls are made.
+
+    Args:
+        descriptor: Of the file; may be closed afterwards.
+        size: Its size. [byte]
+
+    Raises:
+        MemoryError: There is no room for it.
+    """
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        found = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_PRIVATE, descriptor, 0)
+        if found == MAP_FAILED:
+            raise MemoryError(f"a batch of {size} bytes cannot be mapped")
+        self.address, self._size = found, size
+
+    def __del__(self) -> None:
+        if hasattr(self, "address"):
+            libc.munmap(self.address, self._size)
+
+    def part(self, section: Section) -> pa.Buffer:
+        """Return a part of it, which keeps the whole."""
+        return pa.foreign_buffer(self.address + section[0], section[1], base=self)
+
+
+class BatchRows:
+    """The rows of one batch.
+
+    Args:
+        descriptor: Of the batch.
+        size: Its size. [byte]
+        survey_name: Its survey.
+        count: How many rows.
+        columns: Where the Arrow stream of its columns lies, if it has any.
+        values: Where the ends of its messages lie (int64), the messages, and their schemas (JSON by id).
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        size: int,
+        survey_name: str,
+        count: int,
+        columns: Section | None,
+        values: Sequence[Section] | None,
+    ) -> None:
+        self.count = count
+        self._survey = survey(survey_name)
+        self._whole = MappedFile(descriptor, size)
+        self._columns, self._values = columns, values
+        self._views: dict[bool, View] = {}
+
+    def views(self, whole: bool) -> View:
+        """Return what gives the view of a row, made of the columns, or of the *whole* message."""
+        if whole not in self._views:
+            self._views[whole] = self._of_messages() if whole else self._of_columns()
+        return self._views[whole]
+
+    def _of_columns(self) -> View:
+        if self._table is None:
+            raise FilterError("the batch brings no columns")
+        return self._table.view
+
+    @cached_property
+    def _table(self) -> AlertTable | None:
+        if self._columns is None:
+            return None
+        with pa.ipc.open_stream(self._whole.part(self._columns)) as stream:
+            return AlertTable(stream.read_next_batch(), self._survey)
+
+    def _of_messages(self) -> View:
+        if self._values is None:
+            raise FilterError("the batch brings no whole alerts")
+        ends, bodies, schemas = (self._whole.part(section) for section in self._values)
+        known = BatchSchemas({int(key): schema for key, schema in json.loads(bytes(schemas)).items()})
+        begins, messages = np.frombuffer(ends, np.int64).tolist(), memoryview(bodies)
+        described, offered = self._survey, TableValues(self._table)
+
+        def view(row: int) -> AlertView:
+            alert = known.alert(messages[begins[row] : begins[row + 1]])
+            return WholeAlertView(alert, described, offered, row)
+
+        return view
+
+
+CODECS: dict[int, Codec] = {}
+"""By schema id, which never changes its meaning: to make one takes long."""
+NAMES: dict[int, Mapping[str, tuple[str]]] = {}
+"""Their top-level fields, each as a path of its own."""
+
+
+class BatchSchemas:
+    """The schemas that came with a batch, as a decoder asks for them.
+
+    Args:
+        schemas: By id.
+    """
+
+    def __init__(self, schemas: Mapping[int, Mapping[str, Any]]) -> None:
+        self._schemas = schemas
+        self._decoder = AlertDecoder(self)
+
+    def alert(self, value: memoryview) -> Mapping[str, Any]:
+        """Return the alert in a message, decoded as far as it is asked; one in a container at once.
+
+        Raises:
+            DecodeError: It is in neither format, or malformed.
+            UnknownSchemaError: Its schema did not come with the batch.
+        """
+        if wire.is_container(bytes(value[:4])):
+            return self._decoder.decode(bytes(value)).alert
+        schema_id, body = wire.unframe(value)
+        codec = self.codec(schema_id)
+        return LazyAlert(body, codec, NAMES[schema_id])
+
+    def codec(self, schema_id: int) -> Codec:
+        """Return the codec of a schema.
+
+        Raises:
+            UnknownSchemaError: It did not come with the batch.
+        """
+        if schema_id not in CODECS:
+            if schema_id not in self._schemas:
+                raise UnknownSchemaError(f"the schema {schema_id} did not come with the batch")
+            codec = CODECS[schema_id] = Codec(self._schemas[schema_id])
+            NAMES[schema_id] = {one["name"]: (one["name"],) for one in codec.schema["fields"]}
+        return CODECS[schema_id]
+
+
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+ALIGNMENT = 64
+"""Of each part, as Arrow likes it. [byte]"""
+
+
+@dataclass(frozen=True)
+class SharedBatch:
+    """A sealed batch.  As a context, it is given back at its end; children's mappings of it stay.
+
+    Attributes:
+        descriptor: Of the file.
+        described: What a child has to know of it: the arguments of `Rows`.
+    """
+
+    descriptor: int
+    described: dict[str, Any]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.descriptor)
+
+
+def share(work: Work) -> SharedBatch:
+    """Return *work* as a sealed batch.
+
+    Raises:
+        OSError: There is no memory for it.
+    """
+    descriptor = os.memfd_create("batch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            columns = None if work.columns is None else _write_columns(file, work)
+            values = None if work.values is None else _write_values(file, work.values, work.schemas)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+        size = os.fstat(descriptor).st_size
+    except BaseException:
+        os.close(descriptor)
+        raise
+    described = {"size": size, "survey_name": work.survey, "count": work.rows}
+    return SharedBatch(descriptor, {**described, "columns": columns, "values": values})
+
+
+def _write_columns(file: IO[bytes], work: Work) -> Section:
+    with pa.ipc.new_stream(file, work.columns.schema) as stream:
+        stream.write_batch(work.columns)
+    return 0, file.tell()
+
+
+def _write_values(
+    file: IO[bytes], values: Sequence[bytes], schemas: Mapping[int, Mapping[str, Any]]
+) -> tuple[Section, Section, Section]:
+    ends = np.fromiter(itertools.accumulate(map(len, values), initial=0), np.int64)
+    known = json.dumps({key: dict(schema) for key, schema in schemas.items()}).encode()
+    return _write(file, [ends.tobytes()]), _write(file, values), _write(file, [known])
+
+
+def _write(file: IO[bytes], parts: Iterable[bytes]) -> Section:
+    file.write(bytes(-file.tell() % ALIGNMENT))
+    begin = file.tell()
+    file.writelines(parts)
+    return begin, file.tell() - begin
+
+
+CURVE = ("mjd_tai", "flux", "flux_error", "ra", "dec", "band")
+"""Columns of a light curve."""
+
+
+class LazyAlert(Mapping[str, Any]):
+    """A decoded alert to look at; its top-level fields are decoded one by one, when they are asked for.
+
+    Args:
+        body: The alert's Avro body.
+        codec: Of its schema.
+        names: The schema's top-level fields, each as a path of its own.
+    """
+
+    def __init__(self, body: memoryview, codec: Codec, names: Mapping[str, tuple[str]]) -> None:
+        self._body, self._codec, self._names = body, codec, names
+        self._known: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._known:
+            value = self._codec.decode(self._body, self._names[name])[name]
+            self._known[name] = bytes(value) if isinstance(value, memoryview) else value
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class TableValues:
+    """What a table has of canonical values: asked once for each name.
+
+    Args:
+        table: The table; None: there is none.
+    """
+
+    def __init__(self, table: AlertTable | None) -> None:
+        self._table = table
+        self._items: dict[str, list[Any] | None] = {}
+
+    def items(self, name: str) -> list[Any] | None:
+        """Return a column's values, or None."""
+        if name not in self._items:
+            self._items[name] = self._found(name)
+        return self._items[name]
+
+    def curve(self, row: int) -> "dict[str, np.ndarray[Any, Any]] | None":
+        """Return a row's light curve, or None."""
+        if self._table is None or any(self.items(f"light_curve.{name}") is None for name in CURVE):
+            return None
+        return self._table.view(row).light_curve()
+
+    def _found(self, name: str) -> list[Any] | None:
+        try:
+            return None if self._table is None else self._table[name].items
+        except KeyError:
+            return None
+
+
+def _either(name: str) -> Any:
+    """Return the property *name*: from the columns if they have it, else as `AlertView` makes it."""
+    made = getattr(AlertView, name)
+
+    def get(self: "WholeAlertView") -> Any:
+        items = self._offered.items(name)
+        return made.__get__(self, AlertView) if items is None else items[self._row]
+
+    return property(get)
+
+
+class WholeAlertView(AlertView):
+    """An alert with all its fields.  Canonical values come from columns where there are any: that is quicker.
+
+    Args:
+        alert: The alert.
+        survey: Its survey.
+        offered: What columns have.
+        row: Its row in them.
+    """
+
+    def __init__(self, alert: Mapping[str, Any], survey: Survey, offered: TableValues, row: int) -> None:
+        super().__init__(alert, survey)
+        self._offered, self._row = offered, row
+
+    id = _either("id")
+    object_id = _either("object_id")
+    solar_system_id = _either("solar_system_id")
+    visit = _either("visit")
+    ra = _either("ra")
+    dec = _either("dec")
+    galactic_longitude = _either("galactic_longitude")
+    galactic_latitude = _either("galactic_latitude")
+    healpix = _either("healpix")
+    mjd_tai = _either("mjd_tai")
+    band = _either("band")
+    flux = _either("flux")
+    flux_error = _either("flux_error")
+    snr = _either("snr")
+    magnitude = _either("magnitude")
+
+    def light_curve(self) -> "dict[str, np.ndarray[Any, Any]]":
+        """As `AlertView.light_curve`."""
+        found = self._offered.curve(self._row)
+        return super().light_curve() if found is None else found

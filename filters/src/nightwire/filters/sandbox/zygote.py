@@ -1,0 +1,100 @@
+"""The warmed parent: imports what filters may, forks a child for each owner, ends and reaps them.
+
+It never runs a filter, nor sees one's source or a child's answers: it is told to fork, and the new child goes
+on with the sandbox through a channel of its own.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+from typing import Any
+
+from nightwire.filters.sandbox import child as _child
+from nightwire.filters.sandbox import preload as _warm
+
+MAX_REQUEST = 1 << 16
+"""Longest request. [byte]"""
+
+
+def main() -> None:
+    """Serve the requests on the socket that is standard input, until it closes; then end all children."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # what a terminal or a supervisor sends to all: the socket decides
+    control = socket.socket(fileno=os.dup(0))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    _warm.preload_basics()
+    gc.freeze()
+    control.send(b"{}")
+    Zygote(control).serve()
+
+
+class Zygote:
+    """Answers requests, one at a time.
+
+    Args:
+        control: Socket to the sandbox.  A request is a JSON object; one to fork brings the descriptors of the
+            child's channel and of its progress page.
+    """
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._children: set[int] = set()
+
+    def serve(self) -> None:
+        """Answer until the sandbox is gone."""
+        while True:
+            body, descriptors, _, _ = socket.recv_fds(self._control, MAX_REQUEST, 2)
+            if not body:
+                break
+            answer = self._answer(json.loads(body), descriptors)
+            if answer is not None:
+                self._control.send(json.dumps(answer).encode())
+        for pid in list(self._children):
+            self._end(pid)
+
+    def _answer(self, asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
+        if "warm" in asked:
+            return _preloaded(asked["warm"])
+        if "discard" in asked:
+            self._end(asked["discard"])
+            return None
+        if "end" in asked:
+            return {"status": self._end(asked["end"])}
+        return {"pid": self._fork(asked["fork"], descriptors)}
+
+    def _fork(self, limits: dict[str, Any], descriptors: list[int]) -> int:
+        parent, (channel, progress) = os.getpid(), descriptors
+        if pid := os.fork():
+            self._children.add(pid)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return pid
+        try:
+            self._control.close()
+            _child.run(limits, channel, progress, parent)
+        finally:
+            os._exit(1)
+
+    def _end(self, pid: int) -> int:
+        """Kill and reap a child; return its status, which is its own where it had ended before."""
+        if pid not in self._children:  # it was forked by a parent before this one, and ended with that
+            return -signal.SIGKILL
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        self._children.discard(pid)
+        return os.waitstatus_to_exitcode(status)
+
+
+def _preloaded(group: str) -> dict[str, Any]:
+    try:
+        _warm.preload(group)
+    except Exception as error:  # noqa: BLE001 - whatever a package does at its import is said to who asked
+        return {"error": f"{group} cannot be warmed: {type(error).__name__}: {error}"}
+    gc.freeze()
+    return {}

@@ -1,0 +1,173 @@
+"""The filter engine: one query over all alert topics, kept running.
+
+A query that dies is started again in this process; when the Java process dies, so does this one, and the
+supervisor starts a new one.  Either way the checkpoint and the stored decisions say where to go on.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nightwire.core.process import Page, Stop
+from nightwire.filters.decision.state import EngineState
+from nightwire.filters.engine.batch import BatchRunner
+from nightwire.filters.engine.services import JavaDied, await_kafka, start_services
+from nightwire.filters.engine.settings import EngineSettings
+from nightwire.filters.spark import session as _spark
+from nightwire.filters.spark.session import progress_after, spark_page
+from nightwire.filters.stats.metrics import Metrics
+
+log = logging.getLogger("nightwire.filters")
+
+PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Pauses before the query is started again; the last one repeats. [s]"""
+
+TICK = 0.2
+"""How often we look whether the query lives. [s]"""
+
+
+@dataclass
+class SparkEngine:
+    """Runs until it is stopped.
+
+    Args:
+        settings: What to run.
+        metrics: What to count.
+        stop: When to leave: after the running batch.
+    """
+
+    settings: EngineSettings
+    metrics: Metrics
+    stop: Stop
+    _busy: threading.Lock = field(default_factory=threading.Lock)
+    _last: int = -1
+    _told: int = -1
+    _healthy: bool = False
+    _spark_at: str | None = None
+
+    def __post_init__(self) -> None:
+        self.state = EngineState(self.settings.state)
+        self.batches = BatchRunner(self.settings, self.state, self.metrics)
+
+    def healthy(self) -> bool:
+        """Return whether the query runs."""
+        return self._healthy
+
+    def pages(self) -> dict[str, Page]:
+        """Return the page on which Spark tells of itself."""
+        return {"/spark": spark_page(lambda: self._spark_at)} if self.settings.page else {}
+
+    def run(self) -> None:
+        """Serve requests and judge alerts until stopped.
+
+        Raises:
+            StateError: The state belongs to another Kafka.
+            JavaDied: Start the process again.
+        """
+        await_kafka(self.settings.bootstrap, self.state, self.stop)
+        if self.stop.is_set():
+            return
+        self.watch = start_services(self.settings, self.state, self.metrics, self.stop)
+        try:
+            spark = _spark.session(
+                self.settings.state / "spark",
+                master=self.settings.master,
+                memory=self.settings.memory,
+                page=self.settings.page,
+            )
+            self._spark_at = spark.sparkContext.uiWebUrl
+            _spark.warm_up(spark, self.settings.options())
+            self._keep_running(spark)
+        except (Py4JError, ConnectionError) as error:
+            raise JavaDied("Spark's Java process is gone") from error
+        finally:
+            self._healthy, self._spark_at = False, None
+            self.metrics.running.set(0)
+
+    def batch(self, rows: DataFrame, number: int) -> None:
+        """Decide once, send at least once; Spark calls this for each batch and commits it afterwards."""
+        with self._busy:
+            if self.stop.is_set():
+                raise InterruptedError("stopping")
+            decision = self.batches.run(number, rows.toArrow)
+            self._last = number
+            self.watch.look(number, decision)
+
+    def _keep_running(self, spark: SparkSession) -> None:
+        deaths = 0
+        while not self.stop.is_set():
+            before = self._last
+            why = self._run_query(spark)
+            if self.stop.is_set():
+                return
+            deaths = 1 if self._last > before else deaths + 1
+            pause = PAUSES[min(deaths, len(PAUSES)) - 1]
+            log.warning("the query ended (%s); starting it again in %g s", why, pause)
+            self.metrics.restarts.inc()
+            self.stop.wait(pause)
+
+    def _run_query(self, spark: SparkSession) -> str:
+        """Run one query to its end; return why it ended."""
+        self.batches.restart()
+        try:
+            query = _spark.start(spark, self.settings.options(), self.state.checkpoint, self.batch)
+            self._watch(query)
+        except PySparkException as error:
+            return first_line(error)
+        finally:
+            self._healthy = False
+            self.metrics.running.set(0)
+        return first_line(query.exception())
+
+    def _watch(self, query: StreamingQuery) -> None:
+        """Wait until *query* ends or we are asked to stop it."""
+        log.info("judging")
+        while query.isActive:
+            self._healthy = True
+            self.metrics.running.set(1)
+            if self.stop.wait(TICK):
+                self._finish(query)
+                return
+            if self._told < self._last:
+                self._tell(query)
+
+    def _tell(self, query: StreamingQuery) -> None:
+        """Tell Prometheus what Spark says of the batches that were done since we last looked."""
+        for progress in progress_after(query, self._told):
+            self.metrics.spark_progress(progress)
+            self._told = progress["batchId"]
+
+    def _finish(self, query: StreamingQuery) -> None:
+        """Let the running batch end and be committed, then stop."""
+        with self._busy:
+            pass
+        wait_for(lambda: self._last < 0 or self.state.is_committed(self._last), 3.0)
+        try:
+            query.stop()
+        except Py4JError:
+            log.debug("the query ended by itself")
+
+
+def wait_for(true: Callable[[], bool], timeout: float) -> bool:
+    """Wait at most *timeout* [s] until *true*; return whether it is."""
+    deadline = time.monotonic() + timeout
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def first_line(error: Any) -> str:
+    """Return what an exception of Spark says, without its stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    cause = next((line for line in reversed(lines) if "Error:" in line or "Exception:" in line), "")
+    return " … ".join(dict.fromkeys([lines[0][:200], cause[:300]])) if lines else "no reason given"

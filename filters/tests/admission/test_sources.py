@@ -1,0 +1,80 @@
+"""What a filter may read, by name."""
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from nightwire.core.access.reading import allows
+from nightwire.core.kafka import Writer, producer
+from nightwire.filters.admission.sources import SourceChecker, misnamed_sources
+from nightwire.filters.model.live_filter import LiveFilter
+
+
+def reading(*sources: str, survey: str = "*") -> LiveFilter:
+    """Return a filter of bob's."""
+    return LiveFilter("bob", "f", 1, survey, "", "keep", sources=sources)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("visits", "not visits"),
+        ("overflow.ann.bright", "a filter reads alerts.<survey>, filter.<owner>.<name>"),
+        ("filter.ann", "not filter.ann"),
+        ("filter.Ann.b", "not filter.Ann.b"),
+        ("broker.fink.a.b", "not broker.fink.a.b"),
+        ("alerts.none", "no survey none; there are: "),
+        ("alerts.ztf", "alerts.ztf holds no alerts of survey sim"),
+    ],
+)
+def test_a_source_that_cannot_be_is_named(source: str, said: str) -> None:
+    (wrong,) = misnamed_sources(reading(source, survey="sim"))
+    assert said in wrong
+
+
+def test_sources_that_can_be() -> None:
+    assert not list(misnamed_sources(reading("alerts.sim", "filter.ann.b", "broker.fink.x", survey="sim")))
+
+
+def test_a_topic_must_be_there_and_no_filter_read_itself(bootstrap: str) -> None:
+    writer = Writer(producer(bootstrap))
+    writer.write("filter.ann.bright", b"")  # makes the topic
+    writer.flush()
+    sources = SourceChecker(bootstrap)
+    live = [LiveFilter("ann", "bright", 1, "*", "", "", sources=("filter.bob.f",))]
+    assert sources.refusals(reading("filter.ann.brigth"), []) == [
+        "there is no topic filter.ann.brigth; there is filter.ann.bright"
+    ]
+    assert sources.refusals(reading("filter.ann.bright"), live) == [
+        "a cycle: bob/f reads ann/bright reads bob/f"
+    ]
+    assert sources.refusals(reading(), live) == []
+
+
+ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
+
+
+@pytest.mark.parametrize(
+    ("rights", "expected"),
+    [
+        ([], False),
+        ([("User:bob", AclOperation.READ, ALLOW)], True),
+        ([("User:*", AclOperation.ALL, ALLOW)], True),
+        ([("User:ann", AclOperation.READ, ALLOW), ("User:bob", AclOperation.WRITE, ALLOW)], False),
+        ([("User:bob", AclOperation.READ, ALLOW), ("User:*", AclOperation.READ, DENY)], False),
+    ],
+    ids=["nothing", "his own", "everybody's", "another's", "denied"],
+)
+def test_kafkas_rights_decide(
+    rights: list[tuple[str, AclOperation, AclPermissionType]], expected: bool
+) -> None:
+    bindings = [
+        AclBinding(ResourceType.TOPIC, "filter.ann.", ResourcePatternType.PREFIXED, who, "*", deed, leave)
+        for who, deed, leave in rights
+    ]
+    assert allows(bindings, "bob") is expected

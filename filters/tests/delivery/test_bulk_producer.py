@@ -1,0 +1,36 @@
+"""Writing very many small records."""
+
+import uuid
+
+import pytest
+
+from nightwire.core.kafka import DeliveryError, marks, producer
+from nightwire.filters.delivery.producers import AT_ONCE, BulkProducer
+from nightwire.filters.reading.fetch import range_consumer
+
+
+def test_all_are_there_after_flush(bootstrap: str) -> None:
+    topic, bulk = f"t{uuid.uuid4().hex}", BulkProducer(producer(bootstrap))
+    for _ in range(3 * AT_ONCE):
+        bulk.write(topic, b"x", b"7")
+    bulk.flush()
+    consumer = range_consumer(bootstrap)
+    ends = [marks(consumer, topic, part)[1] for part in consumer.list_topics(topic).topics[topic].partitions]
+    consumer.close()
+    assert sum(ends) == 3 * AT_ONCE
+
+
+def test_a_full_queue_is_waited_for(bootstrap: str) -> None:
+    bulk = BulkProducer(producer(bootstrap, queue_buffering_max_messages=100))
+    topic = f"t{uuid.uuid4().hex}"
+    for _ in range(2 * AT_ONCE):
+        bulk.write(topic, b"x", b"7")
+    bulk.flush()
+
+
+def test_what_kafka_does_not_take_is_told() -> None:
+    nobody = producer("127.0.0.1:1", delivery_timeout_ms=300, socket_timeout_ms=200, message_timeout_ms=300)
+    bulk = BulkProducer(nobody)
+    bulk.write("filter", b"x", b"7")
+    with pytest.raises(DeliveryError, match="filter: "):
+        bulk.flush()

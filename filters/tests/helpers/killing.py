@@ -1,0 +1,280 @@
+"""Visits in the midst of which a process of the engine is killed, and what must hold of them afterwards."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from nightwire.filters.decision.decision import Decision
+from nightwire.filters.decision.serialize import load_decision
+
+CAP, BEST = 5, 20
+"""Places in `few` and in `finest`."""
+
+FEW = """
+class Cut:
+    def passes(self, alert):
+        return sum(range(8000)) > 0 and alert.id % 25 == 3
+
+def keep(alert):
+    return Cut().passes(alert)
+"""
+"""Code, which the sandbox judges, and takes a moment for each alert."""
+
+FINEST = "def keep(alert):\n    return alert.id * 7919 % 10007 if alert.id % 3 else 0\n"
+"""No two of ten thousand consecutive ids have the same rank."""
+
+FILTERS = {
+    "few": (FEW, "--cap", str(CAP)),
+    "finest": (FINEST, "--cap", str(BEST), "--choice", "best"),
+    "half": ("def keep(alert):\n    return alert.id % 4 < 2\n", "--cap", "0"),
+    "quarter": (
+        "def keep(alert):\n    return alert.id % 8 < 2\n",
+        *("--cap", str(CAP), "--source", "filter.me.half"),
+    ),
+    "finer": (FINEST, "--cap", str(BEST), "--choice", "best", "--source", "filter.me.half"),
+}
+"""The last two judge what passed `half`."""
+
+HALF = "filter.me.half"
+LONG = 500
+"""The visit of every second alert: it lasts through all deaths, and its best are held as long."""
+
+ALERTS = 600
+"""Alerts of a feed: three batches."""
+
+Site = Any
+Place = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An alert in a filter's topic, as its headers say."""
+
+    key: str
+    version: int
+    place: Place
+    visit: int
+    alert: int
+    again: bool
+
+
+def copies(site: Site, name: str) -> list[Copy]:
+    """Return what lies in a filter's topic."""
+    return [
+        copy_of({name: value.decode() for name, value in one.headers()})
+        for one in site.read(f"filter.me.{name}")
+    ]
+
+
+def copy_of(said: dict[str, str]) -> Copy:
+    """Return what headers say."""
+    place = said["topic"], int(said["partition"]), int(said["offset"])
+    again = said.get("duplicate") == "yes"
+    return Copy(said["filter"], int(said["version"]), place, int(said["visit"]), int(said["alert"]), again)
+
+
+@dataclass
+class Ledger:
+    """Every decision that the engine stored, of which it keeps only the newest itself.
+
+    Attributes:
+        folder: Where they lie.
+        kept: Their texts, by batch.
+        copies: What is sent when all of them are carried out.
+    """
+
+    folder: Path
+    kept: dict[int, str] = field(default_factory=dict)
+    copies: set[Copy] = field(default_factory=set)
+
+    def look(self) -> None:
+        """Take in what is new; what was decided may never change."""
+        for path in self.folder.glob("[0-9]*.json"):
+            if not (text := text_of(path)):
+                continue
+            number = int(path.stem)
+            if number not in self.kept:
+                self.kept[number] = text
+                self.copies.update(carried_out(load_decision(text)))
+            assert self.kept[number] == text, path
+
+
+def carried_out(decision: Decision) -> Iterator[Copy]:
+    """Yield what is sent for the filters of the night when a decision is carried out."""
+    for pick in decision.sent():
+        for one in pick.passes:
+            if one.key.removeprefix("me/") in FILTERS:
+                yield Copy(
+                    one.key, one.version, pick.hit[:3], pick.hit.visit or 0, int(pick.hit.alert), one.again
+                )
+
+
+def text_of(path: Path) -> str:
+    """Return what a file holds; nothing when it is gone."""
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+@dataclass
+class Night:
+    """What was written, and what the engine made of it.
+
+    Attributes:
+        site: Where the engine runs.
+        encode: Makes an alert.
+        until: Waits.
+        ledger: All decisions.
+        before: How many alerts were judged before.
+        fed: The ids of each visit's alerts.
+    """
+
+    site: Site
+    encode: Callable[..., bytes]
+    until: Callable[..., Any]
+    ledger: Ledger
+    before: int
+    fed: dict[int, list[int]] = field(default_factory=dict)
+
+    def feed(self) -> int:
+        """Write alerts of a new visit, every second one of the long one; return when it is being judged."""
+        visit, first = LONG + 1 + len(self.fed), 50_000 + self.alerts()
+        numbers = range(first, first + ALERTS)
+        self.fed.setdefault(LONG, []).extend(numbers[::2])
+        self.fed[visit] = list(numbers[1::2])
+        of = {number: LONG if n % 2 == 0 else visit for n, number in enumerate(numbers)}
+        self.site.write("alerts.sim", [self.encode(number, visit=of[number]) for number in numbers])
+        self.until(lambda: visit in self.decided(), 60, self.said)
+        return visit
+
+    def decided(self) -> set[int]:
+        """Return the visits that something was decided of."""
+        self.ledger.look()
+        return {one.visit for one in self.ledger.copies}
+
+    def settle(self, visit: int, judged: Callable[[], int]) -> None:
+        """Wait until all that was fed is judged, and a visit that is closed is over."""
+        expected = self.before + self.alerts()
+        self.until(lambda: self.ledger.look() or judged() == expected, 120, self.said)
+        for name, wanted in self.best(visit).items():
+            self.until(
+                lambda name=name, wanted=wanted: self.ledger.look() or wanted <= self.delivered(name, visit),
+                60,
+                self.said,
+            )
+
+    def alerts(self) -> int:
+        """Return how many were fed."""
+        return sum(map(len, self.fed.values()))
+
+    def said(self) -> str:
+        """Return the end of the engine's log."""
+        return str(self.site.log.read_text()[-3000:])
+
+    def best(self, visit: int) -> dict[str, set[int]]:
+        """Return the best alerts of a visit, of all and of `half`, found by looking at all at once."""
+        return {"finest": finest(self.fed[visit]), "finer": finest(filter(in_half, self.fed[visit]))}
+
+    def delivered(self, name: str, visit: int) -> set[int]:
+        """Return the ids of a visit in a filter's topic."""
+        return {one.alert for one in copies(self.site, name) if one.visit == visit}
+
+    def check(self, visit: int) -> None:
+        """Check that a visit's alerts are where they belong, as if nobody had died."""
+        half = set(filter(in_half, self.fed[visit]))
+        passed = {
+            "few": {number for number in self.fed[visit] if number % 25 == 3},
+            "quarter": {number for number in half if number % 8 < 2},
+        }
+        for name, some in passed.items():
+            first = self.delivered(name, visit)
+            assert first <= some
+            assert len(first) == min(CAP, len(some))
+        for name, some in self.best(visit).items():
+            assert self.delivered(name, visit) == some
+        assert self.delivered("half", visit) == half
+        for name in FILTERS:
+            assert_once(copies(self.site, name))
+
+    def check_decisions(self) -> None:
+        """Check that the topics hold what the decisions say, no more and no less."""
+        self.ledger.look()
+        lie = {one for name in FILTERS for one in copies(self.site, name)}
+        origins = {
+            (one.topic(), one.partition(), one.offset()): copy.place
+            for one, copy in zip(self.site.read(HALF), copies(self.site, "half"), strict=True)
+        }
+        assert lie == {replace(one, place=origins.get(one.place, one.place)) for one in self.ledger.copies}
+
+
+def in_half(number: int) -> bool:
+    """Return whether an alert passes `half`."""
+    return number % 4 < 2
+
+
+def finest(numbers: Iterable[int]) -> set[int]:
+    """Return the alerts of highest rank."""
+    ranks = {number: number * 7919 % 10007 for number in numbers if number % 3}
+    return set(sorted(ranks, key=lambda number: -ranks[number])[:BEST])
+
+
+def assert_once(found: Iterable[Copy]) -> None:
+    """Check that copies of one alert are the same copy sent again, or marked as duplicates."""
+    places = {(one.alert, one.place) for one in found if not one.again}
+    twice = {alert for alert, count in Counter(alert for alert, _ in places).items() if count > 1}
+    assert twice == set()
+
+
+DAEMON = "-m nightwire.filters.spark.daemon"
+"""Spark's workers are forked from it."""
+
+
+def worker(site: Site) -> psutil.Process:
+    """Return a Python worker of Spark's."""
+    return one_of(site, lambda one: has(one, DAEMON) and has(one.parent(), DAEMON))
+
+
+def zygote(site: Site) -> psutil.Process:
+    """Return the parent of a worker's sandbox."""
+    return one_of(site, lambda one: has(one, "_zygote") and has(one.parent(), DAEMON))
+
+
+def sandboxed(site: Site) -> psutil.Process:
+    """Return an owner's process in a worker's sandbox; at work, if it is soon."""
+    found = one_of(site, lambda one: has(one.parent(), "_zygote") and has(one.parent().parent(), DAEMON))
+    for _ in range(2000):
+        if found.status() == psutil.STATUS_RUNNING:
+            break
+    return found
+
+
+def planner(site: Site) -> psutil.Process:
+    """Return the process in which Spark plans."""
+    return one_of(site, lambda one: has(one, "python_streaming_source_runner"))
+
+
+def java(site: Site) -> psutil.Process:
+    """Return Spark's Java process."""
+    return one_of(site, lambda one: has(one, "org.apache.spark.deploy"))
+
+
+def has(one: psutil.Process | None, word: str) -> bool:
+    """Return whether a process's command line has *word*."""
+    return one is not None and word in " ".join(one.cmdline())
+
+
+def one_of(site: Site, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
+    """Return the first process below the engine that is *wanted*."""
+    for child in psutil.Process(site.child.pid).children(recursive=True):
+        try:
+            if wanted(child):
+                return child
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+    return pytest.fail("the engine has no such process")

@@ -1,0 +1,169 @@
+"""Filters that read what passed others: who feeds whom, what a batch reads, how a visit ends for them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nightwire.filters.decision.decision import Decision, copy_headers, decide
+from nightwire.filters.decision.quota import Quotas, apply_changes
+from nightwire.filters.decision.select import BatchContext
+from nightwire.filters.model.chains import (
+    active_derived,
+    chain_depths,
+    find_cycle,
+    is_drained,
+    readable_ends,
+    silent,
+)
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.messages import JudgedBatch, PassedAlert, RangeCounts, merge_counts
+from nightwire.filters.model.offsets import OffsetRange, Visit, positions, to_offset
+
+BRIGHT = "filter.ann.bright"
+
+
+def live(name: str, *sources: str, owner: str = "ann", **about: Any) -> LiveFilter:
+    """Return a filter of what *sources* hold."""
+    return LiveFilter(owner, name, 1, "*", "", "keep", sources=sources, **about)
+
+
+CHAIN = [live("bright"), live("red", BRIGHT), live("best", "filter.ann.red", BRIGHT, owner="bob")]
+
+
+def test_a_filter_judges_its_sources_alone() -> None:
+    assert live("f").wants("sim", "alerts.sim")
+    assert not live("f").wants("sim", BRIGHT)
+    assert live("f", BRIGHT).wants("sim", BRIGHT)
+    assert not live("f", BRIGHT).wants("sim", "alerts.sim")
+    assert not LiveFilter("ann", "f", 1, "lsst", "", "", sources=(BRIGHT,)).wants("sim", BRIGHT)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (CHAIN, []),
+        ([live("me", "filter.ann.me")], ["ann/me", "ann/me"]),
+        ([live("a", "filter.ann.b"), live("b", "filter.ann.a")], ["ann/a", "ann/b", "ann/a"]),
+        (
+            [live("a", "broker.fink.x"), live("x", "filter.ann.a", owner="fink", output="broker.fink.x")],
+            ["ann/a", "fink/x", "ann/a"],
+        ),
+        ([live("a", "filter.ann.gone")], []),
+    ],
+    ids=["none", "itself", "two", "through a broker's stream", "of nobody"],
+)
+def test_a_cycle_is_found(filters: Sequence[LiveFilter], expected: list[str]) -> None:
+    assert find_cycle(filters) == expected
+
+
+def test_a_cycle_behind_a_filter_is_found_from_it() -> None:
+    loop = [live("z", "filter.ann.a"), live("a", "filter.ann.b"), live("b", "filter.ann.a")]
+    assert find_cycle(loop) == ["ann/a", "ann/b", "ann/a"]
+
+
+def test_depth_is_how_many_filters_an_alert_passes_before() -> None:
+    assert chain_depths(CHAIN) == [0, 1, 2]
+    assert chain_depths([live("a", "alerts.sim"), live("b", "filter.ann.gone")]) == [0, 1]
+    assert chain_depths([live("me", "filter.ann.me")]) == [1]
+
+
+def test_a_source_to_which_nobody_writes_is_silent() -> None:
+    assert silent(["alerts.sim", BRIGHT, "filter.ann.gone"], CHAIN) == ["filter.ann.gone"]
+
+
+def test_a_topic_is_read_from_the_batch_after_the_first_that_knew_its_reader() -> None:
+    known = to_offset({("alerts.sim", 0): 5, (BRIGHT, 0): 9}, 3)
+    assert active_derived(known, {BRIGHT}, {BRIGHT}) == {BRIGHT}
+    assert active_derived(known, set(), {BRIGHT}) == set()  # begins with this batch
+    assert active_derived(known, {BRIGHT}, set()) == set()  # ended before it
+    assert (
+        active_derived(to_offset({("alerts.sim", 0): 5}, 3), {BRIGHT}, {BRIGHT}) == set()
+    )  # was not there yet
+    assert active_derived(to_offset(positions(known), 3, drained=1), {BRIGHT}, {BRIGHT}) == {BRIGHT}
+
+
+def test_alerts_are_always_read_and_what_passed_when_it_is_asked_for() -> None:
+    ends = {("alerts.sim", 0): 7, (BRIGHT, 0): 9, ("broker.fink.x", 0): 1}
+    read = readable_ends(ends, {BRIGHT})
+    assert read == {("alerts.sim", 0): 7, (BRIGHT, 0): 9}
+    assert is_drained({("alerts.sim", 0): 0, (BRIGHT, 0): 9}, read)
+    assert not is_drained({("alerts.sim", 0): 7, (BRIGHT, 0): 8}, read)
+
+
+def test_counts_of_one_range_add_up() -> None:
+    work, other = OffsetRange(BRIGHT, 0, 0, 9), OffsetRange(BRIGHT, 1, 0, 3)
+    sim = RangeCounts(
+        work, 5, 1, hits=2, judges=[0, 2], evaluated=[4, 4], passed=[1, 2], faulted=[0, 1], cost=[3, 4]
+    )
+    ztf = RangeCounts(
+        work, 3, hits=1, judges=[2, 3], evaluated=[3, 3], passed=[1, 0], faulted=[0, 0], cost=[5, 6]
+    )
+    rest = RangeCounts(work, 1, 1, gone=2)
+    total, alone = merge_counts([ztf, RangeCounts(other, 3), rest, sim])
+    assert (total.read, total.dead, total.gone, total.hits) == (9, 2, 2, 3)
+    assert (total.judges, total.evaluated, total.passed) == ([0, 2, 3], [4, 7, 3], [1, 3, 0])
+    assert (total.faulted, total.cost) == ([0, 1, 0], [3, 9, 6])
+    assert alone == RangeCounts(other, 3)
+
+
+VISIT: Visit = ("sim", 7)
+SET = [live("all", cap=0), live("best", BRIGHT, cap=2, choice="best")]
+
+
+def batch(
+    caps: Quotas,
+    number: int,
+    hits: Sequence[PassedAlert],
+    judge: int,
+    filters: Sequence[LiveFilter] = SET,
+    **about: Any,
+) -> tuple[Decision, Quotas]:
+    """Return the decision of a batch in which *hits* passed one filter, and the places after it."""
+    ranks = np.array([float(hit.alert) for hit in hits], np.float64)
+    said = JudgedBatch(hits, np.arange(len(hits)), np.full(len(hits), judge, np.int64), ranks)
+    decision = decide(said, caps, filters, BatchContext(number, at=number, **about))
+    return decision, apply_changes(caps, decision.changes)
+
+
+def sent(decision: Decision) -> list[str]:
+    """Return the ids of the alerts that go to the chained filter's topic."""
+    return [pick.hit.alert for pick in decision.sent() for one in pick.passes if one.key == "ann/best"]
+
+
+def fed(*numbers: int) -> list[PassedAlert]:
+    """Return alerts in the first filter's topic."""
+    return [PassedAlert(BRIGHT, 0, number, 1000 + number, 7, str(number), "sim") for number in numbers]
+
+
+def test_a_visit_ends_link_by_link() -> None:
+    """The best of a chain are sent when all is read that passed the filter before it, not at the close."""
+    raw = [PassedAlert("alerts.sim", 0, n, n, 7, str(n)) for n in range(4)]
+    reached = {("alerts.sim", 0): 4}
+    one, caps = batch(Quotas(), 0, raw, 0, closed={VISIT: {0: 3}}, reached=reached, drained=True)
+    assert len(one.picks) == 4
+    two, caps = batch(caps, 1, fed(0, 1), 1, reached=reached)  # its topic is not read to the end yet
+    assert sent(two) == []
+    assert caps.due(10**9) == 0  # so the next batch does not wait for alerts
+    three, caps = batch(caps, 2, fed(2, 3), 1, reached=reached, drained=True)
+    assert sorted(sent(three)) == ["2", "3"]
+    assert [hit.alert for hit, _ in (*two.cut.passes(), *three.cut.passes())] == ["1", "0"]
+    assert caps.due(10**9) is None
+    late, caps = batch(caps, 3, fed(9), 1, reached=reached, drained=True)
+    assert sent(late) == []  # both places are taken
+
+
+def test_what_a_chain_held_is_sent_when_its_filter_is_gone() -> None:
+    _, caps = batch(Quotas(), 0, fed(1), 1)
+    over, _ = batch(caps, 1, [], 0, filters=SET[:1], drained=True, deadline=1)
+    assert sent(over) == ["1"]
+
+
+def test_a_copy_tells_where_its_alert_first_lay() -> None:
+    decision, _ = batch(Quotas(), 0, [PassedAlert("alerts.sim", 1, 5, 0, 7, "5")], 0)
+    (pick,) = decision.picks
+    assert dict(copy_headers(pick, pick.passes[0])).keys().isdisjoint({"via"})
+    carried = {"topic": "alerts.sim", "partition": "1", "offset": "5", "via": BRIGHT}
+    said = dict(copy_headers(pick, pick.passes[0], carried))
+    assert {name: said[name].decode() for name in carried} == carried

@@ -1,0 +1,241 @@
+"""Filters that have to be stopped: at one alert, at the end of their memory; and not tried again."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from filters.tests.helpers.sandboxed import (
+    BRIGHT,
+    FIELDS,
+    PASSED,
+    ROWS,
+    columns,
+    encoded,
+    function,
+    is_right,
+    judge,
+    row_filter,
+)
+from nightwire.filters.evaluation.cpu_budget import CpuBudget
+from nightwire.filters.evaluation.results import count_range
+from nightwire.filters.evaluation.rowwise import judge_in_sandbox
+from nightwire.filters.language import compile_filter
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.offsets import OffsetRange
+from nightwire.filters.reading.alerts import AlertIdentities, Alerts, RangeRows
+from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox
+from nightwire.filters.sandbox.batch_run import StuckTimer
+from nightwire.filters.sandbox.child import is_own
+from nightwire.schemas import AlertDecoder, AlertTable, survey
+
+LIMITS = Limits(cpu_s=60.0, wall_s=120.0, patience_s=600.0, alert_s=0.05, memory_mb=256)
+"""Nothing but an alert's own limit, and memory's, is reached, however busy the machine is."""
+
+REACH = """
+import enum
+modules = getattr(enum, "sys").modules
+"""
+
+TURNS = "turns = []"
+TURN = "if alert.id == 1:\n    turns.append(1)\n"
+"""Counts the batches that a process has seen."""
+
+
+@pytest.fixture(scope="module")
+def batch(make_alert: Callable[..., dict[str, Any]]) -> Any:
+    """Return the columns of eight alerts."""
+    return columns(encoded(make_alert))
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """Yield a sandbox."""
+    with Sandbox(limits=LIMITS) as one:
+        yield one
+
+
+def owners(sandbox: Sandbox) -> set[str]:
+    """Return who has a process."""
+    return set(sandbox._children._of)
+
+
+def test_an_alert_that_takes_too_long_is_the_end_of_a_filter_that_had_judged_before(
+    sandbox: Sandbox, batch: Any
+) -> None:
+    loop = row_filter(
+        "eve", function(TURN + "while alert.id == 5 and len(turns) > 1: pass\nreturn True", TURNS)
+    )
+    good = judge(sandbox, batch, loop, row_filter("alice", BRIGHT))
+    assert (good["eve/one"].stopped, len(good["eve/one"].passed)) == (None, ROWS)
+    found = judge(sandbox, batch, loop, row_filter("alice", BRIGHT))
+    bad = found["eve/one"]
+    assert (bad.late, bad.killed, bad.evaluated, bad.passed.tolist()) == (True, None, 5, [0, 1, 2, 3])
+    assert "took longer than 0.05 s of CPU time for one alert: " in (bad.stopped or "")
+    assert "while alert.id == 5" in (bad.stopped or "")
+    assert is_right(found["alice/one"])
+    assert "eve" not in owners(sandbox)
+
+
+def test_what_a_filter_does_once_may_take_longer(sandbox: Sandbox, batch: Any) -> None:
+    once = "if not table:\n    table.append(sum(range(20_000_000)))\nreturn alert.flux > 300"
+    for _ in range(2):
+        outcome = judge(sandbox, batch, row_filter("olga", function(once, "table = []")))["olga/one"]
+        assert (outcome.stopped, outcome.passed.tolist()) == (None, PASSED)
+
+
+COLUMNS = (
+    REACH
+    + """
+import types
+def column(): return sum(range(20_000_000))
+ours = types.FunctionType(getattr(column, "__code__"), {"__name__": "nightwire.schemas.survey_model.column"})
+"""
+)
+
+
+def test_columns_that_are_made_at_one_alert_are_no_fault_of_it(sandbox: Sandbox, batch: Any) -> None:
+    """They serve all alerts; a filter that passes for what makes them has its batch's time, no more."""
+    found = [
+        judge(sandbox, batch, row_filter("cora", function("return ours() > 0", COLUMNS)))["cora/one"]
+        for _ in range(2)
+    ]
+    assert [(one.stopped, one.evaluated) for one in found] == [(None, ROWS)] * 2
+
+
+def test_whose_doing_it_is_is_told_by_what_runs(batch: Any) -> None:
+    """A column is made for the first alert that asks for it; what comes after is the filter's own."""
+    keep = compile_filter("def keep(alert): return alert.flux + sum(p.flux for p in alert.history)", "keep")
+    table, making = AlertTable(batch, survey("sim")), [0, 0]
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_globals.get("__name__", "").startswith("nightwire.schemas"):
+            making[row] += not is_own(frame)
+
+    for row in (0, 1):
+        view = table.view(row)
+        sys.setprofile(look)
+        try:
+            keep(view)
+        finally:
+            sys.setprofile(None)
+    assert making[0] > 0
+    assert making[1] == 0
+    assert not is_own(sys._getframe())  # no filter runs
+
+
+def test_an_alert_is_timed_from_when_it_was_seen_first() -> None:
+    dwell = StuckTimer(0.1)
+    assert dwell.left_s(0.04) == pytest.approx(0.06)
+    dwell.row, dwell.since_s = 3, 0.05
+    assert dwell.left_s(0.04) == pytest.approx(0.11)
+    assert dwell.left_s(0.16) < 0
+    assert dwell.complaint is None
+    dwell.told = True
+    assert dwell.complaint == "took longer than 0.1 s of CPU time for one alert"
+
+
+def test_a_filter_that_takes_all_memory_is_stopped_and_one_that_takes_much_is_not(
+    sandbox: Sandbox, batch: Any
+) -> None:
+    grow = row_filter("gus", function("kept.append(b'x' * (60 << 20))\nreturn True", "kept = []"))
+    much = row_filter(
+        "mia", function("kept.clear()\nkept.append(b'x' * (150 << 20))\nreturn True", "kept = []")
+    )
+    odd = row_filter("ivo", function("return b'x' * (10 << 30 if alert.id == 5 else 1)"))
+    found = judge(sandbox, batch, grow, much, odd)
+    assert found["gus/one"].stopped == "took all of 256 MiB of memory"
+    assert "MemoryError" in found["gus/one"].faults[ROWS - 1]
+    assert found["mia/one"].stopped is None
+    assert (found["ivo/one"].stopped, list(found["ivo/one"].faults)) == (None, [4])
+    assert owners(sandbox).isdisjoint({"gus", "mia"})
+
+
+def test_processes_that_are_not_waited_for_end_all_the_same(sandbox: Sandbox, batch: Any) -> None:
+    judge(sandbox, batch, row_filter("alice", BRIGHT), row_filter("bob", BRIGHT))
+    parent, gone = sandbox._children._parent, [one.pid for one in sandbox._children._of.values()]
+    sandbox._children.end_all()
+    assert owners(sandbox) == set()
+    assert is_right(
+        judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"]
+    )  # answers are not mixed up
+    found = [parent._ask({"end": pid})["status"] for pid in gone]
+    assert found == [-9] * len(gone)
+
+
+def alerts(batch: Any) -> Alerts:
+    """Return a batch as a worker has it."""
+    known = AlertIdentities(*[[]] * 6)
+    return Alerts("sim", AlertTable(batch, survey("sim")), batch, known, [], [], cast(AlertDecoder, None))
+
+
+def live(owner: str, source: str) -> LiveFilter:
+    """Return a filter of columns."""
+    return LiveFilter(owner, "f", 1, "sim", source, "keep", fields=FIELDS)
+
+
+def test_nobody_waits_twice_in_a_batch_for_who_had_to_be_stopped(sandbox: Sandbox, batch: Any) -> None:
+    """What is not tried is faulted with its reason, and counted; the next batch tries it once more."""
+    leashes = CpuBudget(0.05)
+    rowwise, work = judge_in_sandbox(sandbox, leashes), alerts(batch)
+    filters = [(0, live("eve", function("while alert.id == 5: pass\nreturn True"))), (1, live("al", BRIGHT))]
+    leashes.begin()
+    first, second = ({one.judge: one for one in rowwise(work, filters)} for _ in range(2))
+    assert (first[0].evaluated, first[0].late) == (5, True)
+    assert (second[0].evaluated, second[0].late) == (0, True)
+    assert (second[0].fault or "").startswith("took longer than 0.05 s of CPU time")
+    assert (second[0].fault or "").endswith("; not tried again in this batch")
+    assert "eve" not in owners(sandbox)
+    assert first[1].passed.tolist() == second[1].passed.tolist() == PASSED
+    told = count_range(
+        RangeRows(OffsetRange("alerts.sim", 0, 0, ROWS), 0, ROWS, ROWS), [second[0]], [""] * ROWS
+    )
+    assert (told.evaluated, told.passed, told.faulted, told.late) == ([ROWS], [0], [ROWS], [0])
+    leashes.begin()
+    (third,) = (one for one in rowwise(work, filters) if one.judge == 0)
+    assert third.evaluated == 5
+
+
+@dataclass
+class Asked:
+    """A sandbox that notes whom it is asked to judge by; *bad* owners' filters have to be stopped."""
+
+    bad: set[str]
+    rounds: list[list[str]] = field(default_factory=list)
+
+    def judge(self, filters: Iterable[RowFilter], name: str, **batch: Any) -> Mapping[str, Outcome]:
+        """Return a late outcome for the bad, a good one for others."""
+        self.rounds.append([one.owner for one in filters])
+        return {
+            one.key: Outcome(ROWS, late=one.owner in self.bad, faults={})
+            for one in cast(list[RowFilter], filters)
+        }
+
+
+def test_filters_that_had_to_be_stopped_are_judged_last_until_they_behave(batch: Any) -> None:
+    asked, leashes, work = Asked({"a"}), CpuBudget(2.0), alerts(batch)
+    rowwise = judge_in_sandbox(cast(Sandbox, asked), leashes)
+    filters = [(number, live(owner, BRIGHT)) for number, owner in enumerate("abc")]
+    for bad in ("a", "", "", "abc"):
+        asked.bad = set(bad)
+        leashes.begin()
+        for _ in range(3):
+            rowwise(work, filters)
+    first, second, third, fourth = (
+        asked.rounds[0:3], asked.rounds[3:6], asked.rounds[6:9], asked.rounds[9:],
+    )  # fmt: skip
+    assert first == [["a", "b", "c"], ["b", "c"], ["b", "c"]]
+    assert second == [["b", "c", "a"], ["a", "b", "c"], ["a", "b", "c"]]
+    assert third == [["a", "b", "c"]] * 3
+    assert fourth == [["a", "b", "c"]]  # nobody is left, so nobody is asked
+
+
+def test_shorter_leashes_leave_some_time_by_the_clock(batch: pa.RecordBatch) -> None:
+    assert Limits(cpu_s=2.0, wall_s=5.0).within(0.1) == replace(
+        Limits(cpu_s=0.1, wall_s=0.5), patience_s=Limits().patience_s
+    )
+    assert Limits(cpu_s=2.0, wall_s=0.2).within(0.1).wall_s == 0.2

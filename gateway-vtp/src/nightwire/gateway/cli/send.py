@@ -1,0 +1,205 @@
+"""The verb ``nightwire send``: an author of VOEvents."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nightwire.core.options import json_option
+from nightwire.gateway.cli.connection_options import read_tls_settings, tls_options
+
+if TYPE_CHECKING:
+    from nightwire.gateway.net.addresses import Address
+    from nightwire.gateway.signing.signing_key import SigningKey
+    from nightwire.gateway.vtp.submission import Letter, Receipt
+
+
+@click.command()
+@click.argument("files", metavar="FILE…", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--to",
+    metavar="HOST:PORT",
+    help="VTP broker that takes events from authors.  [default: the running embedded stack's gateway]",
+)
+@click.option("--samples", type=click.IntRange(1), metavar="N", help="Send N made-up sample events.")
+@click.option(
+    "--first-sample",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Number of the first sample; a sample that was sent before is a duplicate.",
+)
+@click.option(
+    "--connections",
+    type=click.IntRange(1, 256),
+    default=4,
+    show_default=True,
+    help="Connections at once; each carries one event, or many with --bulk.",
+)
+@click.option(
+    "--bulk",
+    is_flag=True,
+    help="Send many events on a connection, before earlier ones are answered, where the broker takes that.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1),
+    default=60,
+    show_default=True,
+    help="Longest wait for the answer to an event [s].",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(0),
+    default=60,
+    show_default=True,
+    help="How long to go on trying to reach a broker that is away [s].",
+)
+@click.option(
+    "--sign",
+    "key_file",
+    metavar="KEY",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Sign each event with the OpenPGP key in this file; its password: NIGHTWIRE_SIGN_PASSWORD.",
+)
+@tls_options
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="No line for an event that was accepted, no progress.")
+def send(
+    files: tuple[Path, ...],
+    to: str | None,
+    samples: int | None,
+    first_sample: int,
+    connections: int,
+    bulk: bool,
+    timeout: float,
+    patience: float,
+    key_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **tls: Any,
+) -> None:
+    """Send VOEvents to a broker, as their author: files, folders of files, or - for standard input.
+
+    Says of each whether the broker took it (ack) or refused it (nak) and why.  Exit status 1 when any was
+    refused or could not be sent.
+
+    \b
+    Examples:
+      nightwire send event.xml
+      nightwire send --to voevent.example.org:8098 night-1/ - < last.xml
+      nightwire send --samples 100
+      nightwire send --bulk archive/
+    """
+    if not files and samples is None:
+        raise click.UsageError("name FILEs, or --samples N")
+    from nightwire.gateway.client.author import Author
+
+    author = Author(_author_address(to), timeout, patience, _signing_key(key_file), read_tls_settings(tls))
+    letters, total = _letters(files, samples, first_sample)
+    receipts = _send(author, letters, total, connections, bulk=bulk, as_json=as_json, quiet=quiet)
+    if as_json:
+        click.echo(json.dumps({**_counts(receipts), "results": [vars(one) for one in receipts]}, indent=2))
+    else:
+        counts = _counts(receipts)
+        click.echo(", ".join(f"{number} {word}" for word, number in counts.items()), err=True)
+    sys.exit(0 if all(one.verdict == "ack" for one in receipts) else 1)
+
+
+def _letters(files: tuple[Path, ...], count: int | None, first: int) -> "tuple[Iterator[Letter], int]":
+    from nightwire.gateway.client.author import find_files, read_letters
+    from nightwire.gateway.voevent.samples import samples
+    from nightwire.gateway.vtp.submission import Letter
+
+    found = find_files(files)
+    missing = [str(file) for file in found if str(file) != "-" and not file.is_file()]
+    if missing:
+        raise click.UsageError(f"no such file: {', '.join(missing)}")
+
+    def each() -> "Iterator[Letter]":
+        yield from read_letters(found, sys.stdin.buffer.read)
+        for name, document in samples(count or 0, first):
+            yield Letter(name, document)
+
+    return each(), len(found) + (count or 0)
+
+
+def _send(
+    author: Any,
+    letters: "Iterator[Letter]",
+    total: int,
+    connections: int,
+    *,
+    bulk: bool,
+    as_json: bool,
+    quiet: bool,
+) -> "list[Receipt]":
+    from nightwire.core.progress import progress
+    from nightwire.gateway.client.author import send_all
+    from nightwire.gateway.client.bulk_author import send_bulk
+
+    deliver, receipts = send_bulk if bulk else send_all, []
+    with progress(total, "sending", quiet=quiet or as_json or total < 10) as meter:
+        for receipt in deliver(author, letters, connections):
+            receipts.append(receipt)
+            meter.advance()
+            if not as_json and not (quiet and receipt.verdict == "ack"):
+                click.echo(_line(receipt))
+    return receipts
+
+
+def _line(receipt: "Receipt") -> str:
+    detail = f": {receipt.reason}" if receipt.reason else ""
+    named = f"  {receipt.ivorn}" if receipt.ivorn and receipt.verdict == "ack" else ""
+    return f"{receipt.verdict:<6} {receipt.name}{named}{detail}"
+
+
+def _counts(receipts: "list[Receipt]") -> dict[str, int]:
+    verdicts = [receipt.verdict for receipt in receipts]
+    return {
+        "sent": len(verdicts),
+        "acked": verdicts.count("ack"),
+        "naked": verdicts.count("nak"),
+        "failed": verdicts.count("failed"),
+    }
+
+
+def _signing_key(path: Path | None) -> "SigningKey | None":
+    if path is None:
+        return None
+    from nightwire.gateway.signing.signing_key import PASSWORD_VARIABLE, SigningError, open_signing_key
+
+    try:
+        return open_signing_key(path, os.environ.get(PASSWORD_VARIABLE))
+    except SigningError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _author_address(to: str | None) -> "Address":
+    if to is not None:
+        return read_address_option(to, 8098)
+    from nightwire.core.endpoints import NoStackError, find_endpoints
+
+    try:
+        found = find_endpoints().vtp_authors
+    except NoStackError:
+        found = None
+    if found is None:
+        raise click.ClickException(
+            "no gateway: start one with `nightwire up`, or name one with --to HOST:PORT"
+        )
+    return read_address_option(found, 8098)
+
+
+def read_address_option(text: str, default_port: int) -> "Address":
+    from nightwire.gateway.net.addresses import read_address
+
+    try:
+        return read_address(text, default_port)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error

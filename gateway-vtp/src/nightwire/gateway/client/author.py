@@ -1,0 +1,135 @@
+"""An author: send events to a broker, one connection each, and say what became of every one."""
+
+import random
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.net.connect import connect
+from nightwire.gateway.net.tls import TLSSettings
+from nightwire.gateway.signing.signing_key import SigningError, SigningKey
+from nightwire.gateway.voevent.xml import XMLRefusedError
+from nightwire.gateway.vtp.frames import FrameDecoder, FrameError, encode_frame
+from nightwire.gateway.vtp.submission import ACKED, FAILED, MAX_REPLY, NAKED, Letter, Receipt
+from nightwire.gateway.vtp.transport import ACK, NAK, Transport, transport_in
+
+ANSWERLESS = 6
+"""A broker that takes an event and hangs up without an answer so often will never answer it."""
+FIRST_DELAY, LONGEST_DELAY = 0.25, 5.0
+"""Back-off between attempts. [s]"""
+
+
+class NoAnswerError(Exception):
+    """The broker took the document and hung up without a word."""
+
+
+@dataclass(frozen=True)
+class Author:
+    """Sends events to one broker.  Sending again is safe: a broker of ours recognises what it has.
+
+    Attributes:
+        broker: Where to.
+        timeout: Longest wait for a connection, and for an answer. [s]
+        patience: How long to go on trying where the broker is away. [s]
+        key: Signs each document; None where they are sent as they are.
+        tls: Certificates, for a broker at tls://.
+    """
+
+    broker: Address
+    timeout: float = 60.0
+    patience: float = 60.0
+    key: SigningKey | None = None
+    tls: TLSSettings = field(default_factory=TLSSettings)
+
+    def send(self, letter: Letter) -> Receipt:
+        """Send one document; try again where the connection is lost."""
+        try:
+            document = letter.document if self.key is None else self.key.sign(letter.document)
+        except SigningError as error:
+            return Receipt(letter.name, FAILED, None, str(error), 0)
+        return self._deliver(Letter(letter.name, document))
+
+    def _deliver(self, letter: Letter) -> Receipt:
+        until = time.monotonic() + self.patience
+        attempts, answerless, delay = 0, 0, FIRST_DELAY
+        while True:
+            attempts += 1
+            try:
+                return _receipt(letter, self._exchange(letter.document), attempts)
+            except (XMLRefusedError, FrameError) as error:
+                return Receipt(
+                    letter.name, FAILED, None, f"{self.broker} answered nonsense: {error}", attempts
+                )
+            except (OSError, NoAnswerError) as error:
+                answerless += isinstance(error, NoAnswerError)
+                if answerless == ANSWERLESS or time.monotonic() + delay > until:
+                    reason = f"{self.broker}: {error}"
+                    return Receipt(letter.name, FAILED, None, reason, attempts)
+            time.sleep(delay * random.uniform(0.8, 1.2))  # noqa: S311  (spreads attempts)
+            delay = min(2 * delay, LONGEST_DELAY)
+
+    def _exchange(self, document: bytes) -> Transport:
+        with connect(self.broker, self.timeout, self.tls) as connection:
+            with suppress(BrokenPipeError, ConnectionResetError):  # refused halfway; the answer says why
+                connection.sendall(encode_frame(document))
+            return _read_answer(connection)
+
+
+def send_all(author: Author, letters: Iterable[Letter], connections: int) -> Iterator[Receipt]:
+    """Send *letters* over so many *connections* at once; yield a receipt each, in order."""
+    with ThreadPoolExecutor(connections) as pool:
+        waiting: list[Future[Receipt]] = []
+        for letter in letters:
+            waiting.append(pool.submit(author.send, letter))
+            if len(waiting) >= 4 * connections:  # so that a long list does not lie in memory
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """Return *paths* with each folder replaced by the files in it, at any depth, in order of name."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(file for file in path.rglob("*") if file.is_file())
+        else:
+            found.append(path)
+    return found
+
+
+def read_letters(files: Sequence[Path], read_stdin: Callable[[], bytes]) -> Iterator[Letter]:
+    """Yield the documents in *files*; ``-`` is what *read_stdin* returns."""
+    for file in files:
+        if str(file) == "-":
+            yield Letter("-", read_stdin())
+        else:
+            yield Letter(str(file), file.read_bytes())
+
+
+def _receipt(letter: Letter, answer: Transport, attempts: int) -> Receipt:
+    verdict = {ACK: ACKED, NAK: NAKED}.get(answer.role, FAILED)
+    reason = answer.result if verdict != FAILED else f"answered with {answer.role}"
+    return Receipt(letter.name, verdict, answer.origin, reason, attempts)
+
+
+def _read_answer(connection: socket.socket) -> Transport:
+    decoder = FrameDecoder(max_length=MAX_REPLY)
+    while True:
+        try:
+            chunk = connection.recv(1 << 16)
+        except ConnectionResetError:
+            chunk = b""
+        if not chunk:
+            raise NoAnswerError("the broker hung up without an answer")
+        decoder.receive(chunk)
+        for message in decoder:
+            answer = transport_in(message)
+            if answer is None:
+                raise XMLRefusedError("the answer is no Transport document")
+            return answer

@@ -1,0 +1,49 @@
+"""Is there a broker, and is it alive?"""
+
+import socket
+import time
+
+from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.net.connect import connect
+from nightwire.gateway.net.tls import TLSSettings
+from nightwire.gateway.voevent.packet import read_packet
+from nightwire.gateway.voevent.xml import XMLRefusedError, parse_xml
+from nightwire.gateway.vtp.frames import FrameDecoder, FrameError
+from nightwire.gateway.vtp.transport import is_transport, read_transport
+
+
+class PingError(Exception):
+    """There is no broker, or it says nothing; the message says which."""
+
+
+def ping_broker(peer: Address, timeout: float, tls: TLSSettings) -> str:
+    """Connect to *peer* as a subscriber would; return what it says first, in words.
+
+    Raises:
+        PingError: It cannot be reached, or says nothing that is VTP within *timeout* [s].
+    """
+    began = time.monotonic()
+    try:
+        with connect(peer, timeout, tls) as connection:
+            connected = time.monotonic() - began
+            said = _describe(_first_message(connection))
+    except (OSError, FrameError, XMLRefusedError) as error:
+        raise PingError(f"{peer}: {error or 'no message'}") from error
+    return f"{peer}: connected in {connected * 1e3:.1f} ms, {said} after {time.monotonic() - began:.3f} s"
+
+
+def _first_message(connection: socket.socket) -> bytes:
+    decoder = FrameDecoder()
+    while chunk := connection.recv(1 << 16):
+        decoder.receive(chunk)
+        for message in decoder:
+            return message
+    raise FrameError("it hung up without a message")
+
+
+def _describe(message: bytes) -> str:
+    root = parse_xml(message)
+    if is_transport(root):
+        told = read_transport(root)
+        return f"{told.role} from {told.origin}"
+    return f"event {read_packet(message, root).ivorn}"

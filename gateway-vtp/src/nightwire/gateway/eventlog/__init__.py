@@ -1,0 +1,7 @@
+"""Eventlog."""
+
+from nightwire.gateway.eventlog.decoder import EventDecoder
+from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
+from nightwire.gateway.eventlog.loop_producer import Acknowledged, LoopProducer
+
+__all__ = ["Acknowledged", "EventDecoder", "EventIndex", "IndexEntry", "LoopProducer"]

@@ -1,0 +1,171 @@
+"""From a Kafka record to the event that subscribers get.
+
+A record of `voevents` holds it as it came; of a filter topic's alerts a template makes it.
+"""
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from nightwire.gateway.eventlog.event import Event
+from nightwire.gateway.eventlog.event_index import EventIndex
+from nightwire.gateway.voevent.packet import element_bytes
+from nightwire.gateway.voevent.template import alert_ivorn, alert_voevent
+from nightwire.schemas import DecodeError, survey, surveys
+from nightwire.schemas.records import VOEVENT
+from nightwire.schemas.registry import AlertDecoder
+from nightwire.schemas.topics import VOEVENTS
+
+log = logging.getLogger(__name__)
+
+RETRACTION = "retraction"
+MAX_RETRACTED = 8
+"""Most retracted events of one event that are looked for."""
+PATIENCE = 5.0
+"""Longest wait for Kafka. [s]"""
+
+_ALERT = re.compile(r"ivo://nightwire/((?:filter|alerts|broker)\.[^#]+)#.+")
+
+
+def name_hash(ivorn: bytes) -> bytes:
+    """Return what an IVORN is known by in the index of names."""
+    return hashlib.sha256(ivorn).digest()
+
+
+class CitedEvents:
+    """Find events by IVORN.  Used by one thread.
+
+    Args:
+        names: Where the first event of each IVORN lies in `voevents`.
+        make_reader: Returns a consumer, used by this alone.
+    """
+
+    def __init__(self, names: EventIndex, make_reader: Callable[[], Consumer]) -> None:
+        self._names, self._make_reader = names, make_reader
+        self._reader: Consumer | None = None
+        self._read_again = lru_cache(maxsize=64)(self._read)
+
+    def retracted(self, citations: Iterable[Mapping[str, str]]) -> tuple[Event, ...]:
+        """Return the events that *citations* retract, of those that are known, at most `MAX_RETRACTED`."""
+        ivorns = [one["ivorn"] for one in citations if one["cite"] == RETRACTION]
+        return tuple(found for ivorn in ivorns[:MAX_RETRACTED] if (found := self._find(ivorn)) is not None)
+
+    def _find(self, ivorn: str) -> Event | None:
+        """Return the event; one without a document is there, and cannot be looked at."""
+        if alert := _ALERT.fullmatch(ivorn):
+            return Event(alert[1], 0, -1, ivorn, "observation", b"")
+        place = self._names.first(name_hash(ivorn.encode()))
+        return None if place is None else self._read_again(ivorn, *place)
+
+    def _read(self, ivorn: str, partition: int, offset: int) -> Event:
+        lost = Event(VOEVENTS, partition, offset, ivorn, "observation", b"")
+        try:
+            value = self._value(partition, offset)
+            record = VOEVENT.decode(value or b"")
+        except (KafkaException, DecodeError) as error:
+            log.warning("%s, which is retracted, cannot be read again: %s", ivorn, error)
+            return lost
+        return replace(lost, role=record["role"], document=record["raw"])
+
+    def _value(self, partition: int, offset: int) -> bytes | None:
+        self._reader = self._reader or self._make_reader()
+        self._reader.assign([TopicPartition(VOEVENTS, partition, offset)])
+        deadline = time.monotonic() + PATIENCE
+        try:
+            while time.monotonic() < deadline:
+                message = self._reader.poll(0.2)
+                if message is not None and message.error() is None:
+                    return message.value()
+        finally:
+            self._reader.unassign()
+        return None
+
+
+IsFirst = Callable[[bytes, int, int], bool]
+
+
+def header(message: Message, name: str) -> bytes | None:
+    """Return the first header *name* of *message*."""
+    found: Any = message.headers() or ()
+    return next((value for key, value in found if key == name), None)
+
+
+def element_hash(message: Message) -> bytes:
+    """Return the hash of the event in a record of `voevents`, computed where its writer left none.
+
+    Raises:
+        DecodeError: The record is none of `voevents`.
+    """
+    known = header(message, "hash")
+    if known is not None:
+        return known
+    return hashlib.sha256(element_bytes(VOEVENT.decode(message.value() or b"")["raw"])).digest()
+
+
+class EventDecoder:
+    """Make events of records.
+
+    Args:
+        is_first: Whether a hash was first seen at this partition and offset of `voevents`.
+        decoder: Reads alerts; None where no feed needs it.
+        cited: Finds the events that others retract.
+        shapes: Survey whose template is used, per topic; None where the record says which survey it is of.
+    """
+
+    def __init__(
+        self,
+        is_first: IsFirst,
+        decoder: AlertDecoder | None,
+        cited: CitedEvents,
+        shapes: Mapping[str, str | None],
+    ) -> None:
+        self._is_first, self._decoder, self._cited, self._shapes = is_first, decoder, cited, shapes
+
+    def event(self, message: Message) -> Event:
+        """Return the event in *message*; one that repeats an earlier event is not deliverable.
+
+        Raises:
+            DecodeError: It holds nothing that can be read.
+            UnknownSchemaError: Nobody knows its schema.
+            RegistryAwayError: The schema registry does not answer; ask again later.
+        """
+        topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
+        time = int(message.timestamp()[1])
+        if topic != VOEVENTS:
+            ivorn, document = self._alert(message, topic)
+            return Event(topic, partition, offset, ivorn, "observation", document, time=time)
+        record = VOEVENT.decode(message.value() or b"")
+        first = self._is_first(element_hash(message), partition, offset)
+        retracts = self._cited.retracted(record["citations"]) if first else ()
+        found = record["ivorn"], record["role"], record["raw"]
+        return Event(topic, partition, offset, *found, first, time, retracts)
+
+    def _alert(self, message: Message, topic: str) -> tuple[str, bytes]:
+        if self._decoder is None:
+            raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
+        name = self._shapes.get(topic) or _survey_of(message, topic)
+        view = survey(name).view(self._decoder.decode(message.value() or b"").alert)
+        written = int(message.timestamp()[1])
+        document = alert_voevent(view, survey=name, topic=topic, written=written)
+        return alert_ivorn(topic, name, view.id), document
+
+
+def _survey_of(message: Message, topic: str) -> str:
+    """Return the survey that a record's header names, or its topic."""
+    kind, _, name = topic.partition(".")
+    found = header(message, "survey")
+    if found is not None or kind != "alerts":
+        name = (found or b"").decode(errors="replace")
+    if name not in surveys():
+        raise DecodeError(
+            f"{topic}: header 'survey' is {name!r}, known are {', '.join(surveys())}; "
+            "a feed's template can say it instead"
+        )
+    return name

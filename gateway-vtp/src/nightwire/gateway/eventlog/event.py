@@ -1,0 +1,35 @@
+"""Part."""
+
+from dataclasses import dataclass
+
+Spot = tuple[str, int]
+"""Topic and partition."""
+Positions = dict[Spot, int]
+"""The next offset to read, per topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event to be delivered, and the record it came from.
+
+    Attributes:
+        document: The packet as it is sent; empty where it is only known that there is one.
+        deliverable: False for a record that holds nothing to send: a repetition.
+        time: The record's time in Kafka. [ms since 1970]
+        retracts: The events that it retracts, of those that are known.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    ivorn: str
+    role: str
+    document: bytes
+    deliverable: bool = True
+    time: int = 0
+    retracts: "tuple[Event, ...]" = ()
+
+    @property
+    def spot(self) -> Spot:
+        """Topic and partition."""
+        return (self.topic, self.partition)

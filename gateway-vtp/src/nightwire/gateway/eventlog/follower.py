@@ -1,0 +1,240 @@
+"""The thread that follows the log: it keeps the index and the accounts, and hands on what is new."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from nightwire.core.accounts import Account
+from nightwire.core.kafka import PASSING
+from nightwire.gateway.eventlog.accounts import STAGE
+from nightwire.gateway.eventlog.decoder import EventDecoder, element_hash, name_hash
+from nightwire.gateway.eventlog.event import Event, Positions, Spot
+from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
+from nightwire.schemas import DecodeError, RegistryAwayError, UnknownSchemaError
+from nightwire.schemas.topics import VOEVENTS
+
+log = logging.getLogger(__name__)
+
+BATCH = 500
+"""Most records handled at once."""
+PACE = 0.005
+"""Least time between two batches [s]: each costs a transaction of the index and a turn of the loop, so under
+load there are fewer and larger ones.  An event that comes alone does not wait."""
+ACCOUNT_INTERVAL = 0.5
+"""Time between accounts of one partition. [s]"""
+RANGE = 10_000
+"""Records after which an account is closed and the next range begins, so that few keys are written."""
+
+
+class AccountSink(Protocol):
+    """Where accounts go."""
+
+    def post(self, account: Account) -> object:
+        """Write *account*, some time soon."""
+
+
+Publish = Callable[[Sequence[Event], Sequence[bytes]], None]
+"""Takes new events and the hashes that the index now has; returns when they are taken."""
+SendToDeadLetters = Callable[[Message, str], None]
+"""Takes a record that cannot be read, and why."""
+
+
+@dataclass
+class Span:
+    """The range of one partition that the open account covers."""
+
+    first: int
+    last: int
+    read: int = 0
+    dead: int = 0
+
+    def account(self, partition: int) -> Account:
+        """Return it as an account: a record of `voevents` is an event delivered to it."""
+        good = self.read - self.dead
+        return Account(
+            STAGE,
+            VOEVENTS,
+            partition,
+            self.first,
+            self.last,
+            self.read,
+            delivered=good,
+            dead_lettered=self.dead,
+        )
+
+
+class EventAccounts:
+    """Account for `voevents` by offsets.  Pure.
+
+    Args:
+        accounted: The next offset to account for, per partition; before it, accounts are in Kafka.
+    """
+
+    def __init__(self, accounted: Mapping[int, int]) -> None:
+        self._next = dict(accounted)
+        self._open: dict[int, Span] = {}
+        self._changed: set[int] = set()
+
+    def read(self, partition: int, offset: int, *, dead: bool = False) -> None:
+        """Note that one record was read; one that is accounted for already is passed over."""
+        if offset < self._next.get(partition, 0):
+            return
+        span = self._open.get(partition)
+        if span is None or span.read >= RANGE:
+            span = self._open[partition] = Span(first=offset, last=offset)
+        span.last = offset
+        span.read += 1
+        span.dead += dead
+        self._next[partition] = offset + 1
+        self._changed.add(partition)
+
+    def changed(self) -> list[Account]:
+        """Return the accounts that changed since the last call."""
+        accounts = [self._open[partition].account(partition) for partition in sorted(self._changed)]
+        self._changed.clear()
+        return accounts
+
+
+class Follower:
+    """Read `voevents` and the feeds' topics as they grow.
+
+    The hashes of a batch are in the index before its events are handed on.
+
+    Args:
+        reader: A consumer of its own.
+        start: Where to read from, per topic and partition.
+        live: Where what is new begins: events before it are indexed and accounted for, not handed on.
+        index: Opened in the thread that runs this.
+        names: The same, of IVORNs.
+        ledger: What is accounted for.
+        accounts: Where accounts go; None where another gateway keeps them.
+        renderer: Makes events of records.
+        publish: Takes the new events.
+        bury: Takes what cannot be read.
+    """
+
+    def __init__(
+        self,
+        reader: Consumer,
+        *,
+        start: Positions,
+        live: Positions,
+        index: EventIndex,
+        names: EventIndex,
+        ledger: EventAccounts,
+        accounts: AccountSink | None,
+        renderer: EventDecoder,
+        publish: Publish,
+        bury: SendToDeadLetters,
+    ) -> None:
+        self._reader, self._index, self._ledger, self._accounts = reader, index, ledger, accounts
+        self._names = names
+        self._renderer, self._publish, self._bury = renderer, publish, bury
+        self._live = dict(live)
+        self._positions = dict(start)
+        self._accounted_at = self._took = 0.0
+        reader.assign([TopicPartition(topic, part, offset) for (topic, part), offset in start.items()])
+
+    @property
+    def behind(self) -> int:
+        """How many records are left of those that were there when this began."""
+        return sum(max(0, end - self._positions.get(spot, 0)) for spot, end in self._live.items())
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow until *stop*."""
+        while not stop.is_set():
+            batch = self._next_batch()
+            if batch:
+                self._handle(batch, stop)
+            if time.monotonic() - self._accounted_at > ACCOUNT_INTERVAL:
+                self._account()
+        self._account()
+
+    def _next_batch(self) -> list[Message]:
+        first = self._reader.poll(0.1)
+        if first is None:
+            return []
+        if (early := self._took + PACE - time.monotonic()) > 0:
+            time.sleep(early)
+        self._took = time.monotonic()
+        batch = [first, *self._reader.consume(BATCH - 1, 0)]
+        for message in batch:
+            error = message.error()
+            if error is not None and error.code() not in PASSING:
+                raise KafkaException(error)
+        return [message for message in batch if message.error() is None]
+
+    def _handle(self, batch: list[Message], stop: threading.Event) -> None:
+        hashes = self._note_events(message for message in batch if message.topic() == VOEVENTS)
+        events = []
+        for message in batch:
+            spot = _spot(message)
+            if _offset(message) >= self._live.get(spot, 0):
+                event = self._render(message, stop)
+                if event is not None:
+                    events.append(event)
+            self._positions[spot] = _offset(message) + 1
+        self._publish(events, hashes)
+
+    def _note_events(self, messages: Iterable[Message]) -> list[bytes]:
+        sightings, named = list[IndexEntry](), list[IndexEntry]()
+        positions: dict[int, int] = {}
+        for message in messages:
+            partition, offset = _spot(message)[1], _offset(message)
+            positions[partition] = offset + 1
+            digest = _hash(message)
+            self._ledger.read(partition, offset, dead=digest is None)
+            if digest is not None:
+                sightings.append(IndexEntry(digest, partition, offset))
+                named.append(IndexEntry(name_hash(message.key() or b""), partition, offset))
+        if positions:
+            self._names.add(named, positions)
+            self._index.add(sightings, positions)
+        return [one.hash for one in sightings]
+
+    def _render(self, message: Message, stop: threading.Event) -> Event | None:
+        while True:
+            try:
+                return self._renderer.event(message)
+            except RegistryAwayError as error:
+                log.warning("waiting for the schema registry: %s", error)
+                if stop.wait(1.0):
+                    return None
+            except (DecodeError, UnknownSchemaError) as error:
+                self._bury(message, str(error))
+                return None
+
+    def _account(self) -> None:
+        self._accounted_at = time.monotonic()
+        for account in self._ledger.changed():
+            if self._accounts is not None:
+                self._accounts.post(account)
+
+
+def accounted(accounts: Iterable[Account]) -> dict[int, int]:
+    """Return the next offset of `voevents` to account for, per partition."""
+    ends: dict[int, int] = {}
+    for one in accounts:
+        if (one.stage, one.source) == (STAGE, VOEVENTS):
+            ends[one.partition] = max(ends.get(one.partition, 0), one.last + 1)
+    return ends
+
+
+def _hash(message: Message) -> bytes | None:
+    try:
+        return element_hash(message)
+    except DecodeError:  # it is buried where it would be delivered
+        return None
+
+
+def _spot(message: Message) -> Spot:
+    return (str(message.topic()), message.partition() or 0)
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0

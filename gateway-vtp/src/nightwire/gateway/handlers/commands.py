@@ -1,0 +1,127 @@
+"""Commands as handlers: a process for each event, in bounded number and time."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from tempfile import TemporaryFile
+from typing import Protocol
+
+from nightwire.gateway.eventlog.event import Event
+from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
+from nightwire.gateway.settings.handlers import HandlerSpec
+
+GRACE = 1.0
+"""Time between being asked to end and being killed. [s]"""
+STDERR = 2
+
+
+class Runner(Protocol):
+    """Gives events to one handler.
+
+    Attributes:
+        jobs: How many it takes at once.
+    """
+
+    jobs: int
+
+    async def start(self) -> None:
+        """Get ready.
+
+        Raises:
+            HandlerError: The handler cannot work.
+        """
+
+    async def run(self, event: Event) -> HandlerResult:
+        """Have the handler act on *event*.  Cancelled, it ends what it began."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
+
+
+class CommandRunner:
+    """Run a command for each event, the packet on its standard input.
+
+    What it prints goes to the gateway's standard error.
+
+    Args:
+        spec: The handler.
+        jobs: Most runs at once.
+        timeout: Longest run; then the command and its children are ended. [s]
+    """
+
+    def __init__(self, spec: HandlerSpec, jobs: int, timeout: float) -> None:
+        self._command, self._timeout, self.jobs = spec.command, timeout, jobs
+
+    async def start(self) -> None:
+        """There is nothing to get ready."""
+
+    async def run(self, event: Event) -> HandlerResult:
+        """Run the command on *event*, and return how that ended."""
+        with TemporaryFile() as packet:
+            packet.write(event.document)
+            packet.seek(0)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    stdin=packet,
+                    stdout=STDERR,
+                    env={**clean_environment(os.environ), **described(event)},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                return HandlerResult(HandlerOutcome.NOT_STARTED, str(error))
+        try:
+            async with asyncio.timeout(self._timeout):
+                return judge_status(await process.wait())
+        except TimeoutError:
+            return HandlerResult(HandlerOutcome.LATE, f"not done within {self._timeout:g} s, and killed")
+        finally:
+            await end_group(process)
+
+    async def close(self) -> None:
+        """Every run ends its own process."""
+
+
+async def end_group(process: asyncio.subprocess.Process) -> None:
+    """End *process*, if it runs, with all its group: asked first, killed where that does not help."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(GRACE):
+            await process.wait()
+    with suppress(ProcessLookupError):  # whoever of the group did not listen
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def judge_status(status: int) -> HandlerResult:
+    """Return what the exit *status* of a command says; negative is the signal that ended it."""
+    if status == 0:
+        return HandlerResult(HandlerOutcome.DONE)
+    said = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
+    return HandlerResult(HandlerOutcome.FAILED, said)
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return *environment* without the gateway's own settings, among which are passwords."""
+    return {
+        name: value for name, value in environment.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))
+    }
+
+
+def described(event: Event) -> dict[str, str]:
+    """Return what a command is told of *event* by its environment.
+
+    Topic, partition and offset name the event for ever: after a crash it may come a second time.
+    """
+    return {
+        "VOEVENT_IVORN": event.ivorn[:1000],
+        "VOEVENT_ROLE": event.role[:100],
+        "VOEVENT_TOPIC": event.topic,
+        "VOEVENT_PARTITION": str(event.partition),
+        "VOEVENT_OFFSET": str(event.offset),
+    }

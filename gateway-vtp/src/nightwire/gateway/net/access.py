@@ -1,0 +1,68 @@
+"""Who may connect: networks that are let in, and networks that are not although they lie in one of these."""
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+LOCAL = ("127.0.0.0/8", "::1/128")
+"""This machine only."""
+ADDRESS, DENIED = "address", "denied"
+"""Why somebody is not let in: his address lies in no network that is let in, or in one that is kept out."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Networks in CIDR notation.
+
+    Attributes:
+        allow: An address must lie in one of these,
+        deny: and in none of these.
+
+    Raises:
+        ValueError: One is no network.
+    """
+
+    allow: tuple[str, ...] = LOCAL
+    deny: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._networks  # noqa: B018  (read now, so that a wrong one is said at the start)
+
+    def refusal(self, address: str) -> str | None:
+        """Return why a peer at *address* may not connect, `ADDRESS` or `DENIED`, or None if it may."""
+        allow, deny = self._networks
+        peer = address_of(address)
+        if peer is None:
+            return ADDRESS
+        if _lies_in(peer, deny):
+            return DENIED
+        return None if _lies_in(peer, allow) else ADDRESS
+
+    @cached_property
+    def _networks(self) -> tuple[list[IPNetwork], list[IPNetwork]]:
+        return _read(self.allow), _read(self.deny)
+
+
+@lru_cache(maxsize=4096)
+def address_of(host: str) -> IPAddress | None:
+    """Return the address that *host* is, IPv4 in IPv6 as IPv4; None where it is none.
+
+    Authors come again for each event.
+    """
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _read(texts: Iterable[str]) -> list[IPNetwork]:
+    return [ipaddress.ip_network(text) for text in texts]
+
+
+def _lies_in(peer: IPAddress, networks: Iterable[IPNetwork]) -> bool:
+    return any(peer in network for network in networks if network.version == peer.version)

@@ -1,0 +1,76 @@
+"""What peers have to prove by signatures, where that is asked of them, before they are dealt with."""
+
+import asyncio
+
+from nightwire.gateway.signing.keyring import Finding
+from nightwire.gateway.signing.trust import Trust
+from nightwire.gateway.status.metrics import GatewayMetrics
+from nightwire.gateway.voevent.packet import Packet
+
+
+class NotAdmittedError(Exception):
+    """A subscriber did not prove who it is; the message says what was wrong."""
+
+
+class SignatureRequirement:
+    """Events of one kind of peer have to be signed, or do not.
+
+    Args:
+        role: The kind of peer: author, broker.
+        trust: Judges signatures; None where none are asked for.
+        metrics: The process's metrics.
+    """
+
+    def __init__(self, role: str, trust: Trust | None, metrics: GatewayMetrics) -> None:
+        self._role, self._trust, self._metrics = role, trust, metrics
+
+    def refusal(self, packet: Packet) -> str | None:
+        """Return why *packet* is not to be believed, or None."""
+        if self._trust is None:
+            return None
+        verdict = self._trust.judge_event(packet)
+        self._metrics.signatures.labels(self._role, verdict.finding.value).inc()
+        return None if verdict.finding is Finding.GOOD else verdict.reason
+
+
+class SubscriberGate:
+    """A subscriber's way in: open, or closed until it has answered our greeting with a signature.
+
+    Args:
+        broker: IVOID that greeted.
+        trust: Judges signatures; None where the door is open to all.
+        metrics: The process's metrics.
+    """
+
+    def __init__(self, broker: str, trust: Trust | None, metrics: GatewayMetrics) -> None:
+        self._broker, self._trust, self._metrics = broker, trust, metrics
+        self._open = asyncio.Event()
+        if trust is None:
+            self._open.set()
+
+    def answer(self, document: bytes) -> None:
+        """Take an answer to the greeting.
+
+        Raises:
+            NotAdmittedError: It proves nothing.
+        """
+        if self._trust is None or self._open.is_set():
+            return
+        verdict = self._trust.judge_answer(document, self._broker)
+        self._metrics.signatures.labels("subscriber", verdict.finding.value).inc()
+        if verdict.finding is not Finding.GOOD:
+            raise NotAdmittedError(f"your answer to authenticate: {verdict.reason}")
+        self._open.set()
+
+    async def opened(self, timeout: float) -> None:
+        """Wait until it is open, at most *timeout* [s].
+
+        Raises:
+            NotAdmittedError: The peer has not answered by then.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self._open.wait()
+        except TimeoutError:
+            self._metrics.signatures.labels("subscriber", Finding.MISSING.value).inc()
+            raise NotAdmittedError(f"no signed answer to authenticate within {timeout:g} s") from None

@@ -1,0 +1,7 @@
+"""Voevent."""
+
+from nightwire.gateway.voevent.samples import samples
+from nightwire.gateway.voevent.validation import compile_schemas, schema_complaint
+from nightwire.gateway.voevent.xml import parse_xml
+
+__all__ = ["compile_schemas", "parse_xml", "samples", "schema_complaint"]

@@ -1,0 +1,146 @@
+"""Transport documents: the small messages around VOEvents on a VTP connection.
+
+Peers disagree on the namespace, so a message is known by the local name of its root and by its
+role.  What is sent carries the namespace that Comet sends, which every client in use knows.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from xml.sax.saxutils import escape, quoteattr
+
+from lxml import etree
+
+from nightwire.gateway.voevent.xml import XMLRefusedError, local_name, parse_xml
+
+IAMALIVE, AUTHENTICATE, ACK, NAK = "iamalive", "authenticate", "ack", "nak"
+_ROLES = {IAMALIVE, AUTHENTICATE, ACK, NAK}
+_SAME_AS = {"authenticationresponse": AUTHENTICATE}  # the wording of Swinbank (2014); Comet never sends it
+
+_TEXTS = {"Origin", "Response", "Result"}
+_OPEN = (
+    "<?xml version='1.0' encoding='UTF-8'?>\n"
+    '<trn:Transport xmlns:trn="http://www.telescope-networks.org/xml/Transport/v1.1"'
+    ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" version="1.0"'
+    ' xsi:schemaLocation="http://telescope-networks.org/schema/Transport/v1.1'
+    ' http://www.telescope-networks.org/schema/Transport-v1.1.xsd"'
+)
+
+
+@dataclass(frozen=True)
+class Transport:
+    """One Transport document.
+
+    Attributes:
+        role: One of iamalive, authenticate, ack, nak.
+        origin: IVOID of the broker, or of the event that is acknowledged.
+        response: IVOID of the side that answers, where it gave one.
+        result: Why, in an ack or nak.
+        params: Names and values of the Meta section, in order; names may repeat.
+    """
+
+    role: str
+    origin: str
+    response: str | None = None
+    result: str | None = None
+    params: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def xpath_filters(self) -> list[str]:
+        """Return the XPath expressions that a subscriber asks for."""
+        return [value for name, value in self.params if name == "xpath-filter"]
+
+
+def encode_transport(message: Transport, now: datetime) -> bytes:
+    """Return *message* as a document, stamped with *now*."""
+    parts = [f"{_OPEN} role={quoteattr(message.role)}>", _element("Origin", message.origin)]
+    if message.response is not None:
+        parts.append(_element("Response", message.response))
+    parts.append(f"<TimeStamp>{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}</TimeStamp>")
+    meta = [f"<Param name={quoteattr(name)} value={quoteattr(value)}/>" for name, value in message.params]
+    if message.result is not None:
+        meta.append(_element("Result", message.result))
+    if meta:
+        parts.append(f"<Meta>{''.join(meta)}</Meta>")
+    return f"{''.join(parts)}</trn:Transport>".encode()
+
+
+def transport_in(document: bytes) -> Transport | None:
+    """Return the message in *document*; None where it is XML, and no Transport document.
+
+    Raises:
+        XMLRefusedError: It is no XML that is read here, or its role is none of VTP's.
+    """
+    root = parse_xml(document)
+    return read_transport(root) if is_transport(root) else None
+
+
+def is_transport(root: etree._Element) -> bool:
+    """Say whether *root* begins a Transport document, of whatever namespace."""
+    return local_name(root) == "Transport"
+
+
+def read_transport(root: etree._Element) -> Transport:
+    """Return the message that *root* holds.
+
+    Raises:
+        XMLRefusedError: The role is none of VTP's.
+    """
+    role = str(root.get("role", ""))
+    role = _SAME_AS.get(role, role)
+    if role not in _ROLES:
+        raise XMLRefusedError(f"a Transport document of unknown role {role!r}")
+    texts: dict[str, str] = {}
+    params = []
+    for element in root.iter("*"):
+        name = local_name(element)
+        if name == "Param":
+            params.append((str(element.get("name", "")), str(element.get("value", ""))))
+        elif name == "filter" and element.get("type") == "xpath":  # before Comet 1.0
+            params.append(("xpath-filter", (element.text or "").strip()))
+        elif name in _TEXTS and name not in texts:
+            texts[name] = (element.text or "").strip()
+    return Transport(role, texts.get("Origin", ""), texts.get("Response"), texts.get("Result"), tuple(params))
+
+
+def _element(name: str, text: str) -> str:
+    return f"<{name}>{escape(text)}</{name}>"
+
+
+MAX_PLAIN = 2_000
+"""Longest document that is looked at. [byte]"""
+
+_SPACE = rb"[ \t\r\n]"
+_NAME = rb"[A-Za-z_][A-Za-z0-9_.-]*"
+_QNAME = rb"(?:%s:)?%s" % (_NAME, _NAME)
+_VALUE = rb"""(?:"[^"<&\x00-\x08\x0b\x0c\x0e-\x1f]*"|'[^'<&\x00-\x08\x0b\x0c\x0e-\x1f]*')"""
+_TEXT = rb"([^<>&\x00-\x08\x0b\x0c\x0e-\x1f]*)"
+_ATTRIBUTE = re.compile(rb"%s+(%s)%s*=%s*(%s)" % (_SPACE, _QNAME, _SPACE, _SPACE, _VALUE))
+_DECLARATION = rb"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?i:utf-8)["'])? ?\?>)?"""
+_PLAIN = re.compile(
+    rb"%s%s*<((?:%s:)?Transport)((?:%s+%s%s*=%s*%s)*)%s*>%s*"
+    % (_DECLARATION, _SPACE, _NAME, _SPACE, _QNAME, _SPACE, _SPACE, _VALUE, _SPACE, _SPACE)
+    + rb"<Origin>%s</Origin>%s*(?:<Response>%s</Response>%s*)?<TimeStamp>%s</TimeStamp>%s*</\1%s*>%s*"
+    % (_TEXT, _SPACE, _TEXT, _SPACE, _TEXT, _SPACE, _SPACE, _SPACE)
+)
+
+
+def plain_transport(document: bytes) -> Transport | None:
+    """Return the ack or iamalive in *document*; None where it is anything else, or not plain ASCII."""
+    found = _PLAIN.fullmatch(document) if len(document) <= MAX_PLAIN and document.isascii() else None
+    if found is None or (role := _role(found[1], found[2])) not in (ACK, IAMALIVE):
+        return None
+    response = None if found[4] is None else found[4].decode().strip()
+    return Transport(role, found[3].decode().strip(), response)
+
+
+@lru_cache(maxsize=1024)
+def _role(tag: bytes, attributes: bytes) -> str | None:
+    """Return the role among *attributes*; None where they are not well-formed, or there is none."""
+    pairs = _ATTRIBUTE.findall(attributes)
+    values: dict[bytes, bytes] = {name: value[1:-1] for name, value in pairs}
+    used = {name.partition(b":")[0] for name in (tag, *values) if b":" in name} - {b"xmlns", b"xml"}
+    if len(values) < len(pairs) or any(b"xmlns:" + prefix not in values for prefix in used):
+        return None
+    return values.get(b"role", b"").decode()

@@ -1,0 +1,5 @@
+"""Xpath."""
+
+from nightwire.gateway.xpath.filters import compile_filter
+
+__all__ = ["compile_filter"]

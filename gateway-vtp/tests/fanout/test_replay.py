@@ -1,0 +1,213 @@
+"""Subscribers that return, that are far, and that take much: nothing is lost, and nobody is held up."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightwire.core.kafka import read_to_end
+from nightwire.gateway import Author, Letter
+from nightwire.gateway.net.addresses import Address
+from nightwire.schemas.records import POSITION, VOEVENT
+
+pytestmark = pytest.mark.kafka
+
+Start = Callable[..., Any]
+Subscribe = Callable[..., Any]
+Packets = Callable[..., bytes]
+Ivorns = Callable[[int], list[str]]
+Patience = Callable[..., None]
+
+
+@pytest.fixture
+def sent(packet: Packets, ivorns: Ivorns) -> Callable[..., list[bytes]]:
+    """Return a function that sends so many events to a gateway, and returns them."""
+    names = iter(ivorns(10_000))
+
+    def send(gateway: Any, count: int, **options: Any) -> list[bytes]:
+        documents = [packet(next(names), **options) for _ in range(count)]
+        author = Author(Address("127.0.0.1", gateway.authors))
+        assert {author.send(Letter("x", one)).verdict for one in documents} == {"ack"}
+        return documents
+
+    return send
+
+
+def known(kafka: str) -> set[str]:
+    """Whose positions are in Kafka."""
+    return {POSITION.decode(one.value() or b"")["peer"] for one in read_to_end(kafka, ["vtp-positions"])}
+
+
+def test_a_subscriber_that_returns_goes_on_after_its_last_ack_also_after_kill_9_and_at_another_gateway(
+    start_gateway: Start,
+    telescope: Subscribe,
+    sent: Callable[..., list[bytes]],
+    patience: Patience,
+    kafka: str,
+) -> None:
+    me, other = (f"ivo://test.{os.urandom(6).hex()}/{name}" for name in ("me", "other"))
+    one = start_gateway("--replay", "1h", "--no-accounts", name="one")
+    first = telescope(one.subscribers, name=me)
+    seen = sent(one, 3)
+    first.wait_for(3)
+    patience(lambda: me in known(kafka), what="the position to be in Kafka")
+    one.kill()
+    one.start()
+    witness = telescope(one.subscribers)
+    missed = sent(one, 3)
+    witness.wait_for(3)
+    stranger = telescope(one.subscribers, name=other)
+    back = telescope(one.subscribers, name=me)
+    patience(lambda: set(missed) <= set(back.events), what="what was missed")
+    assert sorted(event for event in back.events if event in missed) == sorted(missed)  # each once
+    asking = telescope(one.subscribers, name=other + "s", params=(("replay", "3600"),))
+    patience(lambda: {*seen, *missed} <= set(asking.events), what="what was asked for")
+    assert stranger.events == []
+    back.close()
+    away = sent(one, 2)
+    assert sorted(stranger.wait_for(2)) == sorted(away)
+    two = start_gateway("--replay", "1h", "--no-accounts", "--ivorn", "ivo://test/two", name="two")
+    there = telescope(two.subscribers, name=me)
+    patience(lambda: set(away) <= set(there.events), what="what was missed, at the other gateway")
+    assert "returns to feed voevents" in two.log.read_text()
+
+
+def test_our_own_subscriber_asks_for_what_was_before(
+    start_gateway: Start,
+    sent: Callable[..., list[bytes]],
+    patience: Patience,
+    fresh_broker: Any,
+    gateway_on: Start,
+) -> None:
+    """A gateway on a Kafka of its own fills it from another gateway."""
+    one = start_gateway("--replay", "1d", name="one")
+    before = sent(one, 3)
+    asks = ("--remote", f"127.0.0.1:{one.subscribers}", "--remote-replay", "1h", "--ivorn", "ivo://test/own")
+    two = gateway_on(fresh_broker.bootstrap, *asks, name="two")
+
+    def arrived() -> set[bytes]:
+        return {
+            VOEVENT.decode(x.value() or b"")["raw"] for x in read_to_end(fresh_broker.bootstrap, ["voevents"])
+        }
+
+    patience(lambda: set(before) <= arrived(), what="events of before")
+    assert two.stop() == 0
+
+
+def test_a_subscriber_so_far_away_that_its_acks_come_late_is_kept_and_loses_nothing(
+    start_gateway: Start,
+    telescope: Subscribe,
+    sent: Callable[..., list[bytes]],
+    patience: Patience,
+    metric: Any,
+) -> None:
+    gateway = start_gateway("--iamalive", "0.3", "--no-accounts")
+    far, near = telescope(gateway.subscribers, acks=False), telescope(gateway.subscribers)
+    documents = sent(gateway, 60)
+    assert near.wait_for(60) == far.wait_for(60)
+    assert sorted(far.events) == sorted(documents)
+    heartbeats = lambda: sum(told.role == "iamalive" for told in far.heard)  # noqa: E731
+    patience(lambda: heartbeats() >= 3, what="heartbeats that come while 60 events are unacknowledged")
+    for document in far.events:
+        far.ack(document)
+    answered = 'nightwire_gateway_events_answered_total{answer="ack"}'
+    patience(lambda: metric(gateway, answered) == 120, what="late acks to count")
+
+
+def test_what_comet_does_not_take_goes_to_those_who_say_they_take_it(
+    start_gateway: Start, telescope: Subscribe, sent: Callable[..., list[bytes]], metric: Any
+) -> None:
+    gateway = start_gateway("--no-accounts")
+    plain = telescope(gateway.subscribers)
+    large = telescope(gateway.subscribers, params=(("max-frame", "200000"),))
+    (hello,) = sent(gateway, 1)
+    assert large.wait_for(1) == [hello]  # so that what it takes is known
+    big = sent(gateway, 2, what="<What><Description>" + "x" * 150_000 + "</Description></What>")
+    (end,) = sent(gateway, 1)
+    assert sorted(large.wait_for(4)) == sorted([hello, *big, end])
+    assert plain.wait_for(2)[-1] == end
+    assert sorted(plain.events) == sorted([hello, end])
+    assert metric(gateway, 'nightwire_gateway_events_withheld_total{feed="voevents",reason="size"}') == 2
+    assert gateway.log.read_text().count("it goes only to subscribers that say they take so much") == 1
+
+
+def test_each_feed_has_its_own_address_and_gives_what_its_table_says(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    tmp_path: Path,
+    free_ports: Callable[[int], list[int]],
+) -> None:
+    tests, near = free_ports(2)
+    table = '[feeds.{}]\nlisten = "127.0.0.1:{}"\ntopics = ["voevents"]\n{}\n'
+    config = tmp_path / "feeds.toml"
+    config.write_text(
+        table.format("tests", tests, 'roles = ["test"]')
+        + table.format("near", near, 'xpath = ["//Param[@name=\'near\']"]\nrate = "2/day"')
+    )
+    gateway = start_gateway("--config", str(config), "--no-accounts")
+    ports = gateway.subscribers, tests, near
+    usual, of_tests, of_near = (telescope(port) for port in ports)
+    author = Author(Address("127.0.0.1", gateway.authors))
+    what = '<What><Param name="near" value="1"/></What>'
+    documents = [packet(ivorn, what=what) for ivorn in ivorns(4)]
+    documents += [packet(f"{ivorn}-test", role="test") for ivorn in ivorns(2)]
+    for document in documents:
+        assert author.send(Letter("x", document)).verdict == "ack"
+    assert sorted(usual.wait_for(4)) == sorted(documents[:4])
+    assert sorted(of_tests.wait_for(2)) == sorted(documents[4:])
+    assert set(of_near.wait_for(2)) < set(documents[:4])
+    gateway.stop()
+    assert [len(one.events) for one in (usual, of_tests, of_near)] == [4, 2, 2]
+
+
+def test_a_retraction_reaches_every_feed_and_handler_that_had_the_event_and_no_other(
+    start_gateway: Start,
+    telescope: Subscribe,
+    packet: Packets,
+    ivorns: Ivorns,
+    tmp_path: Path,
+    free_ports: Callable[[int], list[int]],
+    patience: Patience,
+) -> None:
+    near, alerts = free_ports(2)
+    table = '[feeds.{}]\nlisten = "127.0.0.1:{}"\n{}\n'
+    config = tmp_path / "feeds.toml"
+    config.write_text(
+        table.format("near", near, 'topics = ["voevents"]\nxpath = ["//Param[@name=\'near\']"]')
+        + table.format("bright", alerts, 'topics = ["filter.gateway-test.bright"]')
+    )
+    saving = ("--save-event", "--save-event-directory", str(tmp_path / "saved"))
+    options = ("--config", str(config), "--registry", "http://127.0.0.1:9", "--no-accounts", *saving)
+    gateway = start_gateway(*options)
+    usual, of_near, of_alerts = (telescope(port) for port in (gateway.subscribers, near, alerts))
+    mine = telescope(gateway.subscribers, filters=("//Param[@name='near']",))
+    patience(lambda: "filters by" in gateway.log.read_text(), what="a subscriber's own filter")
+    there, far, gone, away, alert = ivorns(5)
+    what = '<What><Param name="near" value="1"/></What>'
+
+    def retract(ivorn: str, cited: str) -> bytes:
+        citation = f'<Citations><EventIVORN cite="retraction">{cited}</EventIVORN></Citations>'
+        return packet(ivorn, role="utility", what=citation)
+
+    sent = [
+        packet(there, what=what),
+        packet(far),
+        retract(gone, there),
+        retract(away, far),
+        retract(alert, "ivo://nightwire/filter.gateway-test.bright#lsst-1"),
+    ]
+    author = Author(Address("127.0.0.1", gateway.authors))
+    for number, document in enumerate(sent):
+        assert author.send(Letter("x", document)).verdict == "ack"
+        usual.wait_for(min(number + 1, 4))  # one after the other, whatever partitions they are in
+    assert usual.wait_for(4) == sent[:4]
+    assert of_near.wait_for(2) == [sent[0], sent[2]]
+    assert mine.wait_for(2) == [sent[0], sent[2]]
+    assert of_alerts.wait_for(1) == [sent[4]]
+    patience(lambda: len(list((tmp_path / "saved").iterdir())) == 5, what="the handler")
+    gateway.stop()
+    assert [len(one.events) for one in (usual, of_near, mine, of_alerts)] == [4, 2, 2, 1]

@@ -1,0 +1,185 @@
+"""Who may come in, how many, and what they may bring, without sockets."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightwire.gateway.cli.log_limits import RateLimitFilter
+from nightwire.gateway.net.access import ADDRESS, DENIED, LOCAL, Access
+from nightwire.gateway.net.limits import (
+    CROWDED,
+    FULL,
+    ConnectionLimiter,
+    Limits,
+    MemoryBudget,
+    MemoryExceededError,
+)
+from nightwire.gateway.vtp.conversation import SilenceError, SlownessError, messages
+from nightwire.gateway.vtp.frames import encode_frame
+
+EVERYBODY = ("0.0.0.0/0", "::/0")
+
+
+@pytest.mark.parametrize(
+    ("host", "refusal"),
+    [
+        ("127.0.0.9", None),
+        ("::1", None),
+        ("::ffff:127.0.0.1", None),
+        ("fe80::1%eth0", ADDRESS),
+        ("10.0.0.1", ADDRESS),
+        ("", ADDRESS),
+    ],
+)
+def test_without_a_word_only_this_machine_is_let_in(host: str, refusal: str | None) -> None:
+    assert Access(LOCAL).refusal(host) == refusal
+
+
+def test_a_network_that_is_denied_stays_out_though_it_is_allowed() -> None:
+    access = Access(("192.0.2.0/24", "2001:db8::/32"), ("192.0.2.128/25", "2001:db8:bad::/48"))
+    hosts = (
+        "192.0.2.1",
+        "192.0.2.129",
+        "::ffff:192.0.2.200",
+        "2001:db8::1",
+        "2001:db8:bad::1",
+        "198.51.100.1",
+    )
+    assert [access.refusal(host) for host in hosts] == [None, DENIED, DENIED, None, DENIED, ADDRESS]
+
+
+@pytest.mark.parametrize("lists", [(("300.0.0.0/8",), ()), ((), ("here",)), (("10.0.0.1/8",), ())])
+def test_what_is_no_network_is_said_at_once(lists: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+    with pytest.raises(ValueError, match=r"300|here|10\.0\.0\.1"):
+        Access(*lists)
+
+
+def test_only_so_many_come_in_from_one_address_and_in_all() -> None:
+    guard = ConnectionLimiter(Access(EVERYBODY), Limits(connections=3, per_address=2))
+    for host in ("192.0.2.1", "::ffff:192.0.2.1"):
+        guard.enter(host)
+    assert (guard.refusal("192.0.2.1"), guard.refusal("192.0.2.2")) == (CROWDED, None)
+    guard.enter("192.0.2.2")
+    assert guard.refusal("192.0.2.3") == FULL
+    for host in ("192.0.2.1", "192.0.2.2"):
+        guard.leave(host)
+    assert guard.refusal("192.0.2.1") is None
+
+
+def test_one_line_of_ipv6_is_one_address_however_it_is_numbered() -> None:
+    guard = ConnectionLimiter(Access(EVERYBODY), Limits(per_address=1))
+    guard.enter("2001:db8::1")
+    assert guard.refusal("2001:db8::ffff:2") == CROWDED
+    assert guard.refusal("2001:db8:0:1::1") is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), max_size=60))
+def test_incomplete_frames_never_take_more_than_the_limit_and_one_step(steps: list[tuple[int, int]]) -> None:
+    intake, held = MemoryBudget(limit=150), dict.fromkeys(range(6), 0)
+    for peer, grown in steps:
+        held[peer] = min(held[peer] + grown, 100)
+        try:
+            intake.unfinished(peer, held[peer])
+        except MemoryExceededError:
+            held[peer] = 0
+            intake.unfinished(peer, 0)
+        assert intake.held == sum(held.values())
+        assert intake.held <= 150 + 6 * 100
+
+
+def test_whoever_holds_least_is_not_the_one_to_go() -> None:
+    intake = MemoryBudget(limit=100)
+    intake.unfinished("large", 99)
+    intake.unfinished("small", 5)
+    with pytest.raises(MemoryExceededError):
+        intake.unfinished("large", 100)
+    intake.unfinished("large", 0)
+    assert intake.held == 5
+
+
+def test_events_wait_where_others_fill_the_memory_and_one_that_is_larger_goes_alone() -> None:
+    intake, seen = MemoryBudget(limit=10), list[str]()
+
+    def come(name: str, size: int) -> None:
+        if intake.has_room(size):
+            intake.enter(size)
+            seen.append(name)
+        else:
+            intake.wait(size, wakes[name])
+
+    sizes = {"a": 6, "b": 4, "c": 50, "d": 1}
+    wakes = {name: partial(come, name, size) for name, size in sizes.items()}
+    for wake in wakes.values():
+        wake()
+    assert (seen, intake.held) == (["a", "b"], 10)
+    intake.leave(6)
+    assert seen == ["a", "b"]  # c is first in line, and waits until all are gone
+    intake.leave(4)
+    assert (seen, intake.held) == (["a", "b", "c"], 50)
+    intake.leave(50)
+    assert (seen, intake.held) == (["a", "b", "c", "d"], 1)
+
+
+def heard(
+    *chunks: bytes, timeout: float = math.inf, frame_timeout: float = math.inf
+) -> tuple[list[bytes], Exception | None]:
+    """Return the messages in *chunks*, after which the peer says nothing more, and what ended it."""
+
+    async def listen() -> tuple[list[bytes], Exception | None]:
+        reader, found = asyncio.StreamReader(), []
+        for chunk in chunks:
+            reader.feed_data(chunk)
+        try:
+            async for message in messages(
+                reader, max_length=100, timeout=timeout, frame_timeout=frame_timeout
+            ):
+                found.append(message)
+        except SilenceError as error:
+            return found, error
+        return found, None
+
+    return asyncio.run(listen())
+
+
+def test_whoever_begins_a_message_must_finish_it_in_time() -> None:
+    said, end = heard(encode_frame(b"whole"), b"\0\0\0\x09half", frame_timeout=0.01)
+    assert (said, type(end)) == ([b"whole"], SlownessError)
+    said, end = heard(encode_frame(b"whole"), timeout=0.01)
+    assert (said, type(end)) == ([b"whole"], SilenceError)
+
+
+@pytest.fixture
+def lines() -> tuple[Callable[[float, str, object], None], list[str]]:
+    """Return a function that logs at a time of its own, and what is written of it."""
+    now, written = [0.0], list[str]()
+    sparing = RateLimitFilter(lambda: now[0], most=2, interval=60)
+
+    def log(at: float, text: str, argument: object) -> None:
+        now[0] = at
+        record = logging.LogRecord("nightwire", logging.INFO, "", 0, text, (argument,), None)
+        if sparing.filter(record):
+            written.append(record.getMessage())
+
+    return log, written
+
+
+def test_a_flood_of_one_kind_of_line_is_counted_and_hides_no_other(
+    lines: tuple[Callable[[float, str, object], None], list[str]],
+) -> None:
+    log, written = lines
+    for number in range(1000):
+        log(number / 100, "refused %s", number)
+    log(30, "lost %s", "something")
+    log(61, "refused %s", "again")
+    assert written == [
+        "refused 0",
+        "refused 1",
+        "lost something",
+        "refused again (and 998 more like this, not written)",
+    ]

@@ -1,0 +1,120 @@
+"""Look at Kafka: brokers, what each partition holds, where each group is, and the accounts as they come."""
+
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from nightwire.core.accounts import Account, from_record
+from nightwire.core.kafka import PASSING, admin, consumer
+from nightwire.core.offsets import END, FIRST, listed
+from nightwire.monitoring.exporter.pipeline_state import ClusterState, Range, Spot
+from nightwire.schemas import records
+from nightwire.schemas.topics import ACCOUNTS
+
+INTERNAL = "__"
+"""Kafka's own topics begin so; they are no concern of the night."""
+
+
+class ClusterObserver:
+    """Asks Kafka how it is.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``
+        timeout: Longest wait for an answer. [s]
+    """
+
+    def __init__(self, bootstrap: str, *, timeout: float = 10.0) -> None:
+        self._client: AdminClient = admin(bootstrap)
+        self._bootstrap = bootstrap
+        self._groups: dict[str, Consumer] = {}
+        self._timeout = timeout
+
+    def look(self) -> ClusterState:
+        """Return Kafka as it is now.
+
+        Raises:
+            KafkaException: Kafka did not answer.
+        """
+        known = self._client.list_topics(timeout=self._timeout)
+        partitions = {
+            (name, number): partition
+            for name, topic in known.topics.items()
+            if not name.startswith(INTERNAL)
+            for number, partition in topic.partitions.items()
+        }
+        led = [spot for spot, partition in partitions.items() if partition.leader >= 0]
+        return ClusterState(
+            brokers=len(known.brokers),
+            offline=len(partitions) - len(led),
+            under_replicated=sum(len(part.isrs) < len(part.replicas) for part in partitions.values()),
+            ranges=self._ranges(led),
+            committed=self._committed(led),
+        )
+
+    def _ranges(self, spots: list[Spot]) -> dict[Spot, Range]:
+        first = listed(self._client, spots, FIRST, timeout=self._timeout)
+        ends = listed(self._client, spots, END, timeout=self._timeout)
+        return {spot: Range(first[spot].offset, ends[spot].offset) for spot in spots}
+
+    def _committed(self, spots: list[Spot]) -> dict[str, dict[Spot, int]]:
+        listed = self._client.list_consumer_groups(request_timeout=self._timeout).result()
+        groups = {group.group_id for group in listed.valid}
+        for gone in self._groups.keys() - groups:
+            self._groups.pop(gone).close()
+        return {group: self._commits(group, spots) for group in sorted(groups)}
+
+    def _commits(self, group: str, spots: list[Spot]) -> dict[Spot, int]:
+        # A client of the group that never joins it: librdkafka's admin call for this aborts the process
+        # when a coordinator's connection breaks (confluentinc/librdkafka#4605).
+        if group not in self._groups:
+            self._groups[group] = consumer(self._bootstrap, group=group)
+        asked = [TopicPartition(*spot) for spot in spots]
+        found = self._groups[group].committed(asked, timeout=self._timeout)
+        return {(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0}
+
+
+class AccountsFollower:
+    """Reads `accounts` from its beginning and on as it grows.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._reader = consumer(bootstrap)
+        self._assigned = False
+        self._latest: dict[Any, Account] = {}
+
+    def follow(self, patience: float = 1.0) -> list[Account]:
+        """Return the last account of each key so far, ordered by key.
+
+        Args:
+            patience: Time without a new record after which the end counts as reached. [s]
+
+        Raises:
+            KafkaException: Kafka did not answer, or the offsets that were read are gone.
+        """
+        if not self._assigned:
+            self._assign()
+        while self._assigned and (message := self._reader.poll(patience)) is not None:
+            if (error := message.error()) is not None:
+                if error.code() not in PASSING:
+                    raise KafkaException(error)
+                break
+            if (value := message.value()) is not None:
+                account = from_record(records.ACCOUNT.decode(value))
+                self._latest[account.key] = account
+        return sorted(self._latest.values(), key=lambda account: account.key)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._reader.close()
+
+    def _assign(self) -> None:
+        topic = self._reader.list_topics(ACCOUNTS, timeout=10).topics[ACCOUNTS]
+        if topic.error is None:
+            self._reader.assign(
+                [TopicPartition(ACCOUNTS, part, OFFSET_BEGINNING) for part in topic.partitions]
+            )
+            self._assigned = True

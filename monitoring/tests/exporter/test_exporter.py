@@ -1,0 +1,107 @@
+"""The exporter on a real Kafka, asked by a real Prometheus."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from monitoring.tests._running import await_answer, exporting, look_after, running
+from nightwire.core.accounts import Account, FilterClasses, write_account
+from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
+from nightwire.core.stack import Broker, free_port
+from nightwire.monitoring.dashboards.grafana import ALL
+from nightwire.monitoring.dashboards.panel import queries
+from nightwire.monitoring.exporter.exporter import Exporter
+from nightwire.schemas.topics import settings
+
+SIM = "alerts.sim"
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Fill a real Kafka of these tests' own with a small night: ten alerts, six of them judged."""
+    broker = Broker(tmp_path_factory.mktemp("kafka"), port=free_port(), controller=free_port())
+    broker.start()
+    names = (SIM, "accounts", "dead-letters", "voevents", "filter.demo.bright")
+    ensure_topics(broker.bootstrap, [settings(name) for name in names])
+    writer = Writer(producer(broker.bootstrap))
+    for number in range(10):
+        writer.write(SIM, b"an alert", partition=0, key=str(number).encode())
+    writer.flush()
+    account = Account("producer", "visit/sim", 0, 1, 1, read=10, delivered=10)
+    write_account(writer, account)
+    classes = {"demo/bright": FilterClasses(evaluated=6, passed=2, rejected=4)}
+    judged = Account("filters", SIM, 0, 0, 5, read=6, delivered=2, rejected={"no": 4}, filters=classes)
+    write_account(writer, judged)
+    writer.flush()
+    yield broker.bootstrap
+    broker.stop()
+
+
+def commit(bootstrap: str, group: str, count: int) -> None:
+    reader = consumer(bootstrap, group=group, auto_offset_reset="earliest")
+    reader.subscribe([SIM])
+    seen = 0
+    while seen < count:
+        if (message := reader.poll(1.0)) is not None and message.error() is None:
+            reader.commit(message, asynchronous=False)
+            seen += 1
+    reader.close()
+
+
+@pytest.mark.kafka
+def test_the_exporter_sees_accounts_lag_and_brokers(busy: str) -> None:
+    commit(busy, "watchers", 4)
+    exporter = Exporter(busy)
+    exporter.look()
+    seen, _at = exporter.latest()
+    stages = {total.stage: total for total in seen.stages}
+    assert seen.cluster.brokers == 1
+    assert (stages["producer"].delivered, stages["filters"].read) == (10, 6)
+    assert stages["filter.demo.bright"].delivered == 2
+    assert seen.stage_lag == {("filters", SIM): 4}
+    assert seen.cluster.committed["watchers"][SIM, 0] == 4
+    assert list(seen.wrong) == []
+    assert exporter.healthy()
+
+
+@pytest.mark.kafka
+def test_the_exporter_outlives_a_kafka_that_dies_and_returns(fresh_broker: Broker) -> None:
+    port = free_port()
+    with exporting(fresh_broker.bootstrap, port):
+        seen = look_after(port, 0.0)
+        fresh_broker.kill()
+        fresh_broker.start()
+        assert look_after(port, seen) > seen
+
+
+OURS = (
+    "nightwire_accounts_",
+    "nightwire_visit_",
+    "nightwire_stage_",
+    "nightwire_consumer_",
+    "nightwire_topic_",
+)
+OURS += ("nightwire_kafka_", "nightwire:", "nightwire_broker_")
+"""Beginnings of what the exporter tells; the rooms' own metrics are asked for where all rooms run."""
+
+
+@pytest.mark.kafka
+@pytest.mark.prometheus
+def test_prometheus_answers_each_panels_query(busy: str, tmp_path: Path) -> None:
+    ensure_topics(busy, [settings("returns.fink")])  # a community broker
+    commit(busy, "fink.live", 3)
+    pages, port = free_port(), free_port()
+    with exporting(busy, pages):
+        look_after(pages, 0.0)
+        words = ["--state", str(tmp_path), "--port", str(port), "--target", f"exporter=127.0.0.1:{pages}"]
+        with running("prometheus", *words):
+            asked = [query for query in queries(ALL, rare=False) if any(name in query for name in OURS)]
+            asked = [query for query in asked if "nightwire_filters_" not in query]
+            asked += [
+                'sum(up{job="nightwire"})',
+                *(one for one in queries(ALL) if "nightwire_broker_" in one),
+            ]
+            assert len(asked) > 10
+            for query in asked:
+                await_answer(port, query)

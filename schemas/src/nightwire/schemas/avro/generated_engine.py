@@ -1,0 +1,41 @@
+"""The codec's engine in Python: code generated from layouts and plans."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nightwire.schemas.avro.generated.read import Reader
+from nightwire.schemas.avro.generated.write import Writer
+from nightwire.schemas.avro.plans.program import Program
+from nightwire.schemas.avro.plans.project import select
+from nightwire.schemas.avro.plans.validate import compile_validator
+from nightwire.schemas.errors import DecodeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def encoder(name: str, layout: Program, parsed: Any) -> Writer:
+    """Return what makes the body of a value.  It raises EncodeError."""
+    return Writer(name, layout, compile_validator(parsed))
+
+
+def decoder(name: str, plan: Program, *, views: bool = False) -> Reader:
+    """Return what makes the value of a body; bytes as *views* into it.  It raises DecodeError."""
+    return Reader(name, plan, views=views)
+
+
+def batcher(
+    name: str, plan: Program, paths: Sequence[Sequence[str]], schema: Any
+) -> Callable[[Sequence[Any]], "pa.RecordBatch"]:
+    """Return what makes one row of each body.  It raises DecodeError, which names the message."""
+    from nightwire.schemas.avro.arrow import record_batch  # pyarrow takes 0.1 s to import
+
+    read = Reader(name, select(plan, paths))
+
+    def one(number: int, body: Any) -> Any:
+        try:
+            return read(body)
+        except DecodeError as error:
+            raise DecodeError(f"message {number}: {error}") from error
+
+    return lambda bodies: record_batch(paths, schema, [one(at, body) for at, body in enumerate(bodies)])

@@ -1,0 +1,309 @@
+"""Schemas by id: a client of any registry that has Confluent's REST interface."""
+
+import json
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from platformdirs import user_cache_path
+
+from nightwire.schemas.avro.codec import Codec
+from nightwire.schemas.avro.plans.schema import inlined
+from nightwire.schemas.errors import RegistryAwayError, SchemaError, UnknownSchemaError
+from nightwire.schemas.records import own_schema
+from nightwire.schemas.registry.decoder import AlertDecoder, Columns, Decoded
+
+if TYPE_CHECKING:
+    import httpx
+import hashlib
+import os
+import tempfile
+
+__all__ = ["AlertDecoder", "Columns", "Decoded", "SchemaRegistry"]
+
+TIMEOUT = 5.0
+"""Longest wait for an answer. [s]"""
+PAUSES = (0.1, 0.5)
+"""Waits before the second and third try. [s]"""
+MISSING_FOR = 5.0
+"""How long an unknown id is not asked for again. [s]  A stream may hold thousands of messages of it."""
+BUSY = frozenset({429, 500, 502, 503, 504})
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class SchemaRegistry:
+    """Schemas of a registry, kept in memory and on disk.  Safe to share between threads.
+
+    The schemas of nightwire's own records are built in and never asked for.  Others are asked for once per
+    process; where the registry is away or has lost them, what was seen before is taken from disk.
+
+    Args:
+        url: Address of the registry (``http://127.0.0.1:8081``); None where there is none.
+        cache_dir: Folder of the disk cache; by default the user's own.
+        transport: Replaces the network in tests.
+    """
+
+    def __init__(
+        self,
+        url: str | None,
+        *,
+        cache_dir: Path | None = None,
+        transport: "httpx.BaseTransport | None" = None,
+    ) -> None:
+        self.url = url
+        self._cache = SchemaCache(cache_dir or user_cache_path("nightwire") / "schemas", url or "")
+        self._transport = transport
+        self._schemas: dict[int, dict[str, Any]] = {}
+        self._codecs: dict[int, Codec] = {}
+        self._missing: dict[int, tuple[float, SchemaError]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "_client" in vars(self):
+            self._client.close()
+
+    def register(self, subject: str, schema: Mapping[str, Any], *, schema_id: int | None = None) -> int:
+        """Register *schema* under *subject* and return its id.  Registering it again returns the same id.
+
+        Args:
+            subject: By custom ``<topic>-value``.
+            schema: Parsed JSON.
+            schema_id: The id that it must get, where its survey has decided; else the registry chooses.
+
+        Raises:
+            SchemaError: The registry refuses it, or gave another id than *schema_id*.
+            RegistryAwayError: The registry does not answer.
+        """
+        body: dict[str, Any] = {"schema": json.dumps(schema)}
+        if schema_id is not None:
+            body["id"] = schema_id
+        given = int(self._ask("POST", f"{_path(subject)}/versions", body)["id"])
+        if schema_id not in (None, given):
+            raise SchemaError(
+                f"the registry at {self.url} gave {subject} the id {given} where {schema_id} was asked for: "
+                "it takes no ids from outside"
+            )
+        self._keep(given, dict(schema))
+        return given
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """Return the schema of that id.  It is shared: do not change it.
+
+        Raises:
+            UnknownSchemaError: Nobody knows it.
+            RegistryAwayError: The registry does not answer, and it was never seen here.
+        """
+        known = self._schemas.get(schema_id) or own_schema(schema_id)
+        if known is None:
+            known = self._fetch(schema_id)
+        self._schemas[schema_id] = known
+        return known
+
+    def codec(self, schema_id: int) -> Codec:
+        """Return the codec of that schema, made once.
+
+        Raises:
+            UnknownSchemaError: Nobody knows the schema.
+            RegistryAwayError: The registry does not answer, and the schema was never seen here.
+        """
+        codec = self._codecs.get(schema_id)
+        if codec is None:
+            codec = self._codecs[schema_id] = Codec(self.schema(schema_id))
+        return codec
+
+    def subjects(self) -> list[str]:
+        """Return the registry's subjects.
+
+        Raises:
+            RegistryAwayError: The registry does not answer.
+        """
+        return list(self._ask("GET", "/subjects"))
+
+    def latest(self, subject: str) -> tuple[int, int, dict[str, Any]]:
+        """Return version, id and schema of the latest version of *subject*.
+
+        Raises:
+            UnknownSchemaError: There is no such subject.
+            RegistryAwayError: The registry does not answer.
+        """
+        return self.version(subject)
+
+    def version(self, subject: str, version: int | str = "latest") -> tuple[int, int, dict[str, Any]]:
+        """Return version, id and schema of one version of *subject*.
+
+        Raises:
+            UnknownSchemaError: There is no such subject or version.
+            RegistryAwayError: The registry does not answer.
+        """
+        answer = self._ask("GET", f"{_path(subject)}/versions/{version}")
+        return int(answer["version"]), int(answer["id"]), self._parsed(answer)
+
+    def look_up(self, subject: str, schema: Mapping[str, Any]) -> tuple[int, int]:
+        """Return version and id under which *subject* has *schema*.
+
+        Raises:
+            UnknownSchemaError: It does not have it.
+            RegistryAwayError: The registry does not answer.
+        """
+        answer = self._ask("POST", _path(subject), {"schema": json.dumps(schema)})
+        return int(answer["version"]), int(answer["id"])
+
+    def compatibility(self, subject: str | None = None) -> str:
+        """Return the compatibility level that holds for *subject*, or for all (``BACKWARD``, ``NONE``, …).
+
+        Raises:
+            RegistryAwayError: The registry does not answer.
+        """
+        which = f"/{quote(subject, safe='')}?defaultToGlobal=true" if subject else ""
+        return str(self._ask("GET", f"/config{which}")["compatibilityLevel"])
+
+    def set_compatibility(self, level: str, subject: str | None = None) -> None:
+        """Set the compatibility level of *subject*, or of all.
+
+        Raises:
+            SchemaError: There is no such level; names those there are.
+            RegistryAwayError: The registry does not answer.
+        """
+        which = f"/{quote(subject, safe='')}" if subject else ""
+        self._ask("PUT", f"/config{which}", {"compatibility": level})
+
+    def may_follow(self, subject: str, schema: Mapping[str, Any]) -> list[str]:
+        """Return why *schema* may not be the next version of *subject*; empty where it may.
+
+        Raises:
+            UnknownSchemaError: There is no such subject.
+            RegistryAwayError: The registry does not answer.
+        """
+        path = f"/compatibility{_path(subject)}/versions/latest?verbose=true"
+        answer = self._ask("POST", path, {"schema": json.dumps(schema)})
+        return [] if answer["is_compatible"] else list(answer.get("messages") or ["it is not compatible"])
+
+    def _fetch(self, schema_id: int) -> dict[str, Any]:
+        since, error = self._missing.get(schema_id, (float("-inf"), SchemaError()))
+        if time.monotonic() - since < MISSING_FOR:
+            raise error
+        try:
+            schema = self._parsed(self._ask("GET", f"/schemas/ids/{schema_id}"))
+        except UnknownSchemaError as error:
+            if cached := self._cache.load(schema_id):
+                return cached
+            self._missing[schema_id] = (time.monotonic(), error)
+            raise
+        self._keep(schema_id, schema)
+        return schema
+
+    def _parsed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schema of an answer, those to which it refers written out in it."""
+        return dict(inlined(_written(answer), self._parts(answer)))
+
+    def _parts(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schemas to which that of an answer refers, directly or through others, by name."""
+        parts: dict[str, Any] = {}
+        for one in answer.get("references") or ():
+            part = self._ask("GET", f"{_path(one['subject'])}/versions/{one['version']}")
+            parts |= self._parts(part) | {one["name"]: _written(part)}
+        return parts
+
+    def _keep(self, schema_id: int, schema: dict[str, Any]) -> None:
+        self._schemas[schema_id] = schema
+        self._missing.pop(schema_id, None)
+        self._cache.save(schema_id, schema)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        if self.url is None:
+            raise RegistryAwayError(f"{path}: no schema registry is configured; name one with --registry")
+        response = self._tried(method, path, body)
+        if response.status_code == HTTPStatus.NOT_FOUND:
+            raise UnknownSchemaError(f"the registry at {self.url} does not have {path}: {_message(response)}")
+        if response.is_error:
+            raise SchemaError(f"the registry at {self.url} refuses {method} {path}: {_message(response)}")
+        return response.json()
+
+    @cached_property
+    def _client(self) -> "httpx.Client":
+        import httpx  # takes 0.1 s to import, and many processes never ask
+
+        return httpx.Client(base_url=self.url or "", timeout=TIMEOUT, transport=self._transport)
+
+    def _tried(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
+        """Ask until there is an answer, or the last try has failed."""
+        from httpx import TransportError
+
+        why: object = ""
+        for pause in (*PAUSES, None):
+            try:
+                response = self._client.request(method, path, json=body, headers={"Accept": CONTENT_TYPE})
+            except TransportError as error:
+                why = f"{type(error).__name__} {error}"
+            else:
+                if response.status_code not in BUSY:
+                    return response
+                why = _message(response)
+            if pause is not None:
+                time.sleep(pause)
+        raise RegistryAwayError(f"the registry at {self.url} does not answer {method} {path}: {why}")
+
+
+def _written(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer, as it was registered."""
+    if answer.get("schemaType", "AVRO") != "AVRO":
+        raise SchemaError(f"the schema is {answer['schemaType']}, which nightwire does not read")
+    schema = json.loads(answer["schema"])
+    if not isinstance(schema, dict):
+        raise SchemaError(f"the schema is not that of a record: {schema!r}")
+    return schema
+
+
+def _path(subject: str) -> str:
+    return f"/subjects/{quote(subject, safe='')}"
+
+
+def _message(response: "httpx.Response") -> str:
+    try:
+        return str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {response.status_code}"
+
+
+class SchemaCache:
+    """One folder per registry, one JSON file per id.  Losing it costs nothing but a request.
+
+    Args:
+        folder: Where the folders of all registries lie; made when first needed.
+        url: Address of the registry.
+    """
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder / hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16]
+
+    def load(self, schema_id: int) -> dict[str, Any] | None:
+        """Return the schema of that id, or None where it is not here or not readable."""
+        try:
+            schema = json.loads((self.folder / f"{schema_id}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return schema if isinstance(schema, dict) else None
+
+    def save(self, schema_id: int, schema: dict[str, Any]) -> None:
+        """Keep *schema*, whole or not at all.  A disk that is full or read-only is no reason to stop."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(schema, file)
+            Path(name).replace(self.folder / f"{schema_id}.json")
+        except OSError:
+            return

@@ -1,0 +1,163 @@
+"""One row of an `AlertTable`, seen as an alert."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nightwire.schemas.survey_model.description import getter
+from nightwire.schemas.survey_model.nested import ColumnReader, unread_field
+from nightwire.schemas.survey_model.series import Series
+from nightwire.schemas.survey_model.view import LIGHT_CURVE_NUMBERS, AlertView, Point
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nightwire.schemas.survey_model.table import AlertTable
+
+
+def _scalar(name: str) -> Any:
+    return property(lambda self: self._table[name].items[self._row])
+
+
+def _earlier(name: str) -> Any:
+    return property(lambda self: self._history.items(name)[self._at])
+
+
+class Row(Mapping[str, Any]):
+    """An alert's own fields, those that the batch has, as decoding would give them.
+
+    Args:
+        readers: By name, what reads a field in some row.
+        row: Number of the row.
+    """
+
+    def __init__(self, readers: Mapping[str, ColumnReader], row: int) -> None:
+        self._readers = readers
+        self._row = row
+
+    def __getitem__(self, name: str) -> Any:
+        reader = self._readers.get(name)
+        if reader is None:
+            raise unread_field(name, self._readers)
+        return reader(self._row)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+
+class RowView(AlertView):
+    """An alert that is a row of a table: what is asked of one is found for all, once.
+
+    Args:
+        table: Has the columns.
+        row: Number of the row.
+    """
+
+    def __init__(self, table: "AlertTable", row: int) -> None:
+        super().__init__(Row(table.readers, row), table.survey)
+        self._table = table
+        self._row = row
+
+    id = _scalar("id")
+    object_id = _scalar("object_id")
+    solar_system_id = _scalar("solar_system_id")
+    visit = _scalar("visit")
+    ra = _scalar("ra")
+    dec = _scalar("dec")
+    galactic_longitude = _scalar("galactic_longitude")
+    galactic_latitude = _scalar("galactic_latitude")
+    healpix = _scalar("healpix")
+    mjd_tai = _scalar("mjd_tai")
+    band = _scalar("band")
+    flux = _scalar("flux")
+    flux_error = _scalar("flux_error")
+    snr = _scalar("snr")
+    magnitude = _scalar("magnitude")
+
+    @cached_property
+    def history(self) -> list[Point]:
+        """As `AlertView.history`."""
+        history = _History(self, self._table, self._row)
+        return [RowPoint(history, at) for at in range(len(history))]
+
+    def light_curve(self) -> dict[str, "np.ndarray[Any, Any]"]:
+        """As `AlertView.light_curve`."""
+        columns = {
+            name: self._table[f"light_curve.{name}"].cut(self._row) for name in (*LIGHT_CURVE_NUMBERS, "band")
+        }
+        return {name: values.astype(str if name == "band" else float) for name, values in columns.items()}
+
+    def healpix_at(self, order: int) -> int | None:
+        """As `AlertView.healpix_at`."""
+        found: int | None = self._table.healpix_at(order).items[self._row]
+        return found
+
+    def magnitudes(self, band: str) -> "np.ndarray[Any, Any]":
+        """As `AlertView.magnitudes`."""
+        return self._table.magnitudes(band).cut(self._row).copy()
+
+    def colour(self, blue: str, red: str) -> float | None:
+        """As `AlertView.colour`."""
+        found: float | None = self._table.colour(blue, red).items[self._row]
+        return found
+
+    @cached_property
+    def stamps(self) -> dict[str, bytes]:
+        """As `AlertView.stamps`."""
+        self._table.check_stamps()
+        return self._unpacked_stamps()
+
+
+class _History:
+    """The history of one row, attribute by attribute."""
+
+    def __init__(self, view: RowView, table: "AlertTable", row: int) -> None:
+        self._view, self._table, self._row = view, table, row
+        self._series: Series = table.series("history")
+        self._begin, end = self._series.offsets[row : row + 2].tolist()
+        self._count = int(end) - int(self._begin)
+        self._items: dict[str, list[Any]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def items(self, name: str) -> list[Any]:
+        """Return an attribute of all points, None where there is nothing."""
+        found = self._items.get(name)
+        if found is None:
+            found = self._items[name] = self._table[f"history.{name}"].row(self._row) or []
+        return found
+
+    def record(self, at: int) -> Mapping[str, Any]:
+        """Return a point's own fields."""
+        array, item = self._series.origin(self._begin + at, self._row)
+        return getter(array)(self._view)[item]  # type: ignore[no-any-return]
+
+
+class RowPoint(Point):
+    """A point of the history of a row.
+
+    Args:
+        history: Of the row.
+        at: Number of the point.
+    """
+
+    def __init__(self, history: _History, at: int) -> None:
+        self._history = history
+        self._at = at
+
+    mjd_tai = _earlier("mjd_tai")
+    flux = _earlier("flux")
+    flux_error = _earlier("flux_error")
+    snr = _earlier("snr")
+    magnitude = _earlier("magnitude")
+    band = _earlier("band")
+    ra = _earlier("ra")
+    dec = _earlier("dec")
+
+    @cached_property
+    def _record(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self._history.record(self._at)

@@ -1,0 +1,366 @@
+"""One way to look at the alerts of all surveys: their own fields by name, and canonical attributes."""
+
+import gzip
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+from nightwire.schemas.avro.plans.schema import Types, has_field, parse
+from nightwire.schemas.errors import DecodeError
+from nightwire.schemas.survey_model.astro import (
+    ORDER,
+    POLE,
+    error_of,
+    flux_of,
+    galactic,
+    healpix,
+    magnitude_of,
+    mjd_tai,
+)
+from nightwire.schemas.survey_model.description import (
+    Description,
+    Measurement,
+    arrays,
+    description,
+    first,
+    getter,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LIGHT_CURVE_NUMBERS = ("mjd_tai", "flux", "flux_error", "ra", "dec")
+"""Numbers of a light curve."""
+
+GZIP = b"\x1f\x8b"
+
+
+class Point(Mapping[str, Any]):
+    """One measurement: its own fields by name, and canonical attributes, None where it has none.
+
+    Args:
+        record: The decoded record.
+        measurement: Where its values lie.
+    """
+
+    def __init__(self, record: Mapping[str, Any], measurement: Measurement) -> None:
+        self._record = record
+        self._measurement = measurement
+
+    def __getitem__(self, name: str) -> Any:
+        return self._record[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._record)
+
+    def __len__(self) -> int:
+        return len(self._record)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} mjd_tai={self.mjd_tai} flux={self.flux} band={self.band}>"
+
+    @property
+    def _source(self) -> Mapping[str, Any]:
+        return self._record
+
+    def _number(self, name: str | None) -> float | None:
+        value = self._source.get(name) if name else None
+        if value is None or value in self._measurement.absent or not math.isfinite(value):
+            return None
+        return float(value)
+
+    @property
+    def ra(self) -> float | None:
+        """Right ascension. [deg, ICRS]"""
+        return self._number(self._measurement.ra)
+
+    @property
+    def dec(self) -> float | None:
+        """Declination. [deg, ICRS]"""
+        return self._number(self._measurement.dec)
+
+    @cached_property
+    def mjd_tai(self) -> float | None:
+        """Time, as the survey dates an exposure (mostly its midpoint), as modified Julian date on TAI. [d]"""
+        time = self._number(self._measurement.time)
+        if time is None:
+            return None
+        try:
+            return mjd_tai(time - self._measurement.time_zero, self._measurement.time_scale)
+        except ValueError:  # in UTC, before 1972
+            return None
+
+    @property
+    def band(self) -> str | None:
+        """Name of the passband: u, g, r, i, z, y, or as the survey names it."""
+        band = self._source.get(self._measurement.band)
+        return None if band is None else self._measurement.bands.get(str(band), str(band))
+
+    @cached_property
+    def flux(self) -> float | None:
+        """Difference flux, negative where fainter than the template. [nJy]"""
+        where = self._measurement
+        if where.flux:
+            return self._scaled(where.flux)
+        magnitude = self._number(where.magnitude)
+        if magnitude is None:
+            return None
+        sign = -1.0 if where.sign and self._source.get(where.sign) in where.negative else 1.0
+        return _finite(sign * flux_of(magnitude))
+
+    @cached_property
+    def flux_error(self) -> float | None:
+        """Standard error of `flux`. [nJy]"""
+        where = self._measurement
+        if where.flux:
+            return self._scaled(where.flux_error)
+        error = self._number(where.magnitude_error)
+        if error is None or self.flux is None:
+            return None
+        return _finite(error_of(self.flux, error))
+
+    def _scaled(self, name: str | None) -> float | None:
+        value = self._number(name)
+        if value is None or not self._measurement.zero_point:
+            return value
+        given = self._measurement.zero_point
+        zero_point = self._number(given) if isinstance(given, str) else given
+        return None if zero_point is None else _finite(value * flux_of(zero_point))
+
+    @property
+    def snr(self) -> float | None:
+        """Size of `flux` over `flux_error`."""
+        if self.flux is None or not self.flux_error:
+            return None
+        return abs(self.flux) / self.flux_error
+
+    @property
+    def magnitude(self) -> float | None:
+        """AB magnitude of the size of `flux`; None at zero.  [AB mag]  Its sign is that of `flux`."""
+        return None if self.flux is None else _finite(magnitude_of(self.flux))
+
+
+class AlertView(Point):
+    """An alert: its own fields by name, and canonical attributes, None where it has none.
+
+    Values are found when asked for, so a view costs next to nothing.
+
+    Args:
+        alert: The decoded alert.
+        survey: Knows where its values lie.
+    """
+
+    def __init__(self, alert: Mapping[str, Any], survey: "Survey") -> None:
+        super().__init__(alert, survey.description.source)
+        self._survey = survey
+
+    @cached_property
+    def _source(self) -> Mapping[str, Any]:
+        return self._survey.source(self._record) or {}
+
+    @property
+    def id(self) -> Any:
+        """The alert's id: a number or a string, as its survey has it."""
+        return self._survey.find_alert_id(self._record)
+
+    @property
+    def object_id(self) -> Any:
+        """Id of the object outside the solar system that it belongs to."""
+        return self._survey.object_id(self._record)
+
+    @property
+    def solar_system_id(self) -> Any:
+        """Id of the solar-system object that it belongs to."""
+        return self._survey.solar_system_id(self._record)
+
+    @property
+    def visit(self) -> int | None:
+        """The visit (exposure)."""
+        return self._survey.visit(self._record)
+
+    @cached_property
+    def history(self) -> list[Point]:
+        """Earlier measurements and forced photometry, by time; those without a time come last."""
+        points = [Point(record, where) for record, where in arrays(self._record, self._survey.history)]
+        return sorted(points, key=_time_of)
+
+    def light_curve(self) -> dict[str, "np.ndarray[Any, Any]"]:
+        """Return the history and this measurement itself, by time, as arrays of shape (n,).
+
+        ``mjd_tai`` [d], ``flux`` and ``flux_error`` [nJy], ``ra`` and ``dec`` [deg]: float64, NaN where there
+        is nothing; ``band``: text, empty where there is none.
+        """
+        import numpy as np
+
+        points = sorted([*self.history, self], key=_time_of)
+        columns = {
+            name: np.array([getattr(point, name) for point in points], float) for name in LIGHT_CURVE_NUMBERS
+        }
+        return {**columns, "band": np.array([point.band or "" for point in points], str)}
+
+    @property
+    def galactic_longitude(self) -> float | None:
+        """Galactic longitude, 0 to 360. [deg]"""
+        return None if self._galactic is None else self._galactic[0]
+
+    @property
+    def galactic_latitude(self) -> float | None:
+        """Galactic latitude. [deg]"""
+        return None if self._galactic is None else self._galactic[1]
+
+    @property
+    def healpix(self) -> int | None:
+        """Number of the HEALPix pixel of order 12 (51.5 arcsec wide) that it lies in, nested scheme."""
+        return self.healpix_at(ORDER)
+
+    def healpix_at(self, order: int) -> int | None:
+        """Return the number of the HEALPix pixel that it lies in, nested scheme.
+
+        Args:
+            order: 0 to 29; the sphere has 12 * 4**order pixels.
+
+        Raises:
+            ValueError: There is no such order.
+        """
+        return None if self._position is None else healpix(*self._position, order)
+
+    def magnitudes(self, band: str) -> "np.ndarray[Any, Any]":
+        """Return the AB magnitudes in one band, by time, shape (k,): of the history and of this measurement.
+
+        Measurements without a time or a magnitude are left out.  Magnitudes are of the size of the difference
+        flux, forced photometry at the edge of the noise among them.
+        """
+        import numpy as np
+
+        points = sorted([*self.history, self], key=_time_of)
+        there = [one for one in points if one.band == band and one.mjd_tai is not None]
+        return np.array([one.magnitude for one in there if one.magnitude is not None], float)
+
+    def colour(self, blue: str, red: str) -> float | None:
+        """Return the magnitude in one band minus that in another, of the newest measurement in each. [mag]
+
+        This measurement counts; None where one of the bands has none.
+        """
+        one, other = self.magnitudes(blue), self.magnitudes(red)
+        return float(one[-1] - other[-1]) if len(one) and len(other) else None
+
+    @cached_property
+    def stamps(self) -> dict[str, bytes]:
+        """The picture stamps that it has, by name (difference, science, template), as FITS.
+
+        Raises:
+            DecodeError: One is packed with gzip and cannot be unpacked.
+        """
+        return self._unpacked_stamps()
+
+    @cached_property
+    def _galactic(self) -> tuple[float, float] | None:
+        return None if self._position is None else galactic(*self._position)
+
+    @property
+    def _position(self) -> tuple[float, float] | None:
+        ra, dec = self.ra, self.dec
+        return None if ra is None or dec is None or abs(dec) > POLE else (ra, dec)
+
+    def _unpacked_stamps(self) -> dict[str, bytes]:
+        found = ((name, get(self._record)) for name, get in self._survey.stamps.items())
+        return {name: _unpacked(name, bytes(stamp)) for name, stamp in found if stamp}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _time_of(point: Point) -> float:
+    return math.inf if point.mjd_tai is None else point.mjd_tai
+
+
+class Survey:
+    """What nightwire knows of a survey's alerts."""
+
+    def __init__(self, described: Description) -> None:
+        self.description = described
+        self.name = described.name
+        self.stamp_names = list(described.stamps)
+        ids = described.ids
+        self.find_alert_id = first([getter(path) for path in ids.alert], ids.absent)
+        self.object_id = first([getter(path) for path in ids.object], ids.absent)
+        self.solar_system_id = first([getter(path) for path in ids.solar_system_object], ids.absent)
+        self._visit = first([getter(path) for path in ids.visit], ids.absent)
+        self.source = getter(described.source.path)
+        self.history = [(getter(one.path), one) for one in described.history]
+        self.stamps = {name: getter(path) for name, path in described.stamps.items()}
+
+    def alert_id(self, alert: Mapping[str, Any]) -> int | str:
+        """Return the alert's id.
+
+        Raises:
+            DecodeError: It has none: it is no alert of this survey.
+        """
+        found = self.find_alert_id(alert)
+        if found is None:
+            raise DecodeError(
+                f"no alert of survey {self.name}: no {' or '.join(self.description.ids.alert)} in it"
+            )
+        return found  # type: ignore[no-any-return]
+
+    def key(self, alert: Mapping[str, Any]) -> bytes:
+        """Return the alert's Kafka key: its object's id, else its solar-system object's, else its own.
+
+        Raises:
+            DecodeError: It has none of these: it is no alert of this survey.
+        """
+        found = self.object_id(alert)
+        if found is None:
+            found = self.solar_system_id(alert)
+        return str(self.alert_id(alert) if found is None else found).encode()
+
+    def visit(self, alert: Mapping[str, Any]) -> int | None:
+        """Return the visit (exposure) that the alert is from."""
+        found = self._visit(alert)
+        return None if found is None else int(found) // self.description.ids.visit_divisor
+
+    def fields(self, schema: Mapping[str, Any], *, history: bool = True, stamps: bool = False) -> list[str]:
+        """Return the dotted paths of what canonical attributes are made of, those that *schema* has.
+
+        An alert that was decoded with these alone (``Codec.decode(body, fields)``) can be viewed.
+
+        Args:
+            schema: Of the alerts.
+            history: Whether the history is wanted.
+            stamps: Whether the stamps are.
+        """
+        described = self.description
+        ids = described.ids
+        paths = [*ids.alert, *ids.object, *ids.solar_system_object, *ids.visit, *described.source.paths]
+        if history:
+            paths += [path for one in described.history for path in one.paths]
+        if stamps:
+            paths += described.stamps.values()
+        types = Types(parse(schema))
+        return [path for path in dict.fromkeys(paths) if has_field(types, path)]
+
+    def view(self, alert: Mapping[str, Any]) -> AlertView:
+        """Return the alert with canonical attributes."""
+        return AlertView(alert, self)
+
+
+@cache
+def survey(name: str) -> Survey:
+    """Return the survey of that name.
+
+    Raises:
+        SchemaError: There is no description of it.
+    """
+    return Survey(description(name))
+
+
+def _unpacked(name: str, stamp: bytes) -> bytes:
+    if not stamp.startswith(GZIP):
+        return stamp
+    try:
+        return gzip.decompress(stamp)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DecodeError(f"stamp {name} cannot be unpacked: {error}") from error
