@@ -1,9 +1,11 @@
-"""The layout that the design prescribes, derived from the tree."""
+"""The layout that the design prescribes, derived from the tree: rooms, sub-packages, who imports whom."""
 
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -36,15 +38,62 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
 PURE_LANGUAGE = "nightwire.filters.language"
 """May be imported wherever a filter is judged outside the engine."""
 
+ORDER = "LAYERS_HERE"
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+MAX_ENTRIES = 13
+"""Modules and sub-packages that a folder may hold beside its ``__init__``."""
+
+
+def module_of(path: Path) -> str:
+    """Return the dotted name under which *path* is imported."""
+    src = next(parent for parent in path.parents if parent.name == "src")
+    parts = path.relative_to(src).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in SOURCES}
+
+
+@cache
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imported(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each import, wherever it stands: in functions and for types too."""
+    for node in ast.walk(syntax(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            if node.module == "nightwire":
-                yield from (f"nightwire.{alias.name}" for alias in node.names)
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def target(module: str, name: str) -> str:
+    """Return the module that an import leads to; a package where it takes a name of its ``__init__``."""
+    return f"{module}.{name}" if f"{module}.{name}" in MODULES else module
+
+
+def is_package(module: str) -> bool:
+    return module in MODULES and MODULES[module].name == "__init__.py"
+
+
+def unit(module: str) -> str:
+    """Return the sub-package that holds *module*; a module that lies in the room itself is its own."""
+    if is_package(module) or module.count(".") <= 2:
+        return module
+    return module.rpartition(".")[0]
+
+
+def public_names(package: str) -> set[str]:
+    """Return what ``__all__`` of *package* lists."""
+    for node in syntax(MODULES[package]).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1]
 
 
 def test_the_rooms_are_those_of_the_design() -> None:
@@ -62,17 +111,102 @@ def test_every_room_has_what_a_room_has(room: str) -> None:
     assert [path for path in wanted if not path.exists()] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_run_one_way(path: Path) -> None:
-    room = next(part for part, folder in ROOMS.items() if folder in path.parents)
-    others = {
-        name.split(".")[1]
-        for name in imported(path)
-        if name.startswith("nightwire.") and not name.startswith(PURE_LANGUAGE)
+@pytest.mark.parametrize("room", PRESCRIBED)
+def test_imports_between_rooms_run_one_way(room: str) -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module, path in MODULES.items()
+        if room_of(module) == room
+        for other, _ in imported(path)
+        if other.startswith("nightwire.") and not other.startswith(PURE_LANGUAGE)
+        if room_of(other) not in MAY_IMPORT[room] | {room}
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("room", PRESCRIBED)
+def test_a_room_takes_from_others_what_is_public(room: str) -> None:
+    """Public is what a package's ``__all__`` lists, a module by its name too."""
+    wrong = []
+    for module, path in MODULES.items():
+        for other, name in imported(path):
+            if room_of(module) != room or not other.startswith("nightwire.") or room_of(other) == room:
+                continue
+            parent, _, last = other.rpartition(".")
+            public = name in public_names(other) if is_package(other) else last in public_names(parent)
+            if not (public or name == "__version__"):
+                wrong.append(f"{module} takes {name} of {other}")
+    assert wrong == []
+
+
+def subpackage_imports(room: str) -> Mapping[str, set[str]]:
+    """Return which sub-packages of *room* each of them imports."""
+    graph: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        if room_of(module) != room or is_package(module):
+            continue
+        others = {target(*one) for one in imported(path) if one[0].startswith(f"nightwire.{room}")}
+        graph.setdefault(unit(module), set()).update(unit(other) for other in others if other in MODULES)
+    return {name: others - {name} for name, others in graph.items()}
+
+
+@pytest.mark.parametrize("room", PRESCRIBED)
+def test_no_sub_packages_import_each_other(room: str) -> None:
+    """Imports for types alone, and in functions, count."""
+    cycle: list[str] = []
+    try:
+        TopologicalSorter(subpackage_imports(room)).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+    assert cycle == []
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_sub_packages_import_those_before_them(room: str) -> None:
+    order = [f"nightwire.{room}.{name}" for line in ORDER[room] for name in line.split()]
+    place = {name: n for n, line in enumerate(ORDER[room]) for name in line.split()}
+
+    def rank(name: str) -> int:
+        return place[name.removeprefix(f"nightwire.{room}.").split(".")[0]]
+
+    graph = subpackage_imports(room)
+    top = {name for name in graph if name.count(".") >= 2}
+    assert {".".join(name.split(".")[:3]) for name in top} <= set(order), "name its place in ORDER"
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in graph.items()
+        for other in others
+        if other != f"nightwire.{room}" and name.split(".")[2] != other.split(".")[2]
+        if rank(other) >= rank(name)
+    ]
+    assert wrong == []
+
+
+def test_a_folder_can_be_read_at_a_glance() -> None:
+    folders = {path.parent for path in SOURCES}
+    entries = {
+        str(folder.relative_to(ROOT)): sorted(
+            child.name
+            for child in folder.iterdir()
+            if child.suffix == ".py" and child.name != "__init__.py" or child in folders
+        )
+        for folder in folders
     }
-    assert others - {room} <= MAY_IMPORT[room]
+    assert {folder: names for folder, names in entries.items() if len(names) > MAX_ENTRIES} == {}
 
 
+def test_modules_have_plain_names() -> None:
+    assert [m for m in MODULES if re.search(r"\._(?!_)", m)] == []
+
+
+def test_nothing_private_is_imported() -> None:
+    wrong = [
+        f"{module}: {name} of {other}"
+        for module, path in MODULES.items()
+        for other, name in imported(path)
+        if other.startswith("nightwire.") and re.match(r"_(?!_)", name)
+    ]
+    assert wrong == []
 def test_pyproject_lists_the_roots() -> None:
     hatch = PROJECT["tool"]["hatch"]["build"]
     roots = sorted(str(root.parent.relative_to(ROOT)) for root in ROOTS)

@@ -1,6 +1,6 @@
 """Apicurio, the registry that ours is compared with: fetched into the cache outside the clone, and started.
 
-``python -m schemas.tests._apicurio`` fetches it, for ``make test-tools``.
+``python -m schemas.tests.registry.apicurio`` fetches it, for ``make test-tools``.
 """
 
 import hashlib

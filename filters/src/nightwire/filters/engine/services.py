@@ -12,7 +12,8 @@ from nightwire.core import kafka
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.process import Stop
 from nightwire.filters.admission.catalog import Catalog
-from nightwire.filters.admission.requests import Engineer, RequestConsumer
+from nightwire.filters.admission.requests import RequestConsumer
+from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.engine.backfill_process import BackfillSupervisor
@@ -58,7 +59,7 @@ def start_services(
 ) -> FilterSupervisor:
     """Begin to answer owners and to measure the lag; return who looks after the filters."""
     catalog = Catalog(settings.bootstrap)
-    engineer = Engineer(
+    engineer = SubmissionService(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
         "strong" if settings.sandbox == "strong" else "weak",
         computes=settings.sandbox != "none", backfills=BackfillJobs(settings.state),
