@@ -271,6 +271,15 @@ def test_what_cannot_be_compiled_names_line_and_reason(body: str) -> None:
     assert REFUSED[body] in str(caught.value)
 
 
+@pytest.mark.parametrize("header", ["import numpy as np", "from numpy import tau"])
+def test_numpy_has_no_tau(header: str) -> None:
+    """As Python says, for each alert: what is not there does not compile."""
+    value = "np.tau" if header.endswith("np") else "tau"
+    with pytest.raises(NotCompilable, match="NumPy has no tau"):
+        compile_python(f"{header}\ndef keep(alert):\n    return alert.ra > {value}")
+    assert compile_python("import math\ndef keep(alert):\n    return alert.ra > math.tau").cost
+
+
 def test_what_is_no_filter_is_refused() -> None:
     with pytest.raises(FilterError, match="no function keep"):
         compile_python("def other(alert): return 1")

@@ -7,7 +7,7 @@ import pytest
 
 from nightwire.filters.language import NotCompilable, compile_python
 
-GUIDE = (Path(__file__).parents[2] / "docs/user/filter-language.md").read_text()
+GUIDE = (Path(__file__).parents[3] / "docs/user/filter-language.md").read_text()
 
 TOP = """
 import math

@@ -30,7 +30,7 @@ TABLE = tomllib.loads((Path(__file__).parent / "attempts.toml").read_text(encodi
 ATTEMPTS = {one["name"]: one for one in TABLE["attempt"]}
 REFUSED = [name for name, one in ATTEMPTS.items() if "said" in one]
 SILENT = [name for name, one in ATTEMPTS.items() if "said" not in one]
-PAGE = Path(__file__).parents[2] / "docs" / "user" / "sandbox.md"
+PAGE = Path(__file__).parents[3] / "docs" / "user" / "sandbox.md"
 
 VARIABLE = "NIGHTWIRE_TEST_SECRET"
 """What an attempt looks for in the environment."""

@@ -14,8 +14,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from nightwire.filters.sandbox import syscalls as _landlock
-from nightwire.filters.sandbox import syscalls as _seccomp
 from nightwire.filters.sandbox.syscalls import (
     CAPBSET_DROP,
     CHANNEL,
@@ -23,6 +21,8 @@ from nightwire.filters.sandbox.syscalls import (
     NO_NEW_PRIVS,
     PDEATHSIG,
     checked,
+    install_landlock,
+    install_seccomp,
     libc,
     prctl,
 )
@@ -64,8 +64,8 @@ def confine(limits: Limits, parent: int) -> dict[str, str]:
         "limits": lambda: _limit_resources(limits),
         "unprivileged": lambda: _drop_privileges(parent),
         "no-new-privileges": lambda: prctl(NO_NEW_PRIVS, 1),
-        "landlock": _landlock.install_landlock,
-        "seccomp": _seccomp.install_seccomp,
+        "landlock": install_landlock,
+        "seccomp": install_seccomp,
     }
     missing = {}
     for layer in LAYERS:

@@ -11,8 +11,7 @@ import signal
 import socket
 from typing import Any
 
-from nightwire.filters.sandbox import child as _child
-from nightwire.filters.sandbox import preload as _warm
+from nightwire.filters.sandbox import child, preload
 
 MAX_REQUEST = 1 << 16
 """Longest request. [byte]"""
@@ -28,7 +27,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    _warm.preload_basics()
+    preload.preload_basics()
     gc.freeze()
     control.send(b"{}")
     Zygote(control).serve()
@@ -77,7 +76,7 @@ class Zygote:
             return pid
         try:
             self._control.close()
-            _child.run(limits, channel, progress, parent)
+            child.run(limits, channel, progress, parent)
         finally:
             os._exit(1)
 
@@ -93,7 +92,7 @@ class Zygote:
 
 def _preloaded(group: str) -> dict[str, Any]:
     try:
-        _warm.preload(group)
+        preload.preload(group)
     except Exception as error:  # noqa: BLE001 - whatever a package does at its import is said to who asked
         return {"error": f"{group} cannot be warmed: {type(error).__name__}: {error}"}
     gc.freeze()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from nightwire.filters.language.builder import Builder
 from nightwire.filters.language.program import NotCompilable, Program
 
-# The modules of expressions put themselves into the table of handlers.
-from nightwire.filters.language.python import lookup as _lookup
+# Each of these modules enters the handlers of its expressions into the table in `scope`.
+from nightwire.filters.language.python import calls, expressions, lists, lookup  # noqa: F401
 from nightwire.filters.language.python.expressions import truth
 from nightwire.filters.language.python.scope import (
     Alert,
@@ -141,9 +141,7 @@ class _Top:
             )
         if isinstance(node, ast.Import):
             return Module(KNOWN_MODULES[module])
-        if alias.name in _lookup.CONSTANTS:
-            return self._build.constant(_lookup.CONSTANTS[alias.name])
-        return Function(KNOWN_MODULES[module], alias.name)
+        return lookup.of_module(self._build, KNOWN_MODULES[module], alias.name)
 
 
 def _bound(node: ast.stmt) -> list[str]:

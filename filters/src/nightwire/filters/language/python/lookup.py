@@ -1,9 +1,11 @@
 """Compiling what is looked up: attributes, fields by name, points by number, slices and masks."""
 
 import ast
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from nightwire.filters.language.builder import Builder
 from nightwire.filters.language.operations import CANONICAL, ROOTS
 from nightwire.filters.language.program import Node
 from nightwire.filters.language.python.masks import is_mask, no_mask
@@ -39,7 +41,7 @@ def attribute(scope: Scope, node: ast.Attribute) -> Static:
     if isinstance(owner, Alert):
         return _of_alert(scope, node.attr)
     if isinstance(owner, Module):
-        return _of_module(scope, owner, node.attr)
+        return of_module(scope.build, owner.name, node.attr)
     if isinstance(owner, Point | PointAt):
         return of_point(scope, owner, node.attr)
     if isinstance(owner, Values) and owner.numpy and node.attr == "size":
@@ -59,14 +61,25 @@ def _of_alert(scope: Scope, wanted: str) -> Static:
     raise scope.build.refuse(f"an alert has no column {wanted}; a field of the survey is alert['{wanted}']")
 
 
-CONSTANTS = {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"), "nan": float("nan")}
-CONSTANTS["tau"] = 2 * CONSTANTS["pi"]
+SHARED_CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan}
+CONSTANTS: Mapping[str, Mapping[str, float]] = {
+    "math": {**SHARED_CONSTANTS, "tau": math.tau},
+    "np": SHARED_CONSTANTS,
+}
+"""The constants of ``math`` and of NumPy, which has no tau, by the module's name in operations."""
 
 
-def _of_module(scope: Scope, module: Module, wanted: str) -> Static:
-    if wanted in CONSTANTS:
-        return scope.build.constant(CONSTANTS[wanted])
-    return Function(module.name, wanted)
+def of_module(build: Builder, module: str, wanted: str) -> int | Function:
+    """Return what the *module* ``math`` or ``np`` has by the name *wanted*.
+
+    Raises:
+        NotCompilable: It is tau of NumPy, which has none.
+    """
+    if wanted in CONSTANTS[module]:
+        return build.constant(CONSTANTS[module][wanted])
+    if wanted in CONSTANTS["math"]:
+        raise build.refuse(f"NumPy has no {wanted}")
+    return Function(module, wanted)
 
 
 def of_point(scope: Scope, point: Point | PointAt, wanted: str) -> int:

@@ -7,10 +7,7 @@ import numpy as np
 
 from nightwire.filters.language.operations import REDUCTIONS, SCALAR, SQL
 from nightwire.filters.language.program import Node
-from nightwire.filters.language.vector import ragged as arrays
-from nightwire.filters.language.vector import ragged as points
-from nightwire.filters.language.vector import reduce
-from nightwire.filters.language.vector import select as chosen
+from nightwire.filters.language.vector import ragged, reduce, select
 from nightwire.filters.language.vector.apply import Apply
 from nightwire.filters.language.vector.logic import CONTROL, like, of_sql
 from nightwire.filters.language.vector.ragged import RaggedPoints
@@ -151,22 +148,22 @@ def _each(run: Run, extent: RaggedPoints) -> Value:
 
 OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
     "item": lambda run, node, given: _item(run, node[2], given[0]),
-    "lift": lambda run, node, given: points.broadcast(*given),
-    "where": lambda run, node, given: points.where(*given),
-    "slice": lambda run, node, given: points.cut(given[0], *node[2:]),
-    "sift": lambda run, node, given: points.take_kept(*given),
-    "before": lambda run, node, given: points.before(*given),
-    "sorted": lambda run, node, given: chosen.in_order(
+    "lift": lambda run, node, given: ragged.broadcast(*given),
+    "where": lambda run, node, given: ragged.where(*given),
+    "slice": lambda run, node, given: ragged.cut(given[0], *node[2:]),
+    "sift": lambda run, node, given: ragged.take_kept(*given),
+    "before": lambda run, node, given: ragged.before(*given),
+    "sorted": lambda run, node, given: select.in_order(
         given[0], given[1], run.faults, backwards=bool(node[3])
     ),
-    "best": lambda run, node, given: chosen.best(given[0], given[1], run.faults, largest=bool(node[3])),
-    "nth": lambda run, node, given: chosen.nth(given[0], given[1], run.faults),
-    "chosen": lambda run, node, given: chosen.failure(given[0]),
-    "array": lambda run, node, given: arrays.array(*given),
-    "sound": lambda run, node, given: arrays.sound(*given),
+    "best": lambda run, node, given: select.best(given[0], given[1], run.faults, largest=bool(node[3])),
+    "nth": lambda run, node, given: select.nth(given[0], given[1], run.faults),
+    "chosen": lambda run, node, given: select.failure(given[0]),
+    "array": lambda run, node, given: ragged.array(*given),
+    "sound": lambda run, node, given: ragged.sound(*given),
     "count": lambda run, node, given: Value((TypedValues("int", given[0].lengths, None),)),
     "each": lambda run, node, given: _each(run, given[0]),
-    "at": lambda run, node, given: points.at(given[0], given[1], node[3], run.faults),
+    "at": lambda run, node, given: ragged.at(given[0], given[1], node[3], run.faults),
     "among": lambda run, node, given: reduce.among(given[0], given[1], given[2], run.apply),
     "distinct": lambda run, node, given: reduce.distinct(given[0], given[1], run.faults),
     "fold": lambda run, node, given: reduce.folded(given[0], given[1], given[2], run.faults),
