@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka import Producer
 from platformdirs import user_cache_path
 
-from nightwire.core.kafka import ensure_topics
+from nightwire.core.kafka.clients import ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas.avro.native_engine import available
 from nightwire.schemas.topics import TopicSettings, settings
@@ -175,7 +175,15 @@ def serve_registry(
     @contextmanager
     def serve(bootstrap: str) -> Iterator[str]:
         port, log = free_port(), tmp_path_factory.mktemp("registry") / "log"
-        command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve", "--bootstrap", bootstrap]
+        command = [
+            sys.executable,
+            "-m",
+            "nightwire.core.cli",
+            "schema",
+            "serve",
+            "--bootstrap",
+            bootstrap,
+        ]
         with log.open("wb") as out:
             child = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
         try:

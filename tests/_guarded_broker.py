@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from nightwire.core.access.commands import broker as broker_verb
 from nightwire.core.access.commands import user as user_verb
-from nightwire.core.kafka import environment
+from nightwire.core.kafka.clients import environment
 from nightwire.core.stack import Broker, free_port
-from nightwire.core.stack._auth import listener_properties, own_keys
+from nightwire.core.stack.kafka.auth import listener_properties, own_keys
 
 VERBS: Mapping[str, click.Command] = {"user": user_verb, "broker": broker_verb}
 PATIENCE = 30.0

@@ -16,8 +16,8 @@ from nightwire.monitoring.dashboards.grafana import ALL
 from nightwire.monitoring.dashboards.panel import queries
 from nightwire.monitoring.exporter.metrics import register
 from nightwire.monitoring.exporter.pipeline_state import PipelineState
-from nightwire.producer._metrics import Metrics as ProducerMetrics
-from nightwire.producer.ingest._metrics import Metrics as IngestMetrics
+from nightwire.producer.ingest.metrics import Metrics as IngestMetrics
+from nightwire.producer.writing.metrics import Metrics as ProducerMetrics
 from nightwire.schemas.registry.server import Metrics as SchemaMetrics
 from tests._tracked import ROOT, tracked
 
@@ -155,4 +155,4 @@ def test_images_are_built_from_every_rooms_sources() -> None:
     rooms = {path.parent.parent.name for path in ROOT.glob("*/src/nightwire")}
     assert {f"!{room}/src" for room in rooms} <= set(kept)
     copied = {name for path in DOCKERFILES for name in re.findall(r"COPY (\S+\.lock)", path.read_text())}
-    assert {f"!{name}" for name in copied} <= set(kept) | {"!core/src/nightwire/core/stack/jars.lock"}
+    assert {f"!{name}" for name in copied} <= set(kept) | {"!core/src/nightwire/core/stack/kafka/jars.lock"}

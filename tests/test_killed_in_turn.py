@@ -15,12 +15,12 @@ import fastavro
 import pytest
 from confluent_kafka import Message
 
-from nightwire.core.kafka import ensure_topics, read_to_end
+from nightwire.core.kafka.clients import ensure_topics, read_to_end
 from nightwire.core.stack import Broker, die_with_parent
 from nightwire.schemas import Codec
 from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import unframe
-from producer.tests._survey_kafka import eventually, lsst_schema, place
+from producer.tests.ingest.survey_kafka import eventually, lsst_schema, place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -188,7 +188,7 @@ def test_a_folder_can_be_read_at_a_glance() -> None:
         str(folder.relative_to(ROOT)): sorted(
             child.name
             for child in folder.iterdir()
-            if child.suffix == ".py" and child.name != "__init__.py" or child in folders
+            if (child.suffix == ".py" and child.name != "__init__.py") or child in folders
         )
         for folder in folders
     }
@@ -207,6 +207,8 @@ def test_nothing_private_is_imported() -> None:
         if other.startswith("nightwire.") and re.match(r"_(?!_)", name)
     ]
     assert wrong == []
+
+
 def test_pyproject_lists_the_roots() -> None:
     hatch = PROJECT["tool"]["hatch"]["build"]
     roots = sorted(str(root.parent.relative_to(ROOT)) for root in ROOTS)

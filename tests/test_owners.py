@@ -21,11 +21,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     UserScramCredentialUpsertion,
 )
 
-from nightwire.core.access._desk import _all_of, _binding
-from nightwire.core.access._rights import Deed, Grant
-from nightwire.core.access.reading import may_read
-from nightwire.core.kafka import Writer, admin, ensure_topics, producer, read_to_end
-from nightwire.core.stack._auth import SUPER_USER
+from nightwire.core.access.kafka_admin import _all_of, _binding
+from nightwire.core.access.may_read import may_read
+from nightwire.core.access.rights import Deed, Grant
+from nightwire.core.kafka.clients import Writer, admin, ensure_topics, producer, read_to_end
+from nightwire.core.stack.kafka.auth import SUPER_USER
 from nightwire.filters.admission.sources import SourceChecker
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.schemas.topics import settings

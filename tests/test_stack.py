@@ -19,13 +19,13 @@ from typing import Any
 import httpx
 import pytest
 
-from nightwire.core.endpoints import process_started
-from nightwire.core.kafka import ensure_topics, read_to_end
+from nightwire.core.kafka.clients import ensure_topics, read_to_end
+from nightwire.core.runtime.endpoints import process_started
 from nightwire.core.stack import free_port
 from nightwire.monitoring.dashboards.grafana import ALL
 from nightwire.monitoring.dashboards.panel import Row
 from nightwire.schemas.topics import alerts, filter_topic, settings
-from producer.tests._survey_kafka import SurveyKafka, container
+from producer.tests.ingest.survey_kafka import SurveyKafka, container
 from tests.compose.stack import Subscriber
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -204,7 +204,7 @@ def test_the_death_of_the_supervisor_takes_all_with_it_and_the_next_up_recovers(
 
 
 NOT_HERE = {
-    "Refused": "a simulated alert is never refused; producer/tests/test_writer.py has some that are",
+    "Refused": "a simulated alert is never refused; producer/tests/writing/test_writer.py has some that are",
     "Kept out": "below 2,048 connections nobody of this machine is; gateway-vtp/tests/net/test_server.py",
     "Held back by a quota": "only who enters with a password has a quota",
     "Pass nothing": "it takes three days; monitoring/tests/config/nights.test.yml lets them go by",

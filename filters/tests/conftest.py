@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, wire
 from nightwire.schemas.topics import settings
@@ -118,7 +118,15 @@ class Site:
             words: More of its command line.
             state: Name of the folder of its state.
         """
-        command = [sys.executable, "-m", "nightwire.core.cli", "filter", "run", "--bootstrap", self.bootstrap]
+        command = [
+            sys.executable,
+            "-m",
+            "nightwire.core.cli",
+            "filter",
+            "run",
+            "--bootstrap",
+            self.bootstrap,
+        ]
         command += ["--registry", self.registry, "--state", str(self.folder / state)]
         with self.log.open("ab") as out:
             self.child = subprocess.Popen(
@@ -184,7 +192,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     broker.start()
     ensure_topics(broker.bootstrap, [settings(name) for name in TOPICS])
     port = free_port()
-    command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve", "--bootstrap", broker.bootstrap]
+    command = [
+        sys.executable,
+        "-m",
+        "nightwire.core.cli",
+        "schema",
+        "serve",
+        "--bootstrap",
+        broker.bootstrap,
+    ]
     with (folder / "registry.log").open("wb") as out:
         registry = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
     url = f"http://127.0.0.1:{port}"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.accounts import discrepancies, read_accounts, totals
+from nightwire.core.accounting.accounts import discrepancies, read_accounts, totals
 from nightwire.gateway import Author, Letter, encode_frame
 from nightwire.gateway.client.bulk_author import send_bulk
 from nightwire.gateway.net.addresses import Address

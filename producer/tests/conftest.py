@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from nightwire.producer import Sky, VisitLog, Visits
-from nightwire.producer._sky import visit_id
+from nightwire.producer.simulation.sky import visit_id
 from nightwire.schemas import Codec, sim_alert_schema
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

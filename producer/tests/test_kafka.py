@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from nightwire.core.accounts import discrepancies, read_accounts
-from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.accounting.accounts import discrepancies, read_accounts
+from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker
-from nightwire.producer._abandoned import abandoned, close_abandoned, known_visits
-from nightwire.producer._run import patiently
-from nightwire.producer._visits import VisitDesk, utc_now
-from nightwire.producer._who import Who
+from nightwire.producer.cli.run_simulate import patiently
+from nightwire.producer.visits.abandoned import abandoned, close_abandoned, known_visits
+from nightwire.producer.visits.visits import VisitDesk, utc_now
+from nightwire.producer.visits.writer_id import Who
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import frame, read_container, unframe
@@ -159,7 +159,7 @@ def wire_file_with_and_without_schema(kafka: str, registry_url: str, data: Path)
 def test_patience_ends() -> None:
     from confluent_kafka import KafkaException
 
-    from nightwire.core.process import Stop
+    from nightwire.core.runtime.process import Stop
 
     def away() -> None:
         raise KafkaException("away")

@@ -15,13 +15,13 @@ import fastavro
 import httpx
 import pytest
 
-from nightwire.core.accounts import discrepancies, read_accounts
-from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.accounting.accounts import discrepancies, read_accounts
+from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
-from nightwire.producer._abandoned import headers_of, known_visits
-from nightwire.producer._claims import Claims
-from nightwire.producer._visits import VisitDesk
-from nightwire.producer._who import Who
+from nightwire.producer.visits.abandoned import headers_of, known_visits
+from nightwire.producer.visits.visit_ids import Claims
+from nightwire.producer.visits.visits import VisitDesk
+from nightwire.producer.visits.writer_id import Who
 from nightwire.schemas import sim_alert_schema
 from nightwire.schemas.topics import settings
 

@@ -74,7 +74,16 @@ def send(stack: Stack, first: int, count: int) -> subprocess.Popen[str]:
     """Begin to send samples from outside."""
     to = f"127.0.0.1:{stack.port('VTP_AUTHORS_PORT')}"
     words = ["send", "--to", to, "--samples", str(count), "--first-sample", str(first), "--json"]
-    command = [sys.executable, "-m", "nightwire.core.cli", *words, "--patience", "300", "--timeout", "300"]
+    command = [
+        sys.executable,
+        "-m",
+        "nightwire.core.cli",
+        *words,
+        "--patience",
+        "300",
+        "--timeout",
+        "300",
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

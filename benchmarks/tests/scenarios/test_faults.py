@@ -31,7 +31,7 @@ from nightwire.benchmarks.scenarios.faults.recovery import (
 from nightwire.benchmarks.scenarios.faults.scenario import DRAWN, figures_of, may_die, thinned
 from nightwire.benchmarks.scenarios.faults.streams import PER_VISIT, Streams, through, totals
 from nightwire.benchmarks.workers.arrivals import ArrivalLog, read_arrivals
-from nightwire.core.accounts import Account, FilterClasses
+from nightwire.core.accounting.accounts import Account, FilterClasses
 
 moments = st.floats(0, 100, allow_nan=False)
 waits = st.floats(0, 30, allow_nan=False)

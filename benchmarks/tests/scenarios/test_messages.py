@@ -30,7 +30,7 @@ from nightwire.benchmarks.scenarios.messages.scenario import MessagesScenario
 from nightwire.benchmarks.workers.alerts.sender import VISIT, Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import DICTS, Transfer, checked_result
 from nightwire.benchmarks.workers.pool import WorkerPool
-from nightwire.core.kafka import read_to_end
+from nightwire.core.kafka.clients import read_to_end
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
 

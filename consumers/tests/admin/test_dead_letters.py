@@ -12,9 +12,9 @@ from confluent_kafka import Message
 from nightwire.consumers import AlertReader
 from nightwire.consumers.admin.dead_letters import dump, letter, receipt, return_headers
 from nightwire.consumers.cli.dead_letters import dead_letters
-from nightwire.core.accounts import discrepancies, read_accounts
-from nightwire.core.dead_letters import bury
-from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.core.accounting.accounts import discrepancies, read_accounts
+from nightwire.core.accounting.dead_letters import bury
+from nightwire.core.kafka.clients import Writer, producer, read_to_end
 from nightwire.schemas.topics import DEAD_LETTERS
 
 HEADERS = [

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from nightwire.consumers import AlertReader, BadReturn, ReturnReader, joined
 from nightwire.consumers.cli.returns import returns
 from nightwire.consumers.returns.broker_message import objections
-from nightwire.core.kafka import headers_of, read_to_end
+from nightwire.core.kafka.clients import headers_of, read_to_end
 from nightwire.schemas.topics import DEAD_LETTERS
 
 CLASS = {

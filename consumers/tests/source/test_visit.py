@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader, ReceivedAlert, TopicError
 from nightwire.consumers.source.start_offsets import StartOffset, stretch
-from nightwire.core.kafka import ensure_topics
+from nightwire.core.kafka.clients import ensure_topics
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS, TopicSettings
 

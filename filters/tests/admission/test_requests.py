@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 from nbclient import NotebookClient
 
-from nightwire.core.clock import now_ms
-from nightwire.core.kafka import Writer, ensure_topics, producer
-from nightwire.core.process import Stop
+from nightwire.core.kafka.clients import Writer, ensure_topics, producer
+from nightwire.core.runtime.pacing import now_ms
+from nightwire.core.runtime.process import Stop
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.requests import RequestConsumer
 from nightwire.filters.admission.service import SubmissionService

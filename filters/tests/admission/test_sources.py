@@ -9,8 +9,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from nightwire.core.access.reading import allows
-from nightwire.core.kafka import Writer, producer
+from nightwire.core.access.may_read import allows
+from nightwire.core.kafka.clients import Writer, producer
 from nightwire.filters.admission.sources import SourceChecker, misnamed_sources
 from nightwire.filters.model.live_filter import LiveFilter
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from nightwire.core.kafka import DeliveryError, marks, producer
+from nightwire.core.kafka.clients import DeliveryError, marks, producer
 from nightwire.filters.delivery.producers import AT_ONCE, BulkProducer
 from nightwire.filters.reading.fetch import range_consumer
 

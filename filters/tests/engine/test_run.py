@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.process import stopping
+from nightwire.core.runtime.process import stopping
 from nightwire.core.stack import free_port
 from nightwire.filters.cli.serve import engine_of
 from nightwire.filters.decision.state import EngineState, LocalCheckpoint

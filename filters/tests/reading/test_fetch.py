@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
-from nightwire.core import kafka as clients
-from nightwire.core.kafka import Writer, marks, producer
+from nightwire.core.kafka import clients
+from nightwire.core.kafka.clients import Writer, marks, producer
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import ExpiredCount, fetch, partition_bounds, range_consumer
 

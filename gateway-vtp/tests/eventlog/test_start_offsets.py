@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.core.accounts import Account, discrepancies
+from nightwire.core.accounting.accounts import Account, discrepancies
 from nightwire.gateway.eventlog.event import Event, Positions
 from nightwire.gateway.eventlog.follower import EventAccounts, accounted
 from nightwire.gateway.eventlog.ring_buffer import Cursor, RingBuffer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.kafka import read_to_end
+from nightwire.core.kafka.clients import read_to_end
 from nightwire.gateway import Author, Letter
 from nightwire.gateway.net.addresses import Address
 from nightwire.schemas.records import POSITION, VOEVENT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nightwire.core.accounts import Account, discrepancies
+from nightwire.core.accounting.accounts import Account, discrepancies
 from nightwire.gateway.cli.gcn_options import gcn_properties
 from nightwire.gateway.ingest import gcn as _gcn
 from nightwire.gateway.ingest.gcn import DEAD, DELIVERED, DUPLICATE, EXPIRED, GcnOffsets, source_name, wanted

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from monitoring.tests._running import exporting, look_after, running
-from nightwire.core.accounts import Account, write_account
-from nightwire.core.kafka import Writer, ensure_topics, producer
+from nightwire.core.accounting.accounts import Account, write_account
+from nightwire.core.kafka.clients import Writer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
 from nightwire.monitoring.config.alertmanager import alertmanager_config
 from nightwire.schemas.topics import settings

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from monitoring.tests._running import await_answer, exporting, look_after, running
-from nightwire.core.accounts import Account, FilterClasses, write_account
-from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
+from nightwire.core.accounting.accounts import Account, FilterClasses, write_account
+from nightwire.core.kafka.clients import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
 from nightwire.monitoring.dashboards.grafana import ALL
 from nightwire.monitoring.dashboards.panel import queries

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.accounts import Account, FilterClasses
+from nightwire.core.accounting.accounts import Account, FilterClasses
 from nightwire.monitoring.exporter.metrics import register
 from nightwire.monitoring.exporter.pipeline_state import (
     ClusterState,

@@ -16,7 +16,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from nightwire.schemas import AlertDecoder, SchemaRegistry
-from schemas.tests.registry import apicurio
+from schemas.tests.registry.apicurio import running
 
 DIFFERS: dict[str, Any] = {
     "explicit id": False,  # it ignores the id that is asked for, and gives one that it likes
@@ -184,7 +184,7 @@ def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     """Yield Apicurio, in memory."""
     java = shutil.which("java") or "java"
     log = tmp_path_factory.mktemp("apicurio") / "log"
-    with apicurio.running(java, log) as url:
+    with running(java, log) as url:
         asked = Asked(url)
         yield asked
         asked.close()

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from nightwire.core.endpoints import NoStackError, find_endpoints
+from nightwire.core.runtime import NoStackError, find_endpoints
 from nightwire.filters.model.offsets import (
     Offset,
     OffsetRange,

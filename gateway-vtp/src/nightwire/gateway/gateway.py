@@ -13,10 +13,9 @@ from datetime import timedelta
 from confluent_kafka import KafkaException, Message
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.clock import now_ms
-from nightwire.core.dead_letters import bury_message
+from nightwire.core.accounting import bury_message
 from nightwire.core.kafka import Writer, consumer, producer
-from nightwire.core.process import Stop
+from nightwire.core.runtime import Stop, now_ms
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
 from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
 from nightwire.gateway.eventlog.deduplicator import Deduplicator

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nightwire.core.options import bootstrap_option
+from nightwire.core.cli import bootstrap_option
 
 if TYPE_CHECKING:
     from nightwire.monitoring.config.prometheus import Job
@@ -37,8 +37,7 @@ def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
     Example:
       nightwire exporter --bootstrap 127.0.0.1:9092 --metrics-port 9400
     """
-    from nightwire.core.endpoints import find_endpoints
-    from nightwire.core.process import setup_logging, stopping
+    from nightwire.core.runtime import find_endpoints, setup_logging, stopping
     from nightwire.monitoring.exporter.exporter import export
 
     setup_logging("nightwire.exporter")

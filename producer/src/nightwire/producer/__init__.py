@@ -7,19 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nightwire.producer._alerts import Visits
-    from nightwire.producer._sky import Sky, VisitLog
-    from nightwire.producer._visit_writer import VisitWriter
-    from nightwire.producer._writer import AlertWriter
+    from nightwire.producer.simulation.alerts import Visits
+    from nightwire.producer.simulation.sky import Sky, VisitLog
+    from nightwire.producer.writing.visit_writer import VisitWriter
+    from nightwire.producer.writing.writer import AlertWriter
 
 __all__ = ["AlertWriter", "Sky", "VisitLog", "VisitWriter", "Visits"]
 
 _HOMES = {
-    "AlertWriter": "_writer",
-    "Sky": "_sky",
-    "VisitLog": "_sky",
-    "VisitWriter": "_visit_writer",
-    "Visits": "_alerts",
+    "AlertWriter": "writing.writer",
+    "Sky": "simulation.sky",
+    "VisitLog": "simulation.sky",
+    "VisitWriter": "writing.visit_writer",
+    "Visits": "simulation.alerts",
 }
 
 

@@ -92,7 +92,7 @@ def _kafka() -> str:
 
 
 def _java() -> str:
-    from nightwire.core.java import java_home
+    from nightwire.core.runtime import java_home
 
     java = java_home() / "bin" / "java"
     done = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False)

@@ -24,7 +24,7 @@ from nightwire.benchmarks.resources.cpu import DISTURBED
 from nightwire.benchmarks.resources.monitor import ResourceMonitor
 from nightwire.benchmarks.resources.recording import Recording
 from nightwire.benchmarks.resources.time_series import Recorded
-from nightwire.core.progress import Meter, progress
+from nightwire.core.cli import Meter, progress
 from nightwire.core.stack import BrokerError, JarError
 
 log = logging.getLogger("nightwire.bench")

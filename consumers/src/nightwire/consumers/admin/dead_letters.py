@@ -10,8 +10,7 @@ from confluent_kafka import Message
 from rich.table import Table
 from rich.text import Text
 
-from nightwire.core.accounts import Account
-from nightwire.core.dead_letters import ORIGINAL
+from nightwire.core.accounting import ORIGINAL, Account
 from nightwire.core.kafka import Headers, headers_of
 from nightwire.schemas import Decoded, SchemaError
 from nightwire.schemas.topics import DEAD_LETTERS

@@ -11,8 +11,7 @@ from confluent_kafka.admin import AdminClient
 from rich.table import Table
 
 from nightwire.consumers.source.start_offsets import Span, Spot
-from nightwire.core.kafka import admin, consumer
-from nightwire.core.offsets import END, FIRST, NEWEST, listed
+from nightwire.core.kafka import END, FIRST, NEWEST, admin, consumer, listed
 
 PATIENCE = 15.0
 """Longest wait for an answer. [s]"""

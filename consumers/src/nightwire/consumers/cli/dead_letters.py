@@ -4,7 +4,7 @@ import json
 
 import click
 
-from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, json_option, registry_option
 
 
 @click.group("dead-letters")
@@ -34,7 +34,7 @@ def list_(last: int, bootstrap: str | None, as_json: bool) -> None:
 
     from nightwire.consumers.admin import dead_letter_store as _letter_box
     from nightwire.consumers.admin.dead_letters import as_record, table
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     kafka = find_endpoints(bootstrap).kafka
     letters, done = _letter_box.newest(kafka, last), _letter_box.replayed_before(kafka)
@@ -57,7 +57,7 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
     """
     from nightwire.consumers.admin import dead_letter_store as _letter_box
     from nightwire.consumers.admin.dead_letters import lines, verdict
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.schemas import AlertDecoder, SchemaRegistry
 
     endpoints = find_endpoints(bootstrap, registry)
@@ -85,7 +85,7 @@ def replay(numbers: tuple[int, ...], again: bool, bootstrap: str | None) -> None
     """
     from nightwire.consumers.admin import dead_letter_store as _letter_box
     from nightwire.consumers.source.source import TopicError
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     kafka = find_endpoints(bootstrap).kafka
     try:

@@ -13,7 +13,7 @@ from nightwire.consumers.formats.stamp_folder import StampFolder
 from nightwire.consumers.reader.reader import AlertReader
 from nightwire.consumers.source.group import GroupError
 from nightwire.consumers.source.source import TopicError
-from nightwire.core.process import setup_logging, stopping
+from nightwire.core.runtime import setup_logging, stopping
 
 BATCH_WAIT = 0.2
 """Longest wait until a batch that is not full is written. [s]"""

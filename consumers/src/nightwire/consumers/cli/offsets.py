@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.options import bootstrap_option, json_option
+from nightwire.core.cli import bootstrap_option, json_option
 
 
 class To(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no arguments there
@@ -52,7 +52,7 @@ def show(group: str, bootstrap: str | None, as_json: bool) -> None:
     from rich.console import Console
 
     from nightwire.consumers.admin.offsets import GroupAdmin, as_record, table
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     with GroupAdmin(find_endpoints(bootstrap).kafka, group) as desk:
         positions, members = desk.positions(), desk.members()
@@ -93,7 +93,7 @@ def reset(group: str, target: Any, topics: tuple[str, ...], dry_run: bool, boots
     """
     from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin, move_line
     from nightwire.consumers.source.source import TopicError
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     with GroupAdmin(find_endpoints(bootstrap).kafka, group) as desk:
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.consumers.cli.options import Since
-from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, json_option, registry_option
 
 if TYPE_CHECKING:
     from nightwire.consumers.returns.broker_message import Return

@@ -8,8 +8,7 @@ import click
 
 from nightwire.consumers.cli.options import Names, Since
 from nightwire.consumers.cli.topics import topics
-from nightwire.core.options import bootstrap_option, registry_option
-from nightwire.core.topics_command import apply
+from nightwire.core.cli import apply, bootstrap_option, registry_option
 
 WHOLE = ("table", "json", "avro")
 """Formats of whole alerts."""

@@ -13,8 +13,8 @@ from nightwire.consumers.source.group import GroupSource, membership
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import RecordSource
 from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
-from nightwire.core.endpoints import Endpoints
 from nightwire.core.kafka import consumer, properties
+from nightwire.core.runtime import Endpoints
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 

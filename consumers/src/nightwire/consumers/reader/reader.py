@@ -14,7 +14,7 @@ from nightwire.consumers.reader.session import ReaderSession, Stream
 from nightwire.consumers.reader.tables import Kind, check
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.consumers.source.plan import Plan, StartMode
-from nightwire.core.endpoints import find_endpoints
+from nightwire.core.runtime import find_endpoints
 
 REGISTRY_PATIENCE = 60.0
 """How long a registry that is away is asked again. [s]"""

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.start_offsets import NewestRecords, Span, Spot, StartOffset, at_time, tails
 from nightwire.consumers.source.timespec import milliseconds
-from nightwire.core import kafka
+from nightwire.core.kafka import clients as kafka
 
 log = logging.getLogger("nightwire.consumers")
 

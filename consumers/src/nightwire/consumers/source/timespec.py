@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from nightwire.core.durations import parse_duration
+from nightwire.core.cli import parse_duration
 
 
 def parse_since(text: str) -> timedelta | datetime:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from nightwire.core.options import Verb, bootstrap_option, json_option, with_options
-from nightwire.core.sizes import Size
-from nightwire.core.survey_name import SurveyName
+from nightwire.core.cli.options import Verb, bootstrap_option, json_option, with_options
+from nightwire.core.cli.sizes import Size
+from nightwire.core.cli.survey_option import SurveyName
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 
@@ -60,7 +60,8 @@ def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
       nightwire user add ann --quota 50MB
       nightwire user add ann --new-password > ann.env
     """
-    from nightwire.core.access import _rights, _verbs
+    from nightwire.core.access import operations as _verbs
+    from nightwire.core.access import rights as _rights
 
     _verbs.add(_found(bootstrap), _named(_rights.owner, name), **how)
 
@@ -77,8 +78,8 @@ def remove_user(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) 
     Example:
       nightwire user remove ann
     """
-    from nightwire.core.access import _verbs
-    from nightwire.core.access._rights import Kind
+    from nightwire.core.access import operations as _verbs
+    from nightwire.core.access.rights import Kind
 
     _verbs.remove(_found(bootstrap).kafka, name, Kind.OWNER, dry_run=dry_run, as_json=as_json)
 
@@ -93,8 +94,8 @@ def list_users(bootstrap: str | None, as_json: bool) -> None:
     Example:
       nightwire user list --json
     """
-    from nightwire.core.access import _verbs
-    from nightwire.core.access._rights import Kind
+    from nightwire.core.access import operations as _verbs
+    from nightwire.core.access.rights import Kind
 
     _verbs.show(_found(bootstrap).kafka, Kind.OWNER, as_json=as_json)
 
@@ -159,7 +160,9 @@ def add_broker(
       nightwire broker add fink --survey lsst --survey ztf --quota 200MB
       nightwire broker add fink --survey lsst --filter bright.py --lite
     """
-    from nightwire.core.access import _rights, _streams, _verbs
+    from nightwire.core.access import operations as _verbs
+    from nightwire.core.access import rights as _rights
+    from nightwire.core.access import streams as _streams
 
     where = _found(bootstrap)
     wanted = _named(lambda who: list(_streams.orders(who, surveys, files, lite=lite)), name)
@@ -179,8 +182,8 @@ def remove_broker(name: str, bootstrap: str | None, dry_run: bool, as_json: bool
     Example:
       nightwire broker remove fink
     """
-    from nightwire.core.access import _verbs
-    from nightwire.core.access._rights import Kind
+    from nightwire.core.access import operations as _verbs
+    from nightwire.core.access.rights import Kind
 
     _verbs.remove(_found(bootstrap).kafka, name, Kind.BROKER, dry_run=dry_run, as_json=as_json)
 
@@ -195,14 +198,14 @@ def list_brokers(bootstrap: str | None, as_json: bool) -> None:
     Example:
       nightwire broker list
     """
-    from nightwire.core.access import _verbs
-    from nightwire.core.access._rights import Kind
+    from nightwire.core.access import operations as _verbs
+    from nightwire.core.access.rights import Kind
 
     _verbs.show(_found(bootstrap).kafka, Kind.BROKER, as_json=as_json)
 
 
 def _found(bootstrap: str | None) -> Any:
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime.endpoints import find_endpoints
 
     return find_endpoints(bootstrap)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from nightwire.core.durations import Duration
-from nightwire.core.options import json_option
+from nightwire.core.cli.durations import Duration
+from nightwire.core.cli.options import json_option
 
 
 def _look_there(_ctx: click.Context, _param: click.Parameter, folder: Path | None) -> Path | None:
@@ -78,9 +78,9 @@ def up(
       nightwire up --foreground                                  stay, for systemd and the like
       nightwire up --auth scram                                  owners have passwords: see `nightwire user`
     """
-    from nightwire.core.stack import _up
-    from nightwire.core.stack._services import Stream
-    from nightwire.core.stack._supervisor import Plan
+    from nightwire.core.stack import up as _up
+    from nightwire.core.stack.services import Stream
+    from nightwire.core.stack.supervisor import Plan
 
     plan = Plan(
         folder=_up.folder(state),
@@ -104,7 +104,7 @@ def down(state: Path | None) -> None:
     Example:
       nightwire down
     """
-    from nightwire.core.stack import _up
+    from nightwire.core.stack import up as _up
 
     raise SystemExit(_up.down(_up.folder(state)))
 
@@ -124,7 +124,8 @@ def status(watch: bool, interval: float, as_json: bool, state: Path | None) -> N
       nightwire status --watch
       nightwire status --json
     """
-    from nightwire.core.stack import _status, _up
+    from nightwire.core.stack import status as _status
+    from nightwire.core.stack import up as _up
 
     folder = _up.folder(state)
     if as_json:
@@ -147,7 +148,8 @@ def logs(name: str | None, follow: bool, lines: int, state: Path | None) -> None
       nightwire logs
       nightwire logs filters -f
     """
-    from nightwire.core.stack import _logs, _up
+    from nightwire.core.stack import state as _logs
+    from nightwire.core.stack import up as _up
 
     raise SystemExit(_logs.show(_up.folder(state) / "logs", name, lines=lines, follow=follow))
 
@@ -163,7 +165,7 @@ def doctor(as_json: bool) -> None:
     Example:
       nightwire doctor
     """
-    from nightwire.core.stack import _doctor
+    from nightwire.core.stack import doctor as _doctor
 
     raise SystemExit(_doctor.report(as_json))
 
@@ -181,6 +183,7 @@ def demo(alerts: int, events: int, state: Path | None) -> None:
     Example:
       nightwire demo
     """
-    from nightwire.core.stack import _demo, _up
+    from nightwire.core.stack import demo as _demo
+    from nightwire.core.stack import up as _up
 
     raise SystemExit(_demo.play(_up.folder(state), alerts, events))

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nightwire.core import java_classes
-from nightwire.core.java import NoJavaError, java_home
-from nightwire.core.progress import progress
-from nightwire.core.stack._broker import Broker, BrokerError
-from nightwire.core.stack._classes import kafka_archive
-from nightwire.core.stack._jars import JarError, jar_folder, jars_here, locked_jars
-from nightwire.core.stack._ports import free_port
+from nightwire.core.cli.progress_bar import progress
+from nightwire.core.runtime import java_classes
+from nightwire.core.runtime.java import NoJavaError, java_home
+from nightwire.core.runtime.ports import free_port
+from nightwire.core.stack.kafka.broker import Broker, BrokerError, kafka_archive
+from nightwire.core.stack.kafka.jars import JarError, jar_folder, jars_here, locked_jars
 
 
 def fetch_jars() -> None:

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
-from nightwire.core import kafka
-from nightwire.core.clock import now_ms
-from nightwire.core.dead_letters import bury_message
+from nightwire.core.accounting import bury_message
 from nightwire.core.kafka import DeliveryError
-from nightwire.core.process import Stop
+from nightwire.core.kafka import clients as kafka
+from nightwire.core.runtime import Stop, now_ms
 from nightwire.filters.admission.service import SubmissionService as Engineer
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.model.offsets import Spot

@@ -73,8 +73,8 @@ def submit(
         NoStackError: There is no Kafka.
         ValueError: *backfill* is no duration.
     """
-    from nightwire.core.durations import parse_duration
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.cli import parse_duration
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import default_owner, send_request
     from nightwire.filters.model.transform import with_light_form
     from nightwire.schemas.topics import filter_topic
@@ -134,7 +134,7 @@ def try_on_recent(
         NoStackError: There is no Kafka.
         SchemaError: There is no such survey.
     """
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.report import report, sql_report
     from nightwire.filters.model.compilation import compile_request
     from nightwire.filters.reading.recent import newest_alerts, views

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.options import bootstrap_option, registry_option
+from nightwire.core.cli import bootstrap_option, registry_option
 from nightwire.filters.cli.options import exit_refused, filter_file, function_option, sql_option
 from nightwire.schemas import survey
 from nightwire.schemas.topics import check_name

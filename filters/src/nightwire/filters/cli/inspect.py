@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, json_option, registry_option
 from nightwire.filters.cli.options import owner_option, owner_or_default
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def list_(as_json: bool, bootstrap: str | None) -> None:
 
     from rich.console import Console
 
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import listed_filters
     from nightwire.filters.cli.summaries import summary_of, take_snapshot
     from nightwire.filters.cli.tables import list_table, listed_json
@@ -68,7 +68,7 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
     """
     from datetime import UTC, datetime
 
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli import summaries as _sight
     from nightwire.filters.cli.queries import read_filters, shown_version, version_lines
     from nightwire.filters.stats.publish import read_stats
@@ -103,7 +103,7 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
     import json
     from dataclasses import asdict
 
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import filter_log
 
     entries = filter_log(find_endpoints(bootstrap).kafka, owner_or_default(owner), name)
@@ -139,7 +139,7 @@ def top(
       nightwire filter top
       nightwire filter top --once --all
     """
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.summaries import summaries_of, take_snapshot
 
     where, whom = find_endpoints(bootstrap).kafka, None if everybody else owner_or_default(owner)
@@ -215,7 +215,7 @@ def overflow(
 
     from rich.console import Console
 
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.tables import overflow_table
     from nightwire.filters.delivery.overflow import read_overflow, save_overflow
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.durations import Duration
-from nightwire.core.options import bootstrap_option
+from nightwire.core.cli import Duration, bootstrap_option
 from nightwire.filters.cli.options import (
     exit_refused,
     filter_file,
@@ -144,7 +143,7 @@ def _made_light(
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:
     """Print how far a backfill is until it is over; leave with status 1 where it was stopped."""
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import STOPPED, follow_backfill
 
     text = ""
@@ -234,7 +233,7 @@ def _ask(
 ) -> dict[str, Any]:
     from rich.console import Console
 
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import NoAnswerError, send_request
 
     where = find_endpoints(bootstrap).kafka

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from nightwire.core.accounts import StageTotal, read_accounts, totals
+from nightwire.core.accounting import StageTotal, read_accounts, totals
 from nightwire.core.kafka import read_to_end
 from nightwire.filters.language import fields_read
 from nightwire.filters.model.chains import silent

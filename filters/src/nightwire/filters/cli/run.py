@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from nightwire.core.options import bootstrap_option, metrics_port_option, registry_option
+from nightwire.core.cli import bootstrap_option, metrics_port_option, registry_option
 
 
 @click.command()
@@ -102,7 +102,7 @@ def run(
       nightwire filter run --state /var/lib/nightwire/filters
       nightwire filter run --state DIR --light
     """
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.admission.trial import AdmissionPolicy
     from nightwire.filters.cli.serve import serve
     from nightwire.filters.engine.settings import EngineSettings

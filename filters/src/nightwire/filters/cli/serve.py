@@ -6,7 +6,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.process import MetricsPage, Page, Stop, setup_logging, stopping
+from nightwire.core.runtime import MetricsPage, Page, Stop, setup_logging, stopping
 from nightwire.filters.decision.state import StateError
 from nightwire.filters.engine.local import LocalEngine
 from nightwire.filters.engine.services import JavaDied

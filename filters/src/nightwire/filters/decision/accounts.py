@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nightwire.core.accounts import Account, FilterClasses
+from nightwire.core.accounting import Account, FilterClasses
 from nightwire.filters.decision.decision import Decision, DeliveryItem
 from nightwire.filters.model.live_filter import FilterVersion
 from nightwire.filters.model.messages import RangeCounts

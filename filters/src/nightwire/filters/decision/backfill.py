@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from nightwire.core.accounts import Account
+from nightwire.core.accounting import Account
 from nightwire.filters.decision.accounts import Unsent, accounts
 from nightwire.filters.decision.decision import Decision, DeliveryItem, decide
 from nightwire.filters.decision.notices import bad_filters

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message, Producer
 
-from nightwire.core import kafka
-from nightwire.core.accounts import Account, write_account
-from nightwire.core.clock import now_ms
-from nightwire.core.dead_letters import bury_message
+from nightwire.core.accounting import Account, bury_message, write_account
 from nightwire.core.kafka import Writer, ensure_topics
+from nightwire.core.kafka import clients as kafka
+from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.accounts import ALL_SENT, STAGE, Unsent
 from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers
 from nightwire.filters.delivery.overflow import encode_overflow

@@ -1,12 +1,12 @@
-"""Writing very many small records: with less to do for each than `nightwire.core.kafka.Writer` does."""
+"""Writing very many small records: with less to do for each than `nightwire.core.kafka.clients.Writer` does."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from nightwire.core import kafka
 from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
+from nightwire.core.kafka import clients as kafka
 from nightwire.schemas.topics import settings
 
 AT_ONCE = 1000

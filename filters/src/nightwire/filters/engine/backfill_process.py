@@ -16,9 +16,8 @@ from multiprocessing import get_context
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from nightwire.core.clock import now_ms
 from nightwire.core.kafka import DeliveryError, marks
-from nightwire.core.process import Stop, setup_logging, stopping
+from nightwire.core.runtime import Stop, now_ms, setup_logging, stopping
 from nightwire.filters.decision.backfill import (
     BATCH,
     STAGE,

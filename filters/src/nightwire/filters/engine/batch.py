@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from nightwire.core.accounts import Account
+from nightwire.core.accounting import Account
 from nightwire.filters.decision.accounts import Unsent, accounts
 from nightwire.filters.decision.decision import Decision, DeliveryItem, decide
 from nightwire.filters.decision.quota import Quotas

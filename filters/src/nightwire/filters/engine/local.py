@@ -10,7 +10,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import DeliveryError
-from nightwire.core.process import Page, Stop
+from nightwire.core.runtime import Page, Stop
 from nightwire.filters.decision.state import EngineState, LocalCheckpoint
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.planner import Planner

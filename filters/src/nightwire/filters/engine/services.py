@@ -8,9 +8,9 @@ from typing import Any
 from confluent_kafka import KafkaException
 from prometheus_client import Gauge
 
-from nightwire.core import kafka
+from nightwire.core.kafka import clients as kafka
 from nightwire.core.kafka import ensure_topics
-from nightwire.core.process import Stop
+from nightwire.core.runtime import Stop
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.requests import RequestConsumer
 from nightwire.filters.admission.service import SubmissionService

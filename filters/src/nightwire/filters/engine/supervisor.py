@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.clock import now_ms
 from nightwire.core.kafka import DeliveryError
+from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.decision.backfill import live_from
 from nightwire.filters.decision.backfill_jobs import BackfillJobs

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from nightwire.core import kafka
-from nightwire.core.kafka import STARTING, marks
-from nightwire.core.offsets import END, FIRST, listed
+from nightwire.core.kafka import END, FIRST, STARTING, listed, marks
+from nightwire.core.kafka import clients as kafka
 from nightwire.filters.model.offsets import OffsetRange, Spot
 
 PATIENCE = 60.0

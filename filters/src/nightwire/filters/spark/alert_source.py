@@ -11,10 +11,9 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from nightwire.core import kafka
-from nightwire.core.endpoints import find_endpoints
-from nightwire.core.kafka import marks
-from nightwire.core.offsets import listed
+from nightwire.core.kafka import clients as kafka
+from nightwire.core.kafka import listed, marks
+from nightwire.core.runtime import find_endpoints
 from nightwire.filters.model.offsets import OffsetRange, Spot
 from nightwire.filters.reading.fetch import TIMEOUT, fetch, partition_bounds
 from nightwire.filters.spark.options import AlertOptions, WantedColumns

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from nightwire.core import java_classes
+from nightwire.core.runtime import java_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nightwire.core.process import Page, Stop
+from nightwire.core.runtime import Page, Stop
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.services import JavaDied, await_kafka, start_services

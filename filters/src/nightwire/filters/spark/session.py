@@ -14,9 +14,7 @@ import httpx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nightwire.core import java_classes
-from nightwire.core.java import java_home
-from nightwire.core.process import Page
+from nightwire.core.runtime import Page, java_classes, java_home
 from nightwire.filters.spark.class_archive import spark_archive
 from nightwire.filters.spark.filter_source import FORMAT, FilterSource
 

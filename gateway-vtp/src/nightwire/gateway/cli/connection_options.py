@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.options import with_options
+from nightwire.core.cli import with_options
 from nightwire.gateway.net.access import LOCAL
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.durations import Duration
-from nightwire.core.options import with_options
+from nightwire.core.cli import Duration, with_options
 from nightwire.gateway.voevent.roles import ACTED_ON, ROLES
 
 if TYPE_CHECKING:

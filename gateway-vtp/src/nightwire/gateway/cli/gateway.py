@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.durations import Duration
-from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
+from nightwire.core.cli import Duration, bootstrap_option, json_option, metrics_port_option, registry_option
 from nightwire.gateway.cli.connection_options import (
     connection_options,
     read_connection_settings,
@@ -89,7 +88,7 @@ def test(to: str, ivorn: str, **tls: Path | None) -> None:
 
 
 def _page_of_the_stack() -> str:
-    from nightwire.core.endpoints import NoStackError, find_endpoints
+    from nightwire.core.runtime import NoStackError, find_endpoints
 
     try:
         pages: Any = find_endpoints().metrics

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from nightwire.core.options import with_options
+from nightwire.core.cli import with_options
 
 CLIENT_ID, CLIENT_SECRET = "NIGHTWIRE_GCN_CLIENT_ID", "NIGHTWIRE_GCN_CLIENT_SECRET"
 PREFIX = "NIGHTWIRE_GCN_KAFKA_"

@@ -2,7 +2,7 @@
 
 import click
 
-from nightwire.core.options import with_options
+from nightwire.core.cli import with_options
 from nightwire.gateway.voevent.roles import ACTED_ON, ROLES
 
 OPTIONS = (

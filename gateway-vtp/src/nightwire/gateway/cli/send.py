@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.options import json_option
+from nightwire.core.cli import json_option
 from nightwire.gateway.cli.connection_options import read_tls_settings, tls_options
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _send(
     as_json: bool,
     quiet: bool,
 ) -> "list[Receipt]":
-    from nightwire.core.progress import progress
+    from nightwire.core.cli import progress
     from nightwire.gateway.client.author import send_all
     from nightwire.gateway.client.bulk_author import send_bulk
 
@@ -183,7 +183,7 @@ def _signing_key(path: Path | None) -> "SigningKey | None":
 def _author_address(to: str | None) -> "Address":
     if to is not None:
         return read_address_option(to, 8098)
-    from nightwire.core.endpoints import NoStackError, find_endpoints
+    from nightwire.core.runtime import NoStackError, find_endpoints
 
     try:
         found = find_endpoints().vtp_authors

@@ -11,8 +11,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.endpoints import NoStackError, find_endpoints
-from nightwire.core.process import MetricsPage, setup_logging, stopping
+from nightwire.core.runtime import MetricsPage, NoStackError, find_endpoints, setup_logging, stopping
 from nightwire.gateway.cli.gcn_options import gcn_properties
 from nightwire.gateway.cli.log_limits import RateLimitFilter
 from nightwire.gateway.eventlog.state_folder import StateError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from nightwire.core.options import with_options
+from nightwire.core.cli import with_options
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -7,9 +7,9 @@ from typing import Any
 import click
 from confluent_kafka import KafkaException
 
-from nightwire.core.endpoints import NoStackError, find_endpoints
+from nightwire.core.cli import progress
 from nightwire.core.kafka import read_to_end
-from nightwire.core.progress import progress
+from nightwire.core.runtime import NoStackError, find_endpoints
 from nightwire.gateway.eventlog.decoder import element_hash
 from nightwire.gateway.voevent.threads import Post, missing, post, thread
 from nightwire.schemas import DecodeError

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from nightwire.core.accounts import Account, write_account
-from nightwire.core.accounts import Key as AccountKey
+from nightwire.core.accounting import Account, write_account
+from nightwire.core.accounting import Key as AccountKey
 from nightwire.core.kafka import DeliveryError, Writer
 
 log = logging.getLogger(__name__)

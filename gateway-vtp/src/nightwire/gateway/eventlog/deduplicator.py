@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
-from nightwire.core.clock import now_ms
 from nightwire.core.kafka import DeliveryError
+from nightwire.core.runtime import now_ms
 from nightwire.gateway.voevent.packet import Packet, voevent_fields
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS

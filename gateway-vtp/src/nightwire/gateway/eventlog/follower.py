@@ -9,7 +9,7 @@ from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from nightwire.core.accounts import Account
+from nightwire.core.accounting import Account
 from nightwire.core.kafka import PASSING
 from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.decoder import EventDecoder, element_hash, name_hash

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, TopicPartition
 
-from nightwire.core.accounts import Account, read_accounts
+from nightwire.core.accounting import Account, read_accounts
 from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.gateway.eventlog.event import Positions, Spot
 from nightwire.gateway.eventlog.event_index import EventIndex

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.clock import now_ms
+from nightwire.core.runtime import now_ms
 from nightwire.gateway.eventlog.event import Event, Positions
 from nightwire.gateway.eventlog.ring_buffer import Cursor
 from nightwire.gateway.fanout.ack_tracker import resume_at

@@ -9,8 +9,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from nightwire.core.clock import now_ms
 from nightwire.core.kafka import DeliveryError, Writer, headers_of, read_to_end
+from nightwire.core.runtime import now_ms
 from nightwire.gateway.eventlog.event import Positions
 from nightwire.schemas import DecodeError
 from nightwire.schemas.records import POSITION

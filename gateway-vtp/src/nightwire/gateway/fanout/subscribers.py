@@ -8,8 +8,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from nightwire.core.accounts import Account
-from nightwire.core.clock import now_ms
+from nightwire.core.accounting import Account
+from nightwire.core.runtime import now_ms
 from nightwire.gateway.eventlog.accounts import STAGE_OUT, AccountWriter
 from nightwire.gateway.fanout.ack_tracker import AckTracker
 from nightwire.gateway.fanout.delivery import Delivery, LiveFeed

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from nightwire.core.accounts import Account
+from nightwire.core.accounting import Account
 
 STAGE = "gcn"
 """The stage of these accounts."""

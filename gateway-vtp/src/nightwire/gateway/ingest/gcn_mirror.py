@@ -8,8 +8,7 @@ from functools import partial
 
 from confluent_kafka import KafkaException, Message
 
-from nightwire.core.accounts import Account
-from nightwire.core.dead_letters import bury_message
+from nightwire.core.accounting import Account, bury_message
 from nightwire.core.kafka import Writer
 from nightwire.gateway.eventlog.accounts import AccountWriter
 from nightwire.gateway.eventlog.deduplicator import RETRY_DELAY, Deduplicator, retry_while_unavailable

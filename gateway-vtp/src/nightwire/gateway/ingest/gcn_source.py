@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from nightwire.core import kafka
+from nightwire.core.kafka import clients as kafka
 from nightwire.gateway.ingest.gcn import EXPIRED, GcnOffsets, Spot, source_name, wanted
 from nightwire.gateway.settings.gateway import GcnSettings
 

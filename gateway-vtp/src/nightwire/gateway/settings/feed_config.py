@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nightwire.core.durations import parse_duration
+from nightwire.core.cli import parse_duration
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import read_address
 from nightwire.gateway.settings.feed import DEFAULT_FEED, Feed, read_rate

@@ -5,9 +5,8 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from nightwire.core.accounts import Account, from_record
-from nightwire.core.kafka import PASSING, admin, consumer
-from nightwire.core.offsets import END, FIRST, listed
+from nightwire.core.accounting import Account, from_record
+from nightwire.core.kafka import END, FIRST, PASSING, admin, consumer, listed
 from nightwire.monitoring.exporter.pipeline_state import ClusterState, Range, Spot
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS

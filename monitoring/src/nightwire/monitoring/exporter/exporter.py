@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.process import MetricsPage, Stop
+from nightwire.core.runtime import MetricsPage, Stop
 from nightwire.monitoring.exporter.cluster import AccountsFollower, ClusterObserver
 from nightwire.monitoring.exporter.metrics import now, register
 from nightwire.monitoring.exporter.pipeline_state import PipelineState, pipeline_state

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from nightwire.core.accounts import StageTotal
+from nightwire.core.accounting import StageTotal
 from nightwire.monitoring.exporter.pipeline_state import (
     PipelineState,
     broker_lag,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nightwire.core.accounts import Account, StageTotal, discrepancies, totals
+from nightwire.core.accounting import Account, StageTotal, discrepancies, totals
 
 Spot = tuple[str, int]
 """A topic and a partition."""

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.durations import Duration, parse_duration
-from nightwire.core.options import bootstrap_option, json_option, metrics_port_option, registry_option
-from nightwire.core.survey_name import survey_option
+from nightwire.core.cli import (
+    Duration,
+    bootstrap_option,
+    json_option,
+    metrics_port_option,
+    parse_duration,
+    registry_option,
+    survey_option,
+)
 
 if TYPE_CHECKING:
-    from nightwire.producer.ingest._items import Counts
-    from nightwire.producer.ingest._plan import Plan
+    from nightwire.producer.ingest.items import Counts
+    from nightwire.producer.ingest.plan import Plan
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -24,8 +30,8 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
     name = "beginning|live|TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a `nightwire.producer.ingest._plan.Start`."""
-        from nightwire.producer.ingest._plan import Start
+        """Return a `nightwire.producer.ingest.plan.Start`."""
+        from nightwire.producer.ingest.plan import Start
 
         if value in ("beginning", "live"):
             return Start(live=value == "live")
@@ -135,9 +141,9 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
       export S_SASL_OAUTHBEARER_CLIENT_ID=… S_SASL_OAUTHBEARER_CLIENT_SECRET=…
       nightwire ingest --survey lsst --from kafka.example.org:9092 --topic alerts --start live
     """
-    from nightwire.core.endpoints import find_endpoints
-    from nightwire.producer.ingest._connect import SourceError
-    from nightwire.producer.ingest._run import Where, run_ingest
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.producer.ingest.run import Where, run_ingest
+    from nightwire.producer.ingest.source import SourceError
 
     plan = _plan(source, **options)
     found = find_endpoints(bootstrap, registry)
@@ -155,7 +161,7 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
 
 def _plan(source: str, **options: Any) -> "Plan":
     """Return what the options ask for; say all that is wrong with them."""
-    from nightwire.producer.ingest._plan import DATE, Plan, Topics
+    from nightwire.producer.ingest.plan import DATE, Plan, Topics
 
     name = options["name"] or source.split(",")[0].rpartition(":")[0].strip("[]").replace(":", "-")
     wrong = [

@@ -17,7 +17,7 @@ from confluent_kafka import Message, Producer
 from nightwire.benchmarks.environment.alert_pool import load_pool, patch
 from nightwire.benchmarks.workers.alerts.feed import alert_writer
 from nightwire.benchmarks.workers.worker import emit, input_closed
-from nightwire.core.pacing import on_time
+from nightwire.core.runtime import on_time
 
 LEAD = 0.2
 """From the first line to the first alert. [s]"""

@@ -17,7 +17,7 @@ from nightwire.benchmarks.scenarios.faults.environment import OWNED, FaultsEnvir
 from nightwire.benchmarks.scenarios.faults.recovery import Times, check, firsts, listed, twice
 from nightwire.benchmarks.workers.arrivals import LOOK, await_arrivals
 from nightwire.benchmarks.workers.client import WorkerClient, worker_process
-from nightwire.core.accounts import Account, discrepancies, read_accounts
+from nightwire.core.accounting import Account, discrepancies, read_accounts
 from nightwire.core.kafka import ends_of
 from nightwire.schemas.topics import VOEVENTS
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nightwire.benchmarks.workers.worker import emit
-from nightwire.core.java import java_home
+from nightwire.core.runtime import java_home
 from nightwire.core.stack import jar_folder
 from nightwire.filters.language import compile_filter
 from nightwire.schemas import Codec, sim_alert_schema, survey

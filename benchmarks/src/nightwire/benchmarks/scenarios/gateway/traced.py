@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from confluent_kafka import Message
 
-from nightwire.core import cli
+from nightwire.core.cli import main as cli
 from nightwire.gateway import Packet
 from nightwire.gateway.eventlog import Acknowledged, EventDecoder, LoopProducer
 from nightwire.gateway.ingest import authors as _authors

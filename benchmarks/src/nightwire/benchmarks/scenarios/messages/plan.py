@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nightwire.benchmarks.model.scenario import Size
 from nightwire.core.kafka import MAX_MESSAGE
-from nightwire.producer._writer import OVERHEAD
+from nightwire.producer.writing import OVERHEAD
 
 KIB, MIB = 1 << 10, 1 << 20
 LARGEST = MAX_MESSAGE - OVERHEAD

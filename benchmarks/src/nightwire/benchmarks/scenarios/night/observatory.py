@@ -11,7 +11,7 @@ from nightwire.benchmarks.environment.alert_pool import SEED, START, Alert, Read
 from nightwire.benchmarks.scenarios.night.schedule import Schedule
 from nightwire.benchmarks.workers.alerts.due_times import DueTimes
 from nightwire.benchmarks.workers.alerts.feed import OnDelivered, RawProducer, alert_writer
-from nightwire.core.pacing import on_time
+from nightwire.core.runtime import on_time
 from nightwire.producer import VisitLog
 
 LEAD = 0.2

@@ -12,7 +12,7 @@ from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Ki
 from nightwire.benchmarks.workers.alerts.due_times import LEAD, SPIN, DueTimes, check_complete, percentiles
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.client import WorkerClient, reader_process
-from nightwire.core.pacing import on_time
+from nightwire.core.runtime import on_time
 
 LONGEST = 20.0
 """Longest time of one run; at that rate more alerts tell little more. [s]"""

@@ -22,8 +22,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.worker import emit
-from nightwire.core.kafka import PASSING, admin, consumer, waiting
-from nightwire.core.offsets import END, FIRST, Spot, listed
+from nightwire.core.kafka import END, FIRST, PASSING, Spot, admin, consumer, listed, waiting
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
 from nightwire.schemas.wire import unframe
 

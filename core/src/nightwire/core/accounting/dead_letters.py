@@ -1,0 +1,57 @@
+"""Dead letters: what could not be read goes to a topic of its own, with where, why and when."""
+
+from typing import cast
+
+from confluent_kafka import Message
+
+from nightwire.core.kafka.clients import Headers, Writer
+from nightwire.core.runtime.pacing import now_ms
+from nightwire.schemas.topics import DEAD_LETTERS
+
+MAX_REASON = 1000
+"""Longest reason kept. [character]"""
+
+ORIGINAL = "original."
+"""Begins the names of headers that the record itself had."""
+
+
+def bury_message(writer: Writer, message: Message, *, stage: str, reason: str, cluster: str = "") -> None:
+    """Queue the record *message* to `dead-letters`, with its place, key and headers; see `bury`.
+
+    *cluster* names another Kafka than ours that it came from.
+    """
+    place = f"{cluster and cluster + '/'}{message.topic()}[{message.partition()}]@{message.offset()}"
+    theirs = cast("Headers", message.headers() or ())
+    value, key = message.value() or b"", message.key()
+    bury(writer, value, stage=stage, source=place, reason=reason, key=key, headers=theirs)
+
+
+def bury(
+    writer: Writer,
+    value: bytes,
+    *,
+    stage: str,
+    source: str,
+    reason: str,
+    key: bytes | None = None,
+    headers: Headers = (),
+) -> None:
+    """Queue *value* to `dead-letters`; the caller flushes and counts.
+
+    Args:
+        writer: Where to.
+        value: The offending bytes, as they came.
+        stage: Which stage could not use them.
+        source: Where they came from: a file, or ``topic[partition]@offset``.
+        reason: Why, in plain words.
+        key: The record's key, where it had one.
+        headers: The record's headers, so that it can be replayed as it was.
+    """
+    ours = [
+        ("stage", stage.encode()),
+        ("source", source.encode()),
+        ("reason", reason[:MAX_REASON].encode()),
+        ("time", str(now_ms()).encode()),
+    ]
+    theirs = [(ORIGINAL + name, content) for name, content in headers]
+    writer.write(DEAD_LETTERS, value, key=key, headers=[*ours, *theirs])

@@ -1,0 +1,34 @@
+"""What the command line's verbs share: options, parameter types, progress bars, tables."""
+
+from typing import TYPE_CHECKING
+
+from nightwire.core.cli.durations import Duration, parse_duration
+from nightwire.core.cli.options import (
+    bootstrap_option,
+    json_option,
+    metrics_port_option,
+    registry_option,
+    with_options,
+)
+from nightwire.core.cli.survey_option import survey_option
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.core.cli.progress_bar import Meter, progress
+    from nightwire.core.cli.topics import apply
+
+__all__ = [
+    "Duration",
+    "Meter",
+    "apply",
+    "bootstrap_option",
+    "json_option",
+    "metrics_port_option",
+    "parse_duration",
+    "progress",
+    "registry_option",
+    "survey_option",
+    "with_options",
+]
+
+__getattr__ = on_demand(__name__, {"Meter": "progress_bar", "apply": "topics", "progress": "progress_bar"})

@@ -1,0 +1,131 @@
+"""The `nightwire` command: it collects the verbs that rooms announce, and imports none until asked."""
+
+import ast
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+import click
+
+from nightwire.core import __version__
+
+GROUP = "nightwire.commands"
+
+
+class Verbs(click.Group):
+    """A group whose commands are entry points, loaded when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs, in the order of their names."""
+        return sorted(entry_points(group=GROUP).names)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs with the first line of their help, read from their source: none is imported."""
+        entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+        with formatter.section("Commands"):
+            formatter.write_dl([(entry.name, _summary(entry)) for entry in entries])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the verb *cmd_name*; a verb that lacks its packages says how to get them."""
+        for entry in entry_points(group=GROUP, name=cmd_name):
+            return _load(entry)
+        return None
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb; turn the errors that a person can mend into one line."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            verb = ctx.invoked_subcommand or ""
+            raise click.ClickException(_missing(verb, error)) from error
+        except Exception as error:
+            if (advice := _advice(error)) is None:
+                raise
+            raise click.ClickException(advice) from error
+
+
+def _summary(entry: EntryPoint) -> str:
+    """Return the first sentence of what *entry*'s function says of itself; empty when it is not there."""
+    import nightwire
+
+    parts = entry.module.split(".")[1:]
+    found = (Path(root, *parts).with_suffix(".py") for root in nightwire.__path__)
+    for source in (path for path in found if path.exists()):
+        for node in ast.parse(source.read_bytes()).body:
+            if isinstance(node, ast.FunctionDef) and node.name == entry.attr:
+                return (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
+    return ""
+
+
+def _load(entry: EntryPoint) -> click.Command:
+    try:
+        command: click.Command = entry.load()
+    except ModuleNotFoundError as error:
+        message = _missing(entry.name, error)
+
+        @click.command(
+            entry.name, help=f"(not installed) {message}", context_settings={"ignore_unknown_options": True}
+        )
+        @click.argument("rest", nargs=-1)
+        def command(rest: tuple[str, ...]) -> None:
+            raise click.ClickException(message)
+
+    return command
+
+
+def _missing(verb: str, error: ModuleNotFoundError) -> str:
+    extras = [extra for entry in entry_points(group=GROUP, name=verb) for extra in entry.extras]
+    brings = f"nightwire[{','.join(extras)}]" if extras else "nightwire"
+    return f"`nightwire {verb}` needs the package {error.name}: pip install '{brings}'"
+
+
+def _advice(error: Exception) -> str | None:
+    """Return one line for an *error* that is nobody's bug, else None."""
+    from confluent_kafka import KafkaException
+
+    from nightwire.core.kafka.clients import DeliveryError
+    from nightwire.core.runtime.endpoints import NoStackError
+    from nightwire.schemas import SchemaError
+
+    if isinstance(error, KafkaException):
+        return f"Kafka: {error.args[0].str()}; {_way_out(error.args[0].code())}"
+    return str(error) if isinstance(error, NoStackError | DeliveryError | SchemaError) else None
+
+
+def _way_out(code: int) -> str:
+    """Return what a person can do about an error of Kafka's."""
+    from confluent_kafka import KafkaError
+
+    ways = {
+        KafkaError._AUTHENTICATION: "are KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD right?",
+        KafkaError.SASL_AUTHENTICATION_FAILED: "are KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD right?",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: "that topic is not yours to read or write",
+        KafkaError.GROUP_AUTHORIZATION_FAILED: "the names of your groups begin with your own and a dot",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "that is for the operator to do",
+    }
+    return ways.get(code, "is it running?  (`nightwire status`, `nightwire up`)")
+
+
+@click.command(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "NIGHTWIRE"},
+)
+@click.version_option(__version__, prog_name="nightwire")
+def main() -> None:
+    """A wire service for the night sky.
+
+    Survey alerts with their picture stamps flow through Kafka to everyone who asked for them.
+
+    \b
+    Examples:
+      nightwire up                                start everything on this machine
+      nightwire simulate --alerts 1000            one simulated visit
+      nightwire filter submit my.ipynb --name my  your filter, live
+      nightwire subscribe filter.me.my            what passed it
+      nightwire status --watch                    rates, lag and accounts
+      nightwire down                              stop everything
+    """
+
+
+if __name__ == "__main__":
+    sys.exit(main())

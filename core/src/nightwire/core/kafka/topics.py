@@ -1,0 +1,114 @@
+"""Make the topics of a Kafka be kept as the surveys, and a file of changes, say."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    ResourceType,
+)
+
+from nightwire.core.kafka.clients import admin, consumer, end_offsets, ensure_topics
+from nightwire.core.kafka.topic_plan import Action, Now, Step, plan
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import (
+    COMPACTED,
+    DEAD_LETTERS,
+    VOEVENTS,
+    Changes,
+    TopicSettings,
+    alerts,
+    settings,
+)
+
+PATIENCE = 30.0
+"""Longest wait for an answer. [s]"""
+OPERATIONS = {Action.SET: AlterConfigOpType.SET, Action.RESET: AlterConfigOpType.DELETE}
+
+
+def wanted_topics(changes: Changes) -> list[TopicSettings]:
+    """Return the topics that every stack has, those of the surveys, and those that *changes* name.
+
+    Raises:
+        NameError_: One is none of ours.
+        SchemaError: The changes ask for what cannot be.
+    """
+    names = {*COMPACTED, VOEVENTS, DEAD_LETTERS, *map(alerts, surveys()), *changes}
+    return [settings(name, changes) for name in sorted(names)]
+
+
+def compare(bootstrap: str, wanted: Sequence[TopicSettings], *, break_order: bool) -> list[Step]:
+    """Return what differs between the topics of a real Kafka and *wanted*; change nothing.
+
+    Args:
+        bootstrap: Kafka's address.
+        wanted: The topics as they should be.
+        break_order: Partitions may be added to topics with records.
+
+    Raises:
+        KafkaException: Kafka refused, or cannot be reached.
+    """
+    reader = consumer(bootstrap)
+    try:
+        return plan(wanted, _state(admin(bootstrap), reader, wanted), break_order=break_order)
+    finally:
+        reader.close()
+
+
+def apply(bootstrap: str, wanted: Sequence[TopicSettings], steps: Iterable[Step]) -> None:
+    """Do *steps*, which `compare` found for *wanted*; those that are refused are left.
+
+    Raises:
+        KafkaException: Kafka refused one, or cannot be reached.
+    """
+    client = admin(bootstrap)
+    todo = list(steps)
+    made = {step.topic for step in todo if step.action is Action.CREATE}
+    ensure_topics(bootstrap, [one for one in wanted if one.name in made])
+    grown = [NewPartitions(step.topic, int(step.wanted)) for step in todo if step.action is Action.ADD]
+    changed = _resources([step for step in todo if step.action in OPERATIONS])
+    futures = [
+        *(client.create_partitions(grown) if grown else {}).values(),
+        *(client.incremental_alter_configs(changed) if changed else {}).values(),
+    ]
+    for future in futures:
+        future.result(PATIENCE)
+
+
+def _resources(steps: Iterable[Step]) -> list[ConfigResource]:
+    entries: dict[str, list[ConfigEntry]] = {}
+    for step in steps:
+        operation = OPERATIONS[step.action]
+        entry = ConfigEntry(step.setting, step.wanted, incremental_operation=operation)
+        entries.setdefault(step.topic, []).append(entry)
+    return [
+        ConfigResource(ResourceType.TOPIC, topic, incremental_configs=found)
+        for topic, found in entries.items()
+    ]
+
+
+def _state(client: AdminClient, reader: Consumer, wanted: Sequence[TopicSettings]) -> dict[str, Now]:
+    known = client.list_topics(timeout=PATIENCE).topics
+    names = [one.name for one in wanted if one.name in known]
+    filled = {topic for topic, _part in end_offsets(reader, names)}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    answers = client.describe_configs(resources) if resources else {}
+    configs = {resource.name: future.result(PATIENCE) for resource, future in answers.items()}
+    return {name: _now(known[name].partitions, configs[name], name in filled) for name in names}
+
+
+def _now(partitions: Mapping[int, Any], config: Mapping[str, ConfigEntry], has_records: bool) -> Now:
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG
+    return Now(
+        partitions=len(partitions),
+        replication=min(len(part.replicas) for part in partitions.values()),
+        config={name: str(entry.value) for name, entry in config.items()},
+        own=frozenset(name for name, entry in config.items() if ConfigSource(entry.source) is own),
+        has_records=has_records,
+    )

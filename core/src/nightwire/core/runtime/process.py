@@ -1,0 +1,157 @@
+"""The life of a process: signals, logs, and its page of metrics."""
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from types import FrameType
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from prometheus_client import (
+    CollectorRegistry,
+    disable_created_metrics,
+    make_wsgi_app,
+    start_http_server,
+)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a series beside each counter that nobody reads
+
+
+class Stop:
+    """Somebody asked this process to finish its batch and leave."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def is_set(self) -> bool:
+        """Return whether it is time to leave."""
+        return self._event.is_set()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait at most *timeout* [s]; return whether it is time to leave."""
+        return self._event.wait(timeout)
+
+    def set(self) -> None:
+        """Ask to leave."""
+        self._event.set()
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Yield a `Stop` that SIGTERM and Ctrl-C set; a second Ctrl-C interrupts at once.
+
+    Only the main thread may enter this.
+    """
+    stop = Stop()
+
+    def asked(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def setup_logging(name: str, level: str = "INFO") -> logging.Logger:
+    """Send one line per record to standard error, and return the logger *name*."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    logging.getLogger("httpx").setLevel("WARNING")
+    return logging.getLogger(name)
+
+
+Page = Callable[[], tuple[str, bytes]]
+"""Returns the type and the body of a page; called at each request, from another thread."""
+
+
+_CAREFUL = [
+    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+]
+
+
+class MetricsPage:
+    """Serve ``/metrics`` for Prometheus and ``/health`` (200 or 503) for the supervisor.
+
+    Args:
+        registry: The process's metrics.
+        host: Address to listen on; else ``NIGHTWIRE_METRICS_HOST`` (in a container: 0.0.0.0), else 127.0.0.1.
+        port: Port to listen on; 0 takes a free one.
+        healthy: Whether the process does its work; asked at each request, from another thread.
+        pages: Further pages, by their path.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        host: str | None = None,
+        port: int = 0,
+        healthy: Callable[[], bool] = lambda: True,
+        pages: Mapping[str, Page] | None = None,
+    ) -> None:
+        self._registry = registry
+        self._metrics = make_wsgi_app(registry)
+        self._host = host or os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
+        self._port, self._healthy, self._pages = port, healthy, dict(pages or {})
+        self._server: Any = None
+
+    def start(self) -> int:
+        """Listen in a thread of its own; return the port.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        self._server, _thread = start_http_server(self._port, self._host, self._registry)
+        self._server.set_app(self._page)
+        return int(self._server.server_port)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def _page(self, environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+        path = environ.get("PATH_INFO", "")
+        if (page := self._pages.get(path)) is not None:
+            kind, body = page()
+            start_response("200 OK", [("Content-Type", kind), *_CAREFUL])
+            return [body]
+        if path != "/health":
+            return self._metrics(environ, start_response)
+        status = HTTPStatus.OK if self._healthy() else HTTPStatus.SERVICE_UNAVAILABLE
+        start_response(f"{status.value} {status.phrase}", [("Content-Type", "text/plain")])
+        return [f"{status.phrase}\n".encode()]
+
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent dies; called in the child, before exec."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send *number* to *pid*, if it is there."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

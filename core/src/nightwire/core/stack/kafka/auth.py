@@ -1,0 +1,67 @@
+"""How the stack's Kafka asks who is there, and who the stack itself is to it."""
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from nightwire.core.kafka.clients import environment
+from nightwire.core.runtime.credentials import read_keys, write_keys
+
+NONE, SCRAM = "none", "scram"
+
+SUPER_USER = "nightwire.stack"
+"""Principal of the stack's own processes.  No owner or broker can be called so: their names have no dots."""
+
+SECURITY = "org.apache.kafka.common.security"
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def unlock(folder: Path) -> Mapping[str, str]:
+    """Return the stack's own keys, made at the first time, and speak to Kafka with them from now on.
+
+    They go into this process's environment, where its children find them; nobody else may enter *folder*.
+    """
+    folder.chmod(0o700)
+    keys = read_keys(folder)
+    if not keys:
+        keys = own_keys(secrets.token_urlsafe(32))
+        write_keys(folder, keys)
+    os.environ.update(environment(keys))
+    return keys
+
+
+def own_keys(password: str) -> dict[str, str]:
+    """Return librdkafka's properties of the stack's own processes."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": SUPER_USER,
+        "sasl.password": password,
+    }
+
+
+def listener_properties(password: str) -> dict[str, object]:
+    """Return the settings of a Kafka that asks everybody who they are, and denies what is not allowed.
+
+    Owners and brokers have SCRAM-SHA-512.  The stack itself comes by PLAIN, from this machine alone: its
+    password is in Kafka's settings, so it is there before the first user can be made, and in any older state.
+
+    Args:
+        password: The stack's own.
+    """
+    login = f"{SECURITY}.plain.PlainLoginModule required "
+    login += f'username="{SUPER_USER}" password="{password}" "user_{SUPER_USER}"="{password}";'
+    return {
+        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": login,
+        "listener.name.client.scram-sha-512.sasl.jaas.config": f"{SECURITY}.scram.ScramLoginModule required;",
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": login,
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": f"User:{SUPER_USER}",
+        "allow.everyone.if.no.acl.found": "false",
+    }

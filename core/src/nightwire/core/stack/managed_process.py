@@ -1,0 +1,149 @@
+"""One supervised process: started, asked for its health, restarted when it ends, stopped cleanly."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nightwire.core.runtime.endpoints import process_started
+from nightwire.core.runtime.process import die_with_parent, kill
+from nightwire.core.stack.services import Service
+
+log = logging.getLogger("nightwire.stack")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+"""Pause before a restart, doubled at each failure in a row. [s]"""
+POLL = 0.1
+"""Time between two questions for its health while it starts. [s]"""
+WATCH = 2.0
+"""Time between two questions while it runs. [s]"""
+PATIENCE = 90.0
+"""Longest time of bad health before it is killed and started anew. [s]"""
+LOG_LIMIT = 16 << 20
+"""Size at which a log is set aside as ``.1``. [byte]"""
+
+Health = Callable[[], Awaitable[bool]]
+
+
+class Child:
+    """A service and the process that is it now.
+
+    Args:
+        service: What to run.
+        logs: Folder of the logs.
+        health: Asked whether it does its work.
+        changed: Called at each change of state.
+    """
+
+    def __init__(self, service: Service, logs: Path, health: Health, changed: Callable[[], None]) -> None:
+        self.service, self._health, self._changed = service, health, changed
+        self.state, self.restarts = "stopped", 0
+        self._log = logs / f"{service.name}.log"
+        self._process: asyncio.subprocess.Process | None = None
+        self._leaving = False
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    def describe(self) -> dict[str, Any]:
+        """Return its line in the state file."""
+        pid = self.pid
+        started = process_started(pid) if pid else None
+        return {
+            "name": self.service.name,
+            "pid": pid,
+            "state": self.state,
+            "restarts": self.restarts,
+            "started": started,
+            "log": str(self._log),
+        }
+
+    async def start(self) -> None:
+        """Start it, keep it alive from now on, and return once it is healthy.
+
+        Raises:
+            TimeoutError: It did not become healthy in its time.
+        """
+        self._keeper = asyncio.create_task(self._keep())
+        async with asyncio.timeout(self.service.ready_timeout):
+            while self.state != "healthy":
+                await asyncio.sleep(POLL)
+
+    async def stop(self) -> None:
+        """Ask it to leave; kill it when it takes longer than its time."""
+        self._leaving = True
+        process = self._process
+        if process is not None and self.pid is not None:
+            self._say("stopping")
+            kill(process.pid, signal.SIGTERM)
+            try:
+                await asyncio.wait_for(process.wait(), self.service.stop_timeout)
+            except TimeoutError:
+                log.warning("%s did not leave in %g s: killed", self.service.name, self.service.stop_timeout)
+                kill(process.pid)
+        if self._keeper:
+            self._keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeper
+        self._say("stopped")
+
+    async def _keep(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            began = asyncio.get_running_loop().time()
+            await self._run_once()
+            if self._leaving:
+                return
+            lasted = asyncio.get_running_loop().time() - began
+            pause = FIRST_PAUSE if lasted > 30 else min(pause * 2, LONGEST_PAUSE)
+            log.warning("%s ended; starting it again in %g s (log: %s)", self.service.name, pause, self._log)
+            self._say("restarting")
+            await asyncio.sleep(pause)
+            self.restarts += 1
+
+    async def _run_once(self) -> None:
+        self._set_log_aside()
+        with self._log.open("ab") as out:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.service.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env=os.environ | self.service.environment,
+                preexec_fn=die_with_parent,
+            )
+        self._say("starting")
+        watcher = asyncio.create_task(self._watch(self._process))
+        await self._process.wait()
+        watcher.cancel()
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        loop = asyncio.get_running_loop()
+        well = loop.time() + self.service.ready_timeout
+        while process.returncode is None:
+            if await self._health():
+                well = loop.time() + PATIENCE
+                self._say("healthy")
+            elif self.state == "healthy":
+                self._say("unwell")
+            if loop.time() > well:
+                log.error("%s was unwell too long: killed, to be started anew", self.service.name)
+                kill(process.pid)
+                return
+            await asyncio.sleep(WATCH if self.state == "healthy" else POLL * 3)
+
+    def _say(self, state: str) -> None:
+        if state != self.state:
+            self.state = state
+            self._changed()
+
+    def _set_log_aside(self) -> None:
+        if self._log.exists() and self._log.stat().st_size > LOG_LIMIT:
+            self._log.replace(self._log.with_suffix(".log.1"))

@@ -1,0 +1,117 @@
+"""Logs of the embedded stack."""
+
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightwire.core import __version__
+from nightwire.core.runtime.endpoints import STATE_VERSION, process_started, read_state
+
+
+def show(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:
+    """Print the last *lines* of the logs in *folder*, and go on where *follow*; return the exit status."""
+    found = sorted(folder.glob(f"{name or '*'}.log"))
+    if not found:
+        names = ", ".join(sorted(path.stem for path in folder.glob("*.log"))) or "none"
+        click.echo(f"no log called {name} in {folder}; there are: {names}", err=True)
+        return 1
+    places = {path: _print_tail(path, lines, prefix=len(found) > 1) for path in found}
+    try:
+        while follow:
+            places = {path: _print_from(path, at, prefix=len(found) > 1) for path, at in places.items()}
+            sys.stdout.flush()
+            time.sleep(0.3)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _print_tail(path: Path, lines: int, *, prefix: bool) -> int:
+    text = path.read_text(errors="replace")
+    _print(path, text.splitlines()[-lines:] if lines else [], prefix=prefix)
+    return path.stat().st_size
+
+
+def _print_from(path: Path, at: int, *, prefix: bool) -> int:
+    size = path.stat().st_size
+    with path.open("rb") as log:
+        log.seek(at if size >= at else 0)  # a log that was set aside begins anew
+        fresh = log.read()
+    _print(path, fresh.decode(errors="replace").splitlines(), prefix=prefix)
+    return at + len(fresh) if size >= at else len(fresh)
+
+
+def _print(path: Path, lines: list[str], *, prefix: bool) -> None:
+    for line in lines:
+        click.echo(f"{path.stem:<15} {line}" if prefix else line)
+
+
+class StateError(Exception):
+    """The state folder cannot be used; the message says what to do."""
+
+
+class AlreadyRunningError(Exception):
+    """Another supervisor holds this state folder."""
+
+
+def write_state(folder: Path, state: dict[str, Any]) -> None:
+    """Replace the state file, so that a reader sees the old or the new one."""
+    fresh = folder / f"state.json.{os.getpid()}"
+    fresh.write_text(json.dumps({"version": STATE_VERSION, "nightwire": __version__, **state}, indent=2))
+    fresh.replace(folder / "state.json")
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[dict[str, Any]]:
+    """Hold *folder* as its one supervisor; yield the state that the last one left ({} at first).
+
+    Raises:
+        AlreadyRunningError: Another one holds it.
+        StateError: It was written by a newer nightwire.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRunningError(f"a stack runs in {folder} already") from error
+        yield checked(folder)
+
+
+def checked(folder: Path) -> dict[str, Any]:
+    """Return the state in *folder*; {} when there is none.
+
+    Raises:
+        StateError: It is of another version.
+    """
+    state = read_state(folder) or {}
+    version = state.get("version", STATE_VERSION)
+    if version != STATE_VERSION:
+        raise StateError(
+            f"{folder} has state of version {version}, this nightwire reads {STATE_VERSION}: "
+            f"use the nightwire that wrote it, or remove the folder to begin anew"
+        )
+    return state
+
+
+def supervisor_alive(state: dict[str, Any]) -> bool:
+    """Whether the supervisor that wrote *state* still runs."""
+    who = state.get("supervisor")
+    return who is not None and process_started(int(who["pid"])) == int(who["started"])
+
+
+def left_over(state: dict[str, Any]) -> list[int]:
+    """Return the processes of *state* that outlived their supervisor."""
+    return [
+        process["pid"]
+        for process in state.get("processes", [])
+        if process["pid"] and process_started(process["pid"]) == process["started"]
+    ]

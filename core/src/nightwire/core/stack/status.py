@@ -1,0 +1,153 @@
+"""What the stack does right now: processes, accounts, rates and lag."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+
+from nightwire.core.accounting.accounts import Account, StageTotal, discrepancies, read_accounts, totals
+from nightwire.core.cli.tables import stage_table
+from nightwire.core.kafka.clients import ends_of
+from nightwire.core.stack.state import checked, supervisor_alive
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The stack at one instant.
+
+    Attributes:
+        state: The state file.
+        accounts: All accounts; None while Kafka does not answer.
+        lag: Records that each stage has not accounted for yet.
+        at: When it was taken. [s, monotonic]
+    """
+
+    state: Mapping[str, Any]
+    accounts: list[Account] | None
+    lag: Mapping[str, int]
+    at: float
+
+
+def look(folder: Path) -> Glance | None:
+    """Return a glance at the stack in *folder*; None when none runs."""
+    state = checked(folder)
+    if not supervisor_alive(state):
+        return None
+    kafka = state["endpoints"]["kafka"]
+    try:
+        accounts = read_accounts(kafka)
+        lags = lag(accounts, ends_of(kafka, sorted({account.source for account in accounts})))
+    except KafkaException:
+        return Glance(state, None, {}, time.monotonic())
+    return Glance(state, accounts, lags, time.monotonic())
+
+
+def lag(accounts: Iterable[Account], ends: Mapping[tuple[str, int], int]) -> dict[str, int]:
+    """Return the records of each stage's sources that it has not accounted for.
+
+    Args:
+        accounts: All accounts.
+        ends: Offset after the last record of each (topic, partition).
+    """
+    done: dict[str, dict[tuple[str, int], int]] = {}
+    for account in accounts:
+        spots = done.setdefault(account.stage, {})
+        spot = (account.source, account.partition)
+        spots[spot] = max(spots.get(spot, 0), account.last + 1)
+    return {
+        stage: sum(max(0, ends[spot] - reached) for spot, reached in spots.items() if spot in ends)
+        for stage, spots in done.items()
+    }
+
+
+def collect(folder: Path) -> dict[str, Any] | None:
+    """Return what `nightwire status --json` prints; None when no stack runs."""
+    glance = look(folder)
+    if glance is None:
+        return None
+    accounts = glance.accounts or []
+    keep = ("name", "pid", "state", "restarts", "log")
+    return {
+        "endpoints": glance.state["endpoints"],
+        "processes": [{name: one[name] for name in keep} for one in glance.state["processes"]],
+        "stages": [_stage(total, glance.lag) for total in totals(accounts)],
+        "discrepancies": discrepancies(accounts),
+        "kafka_answers": glance.accounts is not None,
+    }
+
+
+def show(folder: Path) -> int:
+    """Print a glance; return the exit status."""
+    glance = look(folder)
+    console = Console()
+    if glance is None:
+        console.print(f"No stack runs in {folder}.  `nightwire up` starts one.")
+        return 1
+    console.print(_page(glance, None))
+    return 0
+
+
+def watch(folder: Path, interval: float) -> int:
+    """Show glances, with rates, until Ctrl-C; return the exit status."""
+    before = look(folder)
+    if before is None:
+        return show(folder)
+    with Live(_page(before, None), screen=Console().is_terminal, auto_refresh=False) as live:
+        try:
+            while (now := look(folder)) is not None:
+                live.update(_page(now, before), refresh=True)
+                before = now
+                time.sleep(interval)
+        except KeyboardInterrupt:
+            return 0
+    return show(folder)
+
+
+def _stage(total: StageTotal, lags: Mapping[str, int]) -> dict[str, Any]:
+    row = {"in" if name == "read" else name: value for name, value in vars(total).items()}
+    return row | {"lag": lags.get(total.stage)}
+
+
+def _page(now: Glance, before: Glance | None) -> Group:
+    parts: list[Any] = [_processes(now.state["processes"]), ""]
+    if now.accounts is None:
+        parts.append("[yellow]Kafka does not answer now; its accounts are not shown.[/yellow]")
+        return Group(*parts)
+    parts.append(stage_table(totals(now.accounts)))
+    if before is not None and before.accounts is not None:
+        parts += ["", _rates(now, before)]
+    parts += [f"[red]wrong: {line}[/red]" for line in discrepancies(now.accounts)]
+    return Group(*parts)
+
+
+def _processes(processes: Iterable[Mapping[str, Any]]) -> Table:
+    table = Table("process", "state", "pid", "restarts", box=None, pad_edge=False, header_style="bold")
+    for one in processes:
+        colour = "green" if one["state"] == "healthy" else "yellow"
+        state = f"[{colour}]{one['state']}[/{colour}]"
+        table.add_row(one["name"], state, str(one["pid"] or "·"), str(one["restarts"] or "·"))
+    return table
+
+
+def _rates(now: Glance, before: Glance) -> Table:
+    table = Table("stage", box=None, pad_edge=False, header_style="bold")
+    for name in ("in/s", "delivered/s", "lag"):
+        table.add_column(name, justify="right")
+    old = {total.stage: total for total in totals(before.accounts or [])}
+    seconds = max(now.at - before.at, 1e-3)
+    for total in totals(now.accounts or []):
+        was = old.get(total.stage, StageTotal(total.stage, 0, 0, 0, 0, 0, 0))
+        waiting = now.lag.get(total.stage)
+        table.add_row(
+            total.stage,
+            f"{(total.read - was.read) / seconds:,.1f}",
+            f"{(total.delivered - was.delivered) / seconds:,.1f}",
+            "·" if waiting is None else f"{waiting:,}",
+        )
+    return table

@@ -1,0 +1,208 @@
+"""The supervisor: starts the stack in order, keeps each process alive, and takes all with it."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from confluent_kafka import KafkaException
+
+from nightwire.core.kafka.clients import admin, ensure_topics
+from nightwire.core.runtime.endpoints import process_started
+from nightwire.core.runtime.ports import choose
+from nightwire.core.runtime.process import kill
+from nightwire.core.stack.kafka.auth import NONE, SCRAM, listener_properties, unlock
+from nightwire.core.stack.kafka.broker import Broker, agent_options
+from nightwire.core.stack.managed_process import Child, Health
+from nightwire.core.stack.services import (
+    Service,
+    Stream,
+    has_prometheus,
+    port_names,
+    services,
+    stream_service,
+)
+from nightwire.core.stack.state import holding, left_over, write_state
+from nightwire.core.stack.topics import broker_properties, stack_topics
+
+log = logging.getLogger("nightwire.stack")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a stack is to run.
+
+    Attributes:
+        folder: Its state.
+        usual_ports: Whether to try the well-known ports first.
+        stream: A persistent test stream.
+        remotes: VTP brokers to subscribe to.
+        feeds: Filter topics for VTP subscribers.
+        light: Whether the filters run without Spark.
+        jmx: Whether Kafka tells Prometheus about itself.
+        auth: ``none`` or ``scram``; None is what it was the last time, and ``none`` at first.
+    """
+
+    folder: Path
+    usual_ports: bool = True
+    stream: Stream | None = None
+    remotes: Sequence[str] = field(default_factory=tuple)
+    feeds: Sequence[str] = field(default_factory=tuple)
+    light: bool = False
+    jmx: bool = False
+    auth: str | None = None
+
+
+def supervise(plan: Plan) -> None:
+    """Run the stack of *plan* until SIGTERM or Ctrl-C.
+
+    Raises:
+        AlreadyRunningError: A stack runs there already.
+        StateError: The state folder is of another version.
+        BrokerError: Kafka could not be prepared.
+    """
+    with holding(plan.folder) as before:
+        for pid in left_over(before):
+            log.warning("killing process %d, left over by a supervisor that died", pid)
+            kill(pid)
+        asyncio.run(Supervisor(plan, before).run())
+
+
+class Supervisor:
+    """One run of the stack."""
+
+    def __init__(self, plan: Plan, before: Mapping[str, Any]) -> None:
+        self._plan = plan
+        names = port_names(plan.stream, jmx=plan.jmx)
+        self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
+        self._auth = plan.auth or before.get("auth", NONE)
+        self._logs = plan.folder / "logs"
+        self._logs.mkdir(exist_ok=True)
+        self._children: list[Child] = []
+        self._ready = False
+        self._failure: str | None = None
+        self._http = httpx.AsyncClient(timeout=2.0)
+
+    async def run(self) -> None:
+        """Start everything, wait for a signal, stop everything."""
+        leave = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, leave.set)
+        starting = asyncio.create_task(self._start())
+        leaving = asyncio.create_task(leave.wait())
+        try:
+            await asyncio.wait([starting, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if starting.done() and (error := starting.exception()) is not None:
+                self._failure = str(error) or type(error).__name__
+                self._write()
+                raise error
+            await leaving
+        finally:
+            starting.cancel()
+            await self._stop()
+            await self._http.aclose()
+
+    async def _start(self) -> None:
+        broker = Broker(
+            self._plan.folder / "kafka",
+            port=self._ports["kafka"],
+            controller=self._ports["controller"],
+            properties=broker_properties(self._plan.stream) | self._listener(),
+            options=agent_options(self._ports["kafka_metrics"]) if self._plan.jmx else (),
+        )
+        await asyncio.to_thread(broker.prepare)
+        kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)
+        await self._run(kafka, lambda: asyncio.to_thread(_kafka_answers, broker.bootstrap))
+        await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
+        plan = self._plan
+        rest = services(plan.folder, self._ports, remotes=plan.remotes, feeds=plan.feeds, light=plan.light)
+        await asyncio.gather(*(self._run(service, self._health(service)) for service in rest))
+        if self._plan.stream:
+            stream = stream_service(self._plan.stream, self._ports)
+            await self._run(stream, self._health(stream))
+        self._ready = True
+        self._write()
+        log.info("all %d processes are healthy", len(self._children))
+
+    def _listener(self) -> dict[str, object]:
+        """Return what of Kafka's settings says who may come in; take up the keys where it asks for any."""
+        if self._auth == SCRAM:
+            return listener_properties(unlock(self._plan.folder)["sasl.password"])
+        log.warning(
+            "owners are not verified: Kafka believes everybody; `nightwire up --auth scram` asks them"
+        )
+        return {}
+
+    async def _run(self, service: Service, health: Health) -> None:
+        child = Child(service, self._logs, health, self._write)
+        self._children.append(child)
+        try:
+            await child.start()
+        except TimeoutError as error:
+            raise TimeoutError(
+                f"{service.name} did not become healthy in {service.ready_timeout:g} s"
+            ) from error
+
+    def _health(self, service: Service) -> Health:
+        port = service.metrics or self._ports["prometheus"]
+        url = f"http://127.0.0.1:{port}/{service.health if service.metrics else '-/healthy'}"
+
+        async def healthy() -> bool:
+            try:
+                return (await self._http.get(url)).status_code == 200
+            except httpx.HTTPError:
+                return False
+
+        return healthy
+
+    async def _stop(self) -> None:
+        """Stop what feeds first, Kafka last."""
+        others = [child for child in self._children if child.service.name != "kafka"]
+        streams = [child for child in others if child.service.name == "stream"]
+        await asyncio.gather(*(child.stop() for child in streams))
+        await asyncio.gather(*(child.stop() for child in others if child not in streams))
+        await asyncio.gather(*(child.stop() for child in self._children if child not in others))
+        self._ready = False
+        self._write()
+
+    def _write(self) -> None:
+        write_state(
+            self._plan.folder,
+            {
+                "supervisor": {"pid": os.getpid(), "started": process_started(os.getpid())},
+                "ready": self._ready,
+                "failure": self._failure,
+                "auth": self._auth,
+                "ports": self._ports,
+                "endpoints": self._endpoints(),
+                "processes": [child.describe() for child in self._children],
+            },
+        )
+
+    def _endpoints(self) -> dict[str, Any]:
+        local = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
+        pages = {
+            name.removesuffix("_metrics"): f"http://{address}/metrics"
+            for name, address in local.items()
+            if name.endswith("_metrics")
+        }
+        found: dict[str, Any] = {
+            "kafka": local["kafka"],
+            "schema_registry": f"http://{local['schema_registry']}",
+            "vtp_authors": local["vtp_authors"],
+            "vtp_subscribers": local["vtp_subscribers"],
+            "metrics": pages,
+        }
+        return found | ({"prometheus": f"http://{local['prometheus']}"} if has_prometheus() else {})
+
+
+def _kafka_answers(bootstrap: str) -> bool:
+    try:
+        return bool(admin(bootstrap).list_topics(timeout=1.0).brokers)
+    except KafkaException:
+        return False

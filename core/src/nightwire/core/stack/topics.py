@@ -1,0 +1,69 @@
+"""Make the topics that a stack needs, where they are missing: ``python -m nightwire.core.stack.topics``.
+
+For stacks whose Kafka somebody else starts: compose, or a cluster.  The number of
+replicas is the cluster's ``default.replication.factor``.
+"""
+
+import sys
+from dataclasses import replace
+
+from nightwire.core.kafka.clients import ensure_topics
+from nightwire.core.runtime.endpoints import find_endpoints
+from nightwire.core.runtime.process import setup_logging
+from nightwire.core.stack.services import Stream
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import (
+    ACCOUNTS,
+    DEAD_LETTERS,
+    FILTERS,
+    SCHEMAS,
+    VISITS,
+    VOEVENTS,
+    TopicSettings,
+    alerts,
+    settings,
+)
+
+
+def main() -> int:
+    """Make them in the Kafka of ``KAFKA_BOOTSTRAP_SERVERS``; return the exit status."""
+    log = setup_logging("nightwire.topics")
+    topics = stack_topics(None)
+    ensure_topics(find_endpoints().kafka, topics)
+    log.info("there are %s", ", ".join(topic.name for topic in topics))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+STREAM_BYTES = 1 << 30
+"""Disk that a persistent test stream's alerts may take. [byte]  With the filter topics and logs it stays
+below 2 GB."""
+SEGMENT_BYTES = 32 << 20
+"""Size of a log segment of the test stream: old alerts leave in steps of this. [byte]"""
+
+OTHERS_BYTES = 64 << 20
+"""Disk that each partition of any other topic may take beside a test stream: a filter's, above all. [byte]"""
+
+
+def broker_properties(stream: Stream | None) -> dict[str, object]:
+    """Return Kafka's defaults for topics that have no limits of their own: bounded beside a test *stream*."""
+    if stream is None:
+        return {}
+    return {"log.retention.bytes": OTHERS_BYTES, "log.segment.bytes": OTHERS_BYTES // 4}
+
+
+def stack_topics(stream: Stream | None) -> list[TopicSettings]:
+    """Return the topics of an embedded stack; those of a test *stream* are bounded by size."""
+    names = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS, *map(alerts, surveys())]
+    bounded = alerts(stream.survey) if stream else None
+    return [_bounded(settings(name)) if name == bounded else settings(name) for name in names]
+
+
+def _bounded(topic: TopicSettings) -> TopicSettings:
+    limits = {
+        "retention.bytes": str(STREAM_BYTES // topic.partitions - SEGMENT_BYTES),
+        "segment.bytes": str(SEGMENT_BYTES),
+    }
+    return replace(topic, config={**topic.config, **limits})

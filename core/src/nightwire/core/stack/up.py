@@ -1,0 +1,178 @@
+"""Starting and stopping the embedded stack as a person does."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from nightwire.core.runtime.endpoints import STATE_DIR, state_dir
+from nightwire.core.runtime.java import NoJavaError, java_home
+from nightwire.core.runtime.process import kill, setup_logging
+from nightwire.core.stack.fetch import fetch_jars
+from nightwire.core.stack.kafka.auth import NONE, SCRAM
+from nightwire.core.stack.kafka.broker import BrokerError
+from nightwire.core.stack.kafka.jars import JarError
+from nightwire.core.stack.services import nightwire
+from nightwire.core.stack.state import AlreadyRunningError, StateError, checked, left_over, supervisor_alive
+from nightwire.core.stack.supervisor import Plan, supervise
+
+console = Console(stderr=True, highlight=False)
+
+OWNERS = {
+    NONE: "not verified: Kafka believes everybody (`nightwire up --auth scram` asks them)",
+    SCRAM: "by password; `nightwire user add NAME` lets one in",
+}
+"""What is said of them, by the kind of `--auth`."""
+
+LEAVE = 90.0
+"""Longest time for a clean stop of everything. [s]"""
+
+
+def folder(named: Path | None) -> Path:
+    """Return the state folder: the one *named*, else the nearest with state, else ``.nightwire`` here."""
+    return (named or state_dir() or Path(STATE_DIR)).resolve()
+
+
+def stay(plan: Plan) -> int:
+    """Supervise in the foreground; return the exit status."""
+    setup_logging("nightwire.stack")
+    try:
+        supervise(plan)
+    except (AlreadyRunningError, StateError, BrokerError, JarError, NoJavaError, TimeoutError) as error:
+        console.print(f"[red]nightwire up:[/red] {error}")
+        return 1
+    return 0
+
+
+def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
+    """Start a supervisor behind, wait until all is healthy, and return the exit status.
+
+    Args:
+        plan: What it is to run.
+        timeout: Longest wait. [s]
+        quiet: Do not say where things are.
+    """
+    try:
+        state = checked(plan.folder)
+        if supervisor_alive(state):
+            console.print(f"Already running, in {plan.folder}; nothing was changed.")
+            if not quiet:
+                describe(state)
+            return 0
+        java_home()
+        fetch_jars()
+    except (StateError, JarError, NoJavaError) as error:
+        console.print(f"[red]nightwire up:[/red] {error}")
+        return 1
+    supervisor = _spawn(plan)
+    with _spinner("starting") as status:
+        failed = _await_health(plan.folder, supervisor, status, timeout)
+    if not failed and not quiet:
+        describe(checked(plan.folder))
+    return failed
+
+
+def down(where: Path) -> int:
+    """Stop the stack in *where*; return the exit status."""
+    state = checked(where)
+    if not supervisor_alive(state):
+        stray = left_over(state)
+        for pid in stray:
+            kill(pid)
+        console.print(f"Killed {len(stray)} left over." if stray else f"Nothing runs in {where}.")
+        return 0
+    pid = int(state["supervisor"]["pid"])
+    kill(pid, signal.SIGTERM)
+    with _spinner("stopping"):
+        deadline = time.monotonic() + LEAVE
+        while supervisor_alive(state) and time.monotonic() < deadline:
+            time.sleep(0.1)
+    if supervisor_alive(state):
+        console.print(f"[red]The supervisor {pid} does not leave: killed.[/red]")
+        kill(pid)
+        for stray_pid in left_over(checked(where)):
+            kill(stray_pid)
+        return 1
+    console.print("Stopped.  `nightwire up` goes on where it was.")
+    return 0
+
+
+def describe(state: dict[str, Any]) -> None:
+    """Print where everything is."""
+    found = state["endpoints"]
+    rows = {
+        "Kafka": found["kafka"],
+        "owners": OWNERS[state.get("auth", NONE)],
+        "schema registry": found["schema_registry"],
+        "VOEvents in (VTP authors)": found["vtp_authors"],
+        "VOEvents out (VTP subscribers)": found["vtp_subscribers"],
+        "Prometheus": found.get("prometheus", "not installed; `nightwire status --watch` shows the same"),
+        "metrics pages": "  ".join(f"{name} {url}" for name, url in found["metrics"].items()),
+    }
+    for what, where in rows.items():
+        console.print(f"  {what:<31} {where}", soft_wrap=True)
+    console.print("  nightwire status --watch | logs | down")
+
+
+def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
+    logs = plan.folder / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    words = ["up", "--foreground", "--state", str(plan.folder)]
+    words += ["--ports", "usual" if plan.usual_ports else "free"]
+    words += ["--auth", plan.auth] if plan.auth else []
+    words += ["--light"] if plan.light else []
+    words += ["--jmx"] if plan.jmx else []
+    if plan.stream:
+        stream = plan.stream
+        words += ["--stream", stream.survey, "--alerts", str(stream.alerts), "--interval", stream.interval]
+    words += [word for remote in plan.remotes for word in ("--remote", remote)]
+    words += [word for feed in plan.feeds for word in ("--feed", feed)]
+    with (logs / "supervisor.log").open("ab") as log:
+        return subprocess.Popen(
+            nightwire(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def _await_health(where: Path, supervisor: subprocess.Popen[bytes], status: Status, timeout: float) -> int:
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        state = checked(where)
+        mine = state.get("supervisor", {}).get("pid") == supervisor.pid
+        if mine and state["ready"]:
+            console.print(f"[green]All {len(state['processes'])} processes are healthy.[/green]")
+            return 0
+        if supervisor.poll() is not None:
+            return _failed(where, state.get("failure") if mine else None)
+        if mine:
+            status.update("starting: " + _progress(state["processes"]))
+        time.sleep(0.1)
+    os.kill(supervisor.pid, signal.SIGTERM)
+    supervisor.wait(LEAVE)
+    return _failed(where, f"not healthy after {timeout:g} s")
+
+
+def _progress(processes: list[dict[str, Any]]) -> str:
+    mark = {"healthy": "[green]✓[/green]"}
+    return "  ".join(f"{one['name']} {mark.get(one['state'], one['state'])}" for one in processes)
+
+
+def _failed(where: Path, reason: str | None) -> int:
+    console.print(f"[red]nightwire up failed:[/red] {reason or 'the supervisor ended'}")
+    for log in sorted((where / "logs").glob("*.log")):
+        lines = log.read_text(errors="replace").splitlines()[-5:]
+        console.print(f"[bold]{log}[/bold]\n" + "\n".join(f"  {line}" for line in lines), markup=False)
+    console.print("`nightwire doctor` looks for what is missing.")
+    return 1
+
+
+@contextmanager
+def _spinner(text: str) -> Iterator[Status]:
+    with console.status(text) as status:
+        yield status

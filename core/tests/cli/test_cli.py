@@ -1,0 +1,83 @@
+"""The command names its verbs without loading what they need."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import click
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import KafkaError, KafkaException
+
+from nightwire.core.cli import main as cli
+from nightwire.core.runtime.endpoints import NoStackError
+
+HEAVY = {"pyspark", "astropy", "httpx", "pyarrow", "pandas", "matplotlib", "lxml", "numpy", "fastavro"}
+VERBS = sorted(entry_points(group=cli.GROUP).names)
+
+
+def test_help_lists_every_verb_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, click.testing, nightwire.core.cli.main as c;"
+        "print(click.testing.CliRunner().invoke(c.main, ['--help']).output);"
+        "print('LOADED', *sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    listing, loaded = said.split("LOADED")
+    assert all(f"\n  {verb} " in listing for verb in VERBS)
+    assert "not installed" not in listing
+    assert HEAVY & set(loaded.split()) == set()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    result = CliRunner().invoke(cli.main, [verb, "--help"])
+    assert result.exit_code == 0
+    assert "Example" in result.output or "Commands:" in result.output
+
+
+def test_a_verb_whose_package_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def judge() -> None:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr(cli, "_load", lambda _entry: judge)
+    result = CliRunner().invoke(cli.main, ["filter"])
+    assert result.exit_code == 1
+    assert "pip install 'nightwire[filters]'" in result.output
+
+
+def test_no_stack_is_one_line_of_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def read() -> None:
+        raise NoStackError("no Kafka: start one with `nightwire up`")
+
+    monkeypatch.setattr(cli, "_load", lambda _entry: read)
+    result = CliRunner().invoke(cli.main, ["topics"])
+    assert (result.exit_code, result.output) == (1, "Error: no Kafka: start one with `nightwire up`\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "not yours"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "begin with your own"),
+        (KafkaError._AUTHENTICATION, "KAFKA_SASL_PASSWORD"),
+        (KafkaError._TRANSPORT, "nightwire up"),
+    ],
+)
+def test_what_kafka_denies_is_one_line_of_advice(
+    code: int, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def read() -> None:
+        raise KafkaException(KafkaError(code))
+
+    monkeypatch.setattr(cli, "_load", lambda _entry: read)
+    result = CliRunner().invoke(cli.main, ["topics"])
+    assert result.exit_code == 1
+    assert advice in result.output
+
+
+def test_an_unknown_verb_is_wrong_use() -> None:
+    assert CliRunner().invoke(cli.main, ["fly"]).exit_code == 2

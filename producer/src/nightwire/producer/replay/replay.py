@@ -1,0 +1,216 @@
+"""Play files of alerts into Kafka, their bytes unchanged."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightwire.core.accounting import bury
+from nightwire.core.kafka import MAX_MESSAGE, Writer
+from nightwire.core.runtime import Lateness, on_time
+from nightwire.producer.replay.files import Found, Refused, find, read
+from nightwire.producer.replay.schema_ids import SchemaIds
+from nightwire.producer.simulation.simulate import Stop, Watcher
+from nightwire.producer.visits.counts import STAGE, Ledger
+from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, VisitDesk
+from nightwire.producer.writing.message_format import Container
+from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry, Survey, topics
+from nightwire.schemas.wire import frame, is_container
+
+log = logging.getLogger("nightwire.producer")
+
+LARGEST_LETTER = MAX_MESSAGE - (64 << 10)
+"""How much of a refused file is kept. [byte]"""
+SECONDS_A_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When each alert is due.
+
+    Attributes:
+        rate: Alerts a second; 0 = at once.
+        speed: Keep the times between the alerts, so many times as fast; 0 = do not.
+        longest_gap: Shorten longer gaps, as they are played, to this. [s]
+    """
+
+    rate: float = 0.0
+    speed: float = 0.0
+    longest_gap: float = 60.0
+
+    def gap(self, before: float | None, now: float | None) -> float:
+        """Return how long after the alert of time *before* that of *now* is due. [s; times in d]"""
+        if self.speed:
+            if before is None or now is None:
+                return 0.0
+            return min(self.longest_gap, max(0.0, (now - before) * SECONDS_A_DAY / self.speed))
+        return 1.0 / self.rate if self.rate else 0.0
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What to play, and how."""
+
+    survey: str
+    files: Sequence[Path]
+    pace: Pace
+    as_is: bool = False
+    schemas: Path | None = None
+
+
+class Player:
+    """Write the alerts of files, and count them.
+
+    Args:
+        survey: That the alerts are of.
+        writer: Where to.
+        registry: Knows and takes schemas.
+        batch: The ledger of the whole replay.
+        desk: Opens the visits that are met.
+        as_is: Pass messages on as they lie in their files.
+    """
+
+    def __init__(
+        self,
+        survey: Survey,
+        writer: Writer,
+        registry: SchemaRegistry,
+        batch: Ledger,
+        desk: VisitDesk,
+        *,
+        as_is: bool = False,
+    ) -> None:
+        self._survey, self._writer, self._registry = survey, writer, registry
+        self._ids = SchemaIds(registry, survey.name)
+        self._as_is = as_is
+        self._desk = desk
+        self._topic = topics.alerts(survey.name)
+        self._contained = topics.settings(self._topic).format == "container"
+        self._refused: list[Refused] = []
+        self._shapes: dict[int, Container] = {}
+        self._replay = (HEADER_REPLAY, str(batch.visit).encode())
+        self.batch = batch
+        self.visits: dict[int, Ledger] = {}
+
+    def items(self, files: Sequence[Path]) -> Iterator[tuple[Path, Found | Refused]]:
+        """Yield what is in *files*, those in folders too; other files of folders are named in the log."""
+        wanted, aside = find(files)
+        if aside:
+            log.warning("left aside, neither .avro nor .cwf: %s", ", ".join(map(str, aside)))
+        for path in wanted:
+            for item in read(path, self._survey, self._registry):
+                yield path, item
+
+    def play(self, path: Path, item: Found | Refused) -> None:
+        """Write one alert of *path*, or bury what could not be read.
+
+        Raises:
+            DeliveryError: Kafka did not take an earlier record.
+            RegistryAwayError: The alert's schema is new, and the registry does not answer.
+        """
+        self.batch.offered += 1
+        if isinstance(item, Refused):
+            self._bury(item)
+            return
+        try:
+            value = self._value(item)
+        except RegistryAwayError:
+            self.batch.offered -= 1
+            raise
+        except SchemaError as error:
+            self._bury(Refused(path, str(error), item.body))
+            return
+        headers, delivered = self._visit(item)
+        if is_container(value):
+            headers += Container.headers()
+        self._writer.write(
+            self._topic,
+            value,
+            key=item.key,
+            headers=headers,
+            on_delivered=delivered,
+            on_refused=lambda error: self._refused.append(Refused(path, error.str(), value)),
+        )
+
+    def _visit(self, item: Found) -> tuple[list[tuple[str, bytes]], Callable[..., None]]:
+        """Return the headers of an alert, and who counts it; opens its visit if it is the first of it."""
+        number = self._survey.visit(item.alert)
+        if number is None:
+            return [self._replay], self.batch.delivered
+        if number not in self.visits:
+            self.visits[number] = self._desk.open(number)
+        visit = self.visits[number]
+        visit.offered += 1
+
+        def delivered(message: object) -> None:
+            self.batch.delivered(message)  # type: ignore[arg-type]
+            visit.delivered(message)  # type: ignore[arg-type]
+
+        return [(HEADER, str(number).encode()), self._replay], delivered
+
+    def _value(self, item: Found) -> bytes:
+        if self._as_is:
+            if item.message is None:
+                raise SchemaError("a container of several alerts is no message: leave --format as-is out")
+            return item.message
+        schema_id = item.schema_id
+        if schema_id is None:
+            schema_id = self._ids.id(item.schema or {})
+        return self._container(schema_id, item) if self._contained else frame(schema_id, item.body)
+
+    def _container(self, schema_id: int, item: Found) -> bytes:
+        if schema_id not in self._shapes:
+            self._shapes[schema_id] = Container(item.schema or self._registry.schema(schema_id))
+        return self._shapes[schema_id].value(item.body)
+
+    def finish(self) -> None:
+        """Wait for all acknowledgements, and bury what the topic did not take.
+
+        Raises:
+            DeliveryError: Kafka did not take a record.
+        """
+        self._writer.flush()
+        for refused in self._refused:
+            self._bury(refused)
+        self._refused.clear()
+        self._writer.flush()
+
+    def _bury(self, refused: Refused) -> None:
+        self.batch.dead_lettered += 1
+        log.warning("refused: %s: %s", refused.path, refused.reason)
+        reason, content = refused.reason, refused.content
+        if len(content) > LARGEST_LETTER:
+            reason += f" (the first {LARGEST_LETTER} of {len(content)} bytes)"
+        source = str(refused.path)
+        bury(self._writer, content[:LARGEST_LETTER], stage=STAGE, source=source, reason=reason)
+
+
+def play_all(
+    player: Player, replay: Replay, survey: Survey, *, stop: Stop, meter: Watcher, clock: Callable[[], float]
+) -> Lateness:
+    """Play the files of *replay* at its pace, until they end or *stop* is set; return how late alerts were.
+
+    Raises:
+        DeliveryError: Kafka did not take an alert.
+        RegistryAwayError: A schema is new, and the registry does not answer.
+    """
+    lateness = Lateness()
+    due, before = clock(), None
+    for path, item in player.items(replay.files):
+        if stop.is_set():
+            break
+        if isinstance(item, Found):
+            moment = survey.view(item.alert).mjd_tai if replay.pace.speed else None
+            due, before = due + replay.pace.gap(before, moment), moment
+            if next(on_time([due], clock=clock, idle=stop.wait), None) is None:
+                break
+        player.play(path, item)
+        if replay.pace.speed or replay.pace.rate:
+            lateness.note(clock() - due)
+        meter.advance()
+    return lateness
+
+
+def by_visit(visits: Mapping[int, Ledger]) -> list[Ledger]:
+    """Return the ledgers of *visits*, in the order of their numbers."""
+    return [ledger for _number, ledger in sorted(visits.items())]

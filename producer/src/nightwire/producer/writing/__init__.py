@@ -1,0 +1,5 @@
+"""Writing."""
+
+from nightwire.producer.writing.writer import OVERHEAD
+
+__all__ = ["OVERHEAD"]

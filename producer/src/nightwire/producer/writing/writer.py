@@ -1,0 +1,261 @@
+"""Alerts into Kafka: encoded, framed, keyed by their object, counted by their visit."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import Producer
+
+from nightwire.core.kafka import MAX_MESSAGE, Record, Writer
+from nightwire.core.kafka import clients as kafka
+from nightwire.producer.spool.spool import Spool
+from nightwire.producer.spool.spooling import SpoolingWriter
+from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.visits import HEADER, VisitDesk
+from nightwire.producer.writing.message_format import TEST, Shape, Wire
+from nightwire.producer.writing.visit_writer import Delivered, Encoded, Refused, VisitWriter
+from nightwire.schemas import Codec, DecodeError, EncodeError, Survey, topics
+
+Alert = Mapping[str, Any]
+
+OVERHEAD = 4096
+"""Room for a record's key and headers. [byte]"""
+
+
+class AlertWriter:
+    """Write a survey's alerts to its topic, at least once, in order per object.
+
+    `write` queues and returns at once; `flush` waits for the broker.  A failed delivery is kept and raised
+    by every later call, so a caller that reaches the end of its ``with`` block knows that every alert was
+    acknowledged.  One thread only.
+
+    With a spool, Kafka may be away: alerts then go to a file, and from there to Kafka when it is back, in
+    their order.  `flush` returns when every alert is acknowledged or safely on disk; what a killed process
+    left in the file, the next writer sends.
+
+    Args:
+        producer: A ``confluent_kafka.Producer``.
+        survey: Knows where an alert of this survey keeps its ids.
+        codec: Turns alerts into bytes.
+        schema_id: Id of the codec's schema in the registry.
+        topic: Topic to write to; by default the survey's own.
+        flush_timeout: Longest wait for acknowledgements. [s]
+        shape: What an alert looks like in Kafka; by default Confluent wire format.
+        spool: Where alerts wait while Kafka is away; None = errors of delivery are raised instead.
+        test: These are no real alerts: mark them so.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        survey: Survey,
+        codec: Codec,
+        schema_id: int,
+        *,
+        topic: str | None = None,
+        flush_timeout: float = 150.0,
+        shape: Shape | None = None,
+        spool: Spool | None = None,
+        test: bool = False,
+    ) -> None:
+        self._survey, self._codec = survey, codec
+        self._shape = shape or Wire(schema_id)
+        self._marks = [TEST] if test else []
+        self.topic = topic or topics.alerts(survey.name)
+        self._spooling = None if spool is None else SpoolingWriter(producer, spool)
+        self.records: Writer = self._spooling or Writer(producer, flush_timeout=flush_timeout)
+        self.desk = VisitDesk(self.records, survey.name)
+        if self._spooling is not None:
+            self._spooling.begin(self.desk.closing)
+
+    @classmethod
+    def connect(
+        cls,
+        name: str,
+        schema: Mapping[str, Any],
+        *,
+        schema_id: int | None = None,
+        bootstrap: str | None = None,
+        registry: str | None = None,
+        spool: Path | str | None = None,
+        spool_bytes: int = 10 << 30,
+    ) -> Self:
+        """Return a writer for the survey *name*, its topic made and its schema registered.
+
+        Visits that a writer on this machine left open when it died are closed with what lies in the topic.
+
+        Args:
+            name: Survey, such as ``lsst``.
+            schema: Of its alerts, as parsed JSON.
+            schema_id: The id that the survey gives to its schema; else the registry chooses one.
+            bootstrap: Kafka's address; else the environment's or the running embedded stack's.
+            registry: The schema registry's URL; else likewise.
+            spool: File for alerts while Kafka is away, such as ``/var/spool/nightwire/lsst``; with it and a
+                *schema_id*, Kafka and registry may be away already.
+            spool_bytes: How much it may hold. [byte]
+
+        Raises:
+            NoStackError: There is no Kafka to talk to.
+            SchemaError: The registry refuses the schema, or does not answer.
+            KafkaException: Kafka does not answer.
+            SpoolError: Another process uses the spool.
+        """
+        from nightwire.producer.writing.connect import connect, options
+
+        found = connect(name, schema, schema_id, (bootstrap, registry), patient=spool is not None)
+        kept = Spool(Path(spool), limit=spool_bytes) if spool is not None else None
+        writer = cls(**options(found, name, schema), spool=kept)
+        if found.answers:
+            writer.tidy(found.kafka)
+        return writer
+
+    @property
+    def acknowledged(self) -> int:
+        """Records that Kafka has acknowledged so far; alerts, and the records of their visits."""
+        return self.records.acknowledged
+
+    def encoded(self, alert: Alert) -> Encoded:
+        """Return *alert* as it goes into Kafka.
+
+        Raises:
+            EncodeError: It does not fit the schema, has no id, or is larger than a record may be.
+        """
+        value = self._shape.value(self._body(alert))
+        if len(value) > MAX_MESSAGE - OVERHEAD:
+            name = self._survey.alert_id(alert)
+            raise EncodeError(f"alert {name}: {len(value):,} bytes, and a record may have {MAX_MESSAGE:,}")
+        return Encoded(self._survey.key(alert), value)
+
+    def write(self, alert: Alert, *, visit: int | None = None, on_delivered: Delivered | None = None) -> None:
+        """Queue *alert*, keyed by its object.
+
+        Args:
+            alert: By its survey's own field names.
+            visit: Visit to name in the record's header.
+            on_delivered: Is called with the acknowledged message, unless the alert went through the spool.
+
+        Raises:
+            EncodeError: The alert does not fit the schema, or has no id; nothing was queued.
+            SpoolFullError: Kafka is away and the spool is full; this alert was not taken.
+            DeliveryError: An earlier alert was lost.
+        """
+        self.send(self.encoded(alert), visit=visit, on_delivered=on_delivered)
+
+    def send(
+        self,
+        alert: Encoded,
+        *,
+        visit: int | None = None,
+        on_delivered: Delivered | None = None,
+        on_refused: Refused | None = None,
+    ) -> None:
+        """Queue an alert that is encoded already.
+
+        Args:
+            alert: Its key and value.
+            visit: Visit to name in the record's header.
+            on_delivered: Is called with the acknowledged message, unless the alert went through the spool.
+            on_refused: Is called when the topic takes no record so large; else that is a failed delivery.
+
+        Raises:
+            SpoolFullError: Kafka is away and the spool is full; this alert was not taken.
+            DeliveryError: An earlier alert was lost.
+        """
+        headers = [] if visit is None else [(HEADER, str(visit).encode())]
+        headers += self._marks + self._shape.headers()
+        if self._spooling is not None:
+            record = Record(self.topic, alert.value, alert.key, headers, (), on_delivered, on_refused)
+            self._spooling.put(record, visit=visit)
+            return
+        self.records.write(
+            self.topic,
+            alert.value,
+            key=alert.key,
+            headers=headers,
+            on_delivered=on_delivered,
+            on_refused=on_refused,
+        )
+
+    def flush(self) -> None:
+        """Wait until every queued alert is acknowledged, or safely in the spool.
+
+        Raises:
+            DeliveryError: One was refused, or the wait took too long.
+        """
+        self.records.flush()
+
+    @contextmanager
+    def visit(self, number: int) -> Iterator[VisitWriter]:
+        """Open visit *number*, and close it with its counts once all its alerts are acknowledged.
+
+        Where some are in the spool it is closed later, when the last has left it.  A visit whose block ends
+        in an error stays open in `visits`: what became of it is not known.
+
+        Raises:
+            DeliveryError: An alert was lost.
+        """
+        ledger = self.desk.open(number)
+        yield VisitWriter(self, ledger)
+        self.close_visit(ledger)
+
+    def close_visit(self, ledger: Ledger) -> None:
+        """Close the visit of *ledger* once all its alerts are acknowledged; with a spool perhaps later.
+
+        Raises:
+            DeliveryError: An alert was lost.
+        """
+        self.flush()
+        if self._spooling is None or not self._spooling.ended(ledger):
+            self.desk.close(ledger)
+
+    def tidy(self, bootstrap: str) -> int:
+        """Close the visits that a writer left open when it died; return the highest visit number in use.
+
+        What an earlier process left in the spool is sent first.
+
+        Raises:
+            KafkaException: Kafka cannot be reached.
+            DeliveryError: Kafka did not take the records.
+        """
+        from nightwire.producer.visits.abandoned import tidy
+
+        if self._spooling is None or self._spooling.drained():
+            return tidy(bootstrap, self.desk, self._survey.name)
+        return 0
+
+    def close(self) -> None:
+        """Flush, and send what is in the spool for as long as Kafka takes it.
+
+        Raises:
+            DeliveryError: An alert was refused, or the wait took too long.
+        """
+        try:
+            self.flush()
+        finally:
+            if self._spooling is not None:
+                self._spooling.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; an error of the block is not displaced by one of the flush."""
+        try:
+            self.close()
+        except kafka.DeliveryError:
+            if error is None:
+                raise
+
+    def _body(self, alert: Alert) -> bytes:
+        try:
+            name = self._survey.alert_id(alert)
+        except DecodeError as error:
+            raise EncodeError(str(error)) from error
+        try:
+            return self._codec.encode(alert)
+        except EncodeError as error:
+            raise EncodeError(f"alert {name}: {error}") from error

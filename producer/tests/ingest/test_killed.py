@@ -1,0 +1,150 @@
+"""`nightwire ingest`, the survey's Kafka and ours, killed in turn during a night: in = out."""
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import await_port
+from nightwire.core.accounting.accounts import discrepancies
+from nightwire.core.kafka.clients import ensure_topics
+from nightwire.core.stack import Broker, free_port
+from nightwire.schemas import SchemaRegistry
+from nightwire.schemas.topics import settings
+from producer.tests.ingest.survey_kafka import (
+    ID,
+    Ingest,
+    Running,
+    SurveyKafka,
+    eventually,
+    lsst_schema,
+    place,
+    wire,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+KILLS = 3
+VISITS, ALERTS, AT_ONCE = KILLS + 4, 400, 4
+"""How often ingest is killed, each time in a visit of its own; how many visits there are, alerts in each, and
+how many of them are written at a time."""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Broker]:
+    """Yield the survey's Kafka."""
+    one = Broker(tmp_path / "source", port=free_port(), controller=free_port(), heap="256m")
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def registry(fresh_broker: Broker, tmp_path: Path) -> Iterator[str]:
+    """Yield our registry, which has the survey's schema; it is on the Kafka that is killed."""
+    port, log = free_port(), tmp_path / "registry.log"
+    ensure_topics(fresh_broker.bootstrap, [settings("_schemas")])
+    command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve"]
+    with log.open("wb") as out:
+        words = ["--bootstrap", fresh_broker.bootstrap, "--port", str(port)]
+        child = subprocess.Popen([*command, *words], stdout=out, stderr=out)
+    await_port(port, lambda: child.poll() is None, log)
+    url = f"http://127.0.0.1:{port}"
+    with SchemaRegistry(url, cache_dir=tmp_path / "survey") as known:
+        known.register("alerts.lsst-value", lsst_schema(), schema_id=ID)
+    yield url
+    child.terminate()
+    child.wait(20)
+
+
+class Night(threading.Thread):
+    """A survey that writes visit after visit, whatever is killed meanwhile.
+
+    Args:
+        survey: Its Kafka.
+        topic: Where to.
+    """
+
+    def __init__(self, survey: SurveyKafka, topic: str) -> None:
+        super().__init__(daemon=True)
+        self._survey, self._topic = survey, topic
+        self._go = [threading.Event() for _ in range(VISITS)]
+        self.written = 0
+
+    def let(self, visit: int) -> None:
+        """Let it write that visit."""
+        self._go[visit].set()
+
+    def run(self) -> None:
+        """Write each visit when it is let."""
+        for visit, go in enumerate(self._go):
+            go.wait()
+            numbers = range(1 + visit * ALERTS, 1 + (visit + 1) * ALERTS)
+            for first in numbers[::AT_ONCE]:  # so that many transactions hold a visit
+                some = range(first, first + AT_ONCE)
+                self._survey.send(self._topic, [(wire(n, 100 + visit, pad=b"x" * 2000), n % 3) for n in some])
+                self.written += AT_ONCE
+
+
+def over(one: Running) -> bool:
+    """Return whether that process has ended."""
+    return one.process.poll() is not None
+
+
+def test_in_is_out_when_ingest_and_both_kafkas_are_killed_in_turn(
+    source: Broker, fresh_broker: Broker, registry: str, tmp_path: Path
+) -> None:
+    survey = SurveyKafka(source.bootstrap)
+    survey.make("night", partitions=3)
+    words = ["--topic", "night", "--batch", "100ms", "--visit-quiet", "1h"]
+    ours = fresh_broker.bootstrap
+    lsst = Ingest("lsst", "source", source.bootstrap, ours, registry, tmp_path, words=words)
+    night = Night(survey, "night")
+    night.start()
+
+    def mirrored() -> int:
+        return len(lsst.mirrored())
+
+    for visit in range(KILLS):
+        with lsst.running() as one:
+            eventually(lambda: "reading" in one.said(), one.said)
+            before = mirrored()
+            night.let(visit)
+            eventually(lambda before=before: mirrored() > before, one.said)  # type: ignore[misc]
+            one.kill()
+    with lsst.running() as one:
+        night.let(KILLS)
+        eventually(lambda: mirrored() > KILLS * ALERTS, one.said)
+        fresh_broker.kill()  # ours
+        night.let(KILLS + 1)
+        fresh_broker.start()
+        eventually(lambda: over(one) or mirrored() >= (KILLS + 2) * ALERTS, one.said)
+        # Kafka may have given its transaction up; then it says so, and is started again.
+        assert not over(one) or "taken over, or Kafka gave this one up" in one.said()
+    with lsst.running() as one:
+        eventually(lambda: mirrored() >= (KILLS + 2) * ALERTS, one.said)
+        night.let(KILLS + 2)
+        source.kill()  # theirs
+        source.start()
+        eventually(lambda: mirrored() >= (KILLS + 3) * ALERTS, one.said)
+        night.let(KILLS + 3)
+        one.kill()
+    night.join()
+    status, _counts, log = lsst.to_the_end()
+    assert status == 0, log
+
+    places = Counter(place(message) for message in lsst.mirrored())
+    ends = Counter(part for _, part, _ in places)
+    assert night.written == VISITS * ALERTS
+    assert sum(ends.values()) >= night.written  # the survey may have written one twice when it was killed
+    assert set(places.values()) == {1}
+    assert set(places) == {("night", part, at) for part, end in ends.items() for at in range(end)}
+    assert discrepancies(lsst.accounts()) == []
+    assert {one.partition: one.delivered for one in lsst.accounts()} == ends
+    visits = lsst.visits()
+    assert sum(visits[100 + visit]["written"] for visit in range(VISITS)) == sum(ends.values())
+    assert all(record["closed"] is not None for record in visits.values())
