@@ -15,7 +15,6 @@ from nightwire.filters.decision.quota import Quotas
 from nightwire.filters.decision.select import BatchContext
 from nightwire.filters.decision.state import KEPT, EngineState, StateError
 from nightwire.filters.delivery.deliver import fetch_plan
-from nightwire.filters.delivery.overflow import encode_overflow
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import (
     DEAD,
@@ -30,7 +29,6 @@ from nightwire.filters.model.messages import (
 )
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import offset_runs
-from nightwire.schemas import records
 
 SPOT = ("alerts.sim", 1)
 COUNTS = RangeCounts(
@@ -149,6 +147,15 @@ def test_what_could_not_be_sent_is_remembered_by_batch(tmp_path: Path) -> None:
     assert first.of({(*SPOT, 14)}) == Unsent(frozenset(), first.malformed)
 
 
+def test_what_could_not_be_sent_is_forgotten_with_its_decision(tmp_path: Path) -> None:
+    state = EngineState(tmp_path)
+    for batch in range(2 * KEPT):
+        state.keep_decision(batch, decided([]), Quotas())
+        state.keep_unsent(batch, Unsent({(*SPOT, batch)}))
+    files = (state.checkpoint / "unsent").iterdir()
+    assert sorted(int(file.stem) for file in files) == [*range(KEPT, 2 * KEPT)]
+
+
 def test_all_that_passed_is_chosen_in_order_of_offsets() -> None:
     assert [pick.hit.offset for pick in decided().picks] == [11, 14]
 
@@ -187,17 +194,6 @@ def test_headers_say_where_a_copy_comes_from() -> None:
         ("offset", b"14"),
     ]
     assert copy_headers(pick, pick.passes[1])[-1] == ("duplicate", b"yes")
-
-
-def test_overflow_says_where_what_was_cut_off_lies() -> None:
-    decision = decided([passed(11), passed(14, 2.5), *ROWS[2:]], cap=1)
-    ((key, visit, value),) = encode_overflow(decision.cut, decision.at)
-    record = records.OVERFLOW.decode(value)
-    assert (key, visit) == ("me/f", b"7")
-    assert (record["owner"], record["name"], record["version"]) == ("me", "f", 2)
-    assert (record["topic"], record["partition"], record["offset"]) == ("alerts.sim", 1, 14)
-    assert (record["survey"], record["visit"], record["alert"], record["rank"]) == ("sim", 7, "a14", 2.5)
-    assert value == records.OVERFLOW.encode({**record, "time": decision.at})
 
 
 def test_state_belongs_to_one_kafka(tmp_path: Path) -> None:

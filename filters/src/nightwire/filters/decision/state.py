@@ -126,6 +126,7 @@ class EngineState:
             write_atomically(self._places(batch), dump_quotas(after))
             prune_numbered(self._places(batch).parent)
         prune_numbered(self._decision(batch).parent, after.batches())
+        self._prune_unsent()
         return after
 
     def newest_decision(self) -> int:
@@ -153,6 +154,13 @@ class EngineState:
             every = self.unsent(batch) | unsent
             said = {"lost": sorted(every.lost), "malformed": sorted(every.malformed)}
             write_atomically(self._unsent(batch), json.dumps(said))
+
+    def _prune_unsent(self) -> None:
+        """Forget what could not be sent of batches whose decisions are gone."""
+        decided = set(_numbers(self._decision(0).parent))
+        for batch in _numbers(self._unsent(0).parent):
+            if batch not in decided:
+                self._unsent(batch).unlink(missing_ok=True)
 
     def counted(self) -> int:
         """Return the newest batch that metrics have counted; -1 when there is none."""

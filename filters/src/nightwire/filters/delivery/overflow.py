@@ -5,8 +5,8 @@ encoded once, and put together for each alert that a filter's cap cut off.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,54 +20,51 @@ from nightwire.filters.reading.fetch import fetch_at, range_consumer
 from nightwire.schemas import AlertDecoder, Codec, SchemaRegistry, records, wire
 from nightwire.schemas.topics import overflow
 
-OF_FILTER, OF_ALERT, OF_BOTH = slice(0, 3), slice(3, 9), slice(9, None)
-"""Which fields of the record tell of the filter, of the alert, and of both together."""
+PARTS = {
+    **dict.fromkeys(("owner", "name", "version"), "filter"),
+    **dict.fromkeys(("survey", "visit", "topic", "partition", "offset", "alert"), "alert"),
+    **dict.fromkeys(("rank", "time"), "pass"),
+}
+"""What each field of the record tells of: the filter, the alert, or both together."""
 
 
-def encode_overflow(cut: Overflow, at: int) -> Iterator[tuple[str, bytes, bytes]]:
+def encode_overflow(
+    cut: Overflow, at: int, schema: Mapping[str, Any] = records.OVERFLOW.schema
+) -> Iterator[tuple[str, bytes, bytes]]:
     """Yield what goes to overflow topics: the filter (``owner/name``), the record's key and its value.
 
     Args:
-        cut: What was cut off.
+        cut: The passes that a quota cut off.
         at: When. [ms since 1970, UTC]
+        schema: Avro's, of the record.
     """
-    heads = {judge: _filter(*cut.judges[judge]) for judge in set(cut.judge)}
-    middles = {hit: (_key(cut.hits[hit]), _alert(cut.hits[hit])) for hit in set(cut.hit)}
-    tails = {rank: _part(OF_BOTH, {"rank": rank, "time": at}) for rank in set(cut.rank)}
-    for hit, judge, rank in zip(cut.hit, cut.judge, cut.rank, strict=True):
-        key, middle = middles[hit]
-        body = heads[judge] + middle + tails[rank]
-        yield cut.judges[judge][0], key, wire.frame(records.OVERFLOW.schema_id, body)
+    keys = {"filter": cut.judge, "alert": cut.hit, "pass": cut.rank}
+    values: dict[str, Callable[[Any], Mapping[str, Any]]] = {
+        "filter": lambda judge: _of_filter(*cut.judges[judge]),
+        "alert": lambda hit: _of_alert(cut.hits[hit]),
+        "pass": lambda rank: {"rank": rank, "time": at},
+    }
+    columns = []
+    for part, fields in groupby(schema["fields"], key=lambda field: PARTS[field["name"]]):
+        codec = Codec({**schema, "fields": list(fields)})
+        encoded = {key: codec.encode(values[part](key)) for key in set(keys[part])}
+        columns.append([encoded[key] for key in keys[part]])
+    visits = {hit: str(cut.hits[hit].visit).encode() for hit in set(cut.hit)}
+    header = wire.frame(records.OVERFLOW.schema_id, b"")
+    for hit, judge, body in zip(cut.hit, cut.judge, map(b"".join, zip(*columns)), strict=True):
+        yield cut.judges[judge][0], visits[hit], header + body
 
 
-def _filter(key: str, version: int) -> bytes:
+def _of_filter(key: str, version: int) -> dict[str, Any]:
     owner, _, name = key.partition("/")
-    return _part(OF_FILTER, {"owner": owner, "name": name, "version": version})
+    return {"owner": owner, "name": name, "version": version}
 
 
-def _alert(hit: PassedAlert) -> bytes:
-    about = {**hit._asdict(), "survey": hit.survey}
-    return _part(OF_ALERT, {name: about[name] for name in _names(OF_ALERT.start, OF_ALERT.stop)})
-
-
-def _key(hit: PassedAlert) -> bytes:
-    return str(hit.visit).encode()
-
-
-def _part(fields: slice, values: Mapping[str, Any]) -> bytes:
-    return _codec(fields.start, fields.stop).encode(values)
-
-
-@cache
-def _names(start: int, stop: int) -> list[str]:
-    return [one["name"] for one in records.OVERFLOW.schema["fields"][start:stop]]
-
-
-@cache
-def _codec(start: int, stop: int | None) -> Codec:
-    """Return the codec of some of the record's fields."""
-    schema = records.OVERFLOW.schema
-    return Codec({**schema, "fields": schema["fields"][start:stop]})
+def _of_alert(hit: PassedAlert) -> dict[str, Any]:
+    return {
+        "survey": hit.survey, "visit": hit.visit, "topic": hit.topic, "partition": hit.partition,
+        "offset": hit.offset, "alert": hit.alert,
+    }  # fmt: skip
 
 
 UNSAFE = re.compile(r"[^\w.+-]+", re.ASCII)
