@@ -45,9 +45,14 @@ def encode_overflow(
         "pass": lambda rank: {"rank": rank, "time": at},
     }
     columns = []
-    for part, fields in groupby(schema["fields"], key=lambda field: PARTS[field["name"]]):
-        codec = Codec({**schema, "fields": list(fields)})
-        encoded = {key: codec.encode(values[part](key)) for key in set(keys[part])}
+    for part, some in groupby(schema["fields"], key=lambda field: PARTS[field["name"]]):
+        fields = list(some)
+        codec = Codec({**schema, "fields": fields})
+        about = {key: values[part](key) for key in set(keys[part])}
+        encoded = {
+            key: codec.encode({field["name"]: one[field["name"]] for field in fields})
+            for key, one in about.items()
+        }
         columns.append([encoded[key] for key in keys[part]])
     visits = {hit: str(cut.hits[hit].visit).encode() for hit in set(cut.hit)}
     header = wire.frame(records.OVERFLOW.schema_id, b"")
