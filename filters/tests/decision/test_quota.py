@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightwire.core.accounting.accounts import Account, discrepancies
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.accounts import accounts
 from nightwire.filters.decision.decision import Decision, decide
 from nightwire.filters.decision.quota import VISITS_REMEMBERED, Quotas, apply_changes
@@ -19,14 +20,14 @@ from nightwire.filters.decision.select import BatchContext
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, PassedAlert, RangeCounts
-from nightwire.filters.model.offsets import Ends, OffsetRange, Spot, Visit
+from nightwire.filters.model.offsets import Ends, OffsetRange, Visit
 from nightwire.filters.reading.followers import closed_visits
 
 FIRST = LiveFilter("me", "first", 1, "*", "", "", cap=3)
 BEST = LiveFilter("me", "best", 1, "*", "", "", cap=3, choice="best")
 ALL = LiveFilter("me", "all", 1, "*", "", "", cap=0)
 SET = [ALL, BEST, FIRST]
-SPOTS: list[Spot] = [("alerts.sim", 0), ("alerts.sim", 1)]
+SPOTS: list[TopicPartition] = [("alerts.sim", 0), ("alerts.sim", 1)]
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Log:
     """Gives alerts their places in Kafka, and plays batches."""
 
     def __init__(self) -> None:
-        self.ends: dict[Spot, int] = dict.fromkeys(SPOTS, 0)
+        self.ends: dict[TopicPartition, int] = dict.fromkeys(SPOTS, 0)
         self.last: dict[Visit, dict[int, int]] = {}
 
     def alert(self, number: int, visit: int | None, rank: float = 0.0, part: int = 0, late: int = 0) -> Alert:
@@ -89,7 +90,7 @@ def judged(batch: Batch) -> JudgedBatch:
 def play(batches: Sequence[Batch], deadline: int = 10**9, crash: int = -1) -> Iterator[Decision]:
     """Yield the decisions of *batches*; after batch *crash* everything is read again from the disk."""
     with tempfile.TemporaryDirectory() as folder:
-        state, caps, reached = EngineState(Path(folder)), Quotas(), dict[Spot, int]()
+        state, caps, reached = EngineState(Path(folder)), Quotas(), dict[TopicPartition, int]()
         for number, batch in enumerate(batches):
             for one in batch.alerts:
                 spot = one.hit.topic, one.hit.partition

@@ -19,11 +19,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import NoStackError, find_endpoints
 from nightwire.filters.model.offsets import (
     Offset,
     OffsetRange,
-    Spot,
     advance,
     positions,
     ranges,
@@ -141,8 +141,8 @@ class AlertStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, chosen: AlertOptions, schema: Mapping[str, Any]) -> None:
         self._chosen, self._schema = chosen, schema
-        self._start: dict[Spot, int] | None = None
-        self._target: dict[Spot, int] | None = None
+        self._start: dict[TopicPartition, int] | None = None
+        self._target: dict[TopicPartition, int] | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the most records of a batch."""
@@ -183,7 +183,7 @@ class AlertStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read; runs in a worker."""
         return run_task(partition.value)
 
-    def _beginnings(self, fresh: Sequence[Spot]) -> dict[Spot, int]:
+    def _beginnings(self, fresh: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return positions_at(self._chosen, "earliest") if fresh else {}
 
 

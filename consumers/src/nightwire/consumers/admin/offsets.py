@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from rich.table import Table
 
 from nightwire.consumers.source.source import PATIENCE, partitions
-from nightwire.consumers.source.start_offsets import Span, Spot, at_time
+from nightwire.consumers.source.start_offsets import Span, at_time
 from nightwire.consumers.source.timespec import milliseconds
+from nightwire.core.kafka import TopicPartition
 from nightwire.core.kafka import clients as kafka
 
 Target = int | str | datetime | timedelta
@@ -31,7 +33,7 @@ class GroupPosition:
         span: Offset of the oldest record, and the one after the newest.
     """
 
-    spot: Spot
+    spot: TopicPartition
     committed: int
     span: Span
 
@@ -52,7 +54,7 @@ class GroupMember:
 
     name: str
     host: str
-    spots: Sequence[Spot]
+    spots: Sequence[TopicPartition]
 
     def __str__(self) -> str:
         return f"{self.name} at {self.host}"
@@ -62,7 +64,7 @@ class GroupMember:
 class OffsetMove:
     """A change of position; *now* is None where the group never was."""
 
-    spot: Spot
+    spot: TopicPartition
     now: int | None
     then: int
 
@@ -108,7 +110,7 @@ class GroupAdmin:
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        asked = [TopicPartition(*spot) for spot in self._spots(topics)]
+        asked = [TopicPartitionOffset(*spot) for spot in self._spots(topics)]
         found = self._consumer.committed(asked, timeout=PATIENCE)
         kept = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         return [GroupPosition(spot, at, self._span(spot)) for spot, at in sorted(kept.items())]
@@ -134,7 +136,7 @@ class GroupAdmin:
         """
         if members := self.members():
             raise GroupActiveError(self._active(members))
-        offsets = [TopicPartition(*one.spot, one.then) for one in moves]
+        offsets = [TopicPartitionOffset(*one.spot, one.then) for one in moves]
         try:
             answers = self._consumer.commit(offsets=offsets, asynchronous=False) if offsets else []
         except KafkaException as error:
@@ -152,7 +154,7 @@ class GroupAdmin:
             "counts until its session ends, 10 to 45 s)"
         )
 
-    def _spots(self, topics: Sequence[str]) -> list[Spot]:
+    def _spots(self, topics: Sequence[str]) -> list[TopicPartition]:
         if topics:
             return partitions(self._consumer, list(dict.fromkeys(topics)))
         known: Any = self._consumer.list_topics(timeout=PATIENCE).topics
@@ -163,13 +165,13 @@ class GroupAdmin:
             for part in topic.partitions
         ]
 
-    def _span(self, spot: Spot) -> Span:
+    def _span(self, spot: TopicPartition) -> Span:
         return kafka.marks(self._consumer, *spot, patience=PATIENCE)
 
-    def _targets(self, target: Target, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
+    def _targets(self, target: Target, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
         if isinstance(target, datetime | timedelta):
             moment = milliseconds(target, datetime.now(UTC))
-            asked = [TopicPartition(*spot, moment) for spot in spans]
+            asked = [TopicPartitionOffset(*spot, moment) for spot in spans]
             found = self._consumer.offsets_for_times(asked, timeout=PATIENCE) if asked else []
             at = {(one.topic, one.partition): one.offset for one in found}
             return {spot: at_time(at[spot], span) for spot, span in spans.items()}

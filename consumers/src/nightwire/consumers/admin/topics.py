@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 from rich.table import Table
 
-from nightwire.consumers.source.start_offsets import Span, Spot
-from nightwire.core.kafka import END, FIRST, NEWEST, admin, consumer, listed
+from nightwire.consumers.source.start_offsets import Span
+from nightwire.core.kafka import END, FIRST, NEWEST, TopicPartition, admin, consumer, listed
 
 PATIENCE = 15.0
 """Longest wait for an answer. [s]"""
@@ -61,9 +62,9 @@ def list_topics(bootstrap: str) -> list[TopicRow]:
 def _row(
     name: str,
     parts: list[int],
-    spans: Mapping[Spot, Span],
-    oldest: Mapping[Spot, int],
-    newest: Mapping[Spot, int],
+    spans: Mapping[TopicPartition, Span],
+    oldest: Mapping[TopicPartition, int],
+    newest: Mapping[TopicPartition, int],
 ) -> TopicRow:
     spots = [(name, part) for part in parts]
     first = [oldest[spot] for spot in spots if spot in oldest]
@@ -76,23 +77,23 @@ def _utc(moment: int | None) -> datetime | None:
     return None if moment is None else datetime.fromtimestamp(moment / 1000, UTC)
 
 
-def _spans(client: AdminClient, spots: list[Spot]) -> dict[Spot, Span]:
+def _spans(client: AdminClient, spots: list[TopicPartition]) -> dict[TopicPartition, Span]:
     oldest = listed(client, spots, FIRST, timeout=PATIENCE)
     ends = listed(client, spots, END, timeout=PATIENCE)
     return {spot: (oldest[spot].offset, ends[spot].offset) for spot in spots}
 
 
-def _newest(client: AdminClient, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
+def _newest(client: AdminClient, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
     filled = [spot for spot, (start, end) in spans.items() if end > start]
     found = listed(client, filled, NEWEST, timeout=PATIENCE)
     return {spot: info.timestamp for spot, info in found.items() if info.timestamp >= 0}
 
 
-def _oldest(reader: Consumer, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
+def _oldest(reader: Consumer, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
     """Return when the first record of each partition was written. [ms]  Reads one of each."""
-    found: dict[Spot, int] = {}
+    found: dict[TopicPartition, int] = {}
     open_ = {spot for spot, (start, end) in spans.items() if end > start}
-    reader.assign([TopicPartition(*spot, spans[spot][0]) for spot in open_])
+    reader.assign([TopicPartitionOffset(*spot, spans[spot][0]) for spot in open_])
     deadline = time.monotonic() + PATIENCE
     while open_ and time.monotonic() < deadline:
         if (message := reader.poll(0.2)) is None:
@@ -100,7 +101,7 @@ def _oldest(reader: Consumer, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
         spot = (str(message.topic()), message.partition() or 0)
         if spot in open_:
             open_.discard(spot)
-            reader.incremental_unassign([TopicPartition(*spot)])
+            reader.incremental_unassign([TopicPartitionOffset(*spot)])
             if message.error() is None:
                 found[spot] = message.timestamp()[1]
     return found

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from nightwire.consumers.alert.deduplication import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
 from nightwire.consumers.source.source import RecordSource, marks
-from nightwire.consumers.source.start_offsets import Spot
+from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -83,7 +83,7 @@ class ReadLoop:
     ) -> None:
         self.source = source
         self._rules, self._tally, self._fresh = rules, tally, fresh
-        self._pending: dict[Spot, int] = {}
+        self._pending: dict[TopicPartition, int] = {}
         self._loose: tuple[Unpack[Any], Batch[Any]] | None = None
         self._closing = Event()
 

@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import PATIENCE, RecordSource, partitions, spot_of
-from nightwire.consumers.source.start_offsets import Spot, resume
+from nightwire.consumers.source.start_offsets import resume
+from nightwire.core.kafka import TopicPartition
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -59,7 +61,7 @@ def membership(member: str | None, asked: Mapping[str, str]) -> dict[str, Any]:
     )
 
 
-Rebalance = Callable[[Consumer, list[TopicPartition]], None]
+Rebalance = Callable[[Consumer, list[TopicPartitionOffset]], None]
 
 
 class GroupSource(RecordSource):
@@ -74,8 +76,8 @@ class GroupSource(RecordSource):
     def __init__(self, consumer: Consumer, plan: Plan, *, commit_interval: float = 1.0) -> None:
         super().__init__(consumer, plan)
         self._interval = commit_interval
-        self._begun: dict[Spot, int] = {}  # where each partition of ours began
-        self._done: dict[Spot, int] = {}
+        self._begun: dict[TopicPartition, int] = {}  # where each partition of ours began
+        self._done: dict[TopicPartition, int] = {}
         self._news = False  # whether more is done than was committed
         self._joined = False
         self._failure: KafkaException | None = None  # of a rebalance; the next call raises it
@@ -121,7 +123,7 @@ class GroupSource(RecordSource):
         """Whether all has been read that was there when this member got its partitions."""
         return self._joined and super().at_end
 
-    def done(self, marks: Mapping[Spot, int]) -> None:
+    def done(self, marks: Mapping[TopicPartition, int]) -> None:
         """Say that the caller has finished with what lies before these offsets.
 
         What lies in partitions that went to others meanwhile is theirs to commit.
@@ -141,7 +143,7 @@ class GroupSource(RecordSource):
         self._done.clear()
         self._consumer.close()
 
-    def _keep(self, positions: list[TopicPartition]) -> bool:
+    def _keep(self, positions: list[TopicPartitionOffset]) -> bool:
         try:
             self._consumer.commit(offsets=positions, asynchronous=False)
         except KafkaException as error:
@@ -160,7 +162,7 @@ class GroupSource(RecordSource):
         confluent-kafka raises what escapes from a callback as something that is no exception.
         """
 
-        def reacting(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        def reacting(consumer: Consumer, partitions: list[TopicPartitionOffset]) -> None:
             try:
                 react(consumer, partitions)
             except KafkaException as error:
@@ -168,10 +170,10 @@ class GroupSource(RecordSource):
 
         return reacting
 
-    def _positions(self) -> list[TopicPartition]:
-        return [TopicPartition(*spot, offset) for spot, offset in self._done.items()]
+    def _positions(self) -> list[TopicPartitionOffset]:
+        return [TopicPartitionOffset(*spot, offset) for spot, offset in self._done.items()]
 
-    def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+    def _assigned(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
         spots = [(one.topic, one.partition) for one in given]
         spans = self.spans(spots)
         fresh = self.fresh(spans)
@@ -186,21 +188,21 @@ class GroupSource(RecordSource):
             "given %s",
             ", ".join(f"{topic}[{partition}]" for topic, partition in sorted(spots)) or "no partition",
         )
-        if new := [TopicPartition(*spot, starts[spot].offset) for spot in spots if kept[spot] < 0]:
+        if new := [TopicPartitionOffset(*spot, starts[spot].offset) for spot in spots if kept[spot] < 0]:
             self._keep(new)  # where "live" was, should this process die now
 
-    def _kept(self, consumer: Consumer, given: list[TopicPartition]) -> list[TopicPartition]:
+    def _kept(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> list[TopicPartitionOffset]:
         return list(consumer.committed(given, timeout=PATIENCE)) if given else []
 
-    def _revoked(self, _consumer: Consumer, taken: list[TopicPartition]) -> None:
+    def _revoked(self, _consumer: Consumer, taken: list[TopicPartitionOffset]) -> None:
         self.commit()
         self._forget(taken)
 
-    def _robbed(self, _consumer: Consumer, taken: list[TopicPartition]) -> None:
+    def _robbed(self, _consumer: Consumer, taken: list[TopicPartitionOffset]) -> None:
         log.warning("the group has given up this member for a while: some alerts will come again")
         self._forget(taken)
 
-    def _forget(self, taken: list[TopicPartition]) -> None:
+    def _forget(self, taken: list[TopicPartitionOffset]) -> None:
         gone = {(one.topic, one.partition) for one in taken}
         for kept in (self._begun, self._done, self._ends, self._limits, self._next):
             for spot in gone:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.plan import Plan
-from nightwire.consumers.source.start_offsets import NewestRecords, Span, Spot, StartOffset, at_time, tails
+from nightwire.consumers.source.start_offsets import NewestRecords, Span, StartOffset, at_time, tails
 from nightwire.consumers.source.timespec import milliseconds
+from nightwire.core.kafka import TopicPartition
 from nightwire.core.kafka import clients as kafka
 
 log = logging.getLogger("nightwire.consumers")
@@ -40,9 +42,9 @@ class RecordSource:
 
     def __init__(self, consumer: Consumer, plan: Plan) -> None:
         self._consumer, self._plan = consumer, plan
-        self._ends: dict[Spot, int] = {}  # what is still to be read when the end is the end
-        self._limits: dict[Spot, int] = {}
-        self._next: dict[Spot, int] = {}  # of each partition that is ours
+        self._ends: dict[TopicPartition, int] = {}  # what is still to be read when the end is the end
+        self._limits: dict[TopicPartition, int] = {}
+        self._next: dict[TopicPartition, int] = {}  # of each partition that is ours
         self._tail: NewestRecords[Message] | None = None  # while the newest are being found
         self._backlog: deque[Message] = deque()
         self.expired = 0
@@ -88,7 +90,7 @@ class RecordSource:
         """Whether nothing more is to come."""
         return not self._plan.follow and self.at_end
 
-    def done(self, marks: Mapping[Spot, int]) -> None:
+    def done(self, marks: Mapping[TopicPartition, int]) -> None:
         """Say that the caller has finished with what lies before these offsets."""
 
     def commit(self) -> None:
@@ -98,25 +100,27 @@ class RecordSource:
         """Leave Kafka."""
         self._consumer.close()
 
-    def spans(self, spots: Iterable[Spot]) -> dict[Spot, Span]:
+    def spans(self, spots: Iterable[TopicPartition]) -> dict[TopicPartition, Span]:
         """Return the oldest offset and the one after the newest, of each partition."""
         return {spot: kafka.marks(self._consumer, *spot, patience=PATIENCE) for spot in spots}
 
-    def fresh(self, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
+    def fresh(self, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
         """Return where reading begins for whoever was never here."""
         if self._plan.since is not None:
             return self.at(milliseconds(self._plan.since, datetime.now(UTC)), spans)
         side = 0 if self._plan.begins == "beginning" else 1
         return {spot: span[side] for spot, span in spans.items()}
 
-    def at(self, moment: int, spans: Mapping[Spot, Span]) -> dict[Spot, int]:
+    def at(self, moment: int, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
         """Return the first offset of each partition that was written at *moment* [ms] or later."""
-        asked = [TopicPartition(*spot, moment) for spot in spans]
+        asked = [TopicPartitionOffset(*spot, moment) for spot in spans]
         answers = self._consumer.offsets_for_times(asked, timeout=PATIENCE) if asked else []
         found = {(answer.topic, answer.partition): answer.offset for answer in answers}
         return {spot: at_time(found[spot], span) for spot, span in spans.items()}
 
-    def assign(self, starts: Mapping[Spot, StartOffset], spans: Mapping[Spot, Span]) -> None:
+    def assign(
+        self, starts: Mapping[TopicPartition, StartOffset], spans: Mapping[TopicPartition, Span]
+    ) -> None:
         """Read from *starts* too, up to the ends of *spans*; say where records are gone."""
         for (topic, partition), start in starts.items():
             self._lost(topic, partition, start.expired)
@@ -126,16 +130,16 @@ class RecordSource:
         }
         self._add({spot: start.offset for spot, start in starts.items()})
 
-    def _add(self, offsets: Mapping[Spot, int]) -> None:
+    def _add(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._next |= offsets
-        self._consumer.incremental_assign([TopicPartition(*spot, at) for spot, at in offsets.items()])
+        self._consumer.incremental_assign([TopicPartitionOffset(*spot, at) for spot, at in offsets.items()])
 
     def _go_live(self, tail: NewestRecords[Message]) -> None:
         """The newest are found: hand them out, then go on where their partitions ended."""
         self._backlog.extend(tail.in_order())
         self._tail = None
         self._next = dict(self._limits)
-        self._consumer.assign([TopicPartition(*spot, at) for spot, at in self._limits.items()])
+        self._consumer.assign([TopicPartitionOffset(*spot, at) for spot, at in self._limits.items()])
 
     def _fetch(self, most: int, timeout: float) -> None:
         """Move what Kafka has sent to the backlog.
@@ -184,7 +188,7 @@ class RecordSource:
             return KafkaException(error)
         return None
 
-    def _go_on(self, spot: Spot) -> None:
+    def _go_on(self, spot: TopicPartition) -> None:
         """Go on with the oldest record there is, after Kafka deleted the next one."""
         if spot not in self._next:
             return
@@ -192,7 +196,7 @@ class RecordSource:
         self._lost(*spot, max(0, oldest - self._next[spot]))
         if oldest >= self._limits.get(spot, oldest + 1):
             self._ends.pop(spot, None)
-        self._consumer.incremental_unassign([TopicPartition(*spot)])  # it cannot seek in this state
+        self._consumer.incremental_unassign([TopicPartitionOffset(*spot)])  # it cannot seek in this state
         self._add({spot: oldest})
 
     def _lost(self, topic: str, partition: int, count: int) -> None:
@@ -201,17 +205,17 @@ class RecordSource:
             log.error("%s[%d]: %d records expired before they were read", topic, partition, count)
 
 
-def spot_of(message: Message) -> tuple[Spot, int]:
+def spot_of(message: Message) -> tuple[TopicPartition, int]:
     """Return where *message* lies: topic and partition, and its offset."""
     return (str(message.topic()), message.partition() or 0), message.offset() or 0
 
 
-def marks(messages: Iterable[Message]) -> dict[Spot, int]:
+def marks(messages: Iterable[Message]) -> dict[TopicPartition, int]:
     """Return the offset after the last of *messages*, for each partition; they are in order."""
     return {spot: offset + 1 for spot, offset in map(spot_of, messages)}
 
 
-def partitions(consumer: Consumer, topics: Sequence[str]) -> list[Spot]:
+def partitions(consumer: Consumer, topics: Sequence[str]) -> list[TopicPartition]:
     """Return the partitions of *topics*.
 
     Raises:

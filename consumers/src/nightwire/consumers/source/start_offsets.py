@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-Spot = tuple[str, int]
-"""Topic and partition."""
+from nightwire.core.kafka import TopicPartition
 
 Span = tuple[int, int]
 """Offset of the oldest record that Kafka still has, and the one after the newest."""
@@ -57,7 +56,7 @@ def at_time(found: int, span: Span) -> int:
     return span[1] if found < 0 else min(max(found, span[0]), span[1])
 
 
-def tails(spans: Mapping[Spot, Span], count: int) -> dict[Spot, int]:
+def tails(spans: Mapping[TopicPartition, Span], count: int) -> dict[TopicPartition, int]:
     """Return where the last *count* offsets of each partition begin; empty partitions are left out.
 
     The newest *count* of a topic cannot lie before these, however they are spread.

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.alert.record_decoder import ALERTS
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import RecordSource, TopicError, partitions, spot_of
-from nightwire.consumers.source.start_offsets import Span, Spot, StartOffset, stretch
+from nightwire.consumers.source.start_offsets import Span, StartOffset, stretch
 from nightwire.consumers.source.timespec import milliseconds
+from nightwire.core.kafka import TopicPartition
 from nightwire.core.kafka import clients as kafka
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS
@@ -35,7 +37,7 @@ class VisitLog:
         self._consumer = kafka.consumer(bootstrap, enable_partition_eof=True)
         self._latest: dict[int, dict[str, Any]] = {}
         ends = kafka.end_offsets(self._consumer, [VISITS])
-        self._consumer.assign([TopicPartition(*spot, OFFSET_BEGINNING) for spot in ends])
+        self._consumer.assign([TopicPartitionOffset(*spot, OFFSET_BEGINNING) for spot in ends])
         for message in kafka.drain(self._consumer, ends):
             self._note(message)
 
@@ -117,22 +119,22 @@ class VisitSource(RecordSource):
         numbers = sorted(self._log.latest())
         return f"there are {len(numbers)}, {numbers[0]} to {numbers[-1]}" if numbers else "there is none yet"
 
-    def _ranges(self, record: Mapping[str, Any]) -> dict[Spot, Span]:
+    def _ranges(self, record: Mapping[str, Any]) -> dict[TopicPartition, Span]:
         topic = self._plan.topics[0]
         return {(topic, one["partition"]): (one["first"], one["last"] + 1) for one in record["partitions"]}
 
-    def _closed(self, ranges: Mapping[Spot, Span]) -> None:
+    def _closed(self, ranges: Mapping[TopicPartition, Span]) -> None:
         there = self.spans(ranges)
         self.assign({spot: stretch(wanted, there[spot]) for spot, wanted in ranges.items()}, ranges)
 
-    def _open_still(self, record: Mapping[str, Any], spans: Mapping[Spot, Span]) -> None:
+    def _open_still(self, record: Mapping[str, Any], spans: Mapping[TopicPartition, Span]) -> None:
         starts = self.at(milliseconds(record["opened"] - SLACK, record["opened"]), spans)
         self.assign({spot: StartOffset(offset) for spot, offset in starts.items()}, spans)
         self._awaited = self._plan.follow
         if self._awaited:
             self._limits.clear()
 
-    def _end(self, ranges: Mapping[Spot, Span]) -> None:
+    def _end(self, ranges: Mapping[TopicPartition, Span]) -> None:
         """The visit has closed: read to its last offsets."""
         self._awaited = False
         self._limits = {spot: ranges.get(spot, (0, 0))[1] for spot in self._next}

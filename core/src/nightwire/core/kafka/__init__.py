@@ -22,7 +22,7 @@ from nightwire.core.kafka.clients import (
     read_to_end,
     waiting,
 )
-from nightwire.core.kafka.offsets import END, FIRST, NEWEST, Spot, listed
+from nightwire.core.kafka.offsets import END, FIRST, NEWEST, TopicPartition, listed
 
 __all__ = [
     "END",
@@ -35,7 +35,7 @@ __all__ = [
     "DeliveryError",
     "Headers",
     "Record",
-    "Spot",
+    "TopicPartition",
     "Writer",
     "admin",
     "consumer",

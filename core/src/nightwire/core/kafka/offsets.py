@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-Spot = tuple[str, int]
+TopicPartition = tuple[str, int]
 """Topic and partition."""
 
 FIRST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -16,12 +17,12 @@ NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 def listed(
     client: AdminClient,
-    spots: Iterable[Spot],
+    spots: Iterable[TopicPartition],
     spec: OffsetSpec,
     *,
     committed: bool = False,
     timeout: float = 10.0,
-) -> dict[Spot, Any]:
+) -> dict[TopicPartition, Any]:
     """Return the `ListOffsetsResultInfo` (offset, timestamp [ms]) of each of *spots*.
 
     Args:
@@ -34,7 +35,7 @@ def listed(
     Raises:
         KafkaException: Kafka does not answer, or one of *spots* does not exist.
     """
-    wanted = {TopicPartition(*spot): spec for spot in spots}
+    wanted = {TopicPartitionOffset(*spot): spec for spot in spots}
     if not wanted:
         return {}
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED

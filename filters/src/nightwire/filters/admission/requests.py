@@ -11,15 +11,15 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import bury_message
-from nightwire.core.kafka import DeliveryError
+from nightwire.core.kafka import DeliveryError, TopicPartition
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.filters.admission.service import SubmissionService as Engineer
 from nightwire.filters.delivery.producers import ControlProducer
-from nightwire.filters.model.offsets import Spot
 from nightwire.schemas import DecodeError, records
 from nightwire.schemas.topics import NameError_, answers, check_name
 
@@ -46,7 +46,7 @@ class RequestConsumer:
     stop: Stop
     _outbox: ControlProducer = field(init=False)
     _answered: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_REMEMBERED))
-    _next: dict[Spot, int] = field(default_factory=dict)
+    _next: dict[TopicPartition, int] = field(default_factory=dict)
     _looked: float = -OWNER_POLL_S
     _consumer: Consumer | None = None
 
@@ -90,7 +90,7 @@ class RequestConsumer:
         self._answer(message)
         spot = (str(message.topic()), message.partition() or 0)
         self._next[spot] = (message.offset() or 0) + 1
-        consumer.commit(offsets=[TopicPartition(*spot, self._next[spot])], asynchronous=False)
+        consumer.commit(offsets=[TopicPartitionOffset(*spot, self._next[spot])], asynchronous=False)
 
     def _look(self) -> Consumer:
         """Take in owners who asked for the first time."""
@@ -105,13 +105,13 @@ class RequestConsumer:
             self._looked = time.monotonic()
         return self._consumer
 
-    def _assign(self, consumer: Consumer, fresh: Sequence[Spot]) -> None:
+    def _assign(self, consumer: Consumer, fresh: Sequence[TopicPartition]) -> None:
         if not fresh:
             return
-        committed = consumer.committed([TopicPartition(*spot) for spot in fresh], timeout=10)
+        committed = consumer.committed([TopicPartitionOffset(*spot) for spot in fresh], timeout=10)
         for spot in committed:
             self._next[spot.topic, spot.partition] = spot.offset if spot.offset >= 0 else OFFSET_BEGINNING
-        consumer.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
+        consumer.assign([TopicPartitionOffset(*spot, offset) for spot, offset in self._next.items()])
 
     def _answer(self, message: Message) -> None:
         owner = str(message.topic()).removeprefix(REQUESTS)

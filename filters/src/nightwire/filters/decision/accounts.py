@@ -14,10 +14,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nightwire.core.accounting import Account, FilterClasses
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.decision import Decision, DeliveryItem
 from nightwire.filters.model.live_filter import FilterVersion
 from nightwire.filters.model.messages import RangeCounts
-from nightwire.filters.model.offsets import RecordPosition, Spot
+from nightwire.filters.model.offsets import RecordPosition
 
 STAGE = "filters"
 REJECTED = "no-filter-passed"
@@ -67,7 +68,7 @@ def accounts(
         later: What later batches sent of what this one held.
         unsent: What could not be sent.
     """
-    by_spot: dict[Spot, dict[RecordPosition, list[str]]] = {}
+    by_spot: dict[TopicPartition, dict[RecordPosition, list[str]]] = {}
     for pick in [*decision.picks, *later]:
         place = pick.hit[:3]
         keys = by_spot.setdefault(place[:2], {}).setdefault(place, [])

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from nightwire.core.accounting import Account
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.accounts import Unsent, accounts
 from nightwire.filters.decision.decision import Decision, DeliveryItem, decide
 from nightwire.filters.decision.notices import bad_filters
@@ -16,7 +17,7 @@ from nightwire.filters.decision.quota import Quotas
 from nightwire.filters.decision.select import BatchContext, Overflow
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, RangeCounts
-from nightwire.filters.model.offsets import Spot, positions, to_offset
+from nightwire.filters.model.offsets import positions, to_offset
 
 STAGE = "backfill"
 """Its stage in the accounts."""
@@ -44,7 +45,7 @@ class BackfillJob:
     name: str
     version: int
     since: int
-    until: Mapping[Spot, int] | None = None
+    until: Mapping[TopicPartition, int] | None = None
 
     @property
     def key(self) -> str:
@@ -74,7 +75,7 @@ class BackfillProgress:
         strikes: Batches that went badly.
     """
 
-    at: Mapping[Spot, int] = field(default_factory=dict)
+    at: Mapping[TopicPartition, int] = field(default_factory=dict)
     whole: int = 0
     done: int = 0
     batch: int = 0
@@ -111,7 +112,7 @@ def _overflow(picks: Sequence[DeliveryItem], live: LiveFilter) -> Overflow:
 
 
 def advance_progress(
-    reached: BackfillProgress, end: Mapping[Spot, int], decision: Decision
+    reached: BackfillProgress, end: Mapping[TopicPartition, int], decision: Decision
 ) -> BackfillProgress:
     """Return how far a backfill is after a batch."""
     counts = decision.counts
@@ -170,7 +171,9 @@ def load_progress(said: Mapping[str, Any]) -> BackfillProgress:
     return BackfillProgress(**{**said, "at": positions(said["at"])})
 
 
-def live_from(judge: int, start: Mapping[Spot, int], counts: Iterable[RangeCounts]) -> dict[Spot, int]:
+def live_from(
+    judge: int, start: Mapping[TopicPartition, int], counts: Iterable[RangeCounts]
+) -> dict[TopicPartition, int]:
     """Return the offsets from which a filter is live that was not live before a batch.
 
     Args:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.backfill import (
     BackfillJob,
     BackfillProgress,
@@ -22,7 +23,6 @@ from nightwire.filters.decision.backfill import (
 )
 from nightwire.filters.decision.state import EngineState, write_atomically
 from nightwire.filters.model.live_filter import FilterVersion
-from nightwire.filters.model.offsets import Spot
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class BackfillJobs:
         """Return whether some job waits until its version is live."""
         return any(_load(file).until is None for file in self._files())
 
-    def begin(self, named: FilterVersion, at: Mapping[Spot, int]) -> None:
+    def begin(self, named: FilterVersion, at: Mapping[TopicPartition, int]) -> None:
         """Let the job of a version begin; what lies from *at* on is the live stream's."""
         file = self._of(named)
         write_atomically(file, json.dumps(dump_job(replace(_load(file), until=at))))

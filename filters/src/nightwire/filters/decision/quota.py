@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.model.messages import PassedAlert
-from nightwire.filters.model.offsets import Ends, Spot, Visit
+from nightwire.filters.model.offsets import Ends, Visit
 
 VISITS_REMEMBERED = 32
 """Visits of a survey whose places are remembered; an alert later than that begins a new count."""
@@ -161,7 +162,12 @@ def keep_best(candidates: Iterable[Candidate], free: int) -> tuple[list[Candidat
 
 
 def is_visit_over(
-    places: VisitQuota, ends: Ends | None, survey: str, at: int, reached: Mapping[Spot, int], deadline: int
+    places: VisitQuota,
+    ends: Ends | None,
+    survey: str,
+    at: int,
+    reached: Mapping[TopicPartition, int],
+    deadline: int,
 ) -> bool:
     """Return whether a visit is over: it is closed and judged to its *ends*, or its deadline has come."""
     if ends is not None and is_visit_judged(ends, survey, reached):
@@ -169,7 +175,7 @@ def is_visit_over(
     return bool(places.held) and at >= places.since + deadline
 
 
-def is_visit_judged(ends: Ends, survey: str, reached: Mapping[Spot, int]) -> bool:
+def is_visit_judged(ends: Ends, survey: str, reached: Mapping[TopicPartition, int]) -> bool:
     """Return whether all alerts of a visit lie before the offsets *reached*."""
     return all(reached.get((f"alerts.{survey}", partition), 0) > last for partition, last in ends.items())
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.quota import (
     DUPLICATE,
     NO_IDS,
@@ -28,7 +29,7 @@ from nightwire.filters.decision.quota import (
 from nightwire.filters.model.chains import chain_depths
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, Pass, PassedAlert
-from nightwire.filters.model.offsets import Ends, Spot, Visit
+from nightwire.filters.model.offsets import Ends, Visit
 
 HELD = 3
 """A pass of a `best` filter: whether it stays is the visit's business."""
@@ -56,7 +57,7 @@ class BatchContext:
     filters: int = 0
     at: int = 0
     position: int = 0
-    reached: Mapping[Spot, int] = field(default_factory=dict)
+    reached: Mapping[TopicPartition, int] = field(default_factory=dict)
     closed: Mapping[Visit, Ends] = field(default_factory=dict)
     deadline: int = DEADLINE
     drained: bool = False

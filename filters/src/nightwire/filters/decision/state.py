@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.accounts import Unsent
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.quota import Quotas, apply_changes
 from nightwire.filters.decision.serialize import dump_decision, dump_quotas, load_decision, load_quotas
 from nightwire.filters.model import filter_set as _filterset
 from nightwire.filters.model.live_filter import LiveFilter
-from nightwire.filters.model.offsets import Offset, Spot, positions, to_offset
+from nightwire.filters.model.offsets import Offset, positions, to_offset
 
 VERSION = 2
 KEPT = 20
@@ -79,11 +80,11 @@ class EngineState:
             )
         write_atomically(self.root / "engine.json", json.dumps(mine))
 
-    def beginnings(self) -> dict[Spot, int]:
+    def beginnings(self) -> dict[TopicPartition, int]:
         """Return the first offset of each partition, as it was when the partition was first seen."""
         return positions(read_json(self.root / "beginnings.json", {}))
 
-    def keep_beginnings(self, first: Mapping[Spot, int]) -> None:
+    def keep_beginnings(self, first: Mapping[TopicPartition, int]) -> None:
         """Store the beginnings."""
         write_atomically(self.root / "beginnings.json", json.dumps(to_offset(first, 0)))
 

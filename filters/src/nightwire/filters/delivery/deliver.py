@@ -10,7 +10,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, Message, Producer
 
 from nightwire.core.accounting import Account, bury_message, write_account
-from nightwire.core.kafka import Writer, ensure_topics
+from nightwire.core.kafka import TopicPartition, Writer, ensure_topics
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.accounts import ALL_SENT, STAGE, Unsent
@@ -20,7 +20,7 @@ from nightwire.filters.delivery.producers import BulkProducer
 from nightwire.filters.delivery.transform_writer import TransformWriter
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.messages import Pass, PassedAlert, UndecodableRecord
-from nightwire.filters.model.offsets import OffsetRange, RecordPosition, Spot
+from nightwire.filters.model.offsets import OffsetRange, RecordPosition
 from nightwire.filters.reading.derived import origin_headers
 from nightwire.filters.reading.fetch import ExpiredCount, fetch, offset_runs, range_consumer
 from nightwire.schemas import DecodeError
@@ -164,7 +164,7 @@ class Delivery:
 
 def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
     """Return the ranges to fetch and what is wanted of each.  Pure."""
-    wanted: dict[Spot, Wanted] = defaultdict(dict)
+    wanted: dict[TopicPartition, Wanted] = defaultdict(dict)
     for pick in decision.sent():
         wanted[pick.hit.topic, pick.hit.partition].setdefault(pick.hit.offset, []).append(pick)
     for dead in decision.dead:

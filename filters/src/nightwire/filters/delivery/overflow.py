@@ -12,10 +12,9 @@ from typing import Any
 
 import fastavro
 
-from nightwire.core.kafka import read_to_end
+from nightwire.core.kafka import TopicPartition, read_to_end
 from nightwire.filters.decision.select import Overflow
 from nightwire.filters.model.messages import PassedAlert
-from nightwire.filters.model.offsets import Spot
 from nightwire.filters.reading.fetch import fetch_at, range_consumer
 from nightwire.schemas import AlertDecoder, Codec, SchemaRegistry, records, wire
 from nightwire.schemas.topics import overflow
@@ -97,7 +96,7 @@ def fetch_overflow(
     Raises:
         KafkaException: Kafka does not answer.
     """
-    by_spot: dict[Spot, dict[int, Mapping[str, Any]]] = {}
+    by_spot: dict[TopicPartition, dict[int, Mapping[str, Any]]] = {}
     for one in found:
         by_spot.setdefault((one["topic"], one["partition"]), {})[one["offset"]] = one
     consumer = range_consumer(bootstrap)

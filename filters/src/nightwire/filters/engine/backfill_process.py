@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from multiprocessing import get_context
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import DeliveryError, marks
+from nightwire.core.kafka import DeliveryError, TopicPartition, marks
 from nightwire.core.runtime import Stop, now_ms, setup_logging, stopping
 from nightwire.filters.decision.backfill import (
     BATCH,
@@ -43,7 +44,7 @@ from nightwire.filters.model import filter_set as _filterset
 from nightwire.filters.model.chains import derived_sources
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import COLUMNS, JudgedBatch, judged_batch
-from nightwire.filters.model.offsets import OffsetRange, Spot, advance, ranges
+from nightwire.filters.model.offsets import OffsetRange, advance, ranges
 from nightwire.filters.reading.fetch import TIMEOUT, ExpiredCount, fetch, range_consumer
 from nightwire.filters.reading.followers import FilterFollower
 from nightwire.schemas import RegistryAwayError
@@ -154,7 +155,7 @@ class BackfillRunner:
             return None
         return _filterset.to_filter(known.versions[job.owner, job.name, job.version])
 
-    def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[Spot, int]) -> None:
+    def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[TopicPartition, int]) -> None:
         """Find out where the past begins, and tell what there is of it."""
         past = find_start(self.settings.bootstrap, job.since, until)
         reached = BackfillProgress(at=past.first, whole=sum(until.values()) - sum(past.first.values()))
@@ -164,7 +165,7 @@ class BackfillRunner:
         self._jobs.keep_reached(job, reached)
 
     def _go_on(
-        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[Spot, int]
+        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[TopicPartition, int]
     ) -> BackfillProgress:
         """Judge, decide and send a batch; on return it is accounted, and noted as done."""
         state, number = self._jobs.state(job), reached.batch
@@ -180,7 +181,7 @@ class BackfillRunner:
         return now
 
     def _judged(
-        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[Spot, int]
+        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[TopicPartition, int]
     ) -> JudgedBatch:
         """Return what the worker says of a batch."""
         state = self._jobs.state(job)
@@ -266,7 +267,7 @@ class BackfillStart:
         kept: Since when everything is there, where older records have expired. [ms since 1970, UTC]
     """
 
-    first: Mapping[Spot, int]
+    first: Mapping[TopicPartition, int]
     since: int
     kept: int | None = None
 
@@ -275,7 +276,7 @@ class BackfillStart:
         return said if self.kept is None else f"{said}; what came before {_minute(self.kept)} has expired"
 
 
-def find_start(bootstrap: str, since: int, until: Mapping[Spot, int]) -> BackfillStart:
+def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) -> BackfillStart:
     """Return where the records begin that Kafka took at *since* or later, of those before *until*.
 
     Args:
@@ -288,7 +289,7 @@ def find_start(bootstrap: str, since: int, until: Mapping[Spot, int]) -> Backfil
     """
     consumer = range_consumer(bootstrap)
     try:
-        wanted = [TopicPartition(*spot, since) for spot in sorted(until)]
+        wanted = [TopicPartitionOffset(*spot, since) for spot in sorted(until)]
         found = consumer.offsets_for_times(wanted, timeout=TIMEOUT) if wanted else []
         later = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         first = {spot: min(later.get(spot, end), end) for spot, end in until.items()}
@@ -298,7 +299,7 @@ def find_start(bootstrap: str, since: int, until: Mapping[Spot, int]) -> Backfil
         consumer.close()
 
 
-def _whole_since(consumer: Consumer, spot: Spot, first: int) -> int | None:
+def _whole_since(consumer: Consumer, spot: TopicPartition, first: int) -> int | None:
     """Return since when a partition has everything, where something may be missing that came at *first*."""
     low, end = marks(consumer, *spot)
     if low == 0 or first > low:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
@@ -28,7 +29,6 @@ from nightwire.filters.model.chains import (
 from nightwire.filters.model.offsets import (
     Offset,
     OffsetRange,
-    Spot,
     advance,
     positions,
     ranges,
@@ -111,11 +111,11 @@ class Planner:
     state: EngineState
     deadline: int = DEADLINE
     _admin: AdminClient | None = None
-    _spots: list[Spot] = field(default_factory=list)
+    _spots: list[TopicPartition] = field(default_factory=list)
     _spots_at: float = -METADATA_AGE
     _judged: set[str] = field(default_factory=set)
     _sources: dict[int, frozenset[str]] = field(default_factory=dict)
-    _beginnings: dict[Spot, int] | None = None
+    _beginnings: dict[TopicPartition, int] | None = None
     _watch: "FilterFollower | None" = None
     _visits: VisitFollower | None = None
     _due: tuple[int, int | None] = (-1, None)
@@ -131,7 +131,7 @@ class Planner:
             time.sleep(IDLE)
             return start
 
-    def beginnings(self) -> Mapping[Spot, int]:
+    def beginnings(self) -> Mapping[TopicPartition, int]:
         """Return where partitions began that Spark's offset does not know yet."""
         if self._beginnings is None:
             self._beginnings = self.state.beginnings()
@@ -170,7 +170,7 @@ class Planner:
             self._sources[filters] = derived_sources(self.state.filters(filters))
         return self._sources[filters]
 
-    def _ends(self, start: Offset, filters: int) -> dict[Spot, int]:
+    def _ends(self, start: Offset, filters: int) -> dict[TopicPartition, int]:
         """Return where all partitions end that filters read, or once read."""
         spots = self._partitions(self._fed(filters) | {topic for topic in start if is_derived(topic)})
         self._note_beginnings(spots)
@@ -193,7 +193,7 @@ class Planner:
             self._visits = VisitFollower(self.bootstrap)
         return self._visits
 
-    def _partitions(self, fed: Collection[str]) -> list[Spot]:
+    def _partitions(self, fed: Collection[str]) -> list[TopicPartition]:
         """Return the partitions of all alert topics, and of the topics *fed*."""
         if time.monotonic() - self._spots_at >= METADATA_AGE or not self._judged.issuperset(fed):
             found = self._client().list_topics(timeout=TIMEOUT).topics
@@ -204,7 +204,7 @@ class Planner:
             self._spots_at = time.monotonic()
         return self._spots
 
-    def _note_beginnings(self, spots: list[Spot]) -> None:
+    def _note_beginnings(self, spots: list[TopicPartition]) -> None:
         """Resolve where new partitions begin once and keep it: a re-run must start at the same offset.
 
         Alerts are read from the earliest; of what passed filters, what comes after somebody asked for it.

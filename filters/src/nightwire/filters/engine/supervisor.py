@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.kafka import DeliveryError
+from nightwire.core.kafka import DeliveryError, TopicPartition
 from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.decision.backfill import live_from
@@ -14,7 +14,7 @@ from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.notices import Notice, NoticeState, fault_notices, live_notices, suspensions
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.delivery.producers import ControlProducer
-from nightwire.filters.model.offsets import Spot, positions
+from nightwire.filters.model.offsets import positions
 from nightwire.filters.stats.metrics import Metrics
 from nightwire.schemas import records
 from nightwire.schemas.topics import answers
@@ -66,7 +66,7 @@ class FilterSupervisor:
         log.warning("filter %s version %d is %s", one.key, one.version, one.text)
 
 
-def batch_start(state: EngineState, batch: int) -> dict[Spot, int]:
+def batch_start(state: EngineState, batch: int) -> dict[TopicPartition, int]:
     """Return the offsets at which *batch* began."""
     before = positions(state.planned(batch - 1)) if batch > 0 else {}
     return {**state.beginnings(), **before}

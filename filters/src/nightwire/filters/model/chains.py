@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.filters.model.live_filter import LiveFilter
-from nightwire.filters.model.offsets import Spot
 
 DERIVED_PREFIXES = ("filter.", "broker.")
 """Beginnings of the topics that filters write to."""
@@ -34,12 +34,12 @@ def active_derived(start: Mapping[str, Any], before: Collection[str], now: Colle
     return frozenset(topic for topic in now if topic in before and topic in start)
 
 
-def readable_ends(ends: Mapping[Spot, int], wanted: Collection[str]) -> dict[Spot, int]:
+def readable_ends(ends: Mapping[TopicPartition, int], wanted: Collection[str]) -> dict[TopicPartition, int]:
     """Return the *ends* of what is read: all alerts, and of what passed filters the topics *wanted*."""
     return {spot: end for spot, end in ends.items() if spot[0] in wanted or not is_derived(spot[0])}
 
 
-def is_drained(reached: Mapping[Spot, int], read: Mapping[Spot, int]) -> bool:
+def is_drained(reached: Mapping[TopicPartition, int], read: Mapping[TopicPartition, int]) -> bool:
     """Return whether a batch that gets as far as *reached* reads all that passed filters before it."""
     return all(reached[spot] >= end for spot, end in read.items() if is_derived(spot[0]))
 

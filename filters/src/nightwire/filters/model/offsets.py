@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nightwire.core.kafka import TopicPartition
+
 FILTERS, VISITS, AT, DRAINED = "filters", "visits", "at", "drained"
 
-Spot = tuple[str, int]
 Offset = dict[str, Any]
 
 
@@ -31,7 +32,7 @@ class OffsetRange:
         return self.end - self.first
 
 
-def positions(offset: Mapping[str, Any]) -> dict[Spot, int]:
+def positions(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
     """Return the next Kafka offset of each partition in *offset*."""
     return {
         (topic, int(partition)): next_
@@ -41,7 +42,7 @@ def positions(offset: Mapping[str, Any]) -> dict[Spot, int]:
     }
 
 
-def to_offset(reached: Mapping[Spot, int], filters: int, **more: int) -> Offset:
+def to_offset(reached: Mapping[TopicPartition, int], filters: int, **more: int) -> Offset:
     """Return Spark's offset for these positions and this version of the filter set, with what *more* says."""
     offset: Offset = {}
     for (topic, partition), next_ in sorted(reached.items()):
@@ -69,7 +70,9 @@ def drained(offset: Mapping[str, Any]) -> bool:
     return bool(offset.get(DRAINED, 0))
 
 
-def advance(start: Mapping[Spot, int], ends: Mapping[Spot, int], limit: int | None) -> dict[Spot, int]:
+def advance(
+    start: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int | None
+) -> dict[TopicPartition, int]:
     """Return how far to read: never before *start*, never past *ends*, at most *limit* offsets in all.
 
     The limit is shared evenly; what one partition does not need goes to the others.
@@ -86,7 +89,9 @@ def advance(start: Mapping[Spot, int], ends: Mapping[Spot, int], limit: int | No
 
 
 def ranges(
-    start: Mapping[Spot, int], end: Mapping[Spot, int], beginnings: Mapping[Spot, int]
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    beginnings: Mapping[TopicPartition, int],
 ) -> list[OffsetRange]:
     """Return what lies between two positions; a partition new in *end* starts at its beginning."""
     found = (
@@ -121,7 +126,11 @@ def cut(work: Iterable[OffsetRange], most: int) -> Iterator[OffsetRange]:
             yield replace(one, first=first, end=min(first + most, one.end))
 
 
-def lag(ends: Mapping[Spot, int], done: Mapping[Spot, int], beginnings: Mapping[Spot, int]) -> dict[str, int]:
+def lag(
+    ends: Mapping[TopicPartition, int],
+    done: Mapping[TopicPartition, int],
+    beginnings: Mapping[TopicPartition, int],
+) -> dict[str, int]:
     """Return, per topic, how many offsets are not processed yet."""
     behind: dict[str, int] = {}
     for spot, end in ends.items():

@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
-from nightwire.core.kafka import END, FIRST, STARTING, listed, marks
+from nightwire.core.kafka import END, FIRST, STARTING, TopicPartition, listed, marks
 from nightwire.core.kafka import clients as kafka
-from nightwire.filters.model.offsets import OffsetRange, Spot
+from nightwire.filters.model.offsets import OffsetRange
 
 PATIENCE = 60.0
 """Longest wait for the next record: longer than the restart of a single broker. [s]"""
@@ -44,8 +45,8 @@ def range_consumer(bootstrap: str) -> Consumer:
 
 
 def partition_bounds(
-    client: AdminClient, spots: Iterable[Spot], *, earliest: bool = False
-) -> dict[Spot, int]:
+    client: AdminClient, spots: Iterable[TopicPartition], *, earliest: bool = False
+) -> dict[TopicPartition, int]:
     """Return the next offset of each partition (or its first), all asked for at once.
 
     A transaction that is still open is not counted: nobody could read it yet.
@@ -102,7 +103,7 @@ def _fetched(
 
 
 def fetch_at(
-    consumer: Consumer, spot: Spot, offsets: Iterable[int], *, patience: float = PATIENCE
+    consumer: Consumer, spot: TopicPartition, offsets: Iterable[int], *, patience: float = PATIENCE
 ) -> Iterator[Message]:
     """Yield the records at *offsets* of one partition, in order, but for those that have expired.
 
@@ -149,7 +150,7 @@ def _take(consumer: Consumer, wanted: OffsetRange) -> tuple[list[Message], Kafka
 
 
 def _seek(consumer: Consumer, wanted: OffsetRange, offset: int) -> None:
-    consumer.assign([TopicPartition(wanted.topic, wanted.partition, offset)])
+    consumer.assign([TopicPartitionOffset(wanted.topic, wanted.partition, offset)])
 
 
 def _skip_expired(

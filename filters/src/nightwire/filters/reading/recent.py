@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, Message
 
-from nightwire.core.kafka import marks
-from nightwire.filters.model.offsets import OffsetRange, Spot
+from nightwire.core.kafka import TopicPartition, marks
+from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.derived import survey_of
 from nightwire.filters.reading.fetch import fetch, range_consumer
 from nightwire.schemas import AlertDecoder, AlertView, DecodeError, SchemaError, SchemaRegistry, survey
@@ -56,7 +56,7 @@ def views(samples: Iterable[Sample], registry: SchemaRegistry) -> Iterator[Alert
             continue
 
 
-def share_evenly(there: Mapping[Spot, int], wanted: int) -> dict[Spot, int]:
+def share_evenly(there: Mapping[TopicPartition, int], wanted: int) -> dict[TopicPartition, int]:
     """Return how many records to take of each partition, as evenly as what is *there* allows.  Pure."""
     taken = dict.fromkeys(there, 0)
     left = wanted

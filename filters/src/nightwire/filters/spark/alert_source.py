@@ -11,10 +11,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from nightwire.core.kafka import TopicPartition, listed, marks
 from nightwire.core.kafka import clients as kafka
-from nightwire.core.kafka import listed, marks
 from nightwire.core.runtime import find_endpoints
-from nightwire.filters.model.offsets import OffsetRange, Spot
+from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import TIMEOUT, fetch, partition_bounds
 from nightwire.filters.spark.options import AlertOptions, WantedColumns
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry, sim_alert_schema
@@ -84,7 +84,7 @@ def clients(bootstrap: str | None, registry: str | None) -> Clients:
     return Clients(consumer, kafka.admin(ends.kafka), SchemaRegistry(ends.schema_registry))
 
 
-def spots(options: AlertOptions) -> list[Spot]:
+def spots(options: AlertOptions) -> list[TopicPartition]:
     """Return the partitions of the topic.
 
     Raises:
@@ -98,7 +98,7 @@ def spots(options: AlertOptions) -> list[Spot]:
     return [(options.topic, partition) for partition in sorted(found.partitions)]
 
 
-def positions_at(options: AlertOptions, where: str | int) -> dict[Spot, int]:
+def positions_at(options: AlertOptions, where: str | int) -> dict[TopicPartition, int]:
     """Return the offsets of ``earliest``, ``latest`` or a time [ms since 1970, UTC], for each partition."""
     client = clients(options.bootstrap, options.registry).admin
     partitions = spots(options)
@@ -127,7 +127,7 @@ def newest_schema(options: AlertOptions) -> Mapping[str, Any]:
     raise SchemaError(f"topic {options.topic} holds no alerts: columns are known when the first is there")
 
 
-def _last_records(consumer: Consumer, partitions: Sequence[Spot]) -> Iterator[Message]:
+def _last_records(consumer: Consumer, partitions: Sequence[TopicPartition]) -> Iterator[Message]:
     """Yield the last records of each partition; and its first, for the last may be transactions' markers."""
     for topic, partition in partitions:
         low, high = marks(consumer, topic, partition)

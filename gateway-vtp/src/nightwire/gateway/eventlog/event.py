@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-Spot = tuple[str, int]
-"""Topic and partition."""
-Positions = dict[Spot, int]
+from nightwire.core.kafka import TopicPartition
+
+Positions = dict[TopicPartition, int]
 """The next offset to read, per topic and partition."""
 
 
@@ -30,6 +30,6 @@ class Event:
     retracts: "tuple[Event, ...]" = ()
 
     @property
-    def spot(self) -> Spot:
+    def spot(self) -> TopicPartition:
         """Topic and partition."""
         return (self.topic, self.partition)

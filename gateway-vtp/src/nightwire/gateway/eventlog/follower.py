@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import Account
-from nightwire.core.kafka import PASSING
+from nightwire.core.kafka import PASSING, TopicPartition
 from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.decoder import EventDecoder, element_hash, name_hash
-from nightwire.gateway.eventlog.event import Event, Positions, Spot
+from nightwire.gateway.eventlog.event import Event, Positions
 from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
 from nightwire.schemas import DecodeError, RegistryAwayError, UnknownSchemaError
 from nightwire.schemas.topics import VOEVENTS
@@ -138,7 +139,7 @@ class Follower:
         self._live = dict(live)
         self._positions = dict(start)
         self._accounted_at = self._took = 0.0
-        reader.assign([TopicPartition(topic, part, offset) for (topic, part), offset in start.items()])
+        reader.assign([TopicPartitionOffset(topic, part, offset) for (topic, part), offset in start.items()])
 
     @property
     def behind(self) -> int:
@@ -232,7 +233,7 @@ def _hash(message: Message) -> bytes | None:
         return None
 
 
-def _spot(message: Message) -> Spot:
+def _spot(message: Message) -> TopicPartition:
     return (str(message.topic()), message.partition() or 0)
 
 

@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import PASSING
+from nightwire.core.kafka import PASSING, TopicPartition
 from nightwire.gateway.eventlog.decoder import EventDecoder
-from nightwire.gateway.eventlog.event import Event, Positions, Spot
+from nightwire.gateway.eventlog.event import Event, Positions
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.schemas import DecodeError, RegistryAwayError, UnknownSchemaError
 
@@ -53,7 +54,7 @@ class ReplayReader:
         reader, renderer = self._open()
         reached = dict(positions)
         todo = [spot for spot, end in until.items() if positions.get(spot, 0) < end]
-        reader.assign([TopicPartition(*spot, positions.get(spot, 0)) for spot in todo])
+        reader.assign([TopicPartitionOffset(*spot, positions.get(spot, 0)) for spot in todo])
         events: list[Event] = []
         try:
             self._fill(events, reached, until, reader, renderer)
@@ -63,7 +64,7 @@ class ReplayReader:
             reader.unassign()
         return events, reached
 
-    def since(self, spots: Iterable[Spot], moment: int) -> Positions:
+    def since(self, spots: Iterable[TopicPartition], moment: int) -> Positions:
         """Return the offset of each partition's first record at *moment* [ms since 1970] or later.
 
         A partition that has none is left out.
@@ -71,7 +72,7 @@ class ReplayReader:
         Raises:
             KafkaException: Kafka does not answer.
         """
-        asked = [TopicPartition(*spot, moment) for spot in spots]
+        asked = [TopicPartitionOffset(*spot, moment) for spot in spots]
         found = self._open()[0].offsets_for_times(asked, timeout=10.0)
         return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
@@ -115,7 +116,7 @@ class ReplayService:
     def __init__(self, backlog: ReplayReader, metrics: GatewayMetrics) -> None:
         self._backlog, self._metrics = backlog, metrics
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="backlog")
-        self._moments: dict[tuple[frozenset[Spot], int], asyncio.Future[Positions]] = {}
+        self._moments: dict[tuple[frozenset[TopicPartition], int], asyncio.Future[Positions]] = {}
 
     async def read(self, positions: Positions, until: Positions) -> tuple[list[Event], Positions]:
         """Return a piece of the log; see `ReplayReader.read`."""
@@ -123,7 +124,7 @@ class ReplayService:
         self._metrics.backlog.inc(len(events))
         return events, reached
 
-    async def since(self, spots: Iterable[Spot], moment: int) -> Positions:
+    async def since(self, spots: Iterable[TopicPartition], moment: int) -> Positions:
         """Return the positions at *moment* [ms since 1970], or up to a second later; see `ReplayReader.since`."""
         wanted = frozenset(spots)
         key = (wanted, moment // 1000 + 1)  # a thousand peers that come back at once ask the same

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nightwire.gateway.eventlog.event import Event, Positions, Spot
+from nightwire.core.kafka import TopicPartition
+from nightwire.gateway.eventlog.event import Event, Positions
 
 MAX_EVENTS = 20_000
 MAX_BYTES = 64 << 20  # [byte]
@@ -42,7 +43,7 @@ class RingBuffer:
     """
 
     def __init__(
-        self, start: Mapping[Spot, int], *, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES
+        self, start: Mapping[TopicPartition, int], *, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES
     ) -> None:
         self._events: deque[Event] = deque()
         self._bytes = 0

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import Account, read_accounts
-from nightwire.core.kafka import consumer, ensure_topics
-from nightwire.gateway.eventlog.event import Positions, Spot
+from nightwire.core.kafka import TopicPartition, consumer, ensure_topics
+from nightwire.gateway.eventlog.event import Positions
 from nightwire.gateway.eventlog.event_index import EventIndex
 from nightwire.gateway.eventlog.follower import accounted
 from nightwire.gateway.eventlog.loop_producer import log_identity
@@ -19,7 +20,7 @@ from nightwire.schemas.topics import settings as topic_settings
 
 log = logging.getLogger(__name__)
 
-Watermarks = Mapping[Spot, tuple[int, int]]
+Watermarks = Mapping[TopicPartition, tuple[int, int]]
 """First offset and the one after the last, per topic and partition."""
 
 
@@ -110,11 +111,11 @@ def _indexed(index: EventIndex, identity: str) -> dict[int, int]:
     return index.positions()
 
 
-def _watermarks(reader: Consumer, topics: Sequence[str]) -> dict[Spot, tuple[int, int]]:
+def _watermarks(reader: Consumer, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
     known = reader.list_topics(timeout=10).topics
     spots = [(topic, partition) for topic in topics for partition in known[topic].partitions]
     marks = {}
     for spot in spots:
-        low, high = reader.get_watermark_offsets(TopicPartition(*spot), timeout=10, cached=False)
+        low, high = reader.get_watermark_offsets(TopicPartitionOffset(*spot), timeout=10, cached=False)
         marks[spot] = (int(low), int(high))
     return marks

@@ -3,12 +3,13 @@
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 
-from nightwire.gateway.eventlog.event import Event, Positions, Spot
+from nightwire.core.kafka import TopicPartition
+from nightwire.gateway.eventlog.event import Event, Positions
 
 MAX_UNACKED = 10_000
 """Most events of one subscriber that are remembered as unacknowledged; beyond, the oldest is given up."""
 
-Place = tuple[Spot, int]
+Place = tuple[TopicPartition, int]
 
 
 class AckTracker:
@@ -21,7 +22,7 @@ class AckTracker:
         positions: Where its session begins: the next offset, per topic and partition.
     """
 
-    def __init__(self, positions: Mapping[Spot, int]) -> None:
+    def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
         self._begun: Positions = dict(positions)
         self._next: Positions = dict(positions)
         self._done: Positions = {}
@@ -41,7 +42,7 @@ class AckTracker:
         """What comes next, acknowledged or not."""
         return dict(self._next)
 
-    def go_back(self, positions: Mapping[Spot, int]) -> None:
+    def go_back(self, positions: Mapping[TopicPartition, int]) -> None:
         """Begin again at *positions*; what was passed since this session began need not be sent again."""
         self._done = dict(self._next)
         self._next.update(positions)
@@ -77,7 +78,11 @@ class AckTracker:
         return True
 
 
-def resume_at(acked: Mapping[Spot, int], oldest: Mapping[Spot, int], live: Mapping[Spot, int]) -> Positions:
+def resume_at(
+    acked: Mapping[TopicPartition, int],
+    oldest: Mapping[TopicPartition, int],
+    live: Mapping[TopicPartition, int],
+) -> Positions:
     """Return where a subscriber goes on that was here before.
 
     Args:

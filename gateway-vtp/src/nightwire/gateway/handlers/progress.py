@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nightwire.gateway.eventlog.event import Event, Positions, Spot
+from nightwire.core.kafka import TopicPartition
+from nightwire.gateway.eventlog.event import Event, Positions
 
 
 class HandlerOutcome(StrEnum):
@@ -31,9 +32,9 @@ class HandlerProgress:
         positions: The next offset to act on, per topic and partition.
     """
 
-    def __init__(self, positions: Mapping[Spot, int]) -> None:
+    def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
         self._reached = dict(positions)
-        self._running: dict[Spot, set[int]] = {}
+        self._running: dict[TopicPartition, set[int]] = {}
 
     def passed(self, event: Event) -> None:
         """Note that there is nothing to do for *event*."""
@@ -53,7 +54,7 @@ class HandlerProgress:
         """Where to go on after a crash: everything before is done, some of what follows may be."""
         return {spot: min(self._running.get(spot) or {end}) for spot, end in self._reached.items()}
 
-    def behind(self, head: Mapping[Spot, int]) -> int:
+    def behind(self, head: Mapping[TopicPartition, int]) -> int:
         """Return how many records lie between what is done and *head*."""
         return sum(max(0, end - self.positions.get(spot, end)) for spot, end in head.items())
 
@@ -68,7 +69,9 @@ def acts_on(event: Event, roles: Collection[str]) -> bool:
 
 
 def start_positions(
-    stored: Mapping[Spot, int] | None, oldest: Mapping[Spot, int], live: Mapping[Spot, int]
+    stored: Mapping[TopicPartition, int] | None,
+    oldest: Mapping[TopicPartition, int],
+    live: Mapping[TopicPartition, int],
 ) -> Positions:
     """Return where a handler begins.
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from nightwire.gateway.eventlog.event import Positions, Spot
+from nightwire.core.kafka import TopicPartition
+from nightwire.gateway.eventlog.event import Positions
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class HandlerState:
             )
             return {}
 
-    def write(self, handlers: Mapping[str, Mapping[Spot, int]]) -> None:
+    def write(self, handlers: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         """Replace what is stored; a crash leaves the old or the new.  Blocks until it is on disk."""
         rows = {name: [[*spot, offset] for spot, offset in one.items()] for name, one in handlers.items()}
         fresh = self._path.with_suffix(".new")

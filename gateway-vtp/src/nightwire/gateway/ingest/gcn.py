@@ -9,6 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from nightwire.core.accounting import Account
+from nightwire.core.kafka import TopicPartition
 
 STAGE = "gcn"
 """The stage of these accounts."""
@@ -16,9 +17,6 @@ DELIVERED, DEAD, DUPLICATE, EXPIRED = "delivered", "dead", "duplicate", "expired
 """What becomes of a record: an event in `voevents`, no event, a known one, deleted too early."""
 RANGE = 10_000
 """Records after which an account is closed and the next range begins."""
-
-Spot = tuple[str, int]
-"""A topic, as ``gcn/CLUSTER/TOPIC``, and a partition."""
 
 
 def source_name(cluster: str, topic: str) -> str:
@@ -39,15 +37,15 @@ class GcnOffsets:
     """
 
     def __init__(self, accounts: Iterable[Account] = ()) -> None:
-        self._next: dict[Spot, int] = {}
-        self._open: dict[Spot, Account] = {}
-        self._changed: set[Spot] = set()
+        self._next: dict[TopicPartition, int] = {}
+        self._open: dict[TopicPartition, Account] = {}
+        self._changed: set[TopicPartition] = set()
         for one in accounts:
             if one.stage == STAGE:
                 spot = (one.source, one.partition)
                 self._next[spot] = max(self._next.get(spot, 0), one.last + 1)
 
-    def position(self, spot: Spot) -> int | None:
+    def position(self, spot: TopicPartition) -> int | None:
         """Return the next offset to read of *spot*; None where it was never read."""
         return self._next.get(spot)
 
@@ -56,13 +54,13 @@ class GcnOffsets:
         seen = {source.split("/", 2)[2] for source, _ in self._next}
         return any(fnmatchcase(topic, one) and wanted(seen, [one]) for one in patterns)
 
-    def begin(self, spot: Spot, offset: int) -> None:
+    def begin(self, spot: TopicPartition, offset: int) -> None:
         """Note that *spot* is read from *offset* on, whatever was before."""
         self._next[spot] = offset
         self._open[spot] = Account(STAGE, *spot, offset, offset - 1, 0)
         self._changed.add(spot)
 
-    def note(self, spot: Spot, last: int, outcome: str, count: int = 1) -> None:
+    def note(self, spot: TopicPartition, last: int, outcome: str, count: int = 1) -> None:
         """Note what became of *count* records of *spot*, up to the offset *last*."""
         found = self._open.get(spot)
         if found is None or found.read >= RANGE:

@@ -4,10 +4,12 @@ import logging
 import time
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.core.kafka import clients as kafka
-from nightwire.gateway.ingest.gcn import EXPIRED, GcnOffsets, Spot, source_name, wanted
+from nightwire.gateway.ingest.gcn import EXPIRED, GcnOffsets, source_name, wanted
 from nightwire.gateway.settings.gateway import GcnSettings
 
 log = logging.getLogger(__name__)
@@ -47,7 +49,7 @@ class GcnSource:
     def __init__(self, settings: GcnSettings, ledger: GcnOffsets) -> None:
         self._settings, self._ledger = settings, ledger
         self._said: dict[int, float] = {}
-        self._assigned: dict[Spot, TopicPartition] = {}
+        self._assigned: dict[TopicPartition, TopicPartitionOffset] = {}
         self._cluster = ""
         self._looked = float("-inf")
         self._consumer = Consumer(
@@ -71,7 +73,7 @@ class GcnSource:
         found = [first, *self._consumer.consume(AT_ONCE - 1, 0)]
         return [message for message in found if not self._is_fault(message)]
 
-    def spot(self, message: Message) -> Spot:
+    def spot(self, message: Message) -> TopicPartition:
         """Return the place of *message* in accounts."""
         return source_name(self._cluster, str(message.topic())), message.partition() or 0
 
@@ -111,16 +113,16 @@ class GcnSource:
             )
         return bool(begun)
 
-    def _fresh(self, known: Any) -> dict[Spot, TopicPartition]:
+    def _fresh(self, known: Any) -> dict[TopicPartition, TopicPartitionOffset]:
         self._cluster = str(known.cluster_id or "unknown")
         return {
-            (source_name(self._cluster, topic), part): TopicPartition(topic, part)
+            (source_name(self._cluster, topic), part): TopicPartitionOffset(topic, part)
             for topic in sorted(wanted(known.topics, self._settings.topics))
             for part in sorted(known.topics[topic].partitions)
             if (source_name(self._cluster, topic), part) not in self._assigned
         }
 
-    def _begin(self, spot: Spot, part: TopicPartition) -> TopicPartition:
+    def _begin(self, spot: TopicPartition, part: TopicPartitionOffset) -> TopicPartitionOffset:
         low, high = kafka.marks(self._consumer, part.topic, part.partition, patience=TIMEOUT)
         mark = self._ledger.position(spot)
         if mark is None:
@@ -133,16 +135,16 @@ class GcnSource:
             self._expire(spot, mark, low)
         return part
 
-    def _expire(self, spot: Spot, mark: int, low: int) -> None:
+    def _expire(self, spot: TopicPartition, mark: int, low: int) -> None:
         log.error("%s[%d]: %d records expired before they were read", *spot, low - mark)
         self._ledger.note(spot, low - 1, EXPIRED, low - mark)
 
-    def _all(self) -> list[TopicPartition]:
+    def _all(self) -> list[TopicPartitionOffset]:
         return list(self._assigned.values())
 
     def _assign(self) -> None:
         where = [
-            TopicPartition(part.topic, part.partition, self._ledger.position(spot) or 0)
+            TopicPartitionOffset(part.topic, part.partition, self._ledger.position(spot) or 0)
             for spot, part in self._assigned.items()
         ]
         self._consumer.assign(where)

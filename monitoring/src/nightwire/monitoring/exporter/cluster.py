@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounting import Account, from_record
-from nightwire.core.kafka import END, FIRST, PASSING, admin, consumer, listed
-from nightwire.monitoring.exporter.pipeline_state import ClusterState, Range, Spot
+from nightwire.core.kafka import END, FIRST, PASSING, TopicPartition, admin, consumer, listed
+from nightwire.monitoring.exporter.pipeline_state import ClusterState, Range
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
 
@@ -51,24 +52,24 @@ class ClusterObserver:
             committed=self._committed(led),
         )
 
-    def _ranges(self, spots: list[Spot]) -> dict[Spot, Range]:
+    def _ranges(self, spots: list[TopicPartition]) -> dict[TopicPartition, Range]:
         first = listed(self._client, spots, FIRST, timeout=self._timeout)
         ends = listed(self._client, spots, END, timeout=self._timeout)
         return {spot: Range(first[spot].offset, ends[spot].offset) for spot in spots}
 
-    def _committed(self, spots: list[Spot]) -> dict[str, dict[Spot, int]]:
+    def _committed(self, spots: list[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
         listed = self._client.list_consumer_groups(request_timeout=self._timeout).result()
         groups = {group.group_id for group in listed.valid}
         for gone in self._groups.keys() - groups:
             self._groups.pop(gone).close()
         return {group: self._commits(group, spots) for group in sorted(groups)}
 
-    def _commits(self, group: str, spots: list[Spot]) -> dict[Spot, int]:
+    def _commits(self, group: str, spots: list[TopicPartition]) -> dict[TopicPartition, int]:
         # A client of the group that never joins it: librdkafka's admin call for this aborts the process
         # when a coordinator's connection breaks (confluentinc/librdkafka#4605).
         if group not in self._groups:
             self._groups[group] = consumer(self._bootstrap, group=group)
-        asked = [TopicPartition(*spot) for spot in spots]
+        asked = [TopicPartitionOffset(*spot) for spot in spots]
         found = self._groups[group].committed(asked, timeout=self._timeout)
         return {(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0}
 
@@ -114,6 +115,6 @@ class AccountsFollower:
         topic = self._reader.list_topics(ACCOUNTS, timeout=10).topics[ACCOUNTS]
         if topic.error is None:
             self._reader.assign(
-                [TopicPartition(ACCOUNTS, part, OFFSET_BEGINNING) for part in topic.partitions]
+                [TopicPartitionOffset(ACCOUNTS, part, OFFSET_BEGINNING) for part in topic.partitions]
             )
             self._assigned = True

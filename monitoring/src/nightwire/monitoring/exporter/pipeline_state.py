@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nightwire.core.accounting import Account, StageTotal, discrepancies, totals
-
-Spot = tuple[str, int]
-"""A topic and a partition."""
+from nightwire.core.kafka import TopicPartition
 
 RETURNS = "returns."
 """Beginning of the topics of what community brokers send back; the broker's name follows."""
@@ -39,8 +37,8 @@ class ClusterState:
     brokers: int = 0
     offline: int = 0
     under_replicated: int = 0
-    ranges: Mapping[Spot, Range] = field(default_factory=dict)
-    committed: Mapping[str, Mapping[Spot, int]] = field(default_factory=dict)
+    ranges: Mapping[TopicPartition, Range] = field(default_factory=dict)
+    committed: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from nightwire.core.kafka import Headers
-
-Spot = tuple[str, int]
-"""Topic and partition of the source."""
+from nightwire.core.kafka import Headers, TopicPartition
 
 EXPIRED = "expired"
 EMPTY = "empty-container"
@@ -41,7 +38,7 @@ class Item:
         headers: Its headers, likewise.
     """
 
-    spot: Spot
+    spot: TopicPartition
     first: int
     last: int
     read: int = 1
@@ -62,12 +59,12 @@ class Item:
         return f"{self.spot[0]}[{self.spot[1]}]@{self.first}"
 
 
-def beginning(spot: Spot, offset: int) -> Item:
+def beginning(spot: TopicPartition, offset: int) -> Item:
     """Return what says that reading of *spot* begins at *offset*."""
     return Item(spot, offset, offset - 1, read=0)
 
 
-def expired(spot: Spot, first: int, end: int) -> Item:
+def expired(spot: TopicPartition, first: int, end: int) -> Item:
     """Return what says that the offsets *first* to before *end* were deleted before they were read."""
     return Item(spot, first, end - 1, read=end - first, rejected=EXPIRED)
 

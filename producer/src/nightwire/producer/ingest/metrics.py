@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from nightwire.producer.ingest.items import Item, Spot
+from nightwire.core.kafka import TopicPartition
+from nightwire.producer.ingest.items import Item
 
 STUCK = 60.0
 """How long one round of the loop may take before we are not healthy: our Kafka is away, or refuses us. [s]"""
@@ -74,7 +75,7 @@ class Metrics:
         self._batches.labels(self._survey).inc()
         self._latest.labels(self._survey).set_to_current_time()
 
-    def state(self, lag: Mapping[Spot, int], *, waiting: bool) -> None:
+    def state(self, lag: Mapping[TopicPartition, int], *, waiting: bool) -> None:
         """Show how far the source is ahead, and whether alerts wait for a schema."""
         self._lag.clear()  # topics of nights that are gone, too
         for (topic, partition), count in lag.items():

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nightwire.core.accounting import Account
-from nightwire.producer.ingest.items import Item, Spot
+from nightwire.core.kafka import TopicPartition
+from nightwire.producer.ingest.items import Item
 
 STAGE = "ingest"
 RANGE = 10_000
@@ -27,7 +28,7 @@ class Marks:
 
     def __init__(self, prefix: str, accounts: Iterable[Account] = ()) -> None:
         self._prefix = prefix
-        self._latest: dict[Spot, Account] = {}
+        self._latest: dict[TopicPartition, Account] = {}
         for account in sorted(accounts, key=lambda account: account.first):
             if account.stage == STAGE and account.source.startswith(prefix):
                 self._latest[account.source.removeprefix(prefix), account.partition] = account
@@ -37,14 +38,14 @@ class Marks:
         """The topics of the source that were ever read."""
         return {topic for topic, _ in self._latest}
 
-    def position(self, spot: Spot) -> int | None:
+    def position(self, spot: TopicPartition) -> int | None:
         """Return the next offset to mirror; None of a partition that was never read."""
         account = self._latest.get(spot)
         return None if account is None else account.last + 1
 
     def after(self, items: Iterable[Item]) -> list[Account]:
         """Return the accounts as they are once *items* are mirrored; nothing is changed yet."""
-        by_spot: dict[Spot, list[Item]] = defaultdict(list)
+        by_spot: dict[TopicPartition, list[Item]] = defaultdict(list)
         for item in items:
             by_spot[item.spot].append(item)
         return [grown(self._open(spot, some[0].first), some) for spot, some in by_spot.items()]
@@ -54,7 +55,7 @@ class Marks:
         for account in accounts:
             self._latest[account.source.removeprefix(self._prefix), account.partition] = account
 
-    def _open(self, spot: Spot, first: int) -> Account:
+    def _open(self, spot: TopicPartition, first: int) -> Account:
         account = self._latest.get(spot)
         if account is not None and account.last - account.first + 1 < RANGE:
             return account

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
+from nightwire.core.kafka import TopicPartition, properties
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.kafka import marks as held
-from nightwire.core.kafka import properties
 from nightwire.producer.ingest.batch import Event
-from nightwire.producer.ingest.items import Item, Spot, beginning, expired
+from nightwire.producer.ingest.items import Item, beginning, expired
 from nightwire.producer.ingest.plan import Plan
 
 log = logging.getLogger("nightwire.ingest")
@@ -102,10 +103,10 @@ class Source:
 
     consumer: Consumer
     plan: Plan
-    position: Callable[[Spot], int | None]
+    position: Callable[[TopicPartition], int | None]
     seen: set[str]
-    _next: dict[Spot, int] = field(default_factory=dict)
-    _ends: dict[Spot, int] | None = None
+    _next: dict[TopicPartition, int] = field(default_factory=dict)
+    _ends: dict[TopicPartition, int] | None = None
     _looked: float = float("-inf")
     _events: list[Event] = field(default_factory=list)
 
@@ -139,11 +140,11 @@ class Source:
         taken, self._events = self._events, []
         return taken
 
-    def lag(self) -> dict[Spot, int]:
+    def lag(self) -> dict[TopicPartition, int]:
         """Return how many offsets of each partition lie ahead, as far as is known without asking."""
         behind = {}
         for spot, next_ in self._next.items():
-            _low, high = self.consumer.get_watermark_offsets(TopicPartition(*spot), cached=True)
+            _low, high = self.consumer.get_watermark_offsets(TopicPartitionOffset(*spot), cached=True)
             behind[spot] = max(0, high - next_)
         return behind
 
@@ -163,7 +164,7 @@ class Source:
         self._events.append(message)
         return len(message.value() or b"")
 
-    def _fault(self, spot: Spot, offset: int, error: KafkaError) -> None:
+    def _fault(self, spot: TopicPartition, offset: int, error: KafkaError) -> None:
         if error.code() == KafkaError._PARTITION_EOF:
             self._reached(spot, offset)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
@@ -173,7 +174,7 @@ class Source:
         elif error.code() in GONE:
             self._looked = float("-inf")
 
-    def _reached(self, spot: Spot, offset: int) -> None:
+    def _reached(self, spot: TopicPartition, offset: int) -> None:
         if self._ends is not None and offset >= self._ends.get(spot, offset + 1):
             del self._ends[spot]
 
@@ -197,7 +198,9 @@ class Source:
             return
         self._adopt(fresh, wanted)
 
-    def _adopt(self, found: Mapping[Spot, tuple[int, list[Item]]], wanted: set[Spot]) -> None:
+    def _adopt(
+        self, found: Mapping[TopicPartition, tuple[int, list[Item]]], wanted: set[TopicPartition]
+    ) -> None:
         gone = self._next.keys() - wanted
         fresh = {spot: at for spot, (at, _said) in found.items()}
         if self._ends is None and self.plan.until_end:
@@ -212,9 +215,9 @@ class Source:
         self._assign()
 
     def _assign(self) -> None:
-        self.consumer.assign([TopicPartition(*spot, at) for spot, at in self._next.items()])
+        self.consumer.assign([TopicPartitionOffset(*spot, at) for spot, at in self._next.items()])
 
-    def _begin(self, spot: Spot) -> tuple[int, list[Item]]:
+    def _begin(self, spot: TopicPartition) -> tuple[int, list[Item]]:
         """Return where to begin with *spot*, and what that means for its account."""
         low, high = held(self.consumer, *spot, patience=TIMEOUT)
         mark = self.position(spot)
@@ -225,17 +228,17 @@ class Source:
             raise SourceError(_made_anew(spot, mark, high))
         return max(mark, low), _expired(spot, mark, low)
 
-    def _start(self, spot: Spot, low: int, high: int) -> int:
+    def _start(self, spot: TopicPartition, low: int, high: int) -> int:
         start = self.plan.start
         if not self.plan.topics.is_new(spot[0], self.seen):
             return low
         if start.at is not None:
-            asked = TopicPartition(*spot, int(start.at.timestamp() * 1000))
+            asked = TopicPartitionOffset(*spot, int(start.at.timestamp() * 1000))
             (found,) = self.consumer.offsets_for_times([asked], timeout=TIMEOUT)
             return int(found.offset) if found.offset >= 0 else high
         return high if start.live else low
 
-    def _skip(self, spot: Spot) -> None:
+    def _skip(self, spot: TopicPartition) -> None:
         """Go on with the oldest record there is, after the next one was deleted."""
         next_ = self._next[spot]
         low, high = held(self.consumer, *spot)
@@ -246,21 +249,21 @@ class Source:
         self._assign()  # librdkafka cannot seek in this state
 
 
-def _expired(spot: Spot, next_: int, low: int) -> list[Item]:
+def _expired(spot: TopicPartition, next_: int, low: int) -> list[Item]:
     if low <= next_:
         return []
     log.error("%s[%d]: %d records expired before they were mirrored", *spot, low - next_)
     return [expired(spot, next_, low)]
 
 
-def _made_anew(spot: Spot, mark: int, end: int) -> str:
+def _made_anew(spot: TopicPartition, mark: int, end: int) -> str:
     return (
         f"{spot[0]}[{spot[1]}] of the source ends at offset {end}, but is mirrored up to {mark}: it was made "
         "anew, or --from names another cluster.  Mirror it under another --name"
     )
 
 
-def _names(spots: Mapping[Spot, int] | set[Spot]) -> str:
+def _names(spots: Mapping[TopicPartition, int] | set[TopicPartition]) -> str:
     counts: dict[str, int] = {}
     for topic, _ in spots:
         counts[topic] = counts.get(topic, 0) + 1

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.worker import emit
-from nightwire.core.kafka import END, FIRST, PASSING, Spot, admin, consumer, listed, waiting
+from nightwire.core.kafka import END, FIRST, PASSING, TopicPartition, admin, consumer, listed, waiting
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
@@ -132,7 +133,7 @@ class TopicReader:
         known = client.list_topics(timeout=10).topics
         self._spots = [(topic, part) for topic in topics for part in known[topic].partitions]
         self._next = self._listed(FIRST if whole else END)
-        client.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
+        client.assign([TopicPartitionOffset(*spot, offset) for spot, offset in self._next.items()])
 
     def read(self, enough: Callable[[], bool], *, patience: float = PATIENCE) -> None:
         """Read until it is *enough*.
@@ -188,7 +189,7 @@ class TopicReader:
             spot = (int(headers["partition"]), int(headers["offset"]))
         self.findings.arrivals.append((topic, *spot, now))
 
-    def _listed(self, which: OffsetSpec) -> dict[Spot, int]:
+    def _listed(self, which: OffsetSpec) -> dict[TopicPartition, int]:
         """Return where partitions begin or end; of a topic that was just made no broker may know yet."""
         found = waiting(lambda: listed(self._asker, self._spots, which, timeout=PATIENCE), patience=PATIENCE)
         return {spot: info.offset for spot, info in found.items()}
