@@ -13,7 +13,7 @@ from nightwire.consumers import AlertReader
 from nightwire.consumers.admin.dead_letters import dump, letter, receipt, return_headers
 from nightwire.consumers.cli.dead_letters import dead_letters
 from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.accounting.dead_letters import bury
+from nightwire.core.accounting.dead_letters import send_to_dead_letters
 from nightwire.core.kafka.clients import Writer, producer, read_to_end
 from nightwire.schemas.topics import DEAD_LETTERS
 
@@ -96,7 +96,9 @@ def run(kafka: str) -> Callable[..., Result]:
 def buried(kafka: str, value: bytes, source: str, **how: Any) -> int:
     """Bury *value*; return its number."""
     writer = Writer(producer(kafka))
-    bury(writer, value, stage="filters", source=source, reason="nobody knew [its] schema", **how)
+    send_to_dead_letters(
+        writer, value, stage="filters", source=source, reason="nobody knew [its] schema", **how
+    )
     writer.flush()
     return max(one.offset() or 0 for one in read_to_end(kafka, [DEAD_LETTERS]))
 

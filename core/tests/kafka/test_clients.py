@@ -12,10 +12,10 @@ from nightwire.core.kafka.clients import (
     Writer,
     consumer,
     ensure_topics,
-    marks,
     producer,
     properties,
     read_to_end,
+    watermarks,
 )
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import TopicSettings
@@ -145,12 +145,12 @@ class Forgetful:
 def test_a_topic_whose_leader_died_is_looked_up_anew(code: int) -> None:
     """Seen as this: librdkafka asked for a quarter of an hour by the epoch of a leader that was dead."""
     client = Forgetful(code)
-    assert marks(cast(Consumer, client), "visits", 1) == (3, 8)
+    assert watermarks(cast(Consumer, client), "visits", 1) == (3, 8)
     assert client.looked_up == ["visits"]
 
 
 def test_a_partition_that_there_is_not_is_said_after_a_while(kafka: str) -> None:
     client = consumer(kafka)
     with pytest.raises(KafkaException, match="artition"):
-        marks(client, "visits", 999, patience=0.5)
+        watermarks(client, "visits", 999, patience=0.5)
     client.close()

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from nightwire.core.kafka.clients import DeliveryError, marks, producer
+from nightwire.core.kafka.clients import DeliveryError, producer, watermarks
 from nightwire.filters.delivery.producers import AT_ONCE, BulkProducer
 from nightwire.filters.reading.fetch import range_consumer
 
@@ -15,7 +15,9 @@ def test_all_are_there_after_flush(bootstrap: str) -> None:
         bulk.write(topic, b"x", b"7")
     bulk.flush()
     consumer = range_consumer(bootstrap)
-    ends = [marks(consumer, topic, part)[1] for part in consumer.list_topics(topic).topics[topic].partitions]
+    ends = [
+        watermarks(consumer, topic, part)[1] for part in consumer.list_topics(topic).topics[topic].partitions
+    ]
     consumer.close()
     assert sum(ends) == 3 * AT_ONCE
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import Writer, headers_of, marks, producer, read_to_end
+from nightwire.core.kafka.clients import Writer, headers_of, producer, read_to_end, watermarks
 from nightwire.core.runtime.process import Stop
 from nightwire.filters.admission.catalog import _record
 from nightwire.filters.admission.trial import AdmissionPolicy
@@ -38,7 +38,7 @@ class Past:
             writer.write(topic, None, key=b"ann/none", partition=0)  # makes the topic
         writer.write(source, b"x", partition=0)
         writer.flush()
-        first = marks(range_consumer(bootstrap), source, 0)[1]
+        first = watermarks(range_consumer(bootstrap), source, 0)[1]
         for number in range(1, ALERTS + 1):
             writer.write(source, encode(number), partition=0, headers=self.headers(number))
         writer.flush()

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import Writer, headers_of, marks, producer, read_to_end
+from nightwire.core.kafka.clients import Writer, headers_of, producer, read_to_end, watermarks
 from nightwire.filters.decision.state import EngineState, LocalCheckpoint
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.settings import EngineSettings
@@ -77,7 +77,7 @@ def night(bootstrap: str, tmp_path: Path, encode: Callable[..., bytes]) -> Night
         writer.write(topic, None, key=b"none", partition=0)  # makes the topic
     writer.write("alerts.sim", b"x", partition=0)
     writer.flush()
-    first = marks(range_consumer(bootstrap), "alerts.sim", 0)[1]
+    first = watermarks(range_consumer(bootstrap), "alerts.sim", 0)[1]
     for number in range(1, 101):
         writer.write("alerts.sim", encode(number, float(number)), partition=0)
     writer.flush()

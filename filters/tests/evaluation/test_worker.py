@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nightwire.core.kafka.clients import Writer, marks, producer
+from nightwire.core.kafka.clients import Writer, producer, watermarks
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.evaluation.in_process import judge_in_process
 from nightwire.filters.evaluation.probing import Prober, probe
@@ -57,7 +57,7 @@ def judge(bootstrap: str, tmp_path: Path) -> Callable[..., JudgedBatch]:
         writer, consumer = Writer(producer(bootstrap)), range_consumer(bootstrap)
         writer.write("alerts.sim", b"", partition=0)  # makes the topic
         writer.flush()
-        _, first = marks(consumer, "alerts.sim", 0)
+        _, first = watermarks(consumer, "alerts.sim", 0)
         for number, value in enumerate(values):
             writer.write("alerts.sim", value, partition=0, timestamp_ms=1000 + number)
         writer.flush()

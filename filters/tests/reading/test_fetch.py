@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
 from nightwire.core.kafka import clients
-from nightwire.core.kafka.clients import Writer, marks, producer
+from nightwire.core.kafka.clients import Writer, producer, watermarks
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import ExpiredCount, fetch, partition_bounds, range_consumer
 
@@ -64,7 +64,7 @@ def test_what_retention_deleted_is_counted_and_the_rest_read(kafka: str, topic: 
 
 def test_where_partitions_begin_and_end(kafka: str, topic: str) -> None:
     consumer, admin = range_consumer(kafka), clients.admin(kafka)
-    assert marks(consumer, topic, 0) == (0, 50)
+    assert watermarks(consumer, topic, 0) == (0, 50)
     assert partition_bounds(admin, [(topic, 0)]) == {(topic, 0): 50}
     assert partition_bounds(admin, [(topic, 0)], earliest=True) == {(topic, 0): 0}
     assert partition_bounds(admin, []) == {}

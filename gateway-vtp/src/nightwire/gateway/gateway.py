@@ -13,7 +13,7 @@ from datetime import timedelta
 from confluent_kafka import KafkaException, Message
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.accounting import bury_message
+from nightwire.core.accounting import send_message_to_dead_letters
 from nightwire.core.kafka import Writer, consumer, producer
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
@@ -141,7 +141,7 @@ class Components:
         source = f"{topic}[{message.partition()}]@{message.offset()}"
         log.warning("%s cannot be read and is no event: %s", source, reason)
         self._dead_letters = self._dead_letters or Writer(producer(self._settings.bootstrap))
-        bury_message(self._dead_letters, message, stage="gateway", reason=reason)
+        send_message_to_dead_letters(self._dead_letters, message, stage="gateway", reason=reason)
         self._dead_letters.flush()
         self._metrics.dead_lettered.labels(topic).inc()
 

@@ -13,7 +13,7 @@ from nightwire.benchmarks.environment.processes import Child, python
 from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.scenarios.messages.alerts import alerts_of
 from nightwire.benchmarks.workers.client import WorkerClient
-from nightwire.core.kafka import ends_of
+from nightwire.core.kafka import end_offsets_at
 
 WORKER = "nightwire.benchmarks.scenarios.messages.worker"
 OBJECTS = 16
@@ -101,7 +101,7 @@ class WorkerPool:
 
     def held(self, topic: str) -> int:
         """Return how many records lie in *topic*."""
-        return sum(ends_of(self.cluster.bootstrap, [topic]).values())
+        return sum(end_offsets_at(self.cluster.bootstrap, [topic]).values())
 
     def dismiss(self) -> None:
         """End all peers; whoever needs some gets new ones."""

@@ -129,7 +129,7 @@ def _span(bootstrap: str) -> tuple[int, int]:
     try:
         if SPOT not in partitions(reader, [DEAD_LETTERS]):
             raise TopicError(f"the topic {DEAD_LETTERS} has no partition")
-        return kafka.marks(reader, *SPOT)
+        return kafka.watermarks(reader, *SPOT)
     finally:
         reader.close()
 
@@ -140,6 +140,6 @@ def _read(bootstrap: str, start: int, end: int) -> Iterator[DeadLetter]:
     reader = kafka.consumer(bootstrap, enable_partition_eof=True)
     try:
         reader.assign([TopicPartition(*SPOT, start)])
-        yield from map(letter, kafka.drain(reader, {SPOT: end}))
+        yield from map(letter, kafka.read_until(reader, {SPOT: end}))
     finally:
         reader.close()

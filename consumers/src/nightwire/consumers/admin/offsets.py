@@ -166,7 +166,7 @@ class GroupAdmin:
         ]
 
     def _span(self, spot: TopicPartition) -> Span:
-        return kafka.marks(self._consumer, *spot, patience=PATIENCE)
+        return kafka.watermarks(self._consumer, *spot, patience=PATIENCE)
 
     def _targets(self, target: Target, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
         if isinstance(target, datetime | timedelta):

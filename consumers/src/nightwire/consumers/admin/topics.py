@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from rich.table import Table
 
 from nightwire.consumers.source.start_offsets import Span
-from nightwire.core.kafka import END, FIRST, NEWEST, TopicPartition, admin, consumer, listed
+from nightwire.core.kafka import END, FIRST, NEWEST, TopicPartition, admin, consumer, list_offsets
 
 PATIENCE = 15.0
 """Longest wait for an answer. [s]"""
@@ -78,14 +78,14 @@ def _utc(moment: int | None) -> datetime | None:
 
 
 def _spans(client: AdminClient, spots: list[TopicPartition]) -> dict[TopicPartition, Span]:
-    oldest = listed(client, spots, FIRST, timeout=PATIENCE)
-    ends = listed(client, spots, END, timeout=PATIENCE)
+    oldest = list_offsets(client, spots, FIRST, timeout=PATIENCE)
+    ends = list_offsets(client, spots, END, timeout=PATIENCE)
     return {spot: (oldest[spot].offset, ends[spot].offset) for spot in spots}
 
 
 def _newest(client: AdminClient, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
     filled = [spot for spot, (start, end) in spans.items() if end > start]
-    found = listed(client, filled, NEWEST, timeout=PATIENCE)
+    found = list_offsets(client, filled, NEWEST, timeout=PATIENCE)
     return {spot: info.timestamp for spot, info in found.items() if info.timestamp >= 0}
 
 

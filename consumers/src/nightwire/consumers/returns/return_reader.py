@@ -9,7 +9,7 @@ from typing import Any, Self
 from nightwire.consumers.reader.read_loop import BadRecord
 from nightwire.consumers.reader.reader import AlertReader
 from nightwire.consumers.returns.broker_message import Return, ReturnError, as_return
-from nightwire.core.accounting import bury
+from nightwire.core.accounting import send_to_dead_letters
 from nightwire.core.kafka import Writer
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import find_endpoints
@@ -124,5 +124,5 @@ class DeadLetterSink:
         Raises:
             DeliveryError: Kafka did not take it.
         """
-        bury(self._writer, bad.value, stage=STAGE, source=bad.place, reason=bad.reason)
+        send_to_dead_letters(self._writer, bad.value, stage=STAGE, source=bad.place, reason=bad.reason)
         self._writer.flush()

@@ -20,7 +20,7 @@ log = logging.getLogger("nightwire.consumers")
 PATIENCE = 30.0
 """Longest wait for an answer about offsets. [s]"""
 
-TRANSIENT_ERRORS = kafka.PASSING | {
+TRANSIENT_ERRORS = kafka.TRANSIENT_ERRORS | {
     KafkaError._MAX_POLL_EXCEEDED,
     KafkaError.NOT_COORDINATOR,
     KafkaError.REBALANCE_IN_PROGRESS,
@@ -102,7 +102,7 @@ class RecordSource:
 
     def spans(self, spots: Iterable[TopicPartition]) -> dict[TopicPartition, Span]:
         """Return the oldest offset and the one after the newest, of each partition."""
-        return {spot: kafka.marks(self._consumer, *spot, patience=PATIENCE) for spot in spots}
+        return {spot: kafka.watermarks(self._consumer, *spot, patience=PATIENCE) for spot in spots}
 
     def fresh(self, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
         """Return where reading begins for whoever was never here."""

@@ -38,7 +38,7 @@ class VisitLog:
         self._latest: dict[int, dict[str, Any]] = {}
         ends = kafka.end_offsets(self._consumer, [VISITS])
         self._consumer.assign([TopicPartitionOffset(*spot, OFFSET_BEGINNING) for spot in ends])
-        for message in kafka.drain(self._consumer, ends):
+        for message in kafka.read_until(self._consumer, ends):
             self._note(message)
 
     def latest(self) -> Mapping[int, Mapping[str, Any]]:

@@ -12,7 +12,11 @@ from nightwire.core.accounting.accounts import (
     totals,
     write_account,
 )
-from nightwire.core.accounting.dead_letters import ORIGINAL, bury, bury_message
+from nightwire.core.accounting.dead_letters import (
+    ORIGINAL,
+    send_message_to_dead_letters,
+    send_to_dead_letters,
+)
 
 __all__ = [
     "ORIGINAL",
@@ -21,11 +25,11 @@ __all__ = [
     "Key",
     "StageTotal",
     "account_record",
-    "bury",
-    "bury_message",
     "discrepancies",
     "from_record",
     "read_accounts",
+    "send_message_to_dead_letters",
+    "send_to_dead_letters",
     "totals",
     "write_account",
 ]

@@ -15,18 +15,20 @@ ORIGINAL = "original."
 """Begins the names of headers that the record itself had."""
 
 
-def bury_message(writer: Writer, message: Message, *, stage: str, reason: str, cluster: str = "") -> None:
-    """Queue the record *message* to `dead-letters`, with its place, key and headers; see `bury`.
+def send_message_to_dead_letters(
+    writer: Writer, message: Message, *, stage: str, reason: str, cluster: str = ""
+) -> None:
+    """Queue the record *message* to `dead-letters`, with its place, key and headers; see `send_to_dead_letters`.
 
     *cluster* names another Kafka than ours that it came from.
     """
     place = f"{cluster and cluster + '/'}{message.topic()}[{message.partition()}]@{message.offset()}"
     theirs = cast("Headers", message.headers() or ())
     value, key = message.value() or b"", message.key()
-    bury(writer, value, stage=stage, source=place, reason=reason, key=key, headers=theirs)
+    send_to_dead_letters(writer, value, stage=stage, source=place, reason=reason, key=key, headers=theirs)
 
 
-def bury(
+def send_to_dead_letters(
     writer: Writer,
     value: bytes,
     *,

@@ -76,7 +76,7 @@ CONSUMER: dict[str, Any] = COMMON | {
     "fetch.wait.max.ms": 100,
 }
 
-PASSING = frozenset(
+TRANSIENT_ERRORS = frozenset(
     {
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
@@ -96,7 +96,7 @@ PASSING = frozenset(
 """What a reader sees while Kafka is away; librdkafka goes on by itself.  (``KafkaError.retriable`` speaks of
 transactions alone.)"""
 
-STARTING = PASSING | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
+STARTUP_ERRORS = TRANSIENT_ERRORS | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
 """The same, where a topic was just made, or its leader was just away."""
 
 
@@ -175,15 +175,17 @@ def read_to_end(
     """
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
-        ends = ends_of(bootstrap, topics, unsettled=True) if settled else end_offsets(reader, topics)
+        ends = end_offsets_at(bootstrap, topics, unsettled=True) if settled else end_offsets(reader, topics)
         todo = {spot: end for spot, end in ends.items() if end > 0}
         reader.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for topic, part in todo])
-        yield from drain(reader, todo, patience=patience)
+        yield from read_until(reader, todo, patience=patience)
     finally:
         reader.close()
 
 
-def ends_of(bootstrap: str, topics: Sequence[str], *, unsettled: bool = False) -> dict[tuple[str, int], int]:
+def end_offsets_at(
+    bootstrap: str, topics: Sequence[str], *, unsettled: bool = False
+) -> dict[tuple[str, int], int]:
     """Return `end_offsets` by a client of its own; *unsettled*: what lies in open transactions too.
 
     Raises:
@@ -206,11 +208,11 @@ def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[tuple[str, int]
     """Return the offset after the last record of each (topic, partition); empty ones are left out."""
     known = reader.list_topics(timeout=10).topics
     spots = [(topic, part) for topic in topics if topic in known for part in known[topic].partitions]
-    found = {spot: marks(reader, *spot) for spot in spots}
+    found = {spot: watermarks(reader, *spot) for spot in spots}
     return {spot: end for spot, (low, end) in found.items() if end > low}
 
 
-def marks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> tuple[int, int]:
+def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> tuple[int, int]:
     """Return a partition's first offset, and the one after its last; wait while Kafka is away.
 
     A partition that was just made has a leader in the metadata a moment before the leader knows it.  Where a
@@ -225,15 +227,15 @@ def marks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.
         try:
             return reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10, cached=False)
         except KafkaException as error:
-            if error.args[0].code() in STARTING:
+            if error.args[0].code() in STARTUP_ERRORS:
                 with suppress(KafkaException):
                     reader.list_topics(topic, timeout=10)
             raise
 
-    return waiting(ask, patience=patience)
+    return retry_while_unavailable(ask, patience=patience)
 
 
-def waiting(ask: Callable[[], T], *, patience: float = 10.0) -> T:
+def retry_while_unavailable(ask: Callable[[], T], *, patience: float = 10.0) -> T:
     """Return what *ask* does; ask again while Kafka is away, or does not know yet what was just made.
 
     Raises:
@@ -244,12 +246,12 @@ def waiting(ask: Callable[[], T], *, patience: float = 10.0) -> T:
         try:
             return ask()
         except KafkaException as error:
-            if error.args[0].code() not in STARTING or time.monotonic() > deadline:
+            if error.args[0].code() not in STARTUP_ERRORS or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
 
-def drain(
+def read_until(
     reader: Consumer, ends: Mapping[tuple[str, int], int], *, patience: float = 30.0
 ) -> Iterator[Message]:
     """Yield what *reader*, assigned and with ``enable.partition.eof``, has before *ends*, and stop.
@@ -269,7 +271,7 @@ def drain(
         spot = (str(message.topic()), message.partition() or 0)
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            if error.code() not in PASSING:
+            if error.code() not in TRANSIENT_ERRORS:
                 raise KafkaException(error)
             continue
         end, offset = todo.get(spot), message.offset() or 0

@@ -15,7 +15,7 @@ END = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 
-def listed(
+def list_offsets(
     client: AdminClient,
     spots: Iterable[TopicPartition],
     spec: OffsetSpec,

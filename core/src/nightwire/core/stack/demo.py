@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nightwire.core.accounting.accounts import discrepancies, read_accounts, totals
-from nightwire.core.kafka.clients import consumer, drain, ends_of
+from nightwire.core.kafka.clients import consumer, end_offsets_at, read_until
 from nightwire.core.stack.services import nightwire
 from nightwire.core.stack.state import checked
 from nightwire.core.stack.supervisor import Plan
@@ -89,7 +89,7 @@ def _submit(path: Path) -> str:
 def _count_a_visit(endpoints: Mapping[str, Any], topics: Sequence[str], visit: int, events: int) -> bool:
     kafka = endpoints["kafka"]
     everywhere = [alerts("sim"), VOEVENTS, *topics]
-    ends, accounts, sent = ends_of(kafka, everywhere), _accounted(kafka), _acknowledged(endpoints)
+    ends, accounts, sent = end_offsets_at(kafka, everywhere), _accounted(kafka), _acknowledged(endpoints)
     written = json.loads(_run("simulate", "--visits", "1", "--alerts", str(visit), "--json"))
     fresh = str(sum(end for (topic, _), end in ends.items() if topic == VOEVENTS))
     answered = json.loads(_run("send", "--samples", str(events), "--first-sample", fresh, "--json"))
@@ -166,11 +166,11 @@ def _run(*words: str, aloud: bool = True) -> str:
 
 def _consumed(kafka: str, topics: Sequence[str], since: Offsets) -> Counter[str]:
     """Count what a fresh consumer reads of *topics* from the offsets *since* to their present ends."""
-    todo = {spot: end for spot, end in ends_of(kafka, topics).items() if end > since.get(spot, 0)}
+    todo = {spot: end for spot, end in end_offsets_at(kafka, topics).items() if end > since.get(spot, 0)}
     reader = consumer(kafka, enable_partition_eof=True)
     try:
         reader.assign([TopicPartition(*spot, since.get(spot, 0)) for spot in todo])
-        return Counter(str(message.topic()) for message in drain(reader, todo))
+        return Counter(str(message.topic()) for message in read_until(reader, todo))
     finally:
         reader.close()
 

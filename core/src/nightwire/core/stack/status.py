@@ -13,7 +13,7 @@ from rich.table import Table
 
 from nightwire.core.accounting.accounts import Account, StageTotal, discrepancies, read_accounts, totals
 from nightwire.core.cli.tables import stage_table
-from nightwire.core.kafka.clients import ends_of
+from nightwire.core.kafka.clients import end_offsets_at
 from nightwire.core.stack.state import checked, supervisor_alive
 
 
@@ -42,7 +42,7 @@ def look(folder: Path) -> Glance | None:
     kafka = state["endpoints"]["kafka"]
     try:
         accounts = read_accounts(kafka)
-        lags = lag(accounts, ends_of(kafka, sorted({account.source for account in accounts})))
+        lags = lag(accounts, end_offsets_at(kafka, sorted({account.source for account in accounts})))
     except KafkaException:
         return Glance(state, None, {}, time.monotonic())
     return Glance(state, accounts, lags, time.monotonic())

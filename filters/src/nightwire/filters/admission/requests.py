@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.accounting import bury_message
+from nightwire.core.accounting import send_message_to_dead_letters
 from nightwire.core.kafka import DeliveryError, TopicPartition
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import Stop, now_ms
@@ -84,7 +84,7 @@ class RequestConsumer:
         if message is None:
             return
         if (error := message.error()) is not None:
-            if error.code() not in kafka.PASSING:
+            if error.code() not in kafka.TRANSIENT_ERRORS:
                 raise KafkaException(error)
             return
         self._answer(message)
@@ -120,7 +120,7 @@ class RequestConsumer:
             check_name(owner)
         except (DecodeError, NameError_) as error:
             with self._outbox.writer() as writer:
-                bury_message(writer, message, stage="requests", reason=str(error))
+                send_message_to_dead_letters(writer, message, stage="requests", reason=str(error))
             return
         if request["id"] in self._answered:
             return

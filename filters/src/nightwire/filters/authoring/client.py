@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
-from nightwire.core.kafka import Writer, ensure_topics, marks
+from nightwire.core.kafka import Writer, ensure_topics, watermarks
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import now_ms
 from nightwire.filters.authoring.extract import extract
@@ -166,7 +166,7 @@ def _answer(message: Message) -> Mapping[str, Any] | None:
     error = message.error()
     if error is None:
         return records.ANSWER.decode(message.value() or b"")
-    if error.code() not in kafka.STARTING:
+    if error.code() not in kafka.STARTUP_ERRORS:
         raise KafkaException(error)
     return None
 
@@ -180,7 +180,7 @@ def _answers(
         wanted = {requests(owner), answers(owner)}
         if missing := sorted(wanted - consumer.list_topics(timeout=TIMEOUT).topics.keys()):
             ensure_topics(bootstrap, [settings(topic) for topic in missing])
-        _, end = marks(consumer, answers(owner), 0)
+        _, end = watermarks(consumer, answers(owner), 0)
         consumer.assign([TopicPartition(answers(owner), 0, end)])
         # An idempotent client takes half a second to begin; a request that comes twice is known by its id.
         writer = Writer(kafka.producer(bootstrap, enable_idempotence=False, linger_ms=0))

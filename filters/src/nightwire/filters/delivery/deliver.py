@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message, Producer
 
-from nightwire.core.accounting import Account, bury_message, write_account
+from nightwire.core.accounting import Account, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import TopicPartition, Writer, ensure_topics
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import now_ms
@@ -103,7 +103,7 @@ class Delivery:
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
                     if isinstance(one, UndecodableRecord):
-                        bury_message(writer, message, stage=STAGE, reason=one.reason)
+                        send_message_to_dead_letters(writer, message, stage=STAGE, reason=one.reason)
                     else:
                         malformed |= self._write(writer, message, one, decision)
         if left:
@@ -123,7 +123,7 @@ class Delivery:
             try:
                 value = self._value(message, one.hit, passed, decision)
             except DecodeError as error:
-                bury_message(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
+                send_message_to_dead_letters(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
                 malformed.add((one.hit[:3], passed.key))
                 continue
             said = copy_headers(one, passed, carried)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import DeliveryError, TopicPartition, marks
+from nightwire.core.kafka import DeliveryError, TopicPartition, watermarks
 from nightwire.core.runtime import Stop, now_ms, setup_logging, stopping
 from nightwire.filters.decision.backfill import (
     BATCH,
@@ -301,7 +301,7 @@ def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) 
 
 def _whole_since(consumer: Consumer, spot: TopicPartition, first: int) -> int | None:
     """Return since when a partition has everything, where something may be missing that came at *first*."""
-    low, end = marks(consumer, *spot)
+    low, end = watermarks(consumer, *spot)
     if low == 0 or first > low:
         return None
     some = next(fetch(consumer, OffsetRange(*spot, low, end), ExpiredCount(), patience=TIMEOUT), ())

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
-from nightwire.core.kafka import END, FIRST, STARTING, TopicPartition, listed, marks
+from nightwire.core.kafka import END, FIRST, STARTUP_ERRORS, TopicPartition, list_offsets, watermarks
 from nightwire.core.kafka import clients as kafka
 from nightwire.filters.model.offsets import OffsetRange
 
@@ -54,7 +54,7 @@ def partition_bounds(
     Raises:
         KafkaException: Kafka does not answer.
     """
-    found = listed(client, spots, FIRST if earliest else END, committed=True, timeout=TIMEOUT)
+    found = list_offsets(client, spots, FIRST if earliest else END, committed=True, timeout=TIMEOUT)
     return {spot: info.offset for spot, info in found.items()}
 
 
@@ -95,7 +95,7 @@ def _fetched(
             return
         if failure is not None and failure.code() == KafkaError._AUTO_OFFSET_RESET:
             next_ = _skip_expired(consumer, wanted, next_, gone, failure)
-        elif failure is not None and failure.code() not in STARTING:
+        elif failure is not None and failure.code() not in STARTUP_ERRORS:
             raise KafkaException(failure)
         if time.monotonic() > deadline:
             said = failure.str() if failure else "no records"
@@ -157,7 +157,7 @@ def _skip_expired(
     consumer: Consumer, wanted: OffsetRange, next_: int, gone: ExpiredCount | None, failure: KafkaError
 ) -> int:
     """Go on at the first offset that is still there; return it."""
-    first, _ = marks(consumer, wanted.topic, wanted.partition)
+    first, _ = watermarks(consumer, wanted.topic, wanted.partition)
     if gone is None or first <= next_:
         raise KafkaException(failure)
     low = min(first, wanted.end)

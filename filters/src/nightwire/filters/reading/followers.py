@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from nightwire.core.kafka import marks
+from nightwire.core.kafka import watermarks
 from nightwire.filters.model.filter_set import FilterSet
 from nightwire.filters.model.offsets import (
     Ends,
@@ -35,7 +35,7 @@ class VisitFollower:
         Raises:
             KafkaException: Kafka does not answer.
         """
-        return marks(self._consumer, VISITS, 0)[1]
+        return watermarks(self._consumer, VISITS, 0)[1]
 
     def closed_since(self, position: int) -> bool:
         """Return whether a visit was closed at or after *position*.
@@ -99,7 +99,7 @@ class FilterFollower:
         Raises:
             KafkaException: Kafka does not answer.
         """
-        low, end = marks(self._consumer, FILTERS, 0)
+        low, end = watermarks(self._consumer, FILTERS, 0)
         if end > max(low, self._next):
             wanted = OffsetRange(FILTERS, 0, max(low, self._next), end)
             fresh = [message for some in fetch(self._consumer, wanted, patience=TIMEOUT) for message in some]

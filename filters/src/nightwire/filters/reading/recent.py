@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, Message
 
-from nightwire.core.kafka import TopicPartition, marks
+from nightwire.core.kafka import TopicPartition, watermarks
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.derived import survey_of
 from nightwire.filters.reading.fetch import fetch, range_consumer
@@ -67,7 +67,7 @@ def share_evenly(there: Mapping[TopicPartition, int], wanted: int) -> dict[Topic
 
 
 def _newest(consumer: Consumer, topic: str, partitions: int, most: int) -> Iterator[Message]:
-    bounds = {(topic, part): marks(consumer, topic, part) for part in range(partitions)}
+    bounds = {(topic, part): watermarks(consumer, topic, part) for part in range(partitions)}
     taken = share_evenly({spot: end - first for spot, (first, end) in bounds.items()}, most)
     for spot, count in taken.items():
         end = bounds[spot][1]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from nightwire.core.kafka import TopicPartition, listed, marks
+from nightwire.core.kafka import TopicPartition, list_offsets, watermarks
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import find_endpoints
 from nightwire.filters.model.offsets import OffsetRange
@@ -105,7 +105,7 @@ def positions_at(options: AlertOptions, where: str | int) -> dict[TopicPartition
     if isinstance(where, str):
         return partition_bounds(client, partitions, earliest=where == "earliest")
     spec = OffsetSpec.for_timestamp(where)
-    found = listed(client, partitions, spec, committed=True, timeout=TIMEOUT)
+    found = list_offsets(client, partitions, spec, committed=True, timeout=TIMEOUT)
     ends = partition_bounds(client, partitions)
     return {spot: ends[spot] if info.offset < 0 else info.offset for spot, info in found.items()}
 
@@ -130,7 +130,7 @@ def newest_schema(options: AlertOptions) -> Mapping[str, Any]:
 def _last_records(consumer: Consumer, partitions: Sequence[TopicPartition]) -> Iterator[Message]:
     """Yield the last records of each partition; and its first, for the last may be transactions' markers."""
     for topic, partition in partitions:
-        low, high = marks(consumer, topic, partition)
+        low, high = watermarks(consumer, topic, partition)
         for first, end in ((low, min(high, low + 1)), (max(low, high - LOOK_BACK), high)):
             if first < end:
                 yield from chain.from_iterable(fetch(consumer, OffsetRange(topic, partition, first, end)))

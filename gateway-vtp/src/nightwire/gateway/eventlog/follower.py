@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import Account
-from nightwire.core.kafka import PASSING, TopicPartition
+from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition
 from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.decoder import EventDecoder, element_hash, name_hash
 from nightwire.gateway.eventlog.event import Event, Positions
@@ -166,7 +166,7 @@ class Follower:
         batch = [first, *self._reader.consume(BATCH - 1, 0)]
         for message in batch:
             error = message.error()
-            if error is not None and error.code() not in PASSING:
+            if error is not None and error.code() not in TRANSIENT_ERRORS:
                 raise KafkaException(error)
         return [message for message in batch if message.error() is None]
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import PASSING, TopicPartition
+from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition
 from nightwire.gateway.eventlog.decoder import EventDecoder
 from nightwire.gateway.eventlog.event import Event, Positions
 from nightwire.gateway.status.metrics import GatewayMetrics
@@ -146,7 +146,7 @@ def _event(message: Message, renderer: EventDecoder, reached: Positions) -> Even
     """Return the event in *message* if it is to be delivered, and note in *reached* that it was read."""
     error = message.error()
     if error is not None:
-        if error.code() not in PASSING:
+        if error.code() not in TRANSIENT_ERRORS:
             raise KafkaException(error)
         return None
     spot, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0

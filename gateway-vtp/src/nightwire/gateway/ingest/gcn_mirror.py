@@ -8,7 +8,7 @@ from functools import partial
 
 from confluent_kafka import KafkaException, Message
 
-from nightwire.core.accounting import Account, bury_message
+from nightwire.core.accounting import Account, send_message_to_dead_letters
 from nightwire.core.kafka import Writer
 from nightwire.gateway.eventlog.accounts import AccountWriter
 from nightwire.gateway.eventlog.deduplicator import RETRY_DELAY, Deduplicator, retry_while_unavailable
@@ -112,6 +112,6 @@ class GcnMirror:
 
     def _bury_now(self, message: Message, reason: str) -> None:
         self._writer, writer = None, self._writer or self._make_writer()  # one that fails is not used again
-        bury_message(writer, message, stage=STAGE, reason=reason, cluster="gcn")
+        send_message_to_dead_letters(writer, message, stage=STAGE, reason=reason, cluster="gcn")
         writer.flush()
         self._writer = writer

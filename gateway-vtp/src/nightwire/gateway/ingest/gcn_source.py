@@ -25,7 +25,7 @@ AT_ONCE = 100
 COMPLAINTS = 60.0
 """Time between equal complaints. [s]"""
 
-PASSING = kafka.STARTING | {
+PASSING = kafka.STARTUP_ERRORS | {
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._AUTHENTICATION,
@@ -123,7 +123,7 @@ class GcnSource:
         }
 
     def _begin(self, spot: TopicPartition, part: TopicPartitionOffset) -> TopicPartitionOffset:
-        low, high = kafka.marks(self._consumer, part.topic, part.partition, patience=TIMEOUT)
+        low, high = kafka.watermarks(self._consumer, part.topic, part.partition, patience=TIMEOUT)
         mark = self._ledger.position(spot)
         if mark is None:
             oldest = self._settings.oldest or self._ledger.follows(part.topic, self._settings.topics)

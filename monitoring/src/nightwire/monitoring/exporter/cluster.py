@@ -7,7 +7,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounting import Account, from_record
-from nightwire.core.kafka import END, FIRST, PASSING, TopicPartition, admin, consumer, listed
+from nightwire.core.kafka import END, FIRST, TRANSIENT_ERRORS, TopicPartition, admin, consumer, list_offsets
 from nightwire.monitoring.exporter.pipeline_state import ClusterState, Range
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
@@ -53,8 +53,8 @@ class ClusterObserver:
         )
 
     def _ranges(self, spots: list[TopicPartition]) -> dict[TopicPartition, Range]:
-        first = listed(self._client, spots, FIRST, timeout=self._timeout)
-        ends = listed(self._client, spots, END, timeout=self._timeout)
+        first = list_offsets(self._client, spots, FIRST, timeout=self._timeout)
+        ends = list_offsets(self._client, spots, END, timeout=self._timeout)
         return {spot: Range(first[spot].offset, ends[spot].offset) for spot in spots}
 
     def _committed(self, spots: list[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
@@ -99,7 +99,7 @@ class AccountsFollower:
             self._assign()
         while self._assigned and (message := self._reader.poll(patience)) is not None:
             if (error := message.error()) is not None:
-                if error.code() not in PASSING:
+                if error.code() not in TRANSIENT_ERRORS:
                     raise KafkaException(error)
                 break
             if (value := message.value()) is not None:

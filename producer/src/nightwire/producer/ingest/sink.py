@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from nightwire.core.accounting import Account, bury, from_record, write_account
+from nightwire.core.accounting import Account, from_record, send_to_dead_letters, write_account
 from nightwire.core.kafka import MAX_MESSAGE, DeliveryError, Headers, Writer, read_to_end
 from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import Stop
@@ -268,7 +268,9 @@ class Target:
             if len(item.value) > LARGEST_LETTER:
                 reason = f"the first {LARGEST_LETTER} of {len(item.value)} bytes: {reason}"
             letter, key, came = item.value[:LARGEST_LETTER], item.key, item.headers
-            bury(writer, letter, stage=STAGE, source=source, reason=reason, key=key, headers=came)
+            send_to_dead_letters(
+                writer, letter, stage=STAGE, source=source, reason=reason, key=key, headers=came
+            )
         for one in item.outputs:
             count = None if one.visit is None else counted[one.visit].delivered
             topic = topics.alerts(self.survey)

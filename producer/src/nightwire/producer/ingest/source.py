@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.kafka import TopicPartition, properties
 from nightwire.core.kafka import clients as kafka
-from nightwire.core.kafka import marks as held
+from nightwire.core.kafka import watermarks as held
 from nightwire.producer.ingest.batch import Event
 from nightwire.producer.ingest.items import Item, beginning, expired
 from nightwire.producer.ingest.plan import Plan
@@ -83,7 +83,7 @@ MOST = 5000
 GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 """A topic that the survey has deleted."""
 PASSING = (
-    kafka.PASSING
+    kafka.TRANSIENT_ERRORS
     | GONE
     | {KafkaError._AUTHENTICATION, KafkaError._MAX_POLL_EXCEEDED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightwire.core.accounting import bury
+from nightwire.core.accounting import send_to_dead_letters
 from nightwire.core.kafka import MAX_MESSAGE, Writer
 from nightwire.core.runtime import Lateness, on_time
 from nightwire.producer.replay.files import Found, Refused, find, read
@@ -182,7 +182,9 @@ class Player:
         if len(content) > LARGEST_LETTER:
             reason += f" (the first {LARGEST_LETTER} of {len(content)} bytes)"
         source = str(refused.path)
-        bury(self._writer, content[:LARGEST_LETTER], stage=STAGE, source=source, reason=reason)
+        send_to_dead_letters(
+            self._writer, content[:LARGEST_LETTER], stage=STAGE, source=source, reason=reason
+        )
 
 
 def play_all(

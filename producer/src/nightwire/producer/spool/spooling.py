@@ -13,14 +13,14 @@ from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from nightwire.core.kafka import PASSING, DeliveryError, Record, Writer
+from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Record, Writer
 from nightwire.producer.spool.in_flight import Underway
 from nightwire.producer.spool.spool import Ack, Spool, SpoolError
 from nightwire.producer.visits.counts import Ledger
 
 log = logging.getLogger("nightwire.producer")
 
-AWAY = PASSING | {
+AWAY = TRANSIENT_ERRORS | {
     KafkaError._MSG_TIMED_OUT,
     KafkaError._PURGE_QUEUE,
     KafkaError.NOT_ENOUGH_REPLICAS,

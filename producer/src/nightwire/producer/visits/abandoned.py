@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Message, TopicPartition
 
-from nightwire.core.kafka import consumer, drain, end_offsets, headers_of, read_to_end
+from nightwire.core.kafka import consumer, end_offsets, headers_of, read_to_end, read_until
 from nightwire.producer.visits import writer_id as _who
 from nightwire.producer.visits.counts import Ledger
 from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, PATIENCE, VisitDesk, utc_now
@@ -141,6 +141,6 @@ def _since(bootstrap: str, topic: str, moment: datetime) -> Iterator[Message]:
         starts = [spot for spot in found if spot.offset >= 0]
         reader.assign(starts)
         spots = [(one.topic, one.partition) for one in starts]
-        yield from drain(reader, {spot: ends[spot] for spot in spots}, patience=PATIENCE)
+        yield from read_until(reader, {spot: ends[spot] for spot in spots}, patience=PATIENCE)
     finally:
         reader.close()

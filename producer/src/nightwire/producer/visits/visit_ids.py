@@ -12,7 +12,7 @@ from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
-from nightwire.core.kafka import PASSING, Writer, consumer, headers_of
+from nightwire.core.kafka import TRANSIENT_ERRORS, Writer, consumer, headers_of
 from nightwire.producer.visits import writer_id as _who
 from nightwire.producer.visits.counts import Ledger
 from nightwire.producer.visits.visits import HEADER_REPLAY, PATIENCE, VisitDesk
@@ -105,6 +105,6 @@ def _next(poll: Callable[[float], Message | None]) -> Message:
         error = message.error()
         if error is None:
             return message
-        if error.code() not in PASSING:
+        if error.code() not in TRANSIENT_ERRORS:
             raise KafkaException(error)
     raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {PATIENCE:g} s"))

@@ -17,7 +17,7 @@ from nightwire.benchmarks.environment.processes import Child, nightwire
 from nightwire.benchmarks.environment.vtp_brokers import OPTIONS
 from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.scenarios.filters.first_alert import PASS_ALL
-from nightwire.core.kafka import admin, ends_of, ensure_topics
+from nightwire.core.kafka import admin, end_offsets_at, ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import topics
 
@@ -147,7 +147,7 @@ class FaultsEnvironment:
     def forget(self, ends: Mapping[int, int]) -> None:
         """Let Kafka delete the alerts before *ends*, and the copies of them: the disk is bounded."""
         self.engine.forget(ends)
-        copies = ends_of(self.bootstrap, [OWNED])
+        copies = end_offsets_at(self.bootstrap, [OWNED])
         client = admin(self.bootstrap)  # it must outlive its futures
         for future in client.delete_records(
             [TopicPartition(*spot, end) for spot, end in copies.items()]

@@ -18,7 +18,7 @@ from nightwire.benchmarks.scenarios.faults.recovery import Times, check, firsts,
 from nightwire.benchmarks.workers.arrivals import LOOK, await_arrivals
 from nightwire.benchmarks.workers.client import WorkerClient, worker_process
 from nightwire.core.accounting import Account, discrepancies, read_accounts
-from nightwire.core.kafka import ends_of
+from nightwire.core.kafka import end_offsets_at
 from nightwire.schemas.topics import VOEVENTS
 
 HERE = "nightwire.benchmarks.scenarios.faults"
@@ -197,7 +197,7 @@ class Streams:
         """
         if not self.stand.alone:
             return
-        ends = {part: end for (_, part), end in ends_of(self.stand.bootstrap, [VOEVENTS]).items()}
+        ends = {part: end for (_, part), end in end_offsets_at(self.stand.bootstrap, [VOEVENTS]).items()}
         until(
             lambda: through(read_accounts(self.stand.bootstrap), "gateway", VOEVENTS, ends),
             "the gateway's accounts",

@@ -12,7 +12,7 @@ from nightwire.benchmarks.environment.services import ALERTS
 from nightwire.benchmarks.model.scenario import Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.scenarios.filters.visits import EndOffsets, FilterSetting
 from nightwire.benchmarks.workers.client import reader_process
-from nightwire.core.kafka import ends_of
+from nightwire.core.kafka import end_offsets_at
 
 
 class FirstAlert(Experiment):
@@ -102,7 +102,7 @@ class FilterChange(FirstAlert):
 
     def _await_first(self, deadline: float) -> None:
         """Wait until the filter's topic has an alert."""
-        while not ends_of(self._it.services.bootstrap, [self._topic]) and time.monotonic() < deadline:
+        while not end_offsets_at(self._it.services.bootstrap, [self._topic]) and time.monotonic() < deadline:
             time.sleep(LOOK)
 
     @contextmanager

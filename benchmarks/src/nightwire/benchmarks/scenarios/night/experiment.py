@@ -18,7 +18,7 @@ from nightwire.benchmarks.scenarios.night.schedule import Delays, Schedule
 from nightwire.benchmarks.workers.alerts.due_times import check_complete
 from nightwire.benchmarks.workers.arrivals import await_arrivals
 from nightwire.benchmarks.workers.client import WorkerClient, reader_process
-from nightwire.core.kafka import Writer, ends_of, producer
+from nightwire.core.kafka import Writer, end_offsets_at, producer
 from nightwire.schemas import records, topics
 
 PATIENCE = 60.0
@@ -100,7 +100,7 @@ class Night(Experiment):
         before = copies(engine.bootstrap, owned)
         with engine.coverage() as coverage, self._owner(owned) as notes:
             due = self._it.observatory.observe(engine.bootstrap, ALERTS, schedule)
-            ends = {part: end for (_, part), end in ends_of(engine.bootstrap, [ALERTS]).items()}
+            ends = {part: end for (_, part), end in end_offsets_at(engine.bootstrap, [ALERTS]).items()}
             coverage.await_ends(ends)
             check_evaluated(coverage.evaluated, engine.filters, schedule.count)
             arrived = self._arrived(notes, copies(engine.bootstrap, owned) - before)
@@ -166,4 +166,4 @@ def check_evaluated(evaluated: dict[str, int], filters: Iterable[str], count: in
 
 def copies(bootstrap: str, names: Sequence[str]) -> int:
     """Return how many records were ever written to topics."""
-    return sum(ends_of(bootstrap, names).values())
+    return sum(end_offsets_at(bootstrap, names).values())

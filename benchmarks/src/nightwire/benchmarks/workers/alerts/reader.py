@@ -23,7 +23,16 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.worker import emit
-from nightwire.core.kafka import END, FIRST, PASSING, TopicPartition, admin, consumer, listed, waiting
+from nightwire.core.kafka import (
+    END,
+    FIRST,
+    TRANSIENT_ERRORS,
+    TopicPartition,
+    admin,
+    consumer,
+    list_offsets,
+    retry_while_unavailable,
+)
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
@@ -70,7 +79,7 @@ def is_record(message: Message) -> bool:
         KafkaException: It is word of an error that does not.
     """
     error = message.error()
-    if error is not None and error.code() not in PASSING:
+    if error is not None and error.code() not in TRANSIENT_ERRORS:
         raise KafkaException(error)
     return error is None
 
@@ -191,7 +200,9 @@ class TopicReader:
 
     def _listed(self, which: OffsetSpec) -> dict[TopicPartition, int]:
         """Return where partitions begin or end; of a topic that was just made no broker may know yet."""
-        found = waiting(lambda: listed(self._asker, self._spots, which, timeout=PATIENCE), patience=PATIENCE)
+        found = retry_while_unavailable(
+            lambda: list_offsets(self._asker, self._spots, which, timeout=PATIENCE), patience=PATIENCE
+        )
         return {spot: info.offset for spot, info in found.items()}
 
 
