@@ -25,10 +25,11 @@ from nightwire.schemas.survey_model.description import surveys
 from nightwire.schemas.survey_model.view import AlertView, Point, Survey, survey
 
 if TYPE_CHECKING:
-    from nightwire.schemas.survey_model.column import Column
+    from nightwire.schemas.survey_model.column import COLUMN_MAKERS, Column
     from nightwire.schemas.survey_model.table import AlertTable
 
 __all__ = [
+    "COLUMN_MAKERS",
     "SIM_ALERT_ID",
     "AlertDecoder",
     "AlertTable",
@@ -57,7 +58,11 @@ __all__ = [
     "wire",
 ]
 
-_HOMES = {"AlertTable": "survey_model.table", "Column": "survey_model.column"}
+_HOMES = {
+    "AlertTable": "survey_model.table",
+    "COLUMN_MAKERS": "survey_model.column",
+    "Column": "survey_model.column",
+}
 
 
 def __getattr__(name: str) -> Any:

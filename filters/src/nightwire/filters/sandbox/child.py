@@ -11,14 +11,13 @@ import signal
 import socket
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
 
-from nightwire.filters.language import FILENAME, FilterError, compile_filter, fault_text, rank_of
+from nightwire.filters.language import FILENAME, FilterError, Predicate, compile_filter, fault_text, rank_of
 from nightwire.filters.sandbox.confinement import LAYERS, confine
 from nightwire.filters.sandbox.preload import advice
 from nightwire.filters.sandbox.protocol import (
@@ -37,8 +36,94 @@ from nightwire.filters.sandbox.protocol import (
 from nightwire.filters.sandbox.shared_batch import BatchRows
 from nightwire.filters.sandbox.syscalls import CHANNEL
 from nightwire.filters.sandbox.types import Limits
+from nightwire.schemas import COLUMN_MAKERS
 
-Predicate = Callable[[Any], Any]
+PAGE = mmap.PAGESIZE
+
+
+class NullOutput(io.TextIOBase):
+    """Where filters print to."""
+
+    def write(self, text: str) -> int:
+        """Forget *text*."""
+        return len(text)
+
+
+def run(limits: dict[str, Any], channel: int, progress: int, parent: int) -> None:
+    """Become a filter's process; returns when the sandbox has closed the *channel*.
+
+    Args:
+        limits: As `Limits` has them.
+        channel: Descriptor of the socket to the sandbox.
+        progress: Descriptor of the page on which the row being judged is shown.
+        parent: The process that forked this one.
+    """
+    page = memoryview(mmap.mmap(progress, PAGE)).cast("Q")
+    bench = BatchEvaluator(page)
+    _redirect_descriptors(channel)
+    allowed = Limits(**limits)
+    os.nice(allowed.nice)
+    for knock in (STOP, INTERRUPT):
+        signal.signal(knock, lambda number, frame: _interrupted(bench, number, frame))
+    sock = socket.socket(fileno=CHANNEL)
+    missing = confine(allowed, parent)
+    os.write(CHANNEL, READY.pack(MARK, bytes(layer in missing for layer in LAYERS)))
+    _serve(sock, bench)
+
+
+def _redirect_descriptors(channel: int) -> None:
+    """Leave no file open but the channel and nowhere."""
+    os.dup2(channel, CHANNEL)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.closerange(CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), NullOutput(), NullOutput()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the first to go if memory does
+
+
+def _interrupted(bench: "BatchEvaluator", number: int, frame: FrameType | None) -> None:
+    if bench.judging and (number == STOP or is_own(frame)):
+        raise TooLate
+
+
+def _serve(sock: socket.socket, bench: "BatchEvaluator") -> None:
+    rows: BatchRows | None = None
+    while head := _exactly(sock, REQUEST_HEADER.size):
+        header, descriptors = head
+        nonce, kind, size = REQUEST_HEADER.unpack(header)
+        body = json.loads(_body(size))
+        if kind == JUDGE and rows is not None:
+            answer = encode_answer(nonce, bench.judge(rows, **body))
+            _write(answer)
+            continue
+        rows = BatchRows(descriptors[0], **body) if kind == BATCH else None
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _exactly(sock: socket.socket, size: int) -> tuple[bytes, list[int]] | None:
+    """Read a header, and what comes along; None where the sandbox is gone."""
+    header, descriptors, _, _ = socket.recv_fds(sock, size, 1)
+    while header and len(header) < size:
+        header += os.read(CHANNEL, size - len(header))
+    return (header, descriptors) if header else None
+
+
+def _body(size: int) -> bytes:
+    parts = []
+    while size:
+        parts.append(os.read(CHANNEL, size))
+        size -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _write(answer: bytes) -> None:
+    left = memoryview(answer)
+    while left:
+        left = left[os.write(CHANNEL, left) :]
 
 
 class TooLate(BaseException):
@@ -104,19 +189,10 @@ class BatchEvaluator:
                 verdicts.fault(said.text(error))
 
 
-MAKING = frozenset(
-    {
-        *(("nightwire.schemas.survey_model.column", name) for name in ("column", "items", "_spans")),
-        *(("nightwire.schemas.survey_model.table", name) for name in ("_column", "<lambda>", "readers")),
-    }
-)
-"""Module and name of what runs while a column of an alert table is made, and never once it is."""
-
-
 def is_own(frame: FrameType | None) -> bool:
-    """Return whether what runs in *frame* is a filter's own doing; else a column is being made for it."""
+    """Return whether what runs in *frame* is a filter's own doing, not a column made for it."""
     while frame is not None and frame.f_code.co_filename != FILENAME:
-        if (frame.f_globals.get("__name__"), frame.f_code.co_name) in MAKING:
+        if frame.f_code in COLUMN_MAKERS:
             return False
         frame = frame.f_back
     return frame is not None
@@ -178,91 +254,3 @@ def _compiled(source: str, entry: str) -> Predicate:
         raise
     except BaseException as error:
         raise FilterError(fault_text(error, source)) from error
-
-
-PAGE = mmap.PAGESIZE
-
-
-class NullOutput(io.TextIOBase):
-    """Where filters print to."""
-
-    def write(self, text: str) -> int:
-        """Forget *text*."""
-        return len(text)
-
-
-def run(limits: dict[str, Any], channel: int, progress: int, parent: int) -> None:
-    """Become a filter's process; returns when the sandbox has closed the *channel*.
-
-    Args:
-        limits: As `Limits` has them.
-        channel: Descriptor of the socket to the sandbox.
-        progress: Descriptor of the page on which the row being judged is shown.
-        parent: The process that forked this one.
-    """
-    page = memoryview(mmap.mmap(progress, PAGE)).cast("Q")
-    bench = BatchEvaluator(page)
-    _redirect_descriptors(channel)
-    allowed = Limits(**limits)
-    os.nice(allowed.nice)
-    for knock in (STOP, INTERRUPT):
-        signal.signal(knock, lambda number, frame: _interrupted(bench, number, frame))
-    sock = socket.socket(fileno=CHANNEL)
-    missing = confine(allowed, parent)
-    os.write(CHANNEL, READY.pack(MARK, bytes(layer in missing for layer in LAYERS)))
-    _serve(sock, bench)
-
-
-def _redirect_descriptors(channel: int) -> None:
-    """Leave no file open but the channel and nowhere."""
-    os.dup2(channel, CHANNEL)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    os.closerange(CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), NullOutput(), NullOutput()
-    warnings.simplefilter("ignore")
-    np.seterr(all="ignore")
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the first to go if memory does
-
-
-def _interrupted(bench: BatchEvaluator, number: int, frame: FrameType | None) -> None:
-    if bench.judging and (number == STOP or is_own(frame)):
-        raise TooLate
-
-
-def _serve(sock: socket.socket, bench: BatchEvaluator) -> None:
-    rows: BatchRows | None = None
-    while head := _exactly(sock, REQUEST_HEADER.size):
-        header, descriptors = head
-        nonce, kind, size = REQUEST_HEADER.unpack(header)
-        body = json.loads(_body(size))
-        if kind == JUDGE and rows is not None:
-            answer = encode_answer(nonce, bench.judge(rows, **body))
-            _write(answer)
-            continue
-        rows = BatchRows(descriptors[0], **body) if kind == BATCH else None
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _exactly(sock: socket.socket, size: int) -> tuple[bytes, list[int]] | None:
-    """Read a header, and what comes along; None where the sandbox is gone."""
-    header, descriptors, _, _ = socket.recv_fds(sock, size, 1)
-    while header and len(header) < size:
-        header += os.read(CHANNEL, size - len(header))
-    return (header, descriptors) if header else None
-
-
-def _body(size: int) -> bytes:
-    parts = []
-    while size:
-        parts.append(os.read(CHANNEL, size))
-        size -= len(parts[-1])
-    return b"".join(parts)
-
-
-def _write(answer: bytes) -> None:
-    left = memoryview(answer)
-    while left:
-        left = left[os.write(CHANNEL, left) :]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nightwire.schemas.survey_model.canonical import Canonical
-from nightwire.schemas.survey_model.column import Array, Column
+from nightwire.schemas.survey_model.column import Array, Column, makes_columns
 
 
 class Part(NamedTuple):
@@ -67,6 +67,7 @@ class Series:
         raise IndexError(f"there is no measurement {index}")
 
     @cached_property
+    @makes_columns
     def order(self) -> Array:
         """For each measurement, its place among those of all parts, one part after the other."""
         times = self._together("mjd_tai")

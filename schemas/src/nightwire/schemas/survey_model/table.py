@@ -1,6 +1,6 @@
 """Many alerts at once: columns by canonical names, or by the survey's own; and any of them as one alert."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,16 @@ from nightwire.schemas.survey_model.canonical import (
     source_fields,
     source_paths,
 )
-from nightwire.schemas.survey_model.column import Array, Column, column, depth, is_none, nulls, numbers
+from nightwire.schemas.survey_model.column import (
+    Array,
+    Column,
+    column,
+    depth,
+    is_none,
+    makes_columns,
+    nulls,
+    numbers,
+)
 from nightwire.schemas.survey_model.description import Measurement
 from nightwire.schemas.survey_model.nested import PRESENCE_MARK, ColumnReader, Leaf, readers, record_presence
 from nightwire.schemas.survey_model.row import RowView
@@ -64,7 +73,7 @@ class AlertTable:
         """
         found = self._made.get(name)
         if found is None:
-            found = self._made[name] = self._column(name)
+            found = self._make(name, partial(self._column, name))
         return found
 
     def healpix_at(self, order: int) -> Column:
@@ -134,6 +143,7 @@ class AlertTable:
         return self._history if kind == "history" else self._light_curve
 
     @cached_property
+    @makes_columns
     def readers(self) -> Mapping[str, ColumnReader]:
         """What reads the fields of an alert, as decoding would give them, in some row."""
         return readers([self._leaf(one) for one in self._batch.schema])
@@ -151,10 +161,15 @@ class AlertTable:
             partial(self.raw, field.name),
         )
 
-    def _once(self, key: Hashable, make: Any) -> Column:
+    def _once(self, key: Hashable, make: Callable[[], Column]) -> Column:
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = make()
+            found = self._make(key, make)
+        return found
+
+    @makes_columns
+    def _make(self, key: Hashable, make: Callable[[], Column]) -> Column:
+        found = self._made[key] = make()
         return found
 
     def _column(self, name: str) -> Column:
@@ -204,6 +219,7 @@ class AlertTable:
         return self._canonical(self.survey.description.source, len(self))
 
     @cached_property
+    @makes_columns
     def _history(self) -> Series:
         return Series([self._part(one) for one in self.survey.description.history], len(self))
 
