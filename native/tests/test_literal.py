@@ -15,6 +15,7 @@ import pytest
 from native.tests.single_field import codec
 from nightwire.schemas import Codec
 from nightwire.schemas.avro.native_engine import batcher, decoder
+from nightwire.schemas.avro.plans.program import Program
 
 pytestmark = pytest.mark.native
 
@@ -177,31 +178,31 @@ NODES = [
     ],
 )
 def test_what_a_plan_may_do_to_a_value(branch: Any, kind: Any, of_null: Any, of_three: Any) -> None:
-    plan = {"root": 0, "nodes": [*NODES, branch]}
-    decode = decoder("t", plan, [42], [])
+    plan = Program(0, [*NODES, branch], constants=[42])
+    decode = decoder("t", plan)
     tail = "" if branch["op"] == "constant" else "06"
     bodies = [bytes.fromhex("00 02"), bytes.fromhex(f"02 {tail} 02")]
     assert [decode(body) for body in bodies] == [{"x": of_null}, {"x": of_three}]
-    batch = batcher("t", plan, [["x"]], [42], pa.schema([("x", kind)]))(bodies)
+    batch = batcher("t", plan, [["x"]], pa.schema([("x", kind)]))(bodies)
     assert batch.column(0).to_pylist() == [of_null, of_three]
 
 
 def test_null_becomes_nan_where_the_reader_wants_a_plain_float() -> None:
-    plan = {"root": 0, "nodes": [{"op": "record", "name": "r", "fields": [{"name": "x", "type": 1}]}]}
-    plan["nodes"] += [{"op": "union", "branches": [2, 3]}, {"op": "nan"}, {"op": "float"}]
-    assert math.isnan(decoder("t", plan, [], [])(b"\x00")["x"])
-    column = batcher("t", plan, [["x"]], [], pa.schema([("x", pa.float32())]))([b"\x00"]).column(0)
+    record = {"op": "record", "name": "r", "fields": [{"name": "x", "type": 1}]}
+    plan = Program(0, [record, {"op": "union", "branches": [2, 3]}, {"op": "nan"}, {"op": "float"}])
+    assert math.isnan(decoder("t", plan)(b"\x00")["x"])
+    column = batcher("t", plan, [["x"]], pa.schema([("x", pa.float32())]))([b"\x00"]).column(0)
     assert math.isnan(column[0].as_py())
 
 
 def test_what_the_writer_lacks_comes_from_the_plan_and_each_alert_has_its_own() -> None:
     absent = [{"name": "y", "constant": 0}, {"name": "z", "constant": 1}]
     record = {"op": "record", "name": "r", "fields": [{"name": "x", "type": 1}], "absent": absent}
-    plan = {"root": 0, "nodes": [record, {"op": "int"}]}
-    decode = decoder("t", plan, [[1], "text"], [])
+    plan = Program(0, [record, {"op": "int"}], constants=[[1], "text"])
+    decode = decoder("t", plan)
     first, second = decode(b"\x02"), decode(b"\x04")
     assert (first, second) == ({"x": 1, "y": [1], "z": "text"}, {"x": 2, "y": [1], "z": "text"})
     assert first["y"] is not second["y"]
     schema = pa.schema([("y", pa.list_(pa.int32())), ("z", pa.string())])
-    batch = batcher("t", plan, [["y"], ["z"]], [[1], "text"], schema)([b"\x02", b"\x04"])
+    batch = batcher("t", plan, [["y"], ["z"]], schema)([b"\x02", b"\x04"])
     assert batch.to_pylist() == [{"y": [1], "z": "text"}] * 2

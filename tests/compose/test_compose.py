@@ -48,7 +48,7 @@ def test_no_container_is_root_or_may_become_it(stack: Stack) -> None:
 
 @pytest.mark.parametrize("service", ["producer", "filters", "gateway", "consumer"])
 def test_alerts_are_read_by_the_native_codec(stack: Stack, service: str) -> None:
-    ask = "from nightwire.schemas import _native; print(_native.available())"
+    ask = "from nightwire.schemas.avro.native_engine import available; print(available())"
     assert stack.compose("exec", "-T", service, "python", "-c", ask) == "True\n"
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import nightwire.schemas
 
-FOLDER = Path(nightwire.schemas.__file__ or "").parent
-PREFIX = "nightwire.schemas."
+FOLDER = Path(nightwire.schemas.__file__ or "").parent / "avro"
+PACKAGE = "nightwire.schemas.avro"
 
 FLAT = {
     "type": "record",
@@ -59,7 +59,7 @@ CUT_OFF = ["", "81", "8101 8001 02 0000", "8101 8001 02 0000c03f 02 04c3", "8101
 @contextmanager
 def mutated(module: str, old: str, new: str) -> Iterator[ModuleType]:
     """Yield `nightwire.schemas.avro.codec` as it is where *module* has *new* for *old*."""
-    path = FOLDER / f"{module}.py"
+    path = FOLDER.joinpath(*module.split(".")).with_suffix(".py")
     text = path.read_text(encoding="utf-8")
     assert old in text, f"{module} has no {old!r}: the mutant needs another one"
 
@@ -69,23 +69,24 @@ def mutated(module: str, old: str, new: str) -> Iterator[ModuleType]:
 
     class Finder(importlib.abc.MetaPathFinder):
         def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-            wanted = fullname == PREFIX + module
+            wanted = fullname == f"{PACKAGE}.{module}"
             return importlib.util.spec_from_loader(fullname, Loader()) if wanted else None
 
-    kept = {name: found for name, found in sys.modules.items() if name.startswith(PREFIX + "_")}
-    for name in kept:
-        del sys.modules[name]
-        vars(nightwire.schemas).pop(name.removeprefix(PREFIX), None)
+    original = take_modules()
     sys.meta_path.insert(0, Finder())
     try:
-        yield importlib.import_module(PREFIX + "_codec")
+        yield importlib.import_module(f"{PACKAGE}.codec")
     finally:
         sys.meta_path.pop(0)
-        for name in [name for name in sys.modules if name.startswith(PREFIX + "_")]:
-            del sys.modules[name]
-        sys.modules.update(kept)
-        for name, found in kept.items():
-            setattr(nightwire.schemas, name.removeprefix(PREFIX), found)
+        take_modules()
+        sys.modules.update(original)
+        setattr(nightwire.schemas, "avro", original[PACKAGE])  # noqa: B010  (mypy knows it as a package)
+
+
+def take_modules() -> dict[str, ModuleType]:
+    """Remove the modules of the package from those that are imported, and return them."""
+    names = [name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")]
+    return {name: sys.modules.pop(name) for name in names}
 
 
 def check(codec: ModuleType) -> None:
@@ -125,43 +126,48 @@ def refused(codec: Any, body: bytes, fields: list[str] | None = None) -> None:
 
 
 MUTANTS = [
-    ("byte order of a float", "_generated_read", 'struct.Struct("<f")', 'struct.Struct(">f")'),
-    ("byte order of a double", "_generated_read", 'struct.Struct("<d")', 'struct.Struct(">d")'),
-    ("byte order of a row that is read", "_shapes", '["<"]', '[">"]'),
-    ("byte order of a row that is written", "_rows", '"<" + ', '">" + '),
-    ("zigzag in a row", "_memo", "-(number & 1)", "(number & 1)"),
-    ("zigzag of one value", "_generated_read", "^ -({to} & 1)", "^ ({to} & 1)"),
-    ("zigzag that is written", "_memo", "(value << 1) ^ (value >> 63)", "value << 1"),
-    ("seven bits of a byte", "_memo", "(byte & 0x7F) << shift", "(byte & 0x3F) << shift"),
-    ("continuation of a number", "_memo", "number & 0x7F | 0x80", "number & 0x7F"),
-    ("union index that is read", "_generated_read", "== {2 * number}", "== {2 * (1 - number)}"),
-    ("union index in a row", "_rows", "str(2 * number)", "str(2 * (1 - number))"),
-    ("union index that is written", "_generated_write", "LONGS[best[0]]", "LONGS[0]"),
-    ("a double before a float", "_generated_write", 'held == "float" and op != "double"', "held == 'float'"),
-    ("a union's tag is compared", "_shapes", 'b"\\xff" * len(raw), raw', "bytes(len(raw)), bytes(len(raw))"),
+    ("byte order of a float", "generated.read", 'struct.Struct("<f")', 'struct.Struct(">f")'),
+    ("byte order of a double", "generated.read", 'struct.Struct("<d")', 'struct.Struct(">d")'),
+    ("byte order of a row that is read", "generated.read_rows", '["<"]', '[">"]'),
+    ("byte order of a row that is written", "generated.write_rows", '"<" + ', '">" + '),
+    ("zigzag in a row", "plans.primitives", "-(number & 1)", "(number & 1)"),
+    ("zigzag of one value", "generated.read", "^ -({to} & 1)", "^ ({to} & 1)"),
+    ("zigzag that is written", "plans.primitives", "(value << 1) ^ (value >> 63)", "value << 1"),
+    ("seven bits of a byte", "plans.primitives", "(byte & 0x7F) << shift", "(byte & 0x3F) << shift"),
+    ("continuation of a number", "plans.primitives", "number & 0x7F | 0x80", "number & 0x7F"),
+    ("union index that is read", "generated.read", "== {2 * number}", "== {2 * (1 - number)}"),
+    ("union index in a row", "generated.write_rows", "str(2 * number)", "str(2 * (1 - number))"),
+    ("union index that is written", "generated.write", "LONGS[best[0]]", "LONGS[0]"),
+    ("a double before a float", "generated.write", 'held == "float" and op != "double"', "held == 'float'"),
+    (
+        "a union's tag is compared",
+        "generated.read_rows",
+        'b"\\xff" * len(raw), raw',
+        "bytes(len(raw)), bytes(len(raw))",
+    ),
     (
         "how long a number is, is compared",
-        "_shapes",
+        "generated.read_rows",
         'b"\\x80" * size, b"\\x80" * (size - 1) + b"\\x00"',
         "bytes(size), bytes(size)",
     ),
     (
         "default",
-        "_layout",
+        "plans.layout",
         'made["default"] = self.draft.constant(default)',
         'made["default"] = self.draft.constant(0)',
     ),
-    ("negative block count", "_generated_read", 'lines.line("n = -n")', 'lines.line("pass")'),
-    ("size of a negative block", "_generated_read", '"if end is not None and end != p"', '"if False"'),
-    ("end of an array", "_generated_write", '*map(item, value), b"\\x00"))', "*map(item, value)))"),
-    ("end of a string", "_generated_read", "if q < p or q > len(b): wrong()", "pass"),
-    ("end of a fixed", "_generated_read", "if q > len(b): wrong()", "pass"),
-    ("end of the body", "_generated_read", "if end != len(body) and not self._plan.partial", "if False"),
+    ("negative block count", "generated.read", 'lines.line("n = -n")', 'lines.line("pass")'),
+    ("size of a negative block", "generated.read", '"if end is not None and end != p"', '"if False"'),
+    ("end of an array", "generated.write", '*map(item, value), b"\\x00"))', "*map(item, value)))"),
+    ("end of a string", "generated.read", "if q < p or q > len(b): wrong()", "pass"),
+    ("end of a fixed", "generated.read", "if q > len(b): wrong()", "pass"),
+    ("end of the body", "generated.read", "if end != len(body) and not self._plan.partial", "if False"),
 ]
 
 
 def test_the_engine_as_it_is_passes() -> None:
-    with mutated("_memo", "zigzag", "zigzag") as codec:
+    with mutated("plans.primitives", "zigzag", "zigzag") as codec:
         check(codec)
 
 

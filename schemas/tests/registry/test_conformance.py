@@ -16,7 +16,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from nightwire.schemas import AlertDecoder, SchemaRegistry
-from schemas.tests.registry.apicurio import running
+from schemas.tests.registry.apicurio_server import running
 
 DIFFERS: dict[str, Any] = {
     "explicit id": False,  # it ignores the id that is asked for, and gives one that it likes

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "user" / "new-survey.md"
+PAGE = Path(__file__).parents[3] / "docs" / "user" / "new-survey.md"
 
 
 def block(language: str) -> str:

@@ -20,7 +20,7 @@ from nightwire.schemas.errors import (
     UnknownSchemaError,
 )
 from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
-from nightwire.schemas.registry.client import AlertDecoder, Columns, Decoded, SchemaRegistry
+from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
 from nightwire.schemas.survey_model.description import surveys
 from nightwire.schemas.survey_model.view import AlertView, Point, Survey, survey
 

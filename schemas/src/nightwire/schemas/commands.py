@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from nightwire.schemas.survey_model.versions import Pair
-from collections.abc import Iterator, Mapping
+    from rich.table import Table
 
-from rich.table import Table
+    from nightwire.schemas.survey_model.versions import Pair
 
 registry_option = click.option(
     "--registry",
@@ -149,7 +149,7 @@ def check(versions: tuple[Path, ...], survey: str | None, markdown: bool, as_jso
     else:
         _print_rows([_pair_row(pair) for pair in found if pair.verdict != "yes"])
     names = [_version_name(path) for path in versions]
-    broken = [pair for pair in found if pair.faults and (pair.writer, pair.reader) in pairwise(names)]
+    broken = [pair for pair in found if pair.mismatches and (pair.writer, pair.reader) in pairwise(names)]
     if broken and not markdown:
         raise click.exceptions.Exit(1)
 
@@ -167,7 +167,7 @@ def _pair_row(pair: "Pair") -> dict[str, Any]:
         "written": pair.writer,
         "wanted": pair.reader,
         "read": pair.verdict,
-        "why": [str(fault) for fault in (*pair.faults, *pair.conditions)],
+        "why": [str(one) for one in (*pair.mismatches, *pair.conditions)],
     }
 
 
@@ -222,8 +222,10 @@ def _url(given: str | None) -> str | None:
     return None
 
 
-def field_table(schema: Mapping[str, Any]) -> Table:
+def field_table(schema: Mapping[str, Any]) -> "Table":
     """Return a table of all fields of a schema: dotted path, type, unit, meaning."""
+    from rich.table import Table
+
     table = Table(title=f"{schema.get('name', schema.get('type'))}: {schema.get('doc', '')}")
     table.add_column("field", overflow="fold")
     for title in ("type", "unit", "meaning"):

@@ -1,4 +1,4 @@
-"""Avro."""
+"""Avro: the codec with its two engines, object containers, and how one schema is read as another."""
 
 from nightwire.schemas.avro.engines import best_engine
 

@@ -1,17 +1,20 @@
 """From alerts to Avro bodies, and back: as dictionaries or as columns.
 
-`Codec` is the one place that turns bytes into values.  What does the work is an engine (`_engines`); what it
-does was decided once, from the schemas (`_plan`).
+`Codec` is the one place that turns bytes into values.  An engine (`engines`) does the work;
+what it does was decided once, from the schemas (`plans`).
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from nightwire.schemas.avro.engines import Batch, Decode, Encode, engine
-from nightwire.schemas.avro.plan import Program, layout, own_plan, readable, resolve, select
+from nightwire.schemas.avro.engines import Batch, Decode, Encode, choose_engine
 from nightwire.schemas.avro.plans.field_changes import Change
+from nightwire.schemas.avro.plans.layout import layout
 from nightwire.schemas.avro.plans.primitives import Memo
+from nightwire.schemas.avro.plans.program import Program
+from nightwire.schemas.avro.plans.project import project
+from nightwire.schemas.avro.plans.resolve import checked_plan, own_plan, resolve
 from nightwire.schemas.avro.plans.schema import Types, field_at, has_field, parse_message
 
 if TYPE_CHECKING:
@@ -49,11 +52,11 @@ class Codec:
     ) -> None:
         self.schema = dict(schema)
         self.reader = self.schema if reader is None else dict(reader)
-        self.engine, self._engine = _engine(engine)
+        self.engine, self._engine = choose_engine(engine)
         self._parsed = parse_message(schema)
         self._parsed_reader = self._parsed if reader is None else parse_message(reader)
         self._name = str(self._parsed["name"])
-        self._plan = self._decided(changes)
+        self._plan = self._resolved_plan(changes)
         self._selected: Memo[tuple[str, ...], Decode] = Memo(self._decode_selected, SELECTIONS)
         self._batchers: Memo[tuple[str, ...], Batch] = Memo(self._batcher, SELECTIONS)
 
@@ -129,25 +132,22 @@ class Codec:
     def _decode(self) -> Decode:
         return self._engine.decoder(self._name, self._plan)
 
-    def _decided(self, changes: Sequence[Change]) -> Program:
+    def _resolved_plan(self, changes: Sequence[Change]) -> Program:
         if self._parsed_reader is self._parsed:
             return own_plan(self._parsed)
         resolution = resolve(self._parsed, self._parsed_reader, changes)
-        return readable(resolution, self._name, str(self._parsed_reader["name"]))
+        return checked_plan(resolution, self._name, str(self._parsed_reader["name"]))
 
     def _decode_selected(self, fields: tuple[str, ...]) -> Decode:
         types = self._types
         paths = [tuple(field.split(".")) for field in fields]
         for path, name in zip(paths, fields, strict=True):
             field_at(types, path, name)
-        return self._engine.decoder(self._name, select(self._plan, paths), views=True)
+        return self._engine.decoder(self._name, project(self._plan, paths), views=True)
 
     def _batcher(self, fields: tuple[str, ...]) -> Batch:
         from nightwire.schemas.avro.arrow import column_schema  # pyarrow takes 0.1 s to import
 
         schema = column_schema(self._parsed_reader, fields)
         paths = [tuple(field.split(".")) for field in fields]
-        return self._engine.batcher(self._name, select(self._plan, paths), paths, schema)
-
-
-_engine = engine  # `engine` is an argument, too
+        return self._engine.batcher(self._name, project(self._plan, paths), paths, schema)

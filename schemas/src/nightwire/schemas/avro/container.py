@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from nightwire.schemas.avro.generated.read import Reader
-from nightwire.schemas.avro.plan import own_plan
+from nightwire.schemas.avro.plans.resolve import own_plan
 from nightwire.schemas.avro.plans.schema import parse
 from nightwire.schemas.errors import DecodeError, SchemaError
 

@@ -1,4 +1,4 @@
-"""The codec's engine in Python: code generated from layouts and plans."""
+"""The engine in Python: readers and writers generated from plans and layouts."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from nightwire.schemas.avro.generated.read import Reader
 from nightwire.schemas.avro.generated.write import Writer
 from nightwire.schemas.avro.plans.program import Program
-from nightwire.schemas.avro.plans.project import select
+from nightwire.schemas.avro.plans.project import project
 from nightwire.schemas.avro.plans.validate import compile_validator
 from nightwire.schemas.errors import DecodeError
 
@@ -30,7 +30,7 @@ def batcher(
     """Return what makes one row of each body.  It raises DecodeError, which names the message."""
     from nightwire.schemas.avro.arrow import record_batch  # pyarrow takes 0.1 s to import
 
-    read = Reader(name, select(plan, paths))
+    read = Reader(name, project(plan, paths))
 
     def one(number: int, body: Any) -> Any:
         try:

@@ -1,9 +1,10 @@
-"""The native engine, where it is built: `native/` behind the codec's interface, its faults as our errors."""
+"""The native engine: the compiled codec of `native/`, where it is built, with our own errors."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nightwire.schemas.avro.plans.program import Program
 from nightwire.schemas.errors import DecodeError, EncodeError
 
 if TYPE_CHECKING:
@@ -18,66 +19,46 @@ WANTED = "0.1.0"
 """Version of ``nightwire-native`` that understands our layouts and plans."""
 
 
-def version() -> str | None:
-    """Return the version of ``nightwire-native`` that is installed, None without it."""
-    return None if native is None else str(native.__version__)
-
-
 def available() -> bool:
-    """Whether the native engine is here, in the version that we want."""
-    return version() == WANTED
+    """Whether the native engine is installed, in the version that we want."""
+    return native is not None and native.__version__ == WANTED
 
 
-def encoder(
-    name: str,
-    layout: Mapping[str, Any],
-    constants: Sequence[Any],
-    converters: Sequence[Callable[[Any], Any]],
-) -> Callable[[Any], bytes]:
-    """Return what makes the Avro body of a value of the schema *name*.
+def encoder(name: str, layout: Program, parsed: Any) -> Callable[[Any], bytes]:
+    """Return what makes the Avro body of a value.  It raises EncodeError."""
+    encode = native.Encoder(
+        json.dumps(layout.document), list(layout.constants), list(layout.converters)
+    ).encode
 
-    It raises EncodeError.
-    """
-    encode = native.Encoder(json.dumps(layout), list(constants), list(converters)).encode
-
-    def checked(value: Any) -> bytes:
+    def encode_named(value: Any) -> bytes:
         try:
             return encode(value)
-        except native.EncodeFault as fault:
-            raise EncodeError(f"{name}{fault}") from None
+        except native.EncodeFault as error:
+            raise EncodeError(f"{name}{error}") from None
 
-    return checked
+    return encode_named
 
 
-def decoder(
-    name: str,
-    plan: Mapping[str, Any],
-    constants: Sequence[Any],
-    converters: Sequence[Callable[[Any], Any]],
-    *,
-    views: bool = False,
-) -> Callable[[Any], Any]:
+def decoder(name: str, plan: Program, *, views: bool = False) -> Callable[[Any], Any]:
     """Return what makes the value of an Avro body; with *views*, bytes are memoryviews into it.
 
     It raises DecodeError.
     """
-    decode = native.Decoder(json.dumps(plan), list(constants), list(converters), views).decode
+    decode = native.Decoder(
+        json.dumps(plan.document), list(plan.constants), list(plan.converters), views
+    ).decode
 
-    def checked(body: Any) -> Any:
+    def decode_named(body: Any) -> Any:
         try:
             return decode(body)
-        except native.DecodeFault as fault:
-            raise DecodeError(f"{name}{fault}") from None
+        except native.DecodeFault as error:
+            raise DecodeError(f"{name}{error}") from None
 
-    return checked
+    return decode_named
 
 
 def batcher(
-    name: str,
-    plan: Mapping[str, Any],
-    paths: Sequence[Sequence[str]],
-    constants: Sequence[Any],
-    schema: "pa.Schema",
+    name: str, plan: Program, paths: Sequence[Sequence[str]], schema: "pa.Schema"
 ) -> Callable[[Sequence[Any]], "pa.RecordBatch"]:
     """Return what makes a row of each body, with a column of *schema* for each of *paths*.
 
@@ -85,12 +66,13 @@ def batcher(
     """
     import pyarrow as pa
 
-    rows = native.Batcher(json.dumps(plan), [list(path) for path in paths], list(constants), schema).batch
+    columns = [list(path) for path in paths]
+    batch = native.Batcher(json.dumps(plan.document), columns, list(plan.constants), schema).batch
 
-    def checked(bodies: Sequence[Any]) -> "pa.RecordBatch":
+    def batch_named(bodies: Sequence[Any]) -> "pa.RecordBatch":
         try:
-            return pa.record_batch(rows(list(bodies)))
-        except native.DecodeFault as fault:
-            raise DecodeError(f"message {fault.message}: {name}{fault}") from None
+            return pa.record_batch(batch(list(bodies)))
+        except native.DecodeFault as error:
+            raise DecodeError(f"message {error.message}: {name}{error}") from None
 
-    return checked
+    return batch_named

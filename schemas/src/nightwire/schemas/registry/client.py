@@ -16,15 +16,12 @@ from nightwire.schemas.avro.codec import Codec
 from nightwire.schemas.avro.plans.schema import inlined
 from nightwire.schemas.errors import RegistryAwayError, SchemaError, UnknownSchemaError
 from nightwire.schemas.records import own_schema
-from nightwire.schemas.registry.decoder import AlertDecoder, Columns, Decoded
 
 if TYPE_CHECKING:
     import httpx
 import hashlib
 import os
 import tempfile
-
-__all__ = ["AlertDecoder", "Columns", "Decoded", "SchemaRegistry"]
 
 TIMEOUT = 5.0
 """Longest wait for an answer. [s]"""

@@ -1,5 +1,10 @@
-"""Survey model."""
+"""Surveys: their descriptions, and their alerts under canonical names, one by one or as columns."""
 
 from nightwire.schemas.survey_model.astro import mjd_tai
+from nightwire.schemas.survey_model.attributes import (
+    ALERT_ATTRIBUTES,
+    LIGHT_CURVE_ATTRIBUTES,
+    MEASUREMENT_ATTRIBUTES,
+)
 
-__all__ = ["mjd_tai"]
+__all__ = ["ALERT_ATTRIBUTES", "LIGHT_CURVE_ATTRIBUTES", "MEASUREMENT_ATTRIBUTES", "mjd_tai"]

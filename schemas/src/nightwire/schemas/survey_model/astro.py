@@ -52,6 +52,11 @@ def where(condition: Any, one: Any, other: Any) -> Any:
     return np.where(condition, one, other)
 
 
+def finite(value: Numbers) -> Numbers:
+    """Return *value*, NaN where it is infinite."""
+    return where(abs(value) < math.inf, value, math.nan)
+
+
 ORDER = 12
 """Order of the HEALPix pixels of `AlertView.healpix`: 51.5 arcsec wide."""
 MOST_ORDER = 29

@@ -1,26 +1,44 @@
 """One row of an `AlertTable`, seen as an alert."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from nightwire.schemas.survey_model.attributes import (
+    ALERT_ATTRIBUTES,
+    LIGHT_CURVE_ATTRIBUTES,
+    MEASUREMENT_ATTRIBUTES,
+)
 from nightwire.schemas.survey_model.description import getter
 from nightwire.schemas.survey_model.nested import ColumnReader, unread_field
 from nightwire.schemas.survey_model.series import Series
-from nightwire.schemas.survey_model.view import LIGHT_CURVE_NUMBERS, AlertView, Point
+from nightwire.schemas.survey_model.view import AlertView, Point
 
 if TYPE_CHECKING:
     import numpy as np
 
     from nightwire.schemas.survey_model.table import AlertTable
 
+View = TypeVar("View", bound=type[Point])
 
-def _scalar(name: str) -> Any:
+
+def _of_row(name: str) -> property:
     return property(lambda self: self._table[name].items[self._row])
 
 
-def _earlier(name: str) -> Any:
+def _of_point(name: str) -> property:
     return property(lambda self: self._history.items(name)[self._at])
+
+
+def looked_up(names: Iterable[str], lookup: Callable[[str], property]) -> Callable[[View], View]:
+    """Return a class decorator: attributes are looked up in columns instead of computed."""
+
+    def decorate(view: View) -> View:
+        for name in names:
+            setattr(view, name, lookup(name))
+        return view
+
+    return decorate
 
 
 class Row(Mapping[str, Any]):
@@ -48,6 +66,7 @@ class Row(Mapping[str, Any]):
         return len(self._readers)
 
 
+@looked_up(ALERT_ATTRIBUTES, _of_row)
 class RowView(AlertView):
     """An alert that is a row of a table: what is asked of one is found for all, once.
 
@@ -61,22 +80,6 @@ class RowView(AlertView):
         self._table = table
         self._row = row
 
-    id = _scalar("id")
-    object_id = _scalar("object_id")
-    solar_system_id = _scalar("solar_system_id")
-    visit = _scalar("visit")
-    ra = _scalar("ra")
-    dec = _scalar("dec")
-    galactic_longitude = _scalar("galactic_longitude")
-    galactic_latitude = _scalar("galactic_latitude")
-    healpix = _scalar("healpix")
-    mjd_tai = _scalar("mjd_tai")
-    band = _scalar("band")
-    flux = _scalar("flux")
-    flux_error = _scalar("flux_error")
-    snr = _scalar("snr")
-    magnitude = _scalar("magnitude")
-
     @cached_property
     def history(self) -> list[Point]:
         """As `AlertView.history`."""
@@ -85,9 +88,7 @@ class RowView(AlertView):
 
     def light_curve(self) -> dict[str, "np.ndarray[Any, Any]"]:
         """As `AlertView.light_curve`."""
-        columns = {
-            name: self._table[f"light_curve.{name}"].cut(self._row) for name in (*LIGHT_CURVE_NUMBERS, "band")
-        }
+        columns = {name: self._table[f"light_curve.{name}"].cut(self._row) for name in LIGHT_CURVE_ATTRIBUTES}
         return {name: values.astype(str if name == "band" else float) for name, values in columns.items()}
 
     def healpix_at(self, order: int) -> int | None:
@@ -137,6 +138,7 @@ class _History:
         return getter(array)(self._view)[item]  # type: ignore[no-any-return]
 
 
+@looked_up(MEASUREMENT_ATTRIBUTES, _of_point)
 class RowPoint(Point):
     """A point of the history of a row.
 
@@ -148,15 +150,6 @@ class RowPoint(Point):
     def __init__(self, history: _History, at: int) -> None:
         self._history = history
         self._at = at
-
-    mjd_tai = _earlier("mjd_tai")
-    flux = _earlier("flux")
-    flux_error = _earlier("flux_error")
-    snr = _earlier("snr")
-    magnitude = _earlier("magnitude")
-    band = _earlier("band")
-    ra = _earlier("ra")
-    dec = _earlier("dec")
 
     @cached_property
     def _record(self) -> Mapping[str, Any]:  # type: ignore[override]

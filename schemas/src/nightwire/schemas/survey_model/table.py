@@ -1,24 +1,24 @@
 """Many alerts at once: columns by canonical names, or by the survey's own; and any of them as one alert."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from nightwire.schemas.survey_model.canonical import (
+from nightwire.schemas.survey_model.attributes import (
     ID_ATTRIBUTES,
     MEASUREMENT_ATTRIBUTES,
     POSITION_ATTRIBUTES,
+    PRESENCE_MARK,
     SERIES_ATTRIBUTES,
-    Canonical,
     required_fields,
     source_fields,
     source_paths,
 )
+from nightwire.schemas.survey_model.canonical import Canonical
 from nightwire.schemas.survey_model.column import (
-    Array,
     Column,
     column,
     depth,
@@ -28,13 +28,12 @@ from nightwire.schemas.survey_model.column import (
     numbers,
 )
 from nightwire.schemas.survey_model.description import Measurement
-from nightwire.schemas.survey_model.nested import PRESENCE_MARK, ColumnReader, Leaf, readers, record_presence
+from nightwire.schemas.survey_model.nested import ColumnReader, Leaf, readers, record_presence
 from nightwire.schemas.survey_model.row import RowView
 from nightwire.schemas.survey_model.series import Part, Series, last
 
 if TYPE_CHECKING:
     from nightwire.schemas.survey_model.view import Survey
-from collections.abc import Sequence
 
 
 class AlertTable:
@@ -178,7 +177,9 @@ class AlertTable:
             return self._ids(name)
         if name in MEASUREMENT_ATTRIBUTES or name in POSITION_ATTRIBUTES:
             self._check(self._source_paths(name), name)
-            return self._source.place(name) if name in POSITION_ATTRIBUTES else _nullable(self._source, name)
+            return (
+                self._source.position(name) if name in POSITION_ATTRIBUTES else _nullable(self._source, name)
+            )
         if kind in SERIES_ATTRIBUTES and attribute in MEASUREMENT_ATTRIBUTES:
             return self._series_column(kind, attribute)
         return (
@@ -267,7 +268,7 @@ class AlertTable:
 
 
 def _nullable(measured: Canonical, attribute: str) -> Column:
-    values: Array = getattr(measured, attribute)
+    values = measured.values(attribute)
     return Column(values, is_none(values)) if attribute == "band" else numbers(values)
 
 

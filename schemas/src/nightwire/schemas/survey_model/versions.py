@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nightwire.schemas.avro.plan import Mismatch, resolve
 from nightwire.schemas.avro.plans.field_changes import Change
+from nightwire.schemas.avro.plans.resolve import Mismatch, resolve
 from nightwire.schemas.avro.plans.schema import inlined, parse
 from nightwire.schemas.errors import SchemaError
 
@@ -19,19 +19,19 @@ class Pair:
     Attributes:
         writer: Name of the version that was written.
         reader: Name of the version that is wanted.
-        faults: Why no alert can be read; empty where they can.
+        mismatches: Why no alert can be read; empty where they can.
         conditions: What is refused in the alerts that have it.
     """
 
     writer: str
     reader: str
-    faults: Sequence[Mismatch]
+    mismatches: Sequence[Mismatch]
     conditions: Sequence[Mismatch]
 
     @property
     def verdict(self) -> str:
         """Return ``yes``, ``partly`` or ``no``."""
-        return "no" if self.faults else "partly" if self.conditions else "yes"
+        return "no" if self.mismatches else "partly" if self.conditions else "yes"
 
 
 def pairs(versions: Mapping[str, Mapping[str, Any]], changes: Sequence[Change]) -> list[Pair]:
@@ -41,7 +41,7 @@ def pairs(versions: Mapping[str, Mapping[str, Any]], changes: Sequence[Change]) 
     for writer, written in parsed.items():
         for reader, wanted in parsed.items():
             resolution = resolve(written, wanted, changes)
-            found.append(Pair(writer, reader, resolution.faults, resolution.conditions))
+            found.append(Pair(writer, reader, resolution.mismatches, resolution.conditions))
     return found
 
 
@@ -119,7 +119,7 @@ def _reasons(found: Sequence[Pair]) -> list[str]:
     groups: dict[tuple[str, str], dict[str, list[str]]] = {}
     for pair in found:
         if pair.verdict != "yes":
-            why = _named(pair.faults or pair.conditions)
+            why = _named(pair.mismatches or pair.conditions)
             groups.setdefault((pair.verdict, why), {}).setdefault(pair.writer, []).append(pair.reader)
     lines = []
     for (verdict, why), of in groups.items():
@@ -128,6 +128,8 @@ def _reasons(found: Sequence[Pair]) -> list[str]:
     return lines
 
 
-def _named(faults: Sequence[Mismatch]) -> str:
-    shown = [f"`{fault.path}` ({fault.why})" for fault in faults[:MOST_NAMED]]
-    return ", ".join(shown) + (f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else "")
+def _named(mismatches: Sequence[Mismatch]) -> str:
+    shown = [f"`{one.path}` ({one.why})" for one in mismatches[:MOST_NAMED]]
+    return ", ".join(shown) + (
+        f" and {len(mismatches) - MOST_NAMED} more" if len(mismatches) > MOST_NAMED else ""
+    )

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas.avro.plans.schema import Types, has_field, parse
 from nightwire.schemas.errors import DecodeError
-from nightwire.schemas.survey_model.astro import (
-    ORDER,
-    POLE,
-    error_of,
-    flux_of,
-    galactic,
-    healpix,
-    magnitude_of,
-    mjd_tai,
-)
+from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjd_tai
+from nightwire.schemas.survey_model.attributes import LIGHT_CURVE_NUMBERS
 from nightwire.schemas.survey_model.description import (
     Description,
     Measurement,
@@ -27,17 +19,15 @@ from nightwire.schemas.survey_model.description import (
     first,
     getter,
 )
+from nightwire.schemas.survey_model.formulas import Formulas
 
 if TYPE_CHECKING:
     import numpy as np
 
-LIGHT_CURVE_NUMBERS = ("mjd_tai", "flux", "flux_error", "ra", "dec")
-"""Numbers of a light curve."""
-
 GZIP = b"\x1f\x8b"
 
 
-class Point(Mapping[str, Any]):
+class Point(Formulas, Mapping[str, Any]):
     """One measurement: its own fields by name, and canonical attributes, None where it has none.
 
     Args:
@@ -46,8 +36,8 @@ class Point(Mapping[str, Any]):
     """
 
     def __init__(self, record: Mapping[str, Any], measurement: Measurement) -> None:
-        self._record = record
         self._measurement = measurement
+        self._record = record
 
     def __getitem__(self, name: str) -> Any:
         return self._record[name]
@@ -62,35 +52,19 @@ class Point(Mapping[str, Any]):
         return f"<{type(self).__name__} mjd_tai={self.mjd_tai} flux={self.flux} band={self.band}>"
 
     @property
-    def _source(self) -> Mapping[str, Any]:
-        return self._record
-
-    def _number(self, name: str | None) -> float | None:
-        value = self._source.get(name) if name else None
-        if value is None or value in self._measurement.absent or not math.isfinite(value):
-            return None
-        return float(value)
-
-    @property
     def ra(self) -> float | None:
         """Right ascension. [deg, ICRS]"""
-        return self._number(self._measurement.ra)
+        return _none_if_nan(self._ra)
 
     @property
     def dec(self) -> float | None:
         """Declination. [deg, ICRS]"""
-        return self._number(self._measurement.dec)
+        return _none_if_nan(self._dec)
 
-    @cached_property
+    @property
     def mjd_tai(self) -> float | None:
         """Time, as the survey dates an exposure (mostly its midpoint), as modified Julian date on TAI. [d]"""
-        time = self._number(self._measurement.time)
-        if time is None:
-            return None
-        try:
-            return mjd_tai(time - self._measurement.time_zero, self._measurement.time_scale)
-        except ValueError:  # in UTC, before 1972
-            return None
+        return _none_if_nan(self._mjd_tai)
 
     @property
     def band(self) -> str | None:
@@ -98,48 +72,48 @@ class Point(Mapping[str, Any]):
         band = self._source.get(self._measurement.band)
         return None if band is None else self._measurement.bands.get(str(band), str(band))
 
-    @cached_property
+    @property
     def flux(self) -> float | None:
         """Difference flux, negative where fainter than the template. [nJy]"""
-        where = self._measurement
-        if where.flux:
-            return self._scaled(where.flux)
-        magnitude = self._number(where.magnitude)
-        if magnitude is None:
-            return None
-        sign = -1.0 if where.sign and self._source.get(where.sign) in where.negative else 1.0
-        return _finite(sign * flux_of(magnitude))
+        return _none_if_nan(self._flux)
 
-    @cached_property
+    @property
     def flux_error(self) -> float | None:
         """Standard error of `flux`. [nJy]"""
-        where = self._measurement
-        if where.flux:
-            return self._scaled(where.flux_error)
-        error = self._number(where.magnitude_error)
-        if error is None or self.flux is None:
-            return None
-        return _finite(error_of(self.flux, error))
-
-    def _scaled(self, name: str | None) -> float | None:
-        value = self._number(name)
-        if value is None or not self._measurement.zero_point:
-            return value
-        given = self._measurement.zero_point
-        zero_point = self._number(given) if isinstance(given, str) else given
-        return None if zero_point is None else _finite(value * flux_of(zero_point))
+        return _none_if_nan(self._flux_error)
 
     @property
     def snr(self) -> float | None:
         """Size of `flux` over `flux_error`."""
-        if self.flux is None or not self.flux_error:
-            return None
-        return abs(self.flux) / self.flux_error
+        return _none_if_nan(self._snr)
 
     @property
     def magnitude(self) -> float | None:
         """AB magnitude of the size of `flux`; None at zero.  [AB mag]  Its sign is that of `flux`."""
-        return None if self.flux is None else _finite(magnitude_of(self.flux))
+        return _none_if_nan(self._magnitude)
+
+    @property
+    def _source(self) -> Mapping[str, Any]:
+        """The record that has the measurement's fields."""
+        return self._record
+
+    def _number(self, name: str | None) -> float:
+        value = self._source.get(name) if name else None
+        if value is None or value in self._measurement.absent or not math.isfinite(value):
+            return math.nan
+        return float(value)
+
+    def _sign(self) -> float:
+        sign = self._measurement.sign
+        return -1.0 if sign and self._source.get(sign) in self._measurement.negative else 1.0
+
+    def _on_tai(self, time: float) -> float:
+        if math.isnan(time):
+            return time
+        try:
+            return mjd_tai(time, self._measurement.time_scale)
+        except ValueError:  # in UTC, before 1972
+            return math.nan
 
 
 class AlertView(Point):
@@ -196,7 +170,8 @@ class AlertView(Point):
 
         points = sorted([*self.history, self], key=_time_of)
         columns = {
-            name: np.array([getattr(point, name) for point in points], float) for name in LIGHT_CURVE_NUMBERS
+            name: np.array([getattr(point, f"_{name}") for point in points], float)
+            for name in LIGHT_CURVE_NUMBERS
         }
         return {**columns, "band": np.array([point.band or "" for point in points], str)}
 
@@ -269,8 +244,8 @@ class AlertView(Point):
         return {name: _unpacked(name, bytes(stamp)) for name, stamp in found if stamp}
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _none_if_nan(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _time_of(point: Point) -> float:

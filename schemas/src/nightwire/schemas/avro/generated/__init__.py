@@ -1,1 +1,1 @@
-"""Generated."""
+"""The engine in Python: source code generated from layouts and plans."""

@@ -1,4 +1,4 @@
-"""Defaults of fields: JSON in a schema, values in an alert."""
+"""Values that a schema implies: defaults of fields, given as JSON, and conversions of logical types."""
 
 import struct
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from nightwire.schemas.errors import SchemaError
 _FLOAT = struct.Struct("<f")
 
 
-def written(types: Types, schema: Any, default: Any) -> Any:
+def default_to_write(types: Types, schema: Any, default: Any) -> Any:
     """Return the value that *default* stands for, as it is to be encoded.
 
     Raises:
@@ -23,7 +23,7 @@ def written(types: Types, schema: Any, default: Any) -> Any:
     return _Value(types, logical=False).of(schema, default)
 
 
-def read(types: Types, schema: Any, default: Any) -> Any:
+def default_value(types: Types, schema: Any, default: Any) -> Any:
     """Return the value that *default* stands for, as if it had been written and were decoded.
 
     Raises:
@@ -41,7 +41,7 @@ class _Value:
         for branch in self._types.branches(schema):
             if _fits(branch, default):
                 value = self._plain(branch, default)
-                convert = reader_of(branch) if self._logical else None
+                convert = logical_reader(branch) if self._logical else None
                 return convert(value) if convert else value
         raise SchemaError(f"the default {default!r:.60} is no {type_name(schema)}")
 
@@ -96,19 +96,19 @@ def _is_number(default: Any) -> bool:
     return isinstance(default, int | float) and not isinstance(default, bool)
 
 
-def writer_of(definition: Any) -> Converter | None:
+def logical_writer(definition: Any) -> Converter | None:
     """Return what makes the underlying value of a value; None for a plain type."""
     convert = LOGICAL_WRITERS.get(logical_name(definition) or "")
     return (lambda value: convert(value, definition)) if convert else None
 
 
-def reader_of(definition: Any) -> Converter | None:
+def logical_reader(definition: Any) -> Converter | None:
     """Return what makes a value of the underlying value; None for a plain type."""
     convert = LOGICAL_READERS.get(logical_name(definition) or "")
     return (lambda value: convert(value, definition, None)) if convert else None
 
 
-def mark(draft: Draft, at: int, definition: Any, convert: Converter | None) -> None:
+def mark_logical(draft: Draft, at: int, definition: Any, convert: Converter | None) -> None:
     """Note in a node that its values are of a logical type."""
     if convert is not None:
         draft.nodes[at]["logical"] = draft.converter(convert)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nightwire.schemas.avro.plans import defaults as _defaults
-from nightwire.schemas.avro.plans.defaults import mark, writer_of
+from nightwire.schemas.avro.plans.defaults import default_to_write, logical_writer, mark_logical
 from nightwire.schemas.avro.plans.program import Draft, Program
 from nightwire.schemas.avro.plans.schema import NAMED, Types, kind
 
@@ -39,7 +38,7 @@ class _Layout:
         return at
 
     def _fill(self, at: int, op: str, schema: Any) -> None:
-        mark(self.draft, at, schema, writer_of(schema))
+        mark_logical(self.draft, at, schema, logical_writer(schema))
         self.draft.nodes[at].update(self._more(op, schema))
 
     def _more(self, op: str, schema: Any) -> Mapping[str, Any]:
@@ -61,6 +60,6 @@ class _Layout:
     def _field(self, field: Mapping[str, Any]) -> dict[str, Any]:
         made = {"name": field["name"], "type": self.node(field["type"])}
         if "default" in field:
-            default = _defaults.written(self._types, field["type"], field["default"])
+            default = default_to_write(self._types, field["type"], field["default"])
             made["default"] = self.draft.constant(default)
         return made

@@ -30,12 +30,12 @@ class FieldTree(dict[str, "FieldTree"]):
                 here.clear()
 
 
-def select(plan: Program, paths: Sequence[Sequence[str]]) -> Program:
+def project(plan: Program, paths: Sequence[Sequence[str]]) -> Program:
     """Return the plan that reads only the fields at *paths*, in the order in which they were written."""
-    pruner = _Projector(plan)
-    root = pruner.node(plan.root, FieldTree.of(paths)) if paths else pruner.nothing(plan.root)
-    pruner.cut(root)
-    return replace(pruner.draft.program(root), partial=True)
+    projector = _Projector(plan)
+    root = projector.node(plan.root, FieldTree.of(paths)) if paths else projector.nothing(plan.root)
+    projector.cut(root)
+    return replace(projector.draft.program(root), partial=True)
 
 
 class _Projector:

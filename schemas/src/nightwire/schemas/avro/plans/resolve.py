@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nightwire.schemas.avro.plans import defaults as _defaults
-from nightwire.schemas.avro.plans.defaults import mark, reader_of
+from nightwire.schemas.avro.plans.defaults import default_value, logical_reader, mark_logical
 from nightwire.schemas.avro.plans.field_changes import Change, Conversion, Renames
 from nightwire.schemas.avro.plans.program import Converter, Draft, Program
 from nightwire.schemas.avro.plans.schema import Types, kind, logical_name, short_name, type_name
@@ -46,13 +45,13 @@ class Resolution:
     """What came of reading one schema as another.
 
     Attributes:
-        plan: How to read it; refuses at once where there are faults.
-        faults: Why no alert can be read; empty where they can.
+        plan: How to read it; refuses at once where there are mismatches.
+        mismatches: Why no alert can be read; empty where they can.
         conditions: What is refused where it occurs: alerts without it can be read.
     """
 
     plan: Program
-    faults: Sequence[Mismatch] = ()
+    mismatches: Sequence[Mismatch] = ()
     conditions: Sequence[Mismatch] = ()
 
 
@@ -71,7 +70,7 @@ def resolve(writer: Any, reader: Any, changes: Sequence[Change] = ()) -> Resolut
     pair = _Pair(Types(writer), Types(reader), changes)
     root = pair.node(writer, reader, "")
     conditions = list(dict.fromkeys(pair.conditions))
-    return Resolution(pair.draft.program(root), list(dict.fromkeys(pair.faults)), conditions)
+    return Resolution(pair.draft.program(root), list(dict.fromkeys(pair.mismatches)), conditions)
 
 
 class _Own:
@@ -92,7 +91,7 @@ class _Own:
         if op == "record":
             self._records[schema["name"]] = at
         if not self._skip:
-            mark(self.draft, at, schema, reader_of(schema))
+            mark_logical(self.draft, at, schema, logical_reader(schema))
         self.draft.nodes[at].update(self._more(op, schema))
         return at
 
@@ -121,10 +120,10 @@ class _Own:
 
 @dataclass
 class _Record:
-    """A pair of records that was met before: its node, and the faults in it."""
+    """A pair of records that was met before: its node, and the mismatches in it."""
 
     at: int
-    faults: list[Mismatch] = field(default_factory=list)
+    mismatches: list[Mismatch] = field(default_factory=list)
 
 
 class _Pair:
@@ -132,7 +131,7 @@ class _Pair:
 
     def __init__(self, writer: Types, reader: Types, changes: Sequence[Change]) -> None:
         self.draft = Draft()
-        self.faults: list[Mismatch] = []
+        self.mismatches: list[Mismatch] = []
         self.conditions: list[Mismatch] = []
         self._writer = writer
         self._reader = reader
@@ -141,7 +140,7 @@ class _Pair:
         self._records: dict[tuple[str, str], _Record] = {}
 
     def node(self, writer: Any, reader: Any, path: str, null: Any = None) -> int:
-        """Add the nodes that read *writer* as *reader*; what cannot be is a fault, and refused.
+        """Add the nodes that read *writer* as *reader*; what cannot be is a mismatch, and refused.
 
         *null* is what a null means to a reader that cannot hold one.
         """
@@ -158,34 +157,36 @@ class _Pair:
 
     def _from_null(self, reader: Any, path: str, null: Any) -> int:
         if null is not None:
-            value = _defaults.read(self._reader, reader, null)
+            value = default_value(self._reader, reader, null)
             return self.draft.add("constant", constant=self.draft.constant(value))
         if kind(reader) in REALS:
             return self.draft.add("nan")
         return self._refuse("null", path, f"a null is no {type_name(reader)}")
 
     def _refuse(self, writer: Any, path: str, why: str) -> int:
-        self.faults.append(Mismatch(path, why))
+        self.mismatches.append(Mismatch(path, why))
         return self.draft.add("refuse", why=why, of=self._skipped.node(writer))
 
     def _from_union(self, writer: Any, reader: Any, path: str, null: Any) -> int:
-        """A branch that cannot be read is refused where it occurs; a union of such alone is a fault."""
+        """A branch that cannot be read is refused where it occurs; a union of such alone is a mismatch."""
         at = self.draft.add("union")
-        branches, faults, before = [], [], len(self.faults)
+        branches, mismatches, before = [], [], len(self.mismatches)
         for branch in writer:
             branches.append(self.node(branch, reader, path, null))
-            faults.append(self.faults[before:])
-            del self.faults[before:]
+            mismatches.append(self.mismatches[before:])
+            del self.mismatches[before:]
         self.draft.nodes[at]["branches"] = branches
-        refused = [fault for found in faults for fault in found]
-        (self.faults if all(faults) else self.conditions).extend(refused)
-        self._make_refusals(writer, branches, faults)
+        refused = [mismatch for found in mismatches for mismatch in found]
+        (self.mismatches if all(mismatches) else self.conditions).extend(refused)
+        self._make_refusals(writer, branches, mismatches)
         return at
 
-    def _make_refusals(self, writer: Any, branches: list[int], faults: Sequence[Sequence[Mismatch]]) -> None:
-        for number, found in enumerate(faults):
+    def _make_refusals(
+        self, writer: Any, branches: list[int], mismatches: Sequence[Sequence[Mismatch]]
+    ) -> None:
+        for number, found in enumerate(mismatches):
             if found and self.draft.nodes[branches[number]]["op"] != "refuse":
-                why = "; ".join(str(fault) for fault in found)
+                why = "; ".join(str(mismatch) for mismatch in found)
                 of = self._skipped.node(writer[number])
                 branches[number] = self.draft.add("refuse", why=why, of=of)
 
@@ -193,12 +194,12 @@ class _Pair:
         matching = [one for one in self._reader.branches(reader) if _mismatch(writer, one) is None]
         if logical_name(writer) is not None:  # a timestamp is rather a timestamp than the double before it
             matching.sort(key=lambda one: logical_name(one) != logical_name(writer))
-        before = len(self.faults)
+        before = len(self.mismatches)
         for branch in matching:
             at = self._same_kind(writer, branch, path)
-            if len(self.faults) == before or len(matching) == 1:  # the faults of an only one say most
+            if len(self.mismatches) == before or len(matching) == 1:  # the mismatches of an only one say most
                 return at
-            del self.faults[before:]
+            del self.mismatches[before:]
         wanted = " or ".join(type_name(branch) for branch in self._reader.branches(reader))
         return self._refuse(writer, path, f"a {type_name(writer)} is no {wanted}")
 
@@ -223,7 +224,7 @@ class _Pair:
         at = self.draft.add(kind(writer), **more)
         names = {logical_name(writer), logical_name(reader)}
         told = writer if len(names) == 1 or names == INSTANTS else reader
-        mark(self.draft, at, told, reader_of(told))
+        mark_logical(self.draft, at, told, logical_reader(told))
         return at
 
     def _enum(self, writer: Any, reader: Any) -> int:
@@ -233,13 +234,13 @@ class _Pair:
     def _record(self, writer: Any, reader: Any, path: str) -> int:
         met = self._records.get((writer["name"], reader["name"]))
         if met is not None:
-            self.faults += met.faults
+            self.mismatches += met.mismatches
             return met.at
         at = self.draft.add("record", name=reader["name"])
         met = self._records[writer["name"], reader["name"]] = _Record(at)
-        before = len(self.faults)
+        before = len(self.mismatches)
         self.draft.nodes[at].update(self._fields(writer, reader, path))
-        met.faults = self.faults[before:]
+        met.mismatches = self.mismatches[before:]
         return at
 
     def _fields(self, writer: Any, reader: Any, path: str) -> Mapping[str, Any]:
@@ -291,7 +292,7 @@ class _Pair:
         of = self.node(plain if "null" in plain else plain[0], real if "null" in real else real[0], path)
         at = self.draft.add("scale", of=of, factor=conversion.factor, offset=conversion.offset)
         if kind(targets[0]) not in REALS:
-            self.draft.nodes[at]["logical"] = self.draft.converter(_whole(reader_of(targets[0])))
+            self.draft.nodes[at]["logical"] = self.draft.converter(_whole(logical_reader(targets[0])))
         return at
 
     def _absent(self, record: Any, wanted: Mapping[str, Any], path: str) -> int:
@@ -299,16 +300,16 @@ class _Pair:
         branches = [kind(branch) for branch in self._reader.branches(wanted["type"])]
         null = self._renames.null(record["name"], wanted["name"])
         if "default" in wanted:
-            value = _defaults.read(self._reader, wanted["type"], wanted["default"])
+            value = default_value(self._reader, wanted["type"], wanted["default"])
         elif "null" in branches:
             value = None
         elif null is not None:
-            value = _defaults.read(self._reader, wanted["type"], null)
+            value = default_value(self._reader, wanted["type"], null)
         elif branches[0] in REALS:
             value = math.nan
         else:
             here = f"{path}.{wanted['name']}".lstrip(".")
-            self.faults.append(Mismatch(here, "it was not written, and has no default"))
+            self.mismatches.append(Mismatch(here, "it was not written, and has no default"))
             value = None
         return self.draft.constant(value)
 
@@ -346,13 +347,13 @@ NAMED_MATCHES: Mapping[str, Callable[[Any, Any], str | None]] = {
 }
 
 
-def readable(resolution: Resolution, writer: str, reader: str) -> Program:
-    """Return the plan of a resolution without faults.
+def checked_plan(resolution: Resolution, writer: str, reader: str) -> Program:
+    """Return the plan of a resolution without mismatches.
 
     Raises:
         SchemaError: It has some; names the fields.
     """
-    if resolution.faults:
-        why = "; ".join(str(fault) for fault in resolution.faults)
+    if resolution.mismatches:
+        why = "; ".join(str(mismatch) for mismatch in resolution.mismatches)
         raise SchemaError(f"{writer} cannot be read as {reader}: {why}")
     return resolution.plan

@@ -10,7 +10,7 @@ from datetime import datetime
 from numbers import Integral, Real
 from typing import Any
 
-from nightwire.schemas.avro.plans.defaults import writer_of
+from nightwire.schemas.avro.plans.defaults import logical_writer
 from nightwire.schemas.avro.plans.program import Converter
 from nightwire.schemas.avro.plans.schema import CONVERSION_ERRORS, error_text
 
@@ -40,7 +40,7 @@ def compile_validator(parsed: Any, names: dict[str, Check] | None = None) -> Che
     if isinstance(parsed, list):
         return _union([compile_validator(branch, names) for branch in parsed], parsed)
     kind = parsed["type"] if isinstance(parsed, dict) else parsed
-    if isinstance(parsed, dict) and (convert := writer_of(parsed)):
+    if isinstance(parsed, dict) and (convert := logical_writer(parsed)):
         return _logical(parsed, convert, compile_validator(_underlying(parsed), names))
     if kind in ("record", "error"):
         return _record(parsed, names)
