@@ -4,10 +4,9 @@ What needs NumPy and Arrow is imported when it is asked for, so that
 `nightwire --help` need not wait for them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nightwire.schemas import records, topics, wire
+from nightwire.schemas import kafka_environment, lazy, records, topics, wire
 from nightwire.schemas.avro.codec import Codec
 from nightwire.schemas.avro.engines import engines
 from nightwire.schemas.avro.plans.field_changes import Change
@@ -19,6 +18,7 @@ from nightwire.schemas.errors import (
     SchemaError,
     UnknownSchemaError,
 )
+from nightwire.schemas.lazy import on_demand
 from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
 from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
 from nightwire.schemas.survey_model.description import surveys
@@ -49,7 +49,9 @@ __all__ = [
     "UnknownSchemaError",
     "derived_schema",
     "engines",
+    "kafka_environment",
     "kept_fields",
+    "lazy",
     "records",
     "sim_alert_schema",
     "survey",
@@ -58,14 +60,11 @@ __all__ = [
     "wire",
 ]
 
-_HOMES = {
-    "AlertTable": "survey_model.table",
-    "COLUMN_MAKERS": "survey_model.column",
-    "Column": "survey_model.column",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = on_demand(
+    __name__,
+    {
+        "AlertTable": "survey_model.table",
+        "COLUMN_MAKERS": "survey_model.column",
+        "Column": "survey_model.column",
+    },
+)
