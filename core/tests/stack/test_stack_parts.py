@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.accounting.accounts import Account
-from nightwire.core.runtime import java
+from nightwire.core.runtime import FolderInUseError, StateError, java
 from nightwire.core.runtime import ports as _ports
 from nightwire.core.stack import JarError
 from nightwire.core.stack import doctor as _doctor
@@ -89,12 +89,12 @@ def test_no_two_names_get_one_port() -> None:
 
 def test_state_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"version": 99}')
-    with pytest.raises(_state.StateError, match="version 99"):
+    with pytest.raises(StateError, match="version 99"):
         _state.checked(tmp_path)
 
 
 def test_a_folder_has_one_supervisor(tmp_path: Path) -> None:
-    with _state.holding(tmp_path), pytest.raises(_state.AlreadyRunningError), _state.holding(tmp_path):
+    with _state.holding(tmp_path), pytest.raises(FolderInUseError), _state.holding(tmp_path):
         pass
 
 

@@ -81,7 +81,9 @@ def test_a_filter_that_does_not_compile_faults_every_alert() -> None:
     assert "ZeroDivisionError" in (one.fault or "")
 
 
-@pytest.mark.parametrize(("result", "rank"), [("True", math.nan), ("2.5", 2.5), ("7", 7.0), ("'yes'", math.nan)])
+@pytest.mark.parametrize(
+    ("result", "rank"), [("True", math.nan), ("2.5", 2.5), ("7", 7.0), ("'yes'", math.nan)]
+)
 def test_a_number_is_the_rank(result: str, rank: float) -> None:
     assert judge(f"def keep(a): return {result}").rank.tolist() == pytest.approx([rank] * 4, nan_ok=True)
 

@@ -7,9 +7,9 @@ from confluent_kafka import TopicPartition
 
 from nightwire.consumers.admin.dead_letters import STAGE, DeadLetter, letter, receipt, return_headers
 from nightwire.consumers.source.source import TopicError, partitions
+from nightwire.core import kafka
 from nightwire.core.accounting import read_accounts, write_account
 from nightwire.core.kafka import Writer
-from nightwire.core.kafka import clients as kafka
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
 SPOT = (DEAD_LETTERS, 0)

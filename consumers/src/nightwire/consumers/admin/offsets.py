@@ -12,8 +12,8 @@ from rich.table import Table
 from nightwire.consumers.source.source import PATIENCE, partitions
 from nightwire.consumers.source.start_offsets import Span, at_time
 from nightwire.consumers.source.timespec import milliseconds
+from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition
-from nightwire.core.kafka import clients as kafka
 
 Target = int | str | datetime | timedelta
 """An offset, ``beginning``, ``end``, a time, or how long ago."""

@@ -9,9 +9,9 @@ from typing import Any, Self
 from nightwire.consumers.reader.read_loop import BadRecord
 from nightwire.consumers.reader.reader import AlertReader
 from nightwire.consumers.returns.broker_message import Return, ReturnError, as_return
+from nightwire.core import kafka
 from nightwire.core.accounting import send_to_dead_letters
 from nightwire.core.kafka import Writer
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import find_endpoints
 from nightwire.schemas.topics import returns
 

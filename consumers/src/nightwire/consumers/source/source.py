@@ -12,8 +12,8 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.start_offsets import NewestRecords, Span, StartOffset, at_time, tails
 from nightwire.consumers.source.timespec import milliseconds
+from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition
-from nightwire.core.kafka import clients as kafka
 
 log = logging.getLogger("nightwire.consumers")
 

@@ -12,8 +12,8 @@ from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import RecordSource, TopicError, partitions, spot_of
 from nightwire.consumers.source.start_offsets import Span, StartOffset, stretch
 from nightwire.consumers.source.timespec import milliseconds
+from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition
-from nightwire.core.kafka import clients as kafka
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS
 

@@ -1,4 +1,4 @@
-"""Accounting."""
+"""Accounts, which prove that in = out, and dead letters."""
 
 from nightwire.core.accounting.accounts import (
     Account,
@@ -17,16 +17,20 @@ from nightwire.core.accounting.dead_letters import (
     send_message_to_dead_letters,
     send_to_dead_letters,
 )
+from nightwire.core.accounting.offset_accounts import OffsetAccounts, extended, open_account
 
 __all__ = [
     "ORIGINAL",
     "Account",
     "FilterClasses",
     "Key",
+    "OffsetAccounts",
     "StageTotal",
     "account_record",
     "discrepancies",
+    "extended",
     "from_record",
+    "open_account",
     "read_accounts",
     "send_message_to_dead_letters",
     "send_to_dead_letters",

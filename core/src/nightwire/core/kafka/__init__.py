@@ -1,6 +1,7 @@
-"""Kafka."""
+"""Kafka clients with the settings that decide "nothing lost", and what is asked of Kafka."""
 
 from nightwire.core.kafka.clients import (
+    CONSUMER,
     MAX_MESSAGE,
     PRODUCER,
     STARTUP_ERRORS,
@@ -23,8 +24,10 @@ from nightwire.core.kafka.clients import (
     watermarks,
 )
 from nightwire.core.kafka.offsets import END, FIRST, NEWEST, TopicPartition, list_offsets
+from nightwire.core.kafka.writer import produce
 
 __all__ = [
+    "CONSUMER",
     "END",
     "FIRST",
     "MAX_MESSAGE",
@@ -44,6 +47,7 @@ __all__ = [
     "ensure_topics",
     "headers_of",
     "list_offsets",
+    "produce",
     "producer",
     "properties",
     "read_to_end",

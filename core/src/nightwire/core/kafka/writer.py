@@ -43,6 +43,40 @@ class Record:
     on_failed: Failed | None = None
 
 
+def produce(
+    producer: Producer,
+    topic: str,
+    value: bytes | None,
+    key: bytes | None = None,
+    *,
+    on_delivery: Callable[..., None],
+    on_full: Callable[[], None] | None = None,
+    **options: Any,
+) -> None:
+    """Hand one record to librdkafka; while its queue is full, wait for acknowledgements and try again.
+
+    Args:
+        producer: A ``confluent_kafka.Producer``.
+        topic: Where to.
+        value: Its value; None is a tombstone.
+        key: Its key.
+        on_delivery: Is called with the error, or None, and the message.
+        on_full: Is called while the queue is full, in place of a wait for acknowledgements; raises
+            where an earlier failure makes this record vain.
+        options: ``headers``, ``timestamp`` [ms], ``partition``.
+
+    Raises:
+        KafkaException: librdkafka refuses the record at once.
+    """
+    while True:
+        try:
+            producer.produce(topic, value, key, on_delivery=on_delivery, **options)
+        except BufferError:
+            producer.poll(0.1) if on_full is None else on_full()
+        else:
+            return
+
+
 class Writer:
     """Write records, at least once, in order per key.
 
@@ -168,27 +202,25 @@ class Writer:
             self._fail(f"{record.topic}: {error.str()} ({error.name()})")
 
     def _produce(self, record: Record, on_delivery: Callable[..., None]) -> None:
-        extra: dict[str, Any] = dict(record.options)
-        while True:
-            self._raise_failure()
-            try:
-                self._producer.produce(
-                    record.topic,
-                    record.value,
-                    record.key,
-                    headers=list(record.headers),
-                    on_delivery=on_delivery,
-                    **extra,
-                )
-                break
-            except BufferError:
-                self._full()
-            except KafkaException as error:
-                raise DeliveryError(f"{record.topic}: {error.args[0].str()}") from error
+        self._raise_failure()
+        options: dict[str, Any] = {"headers": list(record.headers), **dict(record.options)}
+        try:
+            produce(
+                self._producer,
+                record.topic,
+                record.value,
+                record.key,
+                on_delivery=on_delivery,
+                on_full=self._full,
+                **options,
+            )
+        except KafkaException as error:
+            raise DeliveryError(f"{record.topic}: {error.args[0].str()}") from error
 
     def _full(self) -> None:
         """Wait for acknowledgements, because librdkafka's queue is full."""
         self._producer.poll(0.1)
+        self._raise_failure()
 
     def _send_again(self) -> None:
         """Send what was refused with its batch once more, one record a batch."""

@@ -9,14 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from nightwire.core.runtime.backoff import Backoff
 from nightwire.core.runtime.endpoints import process_started
 from nightwire.core.runtime.process import die_with_parent, kill
 from nightwire.core.stack.services import Service
 
 log = logging.getLogger("nightwire.stack")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 """Pause before a restart, doubled at each failure in a row. [s]"""
+STEADY = 30.0
+"""A process that ran for longer has recovered from what ended it before. [s]"""
 POLL = 0.1
 """Time between two questions for its health while it starts. [s]"""
 WATCH = 2.0
@@ -29,7 +32,7 @@ LOG_LIMIT = 16 << 20
 Health = Callable[[], Awaitable[bool]]
 
 
-class Child:
+class ManagedProcess:
     """A service and the process that is it now.
 
     Args:
@@ -95,14 +98,15 @@ class Child:
         self._say("stopped")
 
     async def _keep(self) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while True:
             began = asyncio.get_running_loop().time()
             await self._run_once()
             if self._leaving:
                 return
-            lasted = asyncio.get_running_loop().time() - began
-            pause = FIRST_PAUSE if lasted > 30 else min(pause * 2, LONGEST_PAUSE)
+            if asyncio.get_running_loop().time() - began > STEADY:
+                backoff.reset()
+            pause = backoff.next()
             log.warning("%s ended; starting it again in %g s (log: %s)", self.service.name, pause, self._log)
             self._say("restarting")
             await asyncio.sleep(pause)

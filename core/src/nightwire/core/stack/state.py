@@ -1,6 +1,5 @@
 """Logs of the embedded stack."""
 
-import fcntl
 import json
 import os
 import sys
@@ -14,6 +13,7 @@ import click
 
 from nightwire.core import __version__
 from nightwire.core.runtime.endpoints import STATE_VERSION, process_started, read_state
+from nightwire.core.runtime.state_folder import lock_folder, refused_version
 
 
 def show(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:
@@ -54,14 +54,6 @@ def _print(path: Path, lines: list[str], *, prefix: bool) -> None:
         click.echo(f"{path.stem:<15} {line}" if prefix else line)
 
 
-class StateError(Exception):
-    """The state folder cannot be used; the message says what to do."""
-
-
-class AlreadyRunningError(Exception):
-    """Another supervisor holds this state folder."""
-
-
 def write_state(folder: Path, state: dict[str, Any]) -> None:
     """Replace the state file, so that a reader sees the old or the new one."""
     fresh = folder / f"state.json.{os.getpid()}"
@@ -74,15 +66,10 @@ def holding(folder: Path) -> Iterator[dict[str, Any]]:
     """Hold *folder* as its one supervisor; yield the state that the last one left ({} at first).
 
     Raises:
-        AlreadyRunningError: Another one holds it.
+        FolderInUseError: Another one holds it.
         StateError: It was written by a newer nightwire.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise AlreadyRunningError(f"a stack runs in {folder} already") from error
+    with lock_folder(folder, f"a stack runs in {folder} already"):
         yield checked(folder)
 
 
@@ -95,10 +82,7 @@ def checked(folder: Path) -> dict[str, Any]:
     state = read_state(folder) or {}
     version = state.get("version", STATE_VERSION)
     if version != STATE_VERSION:
-        raise StateError(
-            f"{folder} has state of version {version}, this nightwire reads {STATE_VERSION}: "
-            f"use the nightwire that wrote it, or remove the folder to begin anew"
-        )
+        raise refused_version(folder, version, STATE_VERSION)
     return state
 
 

@@ -18,7 +18,7 @@ from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import NONE, SCRAM, listener_properties, unlock
 from nightwire.core.stack.kafka.broker import Broker, agent_options
-from nightwire.core.stack.managed_process import Child, Health
+from nightwire.core.stack.managed_process import Health, ManagedProcess
 from nightwire.core.stack.services import (
     Service,
     Stream,
@@ -62,7 +62,7 @@ def supervise(plan: Plan) -> None:
     """Run the stack of *plan* until SIGTERM or Ctrl-C.
 
     Raises:
-        AlreadyRunningError: A stack runs there already.
+        FolderInUseError: A stack runs there already.
         StateError: The state folder is of another version.
         BrokerError: Kafka could not be prepared.
     """
@@ -83,7 +83,7 @@ class Supervisor:
         self._auth = plan.auth or before.get("auth", NONE)
         self._logs = plan.folder / "logs"
         self._logs.mkdir(exist_ok=True)
-        self._children: list[Child] = []
+        self._children: list[ManagedProcess] = []
         self._ready = False
         self._failure: str | None = None
         self._http = httpx.AsyncClient(timeout=2.0)
@@ -139,7 +139,7 @@ class Supervisor:
         return {}
 
     async def _run(self, service: Service, health: Health) -> None:
-        child = Child(service, self._logs, health, self._write)
+        child = ManagedProcess(service, self._logs, health, self._write)
         self._children.append(child)
         try:
             await child.start()

@@ -15,12 +15,13 @@ from rich.status import Status
 from nightwire.core.runtime.endpoints import STATE_DIR, state_dir
 from nightwire.core.runtime.java import NoJavaError, java_home
 from nightwire.core.runtime.process import kill, setup_logging
+from nightwire.core.runtime.state_folder import StateError
 from nightwire.core.stack.fetch import fetch_jars
 from nightwire.core.stack.kafka.auth import NONE, SCRAM
 from nightwire.core.stack.kafka.broker import BrokerError
 from nightwire.core.stack.kafka.jars import JarError
 from nightwire.core.stack.services import nightwire
-from nightwire.core.stack.state import AlreadyRunningError, StateError, checked, left_over, supervisor_alive
+from nightwire.core.stack.state import checked, left_over, supervisor_alive
 from nightwire.core.stack.supervisor import Plan, supervise
 
 console = Console(stderr=True, highlight=False)
@@ -45,7 +46,7 @@ def stay(plan: Plan) -> int:
     setup_logging("nightwire.stack")
     try:
         supervise(plan)
-    except (AlreadyRunningError, StateError, BrokerError, JarError, NoJavaError, TimeoutError) as error:
+    except (StateError, BrokerError, JarError, NoJavaError, TimeoutError) as error:
         console.print(f"[red]nightwire up:[/red] {error}")
         return 1
     return 0

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
+from nightwire.core import kafka
 from nightwire.core.accounting import send_message_to_dead_letters
 from nightwire.core.kafka import DeliveryError, TopicPartition
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.filters.admission.service import SubmissionService as Engineer
 from nightwire.filters.delivery.producers import ControlProducer

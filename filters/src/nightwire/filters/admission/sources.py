@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from nightwire.core import kafka
 from nightwire.core.access import may_read
-from nightwire.core.kafka import clients as kafka
 from nightwire.filters.model.chains import find_cycle
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.schemas import surveys

@@ -9,8 +9,8 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
+from nightwire.core import kafka
 from nightwire.core.kafka import Writer, ensure_topics, watermarks
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import now_ms
 from nightwire.filters.authoring.extract import extract
 from nightwire.filters.authoring.notebook import SourceMap, code_cells, python_of, source_map

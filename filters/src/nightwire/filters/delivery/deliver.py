@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message, Producer
 
+from nightwire.core import kafka
 from nightwire.core.accounting import Account, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import TopicPartition, Writer, ensure_topics
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.accounts import ALL_SENT, STAGE, Unsent
 from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers

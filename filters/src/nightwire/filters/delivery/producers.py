@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from nightwire.core import kafka
 from nightwire.core.kafka import DeliveryError, Writer, ensure_topics
-from nightwire.core.kafka import clients as kafka
 from nightwire.schemas.topics import settings
 
 AT_ONCE = 1000

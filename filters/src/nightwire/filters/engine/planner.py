@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.select import DEADLINE

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from prometheus_client import Gauge
 
-from nightwire.core.kafka import clients as kafka
+from nightwire.core import kafka
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import Stop
 from nightwire.filters.admission.catalog import Catalog

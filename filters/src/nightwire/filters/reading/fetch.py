@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
+from nightwire.core import kafka
 from nightwire.core.kafka import END, FIRST, STARTUP_ERRORS, TopicPartition, list_offsets, watermarks
-from nightwire.core.kafka import clients as kafka
 from nightwire.filters.model.offsets import OffsetRange
 
 PATIENCE = 60.0

@@ -11,8 +11,8 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition, list_offsets, watermarks
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import find_endpoints
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import TIMEOUT, fetch, partition_bounds

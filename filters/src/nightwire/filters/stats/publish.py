@@ -7,8 +7,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
+from nightwire.core import kafka
 from nightwire.core.kafka import DeliveryError, read_to_end
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.stats.collector import StatsCollector

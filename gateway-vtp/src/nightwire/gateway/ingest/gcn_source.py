@@ -7,8 +7,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
+from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition
-from nightwire.core.kafka import clients as kafka
 from nightwire.gateway.ingest.gcn import EXPIRED, GcnOffsets, source_name, wanted
 from nightwire.gateway.settings.gateway import GcnSettings
 

@@ -3,9 +3,9 @@
 import time
 from typing import Any
 
+from nightwire.core import kafka
 from nightwire.core.accounting import write_account
 from nightwire.core.cli import progress
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.runtime import Lateness, Stop, find_endpoints, now_ms, stopping
 from nightwire.producer.cli.run_simulate import patiently
 from nightwire.producer.cli.table import summary

@@ -9,9 +9,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from nightwire.core import kafka
 from nightwire.core.accounting import Account, from_record, send_to_dead_letters, write_account
-from nightwire.core.kafka import MAX_MESSAGE, DeliveryError, Headers, Writer, read_to_end
-from nightwire.core.kafka import clients as kafka
+from nightwire.core.kafka import MAX_MESSAGE, DeliveryError, Headers, Writer, produce, read_to_end
 from nightwire.core.runtime import Stop
 from nightwire.producer.ingest.items import Item
 from nightwire.producer.ingest.positions import STAGE, Marks
@@ -77,17 +77,20 @@ class TransactionWriter(Writer):
             elif then is not None:
                 then(message)
 
-        while True:
-            self._check()
-            try:
-                self._client.produce(
-                    topic, value, options.get("key"), headers=list(headers), on_delivery=delivered
-                )
-                break
-            except BufferError:  # librdkafka's queue is full: wait for acknowledgements
-                self._client.poll(0.1)
-            except KafkaException as error:
-                raise TransactionError(topic, error.args[0]) from error
+        self._check()
+        key: bytes | None = options.get("key")
+        try:
+            produce(
+                self._client,
+                topic,
+                value,
+                key,
+                on_delivery=delivered,
+                on_full=self._full,
+                headers=list(headers),
+            )
+        except KafkaException as error:
+            raise TransactionError(topic, error.args[0]) from error
         self._client.poll(0)
 
     def flush(self) -> None:
@@ -101,6 +104,11 @@ class TransactionWriter(Writer):
         self._check()
         if waiting:
             raise DeliveryError(f"{waiting} records unacknowledged after {self._timeout:g} s")
+
+    def _full(self) -> None:
+        """Wait for acknowledgements, because librdkafka's queue is full."""
+        self._client.poll(0.1)
+        self._check()
 
     def _check(self) -> None:
         if (failed := self.failed) is not None:

@@ -10,9 +10,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
+from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition, properties
-from nightwire.core.kafka import clients as kafka
 from nightwire.core.kafka import watermarks as held
+from nightwire.core.runtime import LogLimiter
 from nightwire.producer.ingest.batch import Event
 from nightwire.producer.ingest.items import Item, beginning, expired
 from nightwire.producer.ingest.plan import Plan
@@ -42,7 +43,7 @@ def connect(address: str, group: str, env: Mapping[str, str] = os.environ) -> Co
                 "bootstrap.servers": address,
                 "group.id": group,
                 "enable.partition.eof": True,
-                "error_cb": Complaints(),
+                "error_cb": ErrorLog(),
             }
         )
     except KafkaException as error:
@@ -53,17 +54,15 @@ def connect(address: str, group: str, env: Mapping[str, str] = os.environ) -> Co
         raise SourceError(f"the source's settings ({named or 'none'}) are refused: {reason}") from None
 
 
-class Complaints:
-    """Logs what librdkafka complains of, each kind at most once a minute."""
+class ErrorLog:
+    """Logs librdkafka's errors, each kind at most once a minute."""
 
     def __init__(self) -> None:
-        self._said: dict[int, float] = {}
+        self._limiter = LogLimiter()
 
     def __call__(self, error: KafkaError) -> None:
         """Log *error*."""
-        now = time.monotonic()
-        if now - self._said.get(error.code(), float("-inf")) >= 60.0:
-            self._said[error.code()] = now
+        if self._limiter.allows(error.code()):
             log.warning("the source's Kafka: %s", error.str())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.kafka import clients as kafka
+from nightwire.core import kafka
 from nightwire.core.runtime import find_endpoints
 from nightwire.producer.writing.message_format import shape
 from nightwire.schemas import Codec, RegistryAwayError, SchemaRegistry, survey, topics

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from confluent_kafka import Producer
 
+from nightwire.core import kafka
 from nightwire.core.kafka import MAX_MESSAGE, Record, Writer
-from nightwire.core.kafka import clients as kafka
 from nightwire.producer.spool.spool import Spool
 from nightwire.producer.spool.spooling import SpoolingWriter
 from nightwire.producer.visits.counts import Ledger
