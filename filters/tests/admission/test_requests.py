@@ -33,7 +33,7 @@ from nightwire.schemas import records, topics
 pytestmark = pytest.mark.kafka
 
 ALERTS = 100
-EXAMPLES = Path(__file__).parent.parent / "notebooks"
+EXAMPLES = Path(__file__).parents[2] / "notebooks"
 RULES = AdmissionPolicy(fewest=50, alerts=80, memory_mb=256, cpu_ms=20.0)
 
 
@@ -130,8 +130,8 @@ def test_an_owner_sees_his_filters_at_work(office: Office) -> None:
     office.submit("busy", keep("alert.flux > 97"))
     live = [LiveFilter("me", "busy", 1, "sim", "", "keep", program="x")]
     one = RangeCounts(
-        OffsetRange("alerts.sim", 0, 0, 10), 10, judges=[0], evaluated=[10], passed=[3], faulted=[0], cost=[25],
-        stopped={0: {"line 2: alert.flux > 97": 7}},
+        OffsetRange("alerts.sim", 0, 0, 10), 10, judges=[0], evaluated=[10], passed=[3], faulted=[0],
+        cost=[25], stopped={0: {"line 2: alert.flux > 97": 7}},
     )  # fmt: skip
     ledger, batch = StatsCollector(), Decision(4, [("me/busy", 1)], at=now_ms(), counts=[one])
     ledger.batch(batch, batch_totals(batch.counts, 1), live)

@@ -11,7 +11,7 @@ from nightwire.filters.language import Predicate, compile_filter
 from nightwire.schemas import AlertDecoder, AlertView, SchemaRegistry, survey, wire
 from nightwire.schemas.topics import check_name
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
 def keep_of(path: Path) -> Predicate:

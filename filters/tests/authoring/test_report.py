@@ -192,7 +192,7 @@ def test_a_page_shows_light_curves_and_stamps(data: Path, tmp_path: Path) -> Non
 
 
 def test_the_filters_of_the_guide_are_filters() -> None:
-    guide = (Path(__file__).parents[2] / "docs/user/astronomer.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs/user/astronomer.md").read_text()
     written = next(
         text for text in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "def keep" in text
     )

@@ -29,7 +29,7 @@ def reasons(source: str) -> list[str]:
 def test_reasons_name_the_cell_and_its_line() -> None:
     script = join_cells(cell.text for cell in CELLS)
     source = extract(script)
-    told = source_map(source, script, CELLS).told(reasons(source))
+    told = source_map(source, script, CELLS).translate(reasons(source))
     assert [one.partition(": ")[0] for one in told] == [
         "cell 4, line 6",
         "cell 7, line 2",
@@ -40,10 +40,10 @@ def test_reasons_name_the_cell_and_its_line() -> None:
 def test_reasons_name_the_line_of_a_script() -> None:
     script = "print('a sample')\n\n\n\n" + CELLS[2].text.replace("faint(alert)", "False")
     source = extract(script)
-    told = source_map(source, script).told(reasons(source))
+    told = source_map(source, script).translate(reasons(source))
     assert [one.partition(": ")[0] for one in told] == ["line 6", "line 7"]
     fault = ["ZeroDivisionError: division by zero (line 3: text = 1 / 0)", "line 99: is nowhere"]
-    assert source_map(source, script).told(fault) == [fault[0].replace("line 3", "line 6"), fault[1]]
+    assert source_map(source, script).translate(fault) == [fault[0].replace("line 3", "line 6"), fault[1]]
 
 
 def test_cells_are_called_by_the_numbers_that_jupyter_shows(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_cells_are_called_by_the_numbers_that_jupyter_shows(tmp_path: Path) -> N
     file.write_text(json.dumps({"cells": cells}))
     assert [cell.number for cell in code_cells(file.read_text())] == [1, 12, 13]
     source = extract(python_of(file.read_text(), notebook=True))
-    assert file_source_map(file, source).told(["line 4: odd"])[0].startswith("cell 12, line ")
+    assert file_source_map(file, source).translate(["line 4: odd"])[0].startswith("cell 12, line ")

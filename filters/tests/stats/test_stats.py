@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.text import Text
 
-from nightwire.filters.cli.inspect import _watch
+from nightwire.filters.cli.inspect import watch_top
 from nightwire.filters.cli.summaries import (
     FilterSummary,
     Snapshot,
@@ -48,8 +48,8 @@ def counts(
 ) -> RangeCounts:
     """Return what became of ten alerts: *passed* passed the first filter, the second failed on two."""
     return RangeCounts(
-        OffsetRange("alerts.sim", partition, 0, 10), 10, judges=[0, 1], evaluated=[10, 10], passed=[passed, 0],
-        faulted=[0, 2], cost=[5, 2000], stopped=stopped or {},
+        OffsetRange("alerts.sim", partition, 0, 10), 10, judges=[0, 1], evaluated=[10, 10],
+        passed=[passed, 0], faulted=[0, 2], cost=[5, 2000], stopped=stopped or {},
     )  # fmt: skip
 
 
@@ -298,12 +298,12 @@ def test_a_wide_table_says_everything() -> None:
 
 def test_what_matters_least_is_left_out_first() -> None:
     first, second, third = (
-        Column(name, lambda *_: Text(), turn) for name, turn in (("a", 0), ("b", 9), ("c", 1))
+        Column(name, lambda *_: Text(), order) for name, order in (("a", 0), ("b", 9), ("c", 1))
     )
     widths = {first: 10, second: 10, third: 10}
     assert list(fitting_columns(widths, 34)) == [first, second, third]
     assert list(fitting_columns(widths, 30)) == [first, third]
-    assert fitting_columns({replace(first, most=4): 10}, 7) == {replace(first, most=4): 7}
+    assert fitting_columns({replace(first, max_width=4): 10}, 7) == {replace(first, max_width=4): 7}
 
 
 def test_the_table_is_shown_anew_until_somebody_stops_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -314,5 +314,5 @@ def test_the_table_is_shown_anew_until_somebody_stops_it(capsys: pytest.CaptureF
             raise KeyboardInterrupt
         return looks.pop(0)
 
-    _watch(Snapshot({}), look, 0.01)
+    watch_top(Snapshot({}), look, 0.01)
     assert "me/late" in capsys.readouterr().out

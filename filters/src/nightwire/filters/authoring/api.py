@@ -3,13 +3,14 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nightwire.filters.language import FilterError
 
 if TYPE_CHECKING:
+    from nightwire.filters.authoring.client import Submission
     from nightwire.filters.authoring.notebook import Cell, SourceMap
     from nightwire.filters.authoring.report import Report
     from nightwire.schemas import AlertView
@@ -22,11 +23,11 @@ class Submitted:
     """A filter that is live.
 
     Attributes:
-        owner: Whose.
+        owner: Its owner.
         name: Its name.
         version: Its version.
-        topic: Where what passes arrives.
-        remarks: What the engine said of it.
+        topic: The topic of the alerts that pass.
+        remarks: The engine's remarks on it.
     """
 
     owner: str
@@ -36,8 +37,9 @@ class Submitted:
     remarks: Sequence[str]
 
     def __repr__(self) -> str:
-        said = "; ".join(self.remarks)
-        return f"{self.owner}/{self.name} is live in version {self.version} ({said}); read {self.topic}"
+        remarks = "; ".join(self.remarks)
+        live = f"{self.owner}/{self.name} is live in version {self.version}"
+        return f"{live} ({remarks}); read {self.topic}"
 
 
 def submit(
@@ -80,17 +82,20 @@ def submit(
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or default_owner()
-    text = _sql(keep) if isinstance(keep, str) else _python(*function_source(keep, transform))
+    submission = _submission(keep, transform)
     past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
-    about = {**text, "survey": survey, "cap": cap, "choice": choice, "trial": trial, "backfill": past}
-    about |= {"sources": _listed(source), "output": output, "transform": _name(transform)}
-    about |= with_light_form(survey, _listed(drop), _listed(mean), light=lite)
+    light = with_light_form(survey, _listed(drop), _listed(mean), light=lite)
+    submission = replace(
+        submission, survey=survey, cap=cap, choice=choice, sources=_listed(source),
+        output=output, drop=light["drop"], means=light["means"], backfill=past, trial=trial,
+    )  # fmt: skip
     topic = output or filter_topic(owner, name)
-    answer = send_request(find_endpoints(bootstrap).kafka, "submit", owner, name, timeout=timeout, **about)
-    said = function_source_map(keep, text["source"]).told(answer["reasons"])
+    kafka = find_endpoints(bootstrap).kafka
+    answer = send_request(kafka, "submit", owner, name, timeout=timeout, **submission.fields())
+    remarks = _source_map(keep, submission.source).translate(answer["reasons"])
     if not answer["accepted"]:
-        raise FilterError(*said)
-    return Submitted(owner, name, answer["version"], topic, said)
+        raise FilterError(*remarks)
+    return Submitted(owner, name, answer["version"], topic, remarks)
 
 
 def try_filter(
@@ -113,21 +118,25 @@ def try_filter(
     from nightwire.filters.authoring.report import report, with_owner_lines
     from nightwire.filters.model.compilation import compile_request
 
-    text = _sql(keep) if isinstance(keep, str) else _python(*function_source(keep))
-    where = function_source_map(keep, text["source"])
+    submission = _submission(keep)
+    names = _source_map(keep, submission.source)
     if isinstance(sample, str):
-        return with_owner_lines(try_on_recent(text, sample, last, bootstrap, registry), where)
+        return with_owner_lines(try_on_recent(submission, sample, last, bootstrap, registry), names)
     if isinstance(keep, str):
         raise FilterError("an SQL condition is tried on a survey's newest alerts: give the survey's name")
-    made = compile_request({**text, "survey": "*"})
-    found = report(text["source"], text["entry"], [_view(one) for one in sample], made.said)
-    return with_owner_lines(found, where)
+    compilation = compile_request(submission.fields())
+    views = [_view(one) for one in sample]
+    return with_owner_lines(report(submission.source, submission.entry, views, compilation.said), names)
 
 
 def try_on_recent(
-    text: Mapping[str, str], survey: str, last: int, bootstrap: str | None = None, registry: str | None = None
+    submission: "Submission",
+    survey: str,
+    last: int,
+    bootstrap: str | None = None,
+    registry: str | None = None,
 ) -> "Report":
-    """Judge the newest alerts of *survey* by a filter, given as its language, source and entry.
+    """Judge the newest alerts of *survey* by a submitted filter.
 
     Raises:
         FilterError: It is no filter.
@@ -145,31 +154,41 @@ def try_on_recent(
     at = find_endpoints(bootstrap, registry)
     with SchemaRegistry(at.schema_registry) as schemas:
         samples = newest_alerts(at.kafka, [survey], last)
-        if text["language"] == "sql":
-            return sql_report(text["source"], survey, samples, schemas)
-        made = compile_request({**text, "survey": survey})
-        return report(text["source"], text["entry"], list(views(samples, schemas)), made.said)
+        if submission.language == "sql":
+            return sql_report(submission.source, survey, samples, schemas)
+        compilation = compile_request(replace(submission, survey=survey).fields())
+        alerts = list(views(samples, schemas))
+        return report(submission.source, submission.entry, alerts, compilation.said)
 
 
-def function_source(keep: Filter, transform: Filter | None = None) -> tuple[str, str]:
-    """Return the source that would travel for *keep* and its *transform*, and the name of its function.
+def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submission":
+    """Return the submission of a function or an SQL condition.
 
     Raises:
         FilterError: It is no filter, or its source cannot be found.
     """
-    from nightwire.filters.authoring.client import checked, transform_names
+    from nightwire.filters.authoring.client import (
+        Submission,
+        checked_source,
+        sql_submission,
+        transform_names,
+    )
     from nightwire.filters.authoring.constants import values_of_namespace
     from nightwire.filters.authoring.extract import extract
 
+    name = _name(transform)
+    if isinstance(keep, str):
+        return replace(sql_submission(keep), transform=name)
     if not inspect.isfunction(keep):
         raise FilterError(f"a filter is a function defined by def, not a {type(keep).__name__}")
-    namespace, also = keep.__globals__, transform_names(_name(transform))
-    source = extract(_code(keep, namespace), keep.__name__, values_of_namespace(namespace), also)
-    return checked(source, keep.__name__), keep.__name__
+    entry, namespace = keep.__name__, keep.__globals__
+    values = values_of_namespace(namespace)
+    source = extract(_code(keep, namespace), entry, values, transform_names(name))
+    return Submission("python", checked_source(source, entry), entry, transform=name)
 
 
-def function_source_map(keep: Filter | str, source: str) -> "SourceMap":
-    """Return where the lines of *source*, which travels for *keep*, stand in its notebook or script."""
+def _source_map(keep: Filter | str, source: str) -> "SourceMap":
+    """Return the names that lines of *source*, submitted of *keep*, have in its notebook or script."""
     from nightwire.filters.authoring.notebook import SourceMap, source_map
 
     if isinstance(keep, str):
@@ -179,11 +198,11 @@ def function_source_map(keep: Filter | str, source: str) -> "SourceMap":
 
 def _cells(namespace: Mapping[str, Any]) -> "list[Cell]":
     """Return the cells run so far in IPython; none elsewhere."""
-    from nightwire.filters.authoring.notebook import Cell, python_cells
+    from nightwire.filters.authoring.notebook import Cell, is_python
 
     if "In" not in namespace or "get_ipython" not in namespace:
         return []
-    return [Cell(number, one) for number, cell in enumerate(namespace["In"]) for one in python_cells([cell])]
+    return [Cell(number, cell) for number, cell in enumerate(namespace["In"]) if is_python(cell)]
 
 
 def _code(keep: Filter, namespace: Mapping[str, Any]) -> str:
@@ -211,14 +230,6 @@ def _name(transform: Filter | None) -> str:
 
 def _listed(one_or_more: str | Sequence[str]) -> list[str]:
     return [one_or_more] if isinstance(one_or_more, str) else list(one_or_more)
-
-
-def _sql(condition: str) -> dict[str, str]:
-    return {"language": "sql", "source": condition.strip(), "entry": ""}
-
-
-def _python(source: str, entry: str) -> dict[str, str]:
-    return {"language": "python", "source": source, "entry": entry}
 
 
 def _view(one: Any) -> "AlertView":

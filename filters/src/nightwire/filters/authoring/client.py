@@ -1,9 +1,10 @@
-"""The owner's side: what travels of a file, and asking the engine."""
+"""The owner's client of the engine: what is submitted of a file, requests and their answers."""
 
 import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from nightwire.schemas import records
 from nightwire.schemas.topics import answers, requests, settings
 
 BACKFILL = "backfill "
-"""How that begins what the engine tells of a backfill; and"""
+"""How every message about a backfill begins."""
 
-ENDED, STOPPED = "backfill ended", "backfill stopped"
-"""when it is over."""
+BACKFILL_ENDED, BACKFILL_STOPPED = "backfill ended", "backfill stopped"
+"""How the last message about a backfill begins."""
 
 TIMEOUT = 60.0
 """Longest wait for an answer. [s]"""
@@ -33,40 +34,59 @@ class NoAnswerError(Exception):
     """The engine did not answer in time; the message says what to do."""
 
 
-def file_source(file: Path, entry: str, transform: str = "") -> str:
-    """Return what of a notebook or script travels; checked here, where its writer sees it at once.
+@dataclass(frozen=True)
+class Submission:
+    """A filter as its owner submits it: fields of the request's record.
 
-    A value that the filter uses and that only running the code tells is found by running what makes it, in
-    a process of its own.
-
-    Raises:
-        FilterError: It is no filter.
+    Attributes:
+        language: ``python`` or ``sql``.
+        source: The submitted source; an SQL condition.
+        entry: The filter's function; empty for SQL.
+        survey: Whose alerts it judges; ``*`` for all.
+        cap: Most alerts a visit; 0 for all.
+        choice: Which alerts of a visit, ``first`` or ``best``.
+        sources: Topics that it judges; none for the survey's alerts.
+        output: The broker's topic to which passed alerts go; empty for the filter's own.
+        drop: Fields that are left out of passed alerts.
+        means: Fields whose mean is added to passed alerts.
+        transform: The function that computes added fields; empty for none.
+        backfill: Length of the past that it judges as well. [ms]
+        trial: Whether it is tried on recent alerts.
     """
-    code = python_of(file.read_text(), notebook=file.suffix == ".ipynb")
 
-    def found(names: Sequence[str]) -> Mapping[str, str]:
-        from nightwire.filters.authoring.constants import (
-            values_by_running,  # brings NumPy, which few filters need here
-        )
+    language: str
+    source: str
+    entry: str
+    survey: str = "*"
+    cap: int = 20
+    choice: str = "first"
+    sources: Sequence[str] = ()
+    output: str = ""
+    drop: Sequence[str] = ()
+    means: Sequence[str] = ()
+    transform: str = ""
+    backfill: int = 0
+    trial: bool = True
 
-        return values_by_running(code, file.resolve().parent)(names)
-
-    return checked(extract(code, entry, found, transform_names(transform)), entry)
-
-
-def transform_names(transform: str) -> list[str]:
-    """Return what travels beside a filter for its *transform*, by the name of that; empty for none."""
-    return [transform, DECLARED] if transform else []
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the request's record."""
+        lists = {name: list(getattr(self, name)) for name in ("sources", "drop", "means")}
+        return asdict(self) | lists
 
 
-def submission(file: Path | None, sql: str | None, entry: str, transform: str = "") -> dict[str, str]:
-    """Return language, source and entry of what is submitted: a file (.ipynb, .py or .sql), or SQL alone.
+def sql_submission(condition: str) -> Submission:
+    """Return the submission of an SQL condition."""
+    return Submission("sql", condition.strip(), "")
+
+
+def file_submission(file: Path | None, sql: str | None, entry: str, transform: str = "") -> Submission:
+    """Return the submission of a file (.ipynb, .py or .sql), or of SQL alone.
 
     Args:
         file: The file.
         sql: The condition, where there is no file.
         entry: The filter's function.
-        transform: Name of its function that computes what is added; empty for none.
+        transform: Name of the function that computes added fields; empty for none.
 
     Raises:
         FilterError: It is no filter; or there are both, or neither.
@@ -76,36 +96,60 @@ def submission(file: Path | None, sql: str | None, entry: str, transform: str = 
     if file is not None and file.suffix == ".sql":
         sql, file = file.read_text(), None
     if file is None:
-        return {"language": "sql", "source": str(sql).strip(), "entry": ""}
-    return {"language": "python", "source": file_source(file, entry, transform), "entry": entry}
+        return replace(sql_submission(str(sql)), transform=transform)
+    return Submission("python", file_source(file, entry, transform), entry, transform=transform)
+
+
+def file_source(file: Path, entry: str, transform: str = "") -> str:
+    """Return the source that is submitted of a notebook or script; checked here, where its writer sees it.
+
+    A value that the filter uses and that only running the code tells is found by running what makes it, in
+    a process of its own.
+
+    Raises:
+        FilterError: It is no filter.
+    """
+    code = python_of(file.read_text(), notebook=file.suffix == ".ipynb")
+
+    def values(names: Sequence[str]) -> Mapping[str, str]:
+        from nightwire.filters.authoring.constants import values_by_running  # brings NumPy, rarely needed
+
+        return values_by_running(code, file.resolve().parent)(names)
+
+    return checked_source(extract(code, entry, values, transform_names(transform)), entry)
+
+
+def transform_names(transform: str) -> list[str]:
+    """Return the names that are submitted beside a filter for its *transform*; none without one."""
+    return [transform, DECLARED] if transform else []
+
+
+def checked_source(source: str, entry: str) -> str:
+    """Return *source*.
+
+    Raises:
+        FilterError: It is no filter whose function is *entry*.
+    """
+    if reasons := objections(source, entry):
+        raise FilterError(*reasons)
+    return source
 
 
 def file_source_map(file: Path | None, source: str) -> SourceMap:
-    """Return where the lines of *source*, which travels of *file*, stand in it; nothing known of SQL."""
+    """Return the names that lines of *source*, submitted of *file*, have in that file; none of SQL."""
     if file is None or file.suffix == ".sql":
         return SourceMap()
     text, notebook = file.read_text(), file.suffix == ".ipynb"
     return source_map(source, python_of(text, notebook=notebook), code_cells(text) if notebook else ())
 
 
-def checked(source: str, entry: str) -> str:
-    """Return *source*.
-
-    Raises:
-        FilterError: It is no filter whose function is *entry*.
-    """
-    if found := objections(source, entry):
-        raise FilterError(*found)
-    return source
-
-
 def default_owner() -> str:
-    """Return whose filters these are where nothing else is said: Kafka's user, else ``me``."""
+    """Return the owner of filters where none is named: Kafka's user, else ``me``."""
     return os.environ.get("KAFKA_SASL_USERNAME", "me")
 
 
 def send_request(
-    bootstrap: str, action: str, owner: str, name: str, *, timeout: float = TIMEOUT, **about: Any
+    bootstrap: str, action: str, owner: str, name: str, *, timeout: float = TIMEOUT, **fields: Any
 ) -> Mapping[str, Any]:
     """Send a request to the engine and return its answer.
 
@@ -115,7 +159,7 @@ def send_request(
         owner: Who asks.
         name: The filter.
         timeout: Longest wait. [s]
-        about: Further fields of the request's record.
+        fields: Further fields of the request's record.
 
     Raises:
         NoAnswerError: None came in time.
@@ -123,9 +167,9 @@ def send_request(
     """
     request = {
         "id": uuid.uuid4().hex, "action": action, "owner": owner, "name": name,
-        "time": now_ms(), **about,
+        "time": now_ms(), **fields,
     }  # fmt: skip
-    for answer in _answers(bootstrap, owner, request, timeout):
+    for answer in _send(bootstrap, owner, request, timeout):
         if answer["request"] == request["id"]:
             return answer
     raise NoAnswerError(
@@ -135,7 +179,7 @@ def send_request(
 
 
 def follow_backfill(bootstrap: str, owner: str, name: str, version: int) -> Iterator[str]:
-    """Yield what the engine tells of the backfill of a filter's version, until it is over.
+    """Yield the engine's messages about the backfill of a filter's version, until it is over.
 
     Raises:
         KafkaException: We may not read the owner's answers.
@@ -144,25 +188,26 @@ def follow_backfill(bootstrap: str, owner: str, name: str, version: int) -> Iter
     try:
         consumer.assign([TopicPartition(answers(owner), 0, OFFSET_BEGINNING)])
         while True:
-            message = consumer.poll(0.2)
-            answer = None if message is None else _answer(message)
+            answer = _decoded(consumer.poll(0.2))
             if answer is None or (answer["name"], answer["version"]) != (name, version):
                 continue
             (text, *_) = answer["reasons"] or [""]
             if not answer["request"] and text.startswith(BACKFILL):
                 yield text
-                if text.startswith((ENDED, STOPPED)):
+                if text.startswith((BACKFILL_ENDED, BACKFILL_STOPPED)):
                     return
     finally:
         consumer.close()
 
 
-def _answer(message: Message) -> Mapping[str, Any] | None:
-    """Return the answer in *message*; None where Kafka is away for a moment.
+def _decoded(message: Message | None) -> Mapping[str, Any] | None:
+    """Return the answer in *message*; None without a message, and while Kafka starts.
 
     Raises:
         KafkaException: It cannot be read.
     """
+    if message is None:
+        return None
     error = message.error()
     if error is None:
         return records.ANSWER.decode(message.value() or b"")
@@ -171,10 +216,10 @@ def _answer(message: Message) -> Mapping[str, Any] | None:
     return None
 
 
-def _answers(
+def _send(
     bootstrap: str, owner: str, request: Mapping[str, Any], timeout: float
 ) -> Iterator[Mapping[str, Any]]:
-    """Send *request*, then yield what comes in the owner's answers."""
+    """Send *request*, then yield the answers to its owner."""
     consumer = kafka.consumer(bootstrap, fetch_wait_max_ms=100)
     try:
         wanted = {requests(owner), answers(owner)}
@@ -188,9 +233,7 @@ def _answers(
         writer.flush()
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
-            message = consumer.poll(0.1)
-            answer = None if message is None else _answer(message)
-            if answer is not None:
+            if (answer := _decoded(consumer.poll(0.1))) is not None:
                 yield answer
     finally:
         consumer.close()

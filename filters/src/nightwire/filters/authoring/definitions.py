@@ -15,33 +15,25 @@ from nightwire.filters.language import MODULES
 FUTURE = "from __future__ import annotations\n"
 """Annotations need not travel: with this they are never evaluated."""
 
-MAKERS = {"set", "frozenset", "dict", "tuple", "list", "range", "int", "float", "str", "bool", "complex"} | {
-    "min", "max", "sum", "abs", "round", "sorted", "len"
-}  # fmt: skip
+PURE_BUILTINS = {
+    *("set", "frozenset", "dict", "tuple", "list", "range", "int", "float", "str", "bool", "complex"),
+    *("min", "max", "sum", "abs", "round", "sorted", "len"),
+}
 """Built-ins that a constant may call."""
 
-CONSTANT = (
+CONSTANT_NODES = (
     ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop,
     ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Call, ast.keyword, ast.expr_context,
 )  # fmt: skip
-"""What a constant's expression may be made of."""
+"""Syntax that the expression of a constant may have."""
 
-OUTSIDE = (
-    "read",
-    "load",
-    "open",
-    "fromfile",
-    "genfromtxt",
-    "memmap",
-    "rand",
-    "now",
-    "today",
-    "query",
-    "get_",
+IMPURE_PREFIXES = (
+    *("read", "load", "open", "fromfile", "genfromtxt", "memmap"),
+    *("rand", "now", "today", "query", "get_"),
 )
-"""How the names of functions begin that read files, the network, the clock, or chance."""
+"""First letters of functions that read files, the network, the clock, or chance."""
 
-CHANGERS = {
+MUTATING_METHODS = {
     *("append", "extend", "insert", "add", "update", "setdefault", "remove", "discard", "pop", "clear"),
     *("sort", "reverse", "fill", "resize"),
 }
@@ -55,7 +47,7 @@ class Kind(Enum):
     CLASS = "class"
     IMPORT = "import"
     CONSTANT = "constant"
-    MADE = "made by running"
+    COMPUTED = "made by running"
 
 
 @dataclass(frozen=True)
@@ -64,8 +56,8 @@ class Definition:
 
     Attributes:
         name: The name.
-        order: Which statement of the script defines it.
-        line: Where, in the script.
+        order: Number of the statement of the script that defines it.
+        line: Its line in the script.
         kind: What it is.
         code: The code that defines it.
         module: What it is imported from, if it is.
@@ -94,14 +86,11 @@ def definitions(tree: ast.Module, code: str) -> Iterator[Definition]:
         elif (function := _named_lambda(node)) is not None:
             yield Definition(function[0], order, node.lineno, Kind.FUNCTION, function[1])
         elif not isinstance(node, ast.Import | ast.ImportFrom):
-            constant = isinstance(node, ast.Assign | ast.AnnAssign) and _constant(
-                node.value, imported | classes
-            )
-            kind = Kind.CONSTANT if constant else Kind.MADE
-            code_ = ast.unparse(node)
-            yield from (
-                Definition(name, order, node.lineno, kind, code_) for name in bound_names(node, fixed)
-            )
+            value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+            kind = Kind.CONSTANT if _is_constant(value, imported | classes) else Kind.COMPUTED
+            statement = ast.unparse(node)
+            for name in bound_names(node, fixed):
+                yield Definition(name, order, node.lineno, kind, statement)
         yield from _imports(node, order)
 
 
@@ -130,7 +119,11 @@ def leftmost(node: ast.AST) -> str | None:
 def _changes(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute | ast.Subscript):
         return isinstance(node.ctx, ast.Store | ast.Del)
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGERS
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in MUTATING_METHODS
+    )
 
 
 def _aliases(tree: ast.Module) -> Iterator[ast.alias]:
@@ -170,12 +163,12 @@ def _named_lambda(node: ast.stmt) -> tuple[str, str] | None:
     return target.id, f"def {target.id}({ast.unparse(value.args)}):\n    return {ast.unparse(value.body)}"
 
 
-def _constant(value: ast.expr | None, makers: set[str]) -> bool:
-    """Return whether *value* means the same anywhere; it may call what *makers* names, and MAKERS."""
-    if value is None or not all(isinstance(item, CONSTANT) for item in ast.walk(value)):
+def _is_constant(value: ast.expr | None, makers: set[str]) -> bool:
+    """Return whether *value* means the same anywhere; it may call what *makers* names, and PURE_BUILTINS."""
+    if value is None or not all(isinstance(item, CONSTANT_NODES) for item in ast.walk(value)):
         return False
     calls = [item.func for item in ast.walk(value) if isinstance(item, ast.Call)]
     named = {part for call in calls for part in ast.unparse(call).split(".")}
-    if any(part.startswith(OUTSIDE) for part in named):
+    if any(part.startswith(IMPURE_PREFIXES) for part in named):
         return False
-    return all(leftmost(function) in makers | MAKERS for function in calls)
+    return all(leftmost(function) in makers | PURE_BUILTINS for function in calls)

@@ -1,4 +1,4 @@
-"""What of a notebook or script travels to the engine: the filter's function and what it uses.
+"""The part of a notebook or script that is submitted: the filter's function and what it uses.
 
 Runs on the submitter's side, on the text alone: nothing is executed here.  Functions, classes, imports and
 constants travel when the filter uses them, directly or through one another; prints, plots and the loading
@@ -43,7 +43,7 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     if absent := [name for name in also if name not in known]:
         raise FilterError(f"there is no {absent[0]}, which a transform needs beside {entry}")
     used = _Closure(known, _stars(tree)).of(entry, *also)
-    made = {name: one for name, one in used.items() if one.kind is Kind.MADE}
+    made = {name: one for name, one in used.items() if one.kind is Kind.COMPUTED}
     if made:
         used = used | _valued(made, values)
     return FUTURE + "\n".join(one.code for one in sorted(used.values(), key=lambda one: one.order)) + "\n"
@@ -60,7 +60,7 @@ class _Closure:
         while todo:
             one = self._as_it_stands(self.known[todo.pop()])
             done[one.name] = one
-            if one.kind is Kind.MADE:
+            if one.kind is Kind.COMPUTED:
                 continue  # its value will be known, so what made it is not needed
             reasons += _absent(one)
             for name in sorted(globals_used(one.code) - done.keys() - set(todo)):
@@ -75,7 +75,7 @@ class _Closure:
     def _as_it_stands(self, one: Definition) -> Definition:
         """Return *one*; a constant made of what was given another value later, as made by running."""
         later = (self.known[name].order > one.order for name in globals_used(one.code) if name in self.known)
-        return replace(one, kind=Kind.MADE) if one.kind is Kind.CONSTANT and any(later) else one
+        return replace(one, kind=Kind.COMPUTED) if one.kind is Kind.CONSTANT and any(later) else one
 
     def _undefined(self, one: Definition, name: str) -> str:
         said = f"{one.name} (line {one.line}) uses {name}, which nothing defines"

@@ -1,4 +1,4 @@
-"""The Python in a notebook, without what only IPython understands.  Pure."""
+"""The Python in a notebook, and which cell and line of it each line of the submitted source is.  Pure."""
 
 import ast
 import json
@@ -11,6 +11,21 @@ from nightwire.filters.language import FilterError
 
 PYTHON_MAGICS = {"%%time", "%%timeit", "%%capture"}
 """Cell magics below which lies Python."""
+
+LINE = re.compile(r"\bline (\d+)\b")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell.
+
+    Attributes:
+        number: Jupyter's execution count; of a cell that was not run, its place among the code cells.
+        text: Its source.
+    """
+
+    number: int
+    text: str
 
 
 def python_of(text: str, *, notebook: bool) -> str:
@@ -34,14 +49,13 @@ def join_cells(cells: Iterable[str]) -> str:
     return "\n".join(_without_magics(cell) for cell in cells)
 
 
-def python_cells(cells: Iterable[str]) -> Iterator[str]:
-    """Yield those of *cells* that are Python at all: a session's history has the mistyped ones, too."""
-    for cell in cells:
-        try:
-            ast.parse(_without_magics(cell))
-        except SyntaxError:
-            continue
-        yield cell
+def is_python(cell: str) -> bool:
+    """Return whether a cell parses: a session's history has the mistyped ones, too."""
+    try:
+        ast.parse(_without_magics(cell))
+    except SyntaxError:
+        return False
+    return True
 
 
 def _without_magics(cell: str) -> str:
@@ -52,47 +66,29 @@ def _without_magics(cell: str) -> str:
 
 
 def _plain(lines: Iterable[str]) -> Iterator[str]:
+    """Yield *lines* with ``pass`` in place of IPython's magics, shell commands and questions."""
     for line in lines:
         stripped = line.lstrip()
         magic = stripped.startswith(("%", "!")) or stripped.rstrip().endswith("?")
         yield f"{line[: len(line) - len(stripped)]}pass" if magic else line
 
 
-LINE = re.compile(r"\bline (\d+)\b")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A code cell.
-
-    Attributes:
-        number: What Jupyter shows in brackets beside it; where it was not run, which of the code cells it is.
-        text: What stands in it.
-    """
-
-    number: int
-    text: str
-
-
 @dataclass(frozen=True)
 class SourceMap:
-    """Knows where each line of what travels stands.
+    """The owner's names of the lines of a submitted source.
 
     Attributes:
-        names: What the owner calls a line, by its number in the source that travels.
+        names: Such as ``cell 4, line 2``, by the line's number in the submitted source.
     """
 
     names: Mapping[int, str] = field(default_factory=dict)
 
-    def told(self, reasons: Iterable[str]) -> list[str]:
-        """Return *reasons*, their lines as the owner calls them."""
-        return [self.says(one) or one for one in reasons]
+    def translate(self, reasons: Iterable[str]) -> list[str]:
+        """Return *reasons* with the owner's names of their lines."""
+        return [LINE.sub(self._name, reason) for reason in reasons]
 
-    def says(self, reason: str | None) -> str | None:
-        """Return *reason*, its lines as the owner calls them; None of None."""
-        if reason is None:
-            return None
-        return LINE.sub(lambda found: self.names.get(int(found[1]), found[0]), reason)
+    def _name(self, line: re.Match[str]) -> str:
+        return self.names.get(int(line[1]), line[0])
 
 
 def code_cells(text: str) -> list[Cell]:
@@ -105,26 +101,26 @@ def code_cells(text: str) -> list[Cell]:
 
 
 def source_map(source: str, script: str, cells: Sequence[Cell] = ()) -> SourceMap:
-    """Return where the lines of *source* stand.
+    """Return the owner's names of the lines of *source*.
 
     Args:
-        source: What travels of *script*.
+        source: The submitted part of *script*.
         script: The Python that its owner wrote: a script, or the cells of a notebook one after the other.
         cells: Those cells; none for a script.
     """
     names = list(_cell_lines(cells))
-    found = _lines(ast.parse(source), script)
+    lines = _lines(ast.parse(source), script)
     if not cells:
-        return SourceMap({line: f"line {own}" for line, own in found})
-    return SourceMap({line: names[own - 1] for line, own in found if own <= len(names)})
+        return SourceMap({line: f"line {own}" for line, own in lines})
+    return SourceMap({line: names[own - 1] for line, own in lines if own <= len(names)})
 
 
-def _lines(travelling: ast.Module, script: str) -> Iterator[tuple[int, int]]:
-    """Yield lines of what travels, each with its line in the script."""
+def _lines(source: ast.Module, script: str) -> Iterator[tuple[int, int]]:
+    """Yield the lines of the submitted source, each with its line in the script."""
     tree = ast.parse(script)
     known = {one.name: one for one in definitions(tree, script)}
     functions = {node.lineno for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    for node in travelling.body:
+    for node in source.body:
         name = next((one for one in sorted(_names(node)) if one in known), None)
         if name is None:
             continue
@@ -138,8 +134,9 @@ def _names(node: ast.stmt) -> set[str]:
 
 
 def _cell_lines(cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield what the lines of the cells, one after the other, are called."""
+    """Yield the name of each line of the cells, one cell after the other."""
     for cell in cells:
-        left_out = len(cell.text.splitlines()) - len(join_cells([cell.text]).splitlines())
-        for line in range(1, len(join_cells([cell.text]).split("\n")) + 1):
+        python = join_cells([cell.text])
+        left_out = len(cell.text.splitlines()) - len(python.splitlines())
+        for line in range(1, len(python.split("\n")) + 1):
             yield f"cell {cell.number}, line {line + max(0, left_out)}"

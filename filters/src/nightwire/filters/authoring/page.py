@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.filters.authoring.report import SHOWN, JudgedAlert, Report
+from nightwire.filters.authoring.report import JudgedAlert, Report
 from nightwire.schemas import AlertView
+
+MAX_ALERTS = 10
+"""Passed alerts of which a page shows light curves and stamps."""
 
 STYLE = (
     ".nightwire td,.nightwire th{text-align:left;padding:2px 12px 2px 0;vertical-align:top}"
@@ -26,8 +29,8 @@ def html_fragment(report: Report) -> str:
         f"<div class='nightwire'><style>{STYLE}</style><p><b>{escape(head)}</b></p>",
         "".join(f"<p>{escape(remark)}</p>" for remark in report.remarks),
         _table(("alerts", "what stopped them"), ((f"{n:,}", why) for why, n in report.stages.most_common())),
-        *(_alert(one) for one in passed[:SHOWN]),
-        f"<p>and {len(passed) - SHOWN} more that passed</p>" if len(passed) > SHOWN else "",
+        *(_alert(one) for one in passed[:MAX_ALERTS]),
+        f"<p>and {len(passed) - MAX_ALERTS} more that passed</p>" if len(passed) > MAX_ALERTS else "",
         _table(("alert", "verdict"), ((str(one.alert.id), one.why) for one in report.judged), folded=True),
         "</div>",
     ])  # fmt: skip
@@ -40,11 +43,11 @@ def html_document(report: Report) -> str:
 
 def _alert(one: JudgedAlert) -> str:
     alert = one.alert
-    said = [f"alert {alert.id}", one.why]
+    title = [f"alert {alert.id}", one.why]
     if alert.magnitude is not None:
-        said.insert(1, f"{alert.band or '?'} = {alert.magnitude:.2f} mag")
+        title.insert(1, f"{alert.band or '?'} = {alert.magnitude:.2f} mag")
     stamps = "".join(stamp_img(name, stamp) for name, stamp in alert.stamps.items())
-    return f"<h4>{escape(', '.join(said))}</h4><div>{light_curve_svg(alert)} {stamps}</div>"
+    return f"<h4>{escape(', '.join(title))}</h4><div>{light_curve_svg(alert)} {stamps}</div>"
 
 
 def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]], *, folded: bool = False) -> str:
@@ -56,14 +59,17 @@ def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]], *, folded: b
 
 
 WIDTH, HEIGHT, EDGE = 360, 120, 14
-"""Of a light curve. [pixel]"""
+"""Size of a light curve, and its margin. [pixel]"""
 
 COLOURS = {"u": "#56b4e9", "g": "#009e73", "r": "#d55e00", "i": "#cc79a7", "z": "#8c510a", "y": "#555555"}
-"""Of the bands: distinguishable to the colour-blind (Okabe & Ito 2008)."""
+"""Colours of the bands, distinguishable to the colour-blind (Okabe & Ito 2008)."""
 
 
 def light_curve_svg(alert: AlertView) -> str:
-    """Return the light curve as SVG: difference flux [nJy] over time [d], the alert's own point ringed."""
+    """Return the light curve as SVG: difference flux [nJy] over time [d].
+
+    A ring marks the alert's own point.
+    """
     curve = alert.light_curve()
     good = np.isfinite(curve["mjd_tai"]) & np.isfinite(curve["flux"])
     if not good.any():
@@ -82,7 +88,7 @@ def light_curve_svg(alert: AlertView) -> str:
 
 
 def stamp_img(name: str, stamp: bytes) -> str:
-    """Return a stamp as an HTML image; its name alone where it is no picture."""
+    """Return a stamp as an HTML image; its name where it is not an image."""
     png = stamp_png(stamp)
     if png is None:
         return f"<span>{escape(name)}: no picture</span>"
@@ -91,7 +97,7 @@ def stamp_img(name: str, stamp: bytes) -> str:
 
 
 def stamp_png(stamp: bytes) -> bytes | None:
-    """Return a FITS stamp as PNG, its first row at the bottom; None where there is no image in it."""
+    """Return a FITS stamp as PNG, its first row at the bottom; None where it holds no image."""
     from astropy.io import fits
     from PIL import Image
 

@@ -1,7 +1,9 @@
-"""What a filter does with a sample: how many pass, what stopped the others, what an alert costs."""
+"""A filter tried on a sample of alerts: how many pass, what stopped the others, the cost of an alert.
+
+Python is judged row by row and SQL over columns, as the engine judges them.
+"""
 
 import math
-import statistics
 import time
 import warnings
 from collections import Counter
@@ -19,13 +21,10 @@ from nightwire.filters.reading.decode import NoColumn, decode_table
 from nightwire.filters.reading.recent import Sample
 from nightwire.schemas import AlertDecoder, AlertView, SchemaRegistry, survey
 
-SHOWN = 10
-"""Alerts that passed of which a page shows light curves and stamps."""
-
 
 @dataclass(frozen=True)
 class JudgedAlert:
-    """One alert, and what the filter said.
+    """One alert of the sample, and the filter's verdict on it.
 
     Attributes:
         alert: The alert.
@@ -51,13 +50,13 @@ class JudgedAlert:
 
 @dataclass(frozen=True)
 class Report:
-    """What a filter did with a sample; a notebook shows it as a page, ``print`` as text.
+    """The verdicts of a filter on a sample; a notebook shows it as a page, ``print`` as text.
 
     Attributes:
         name: The filter's function.
         judged: One per alert of the sample, in its order.
-        cost_us: Median time for an alert. [µs]
-        worst_us: Time for the dearest per cent of the alerts. [µs]
+        cost_us: Time for an alert, median. [µs]
+        worst_us: Time for an alert, 99th percentile. [µs]
         remarks: How the engine will judge it.
     """
 
@@ -74,7 +73,7 @@ class Report:
 
     @property
     def stages(self) -> Counter[str]:
-        """How many alerts each condition stopped, and each kind of failure."""
+        """Alerts that each condition stopped, and each kind of failure."""
         return Counter(one.why for one in self.judged if not one.passed)
 
     def lines(self) -> Iterator[str]:
@@ -118,16 +117,20 @@ def report(source: str, entry: str, sample: Sequence[AlertView], remarks: Sequen
             _quietly(function, alert)
             costs.append(1e6 * (time.perf_counter() - began))
         judged = [_judged(explained, alert, source) for alert in sample]
-    worst = sorted(costs)[-1 - len(costs) // 100] if costs else 0.0
-    return Report(entry, judged, statistics.median(costs or [0.0]), worst, list(remarks))
+    median, worst = np.quantile(costs or [0.0], [0.5, 0.99]).tolist()
+    return Report(entry, judged, median, worst, list(remarks))
 
 
-def with_owner_lines(found: Report, where: SourceMap) -> Report:
-    """Return a report whose lines are called as the filter's owner calls them."""
+def with_owner_lines(found: Report, names: SourceMap) -> Report:
+    """Return a report with the owner's names of the lines of the source."""
+
+    def translate(reason: str | None) -> str | None:
+        return None if reason is None else names.translate([reason])[0]
+
     judged = [
-        replace(one, stopped=where.says(one.stopped), fault=where.says(one.fault)) for one in found.judged
+        replace(one, stopped=translate(one.stopped), fault=translate(one.fault)) for one in found.judged
     ]
-    return replace(found, judged=judged, remarks=where.told(found.remarks))
+    return replace(found, judged=judged, remarks=names.translate(found.remarks))
 
 
 def _quietly(function: Any, alert: AlertView) -> None:

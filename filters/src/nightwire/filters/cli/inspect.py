@@ -1,6 +1,6 @@
 """The verbs with which an owner looks at filters: list, show, log, top, overflow."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,8 @@ from nightwire.filters.cli.options import owner_option, owner_or_default
 if TYPE_CHECKING:
     from nightwire.filters.cli.summaries import Snapshot
 
-WINDOW = 30.0
+WINDOW_S = 30.0
 """Time over which `top` takes cost and rate. [s]"""
-
-
-def version_key(record: Mapping[str, Any]) -> tuple[str, int]:
-    """Return of which filter's version of an owner a record is."""
-    return record["name"], record["version"]
 
 
 @click.command("list")
@@ -31,7 +26,6 @@ def list_(as_json: bool, bootstrap: str | None) -> None:
     Example:
       nightwire filter list --json
     """
-    import json
     from datetime import UTC, datetime
 
     from rich.console import Console
@@ -42,14 +36,14 @@ def list_(as_json: bool, bootstrap: str | None) -> None:
     from nightwire.filters.cli.tables import list_table, listed_json
 
     where = find_endpoints(bootstrap).kafka
-    found = listed_filters(where)
-    seen = {key: summary_of(record) for key, record in take_snapshot(where, None).records.items()}
+    filters = listed_filters(where)
+    summaries = {key: summary_of(record) for key, record in take_snapshot(where, None).records.items()}
     if as_json:
-        click.echo(json.dumps([listed_json(line, seen) for line in found], default=str, indent=2))
+        _echo_json([listed_json(one, summaries) for one in filters])
         return
     Console().print(
-        list_table(found, seen, datetime.now(UTC))
-        if found
+        list_table(filters, summaries, datetime.now(UTC))
+        if filters
         else "no filters yet: `nightwire filter submit FILE --name NAME`"
     )
 
@@ -69,8 +63,8 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
     from datetime import UTC, datetime
 
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.cli import summaries as _sight
     from nightwire.filters.cli.queries import read_filters, shown_version, version_lines
+    from nightwire.filters.cli.summaries import summary_lines, summary_of
     from nightwire.filters.stats.publish import read_stats
 
     owner, where = owner_or_default(owner), find_endpoints(bootstrap).kafka
@@ -78,10 +72,10 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
     record = known.versions.get((owner, name, version or shown_version(known, owner, name)))
     if record is None:
         raise click.ClickException(f"no filter {owner}/{name}{f' version {version}' if version else ''}")
-    seen = [
-        _sight.summary_of(one) for one in read_stats(where, owner) if version_key(one) == version_key(record)
+    stats = [
+        one for one in read_stats(where, owner) if (one["name"], one["version"]) == (name, record["version"])
     ]
-    at_work = (line for one in seen for line in _sight.summary_lines(one, datetime.now(UTC)))
+    at_work = (line for one in stats for line in summary_lines(summary_of(one), datetime.now(UTC)))
     for line in (*version_lines(known, record), *at_work):
         click.echo(f"# {line}")
     for number, line in enumerate(record["source"].splitlines(), 1):
@@ -100,7 +94,6 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
     Example:
       nightwire filter log bright
     """
-    import json
     from dataclasses import asdict
 
     from nightwire.core.runtime import find_endpoints
@@ -108,7 +101,7 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
 
     entries = filter_log(find_endpoints(bootstrap).kafka, owner_or_default(owner), name)
     if as_json:
-        click.echo(json.dumps([asdict(entry) for entry in entries], default=str, indent=2))
+        _echo_json([asdict(entry) for entry in entries])
         return
     for entry in entries:
         click.echo(f"{entry.time:%Y-%m-%d %H:%M:%S} UTC  {entry.kind:8}  {entry.text}")
@@ -145,10 +138,9 @@ def top(
     where, whom = find_endpoints(bootstrap).kafka, None if everybody else owner_or_default(owner)
     first = take_snapshot(where, whom)
     if as_json:
-        import json
         from dataclasses import asdict
 
-        click.echo(json.dumps([asdict(one) for one in summaries_of(first)], default=str, indent=2))
+        _echo_json([asdict(one) for one in summaries_of(first)])
     elif once:
         from datetime import UTC, datetime
 
@@ -159,11 +151,11 @@ def top(
         screen = Console()
         screen.print(top_view(summaries_of(first), datetime.now(UTC), width=screen.width))
     else:
-        _watch(first, lambda: take_snapshot(where, whom), every)
+        watch_top(first, lambda: take_snapshot(where, whom), every)
 
 
-def _watch(first: "Snapshot", look: "Callable[[], Snapshot]", every: float) -> None:
-    """Show the table anew every so many seconds, until Ctrl-C."""
+def watch_top(first: "Snapshot", take: "Callable[[], Snapshot]", every: float) -> None:
+    """Show the table of filters at work anew every so many seconds, until Ctrl-C."""
     import time
     from collections import deque
     from contextlib import suppress
@@ -179,11 +171,11 @@ def _watch(first: "Snapshot", look: "Callable[[], Snapshot]", every: float) -> N
 
     with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
         screen.update(view(first), refresh=True)
-        looks = deque([first], maxlen=max(2, round(WINDOW / every)))
+        snapshots = deque([first], maxlen=max(2, round(WINDOW_S / every)))
         while True:
             time.sleep(every)
-            looks.append(look())
-            screen.update(view(looks[-1], looks[0]), refresh=True)
+            snapshots.append(take())
+            screen.update(view(snapshots[-1], snapshots[0]), refresh=True)
 
 
 @click.command()
@@ -211,8 +203,6 @@ def overflow(
       nightwire filter overflow bright --visit 2026112100123 --save missed/
       nightwire replay missed/*.avro --survey lsst
     """
-    import json
-
     from rich.console import Console
 
     from nightwire.core.runtime import find_endpoints
@@ -222,7 +212,7 @@ def overflow(
     at = find_endpoints(bootstrap, registry)
     found = read_overflow(at.kafka, owner_or_default(owner), name, visit)
     if as_json:
-        click.echo(json.dumps(found, default=str, indent=2))
+        _echo_json(found)
     elif save is None:
         Console().print(
             overflow_table(found) if found else f"nothing was cut off of {owner_or_default(owner)}/{name}"
@@ -230,3 +220,9 @@ def overflow(
     if save is not None:
         saved = save_overflow(at.kafka, at.schema_registry, found, save)
         click.echo(f"{saved} of {len(found)} alerts are in {save}", err=as_json)
+
+
+def _echo_json(value: Any) -> None:
+    import json
+
+    click.echo(json.dumps(value, default=str, indent=2))

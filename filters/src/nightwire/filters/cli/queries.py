@@ -1,4 +1,4 @@
-"""What filters there are, and what became of the alerts that they judged; as any owner may read it."""
+"""The filters, the fate of the alerts that they judged, and their logs; read from Kafka as any owner may."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from nightwire.schemas.topics import FILTERS, answers, filter_topic, requests
 
 @dataclass(frozen=True)
 class ListedFilter:
-    """One filter in the list; the counts are over all its versions and all time.
+    """A filter and its counts, over all its versions and all time.
 
     ``evaluated = passed + rejected + faulted``, ``passed = sent + capped``.
     """
@@ -54,14 +54,16 @@ def read_filters(bootstrap: str) -> FilterSet:
 
 
 def listed_filters(bootstrap: str) -> list[ListedFilter]:
-    """Return the list of filters, with what became of the alerts that they judged.
+    """Return all filters, each with counts of the alerts that it judged.
 
     Raises:
         KafkaException: Kafka does not answer.
     """
     known = read_filters(bootstrap)
     counts = {total.stage: total for total in totals(read_accounts(bootstrap))}
-    return [_line(known, owner, name, counts.get(filter_topic(owner, name))) for owner, name in known.names()]
+    return [
+        _listed(known, owner, name, counts.get(filter_topic(owner, name))) for owner, name in known.names()
+    ]
 
 
 def filter_state(known: FilterSet, owner: str, name: str) -> str:
@@ -70,17 +72,17 @@ def filter_state(known: FilterSet, owner: str, name: str) -> str:
     if pointer is None or not (pointer["version"] or pointer["suspended"]):
         return "removed"
     if pointer["live"]:
-        return f"live{_lull(known, owner, name)}"
+        return f"live{_silence(known, owner, name)}"
     return f"suspended: {pointer['suspended']}" if pointer["suspended"] else "disabled"
 
 
-def _lull(known: FilterSet, owner: str, name: str) -> str:
-    """Return what to say of a live filter that reads what nobody writes; nothing of others."""
+def _silence(known: FilterSet, owner: str, name: str) -> str:
+    """Return a remark on a live filter whose sources nobody writes to; empty for others."""
     record = known.versions.get((owner, name, known.live_version(owner, name)))
     if record is None or not record["sources"]:
         return ""
-    found = silent(record["sources"], known.live())
-    return f", but no live filter writes to {' or '.join(found)}" if found else ""
+    topics = silent(record["sources"], known.live())
+    return f", but no live filter writes to {' or '.join(topics)}" if topics else ""
 
 
 def shown_version(known: FilterSet, owner: str, name: str) -> int:
@@ -91,25 +93,25 @@ def shown_version(known: FilterSet, owner: str, name: str) -> int:
 
 
 def version_lines(known: FilterSet, record: Mapping[str, Any]) -> list[str]:
-    """Return what to know of one version of a filter, a line each.  Pure."""
+    """Return the description of one version of a filter, line by line.  Pure."""
     owner, name, version = (record[part] for part in ("owner", "name", "version"))
-    now = filter_state(known, owner, name) if shown_version(known, owner, name) == version else "not live"
+    state = filter_state(known, owner, name) if shown_version(known, owner, name) == version else "not live"
     cap = f"at most {record['cap']} alerts a visit, {record['choice']}" if record["cap"] else "no cap"
     reads = record["fields"] or (fields_read(record["source"], record["entry"]) if record["entry"] else [])
     judged = ["judged over columns"] if record["program"] else [
         "judged row by row", *(f"  because {remark}" for remark in record["remarks"])
     ]  # fmt: skip
     return [
-        f"{owner}/{name} version {version}, {now}, survey {record['survey']}, {record['submitted']}",
+        f"{owner}/{name} version {version}, {state}, survey {record['survey']}, {record['submitted']}",
         *([f"judges {', '.join(record['sources'])}"] if record["sources"] else []),
         f"reads {', '.join(reads) or 'nothing that can be seen'}; {cap}",
-        *_made_over(record),
+        *_transform_lines(record),
         *judged,
     ]
 
 
-def _made_over(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a transform does; nothing of any other filter."""
+def _transform_lines(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the description of a transform; nothing of any other filter."""
     if record["drop"]:
         yield f"drops {', '.join(record['drop'])}"
     if record["means"]:
@@ -121,18 +123,18 @@ def _made_over(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"writes to {record['output']}"
 
 
-def _line(known: FilterSet, owner: str, name: str, total: StageTotal | None) -> ListedFilter:
+def _listed(known: FilterSet, owner: str, name: str, total: StageTotal | None) -> ListedFilter:
     version = shown_version(known, owner, name)
     record = known.versions[owner, name, version]
-    line = ListedFilter(
-        owner, name, version, bool(known.live_version(owner, name)), record["survey"],
-        filter_topic(owner, name), filter_state(known, owner, name), record["cap"], record["choice"],
-        bool(record["program"]),
+    listed = ListedFilter(
+        owner, name, version, live=bool(known.live_version(owner, name)), survey=record["survey"],
+        topic=filter_topic(owner, name), state=filter_state(known, owner, name), cap=record["cap"],
+        choice=record["choice"], compiled=bool(record["program"]),
     )  # fmt: skip
     if total is None:
-        return line
+        return listed
     return replace(
-        line, evaluated=total.read, passed=total.delivered + total.capped, sent=total.delivered,
+        listed, evaluated=total.read, passed=total.delivered + total.capped, sent=total.delivered,
         capped=total.capped, rejected=total.rejected, faulted=total.faulted,
     )  # fmt: skip
 
@@ -147,15 +149,14 @@ class LogEntry:
 
 
 def filter_log(bootstrap: str, owner: str, name: str) -> list[LogEntry]:
-    """Return the log of a filter, by time; as long as its topics keep records.
+    """Return the log of a filter, by time, as far back as its topics keep records.
 
     Raises:
         KafkaException: Kafka does not answer.
     """
-    asked = _of_filter(bootstrap, requests(owner), records.REQUEST, name)
-    said = _of_filter(bootstrap, answers(owner), records.ANSWER, name)
-    entries = [_asked(one) for one in asked] + [_said(one) for one in said]
-    return sorted(entries, key=lambda entry: entry.time)
+    requested = map(_requested, _of_filter(bootstrap, requests(owner), records.REQUEST, name))
+    answered = map(_answered, _of_filter(bootstrap, answers(owner), records.ANSWER, name))
+    return sorted([*requested, *answered], key=lambda entry: entry.time)
 
 
 def _of_filter(bootstrap: str, topic: str, kind: Record, name: str) -> Iterator[Mapping[str, Any]]:
@@ -168,7 +169,7 @@ def _of_filter(bootstrap: str, topic: str, kind: Record, name: str) -> Iterator[
             yield record
 
 
-def _asked(request: Mapping[str, Any]) -> LogEntry:
+def _requested(request: Mapping[str, Any]) -> LogEntry:
     action, text = request["action"], ""
     if action == "submit":
         cap = f"cap {request['cap']} {request['choice']}" if request["cap"] else "no cap"
@@ -181,10 +182,10 @@ def _asked(request: Mapping[str, Any]) -> LogEntry:
     return LogEntry(request["time"], "asked", f"{action}{text}")
 
 
-def _said(answer: Mapping[str, Any]) -> LogEntry:
-    said = "; ".join(answer["reasons"])
+def _answered(answer: Mapping[str, Any]) -> LogEntry:
+    reasons = "; ".join(answer["reasons"])
     if not answer["request"]:
-        return LogEntry(answer["time"], "notice", f"version {answer['version']}: {said}")
+        return LogEntry(answer["time"], "notice", f"version {answer['version']}: {reasons}")
     if not answer["accepted"]:
-        return LogEntry(answer["time"], "refused", said)
-    return LogEntry(answer["time"], "accepted", f"version {answer['version']}: {said}")
+        return LogEntry(answer["time"], "refused", reasons)
+    return LogEntry(answer["time"], "accepted", f"version {answer['version']}: {reasons}")

@@ -1,4 +1,4 @@
-"""What an owner sees of a filter at work: numbers from `seen.<owner>`, and how they are spelled.  Pure."""
+"""Filters at work, summarised from the records in `seen.<owner>`, and how their numbers are written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,30 +9,36 @@ from nightwire.filters.cli.queries import read_filters
 from nightwire.filters.stats.publish import read_stats
 
 UNKNOWN = "·"
-"""Stands for what is not known."""
+"""Stands for an unknown value."""
 
 UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+COPIED_FIELDS = (
+    *("evaluated", "passed", "sent", "capped", "faulted"),
+    *("delay_p50", "delay_p99", "passed_at", "stopped"),
+)
+"""Fields that a summary takes from its record unchanged."""
 
 
 @dataclass(frozen=True)
 class FilterSummary:
-    """What was seen of one filter: counts since it began, cost and rate of late.
+    """One filter at work: counts since its version began, cost and rate of late.
 
     Attributes:
         key: ``owner/name``.
-        way: How it is judged: ``columns`` or ``rows``; empty where nothing was seen of it.
-        seconds: How long it is counted. [s]
+        way: How it is judged, by ``columns`` or by ``rows``; empty without a record of it.
+        seconds: Time that the counts cover. [s]
         evaluated: Alerts judged.
-        passed: Of these passed.
+        passed: Alerts that passed.
         sent: Copies that Kafka acknowledged.
-        capped: Cut off.
-        faulted: Failed on.
+        capped: Alerts cut off by its cap.
+        faulted: Alerts on which it failed.
         cost_us: CPU time for an alert, of late. [µs]
-        rate: Alerts judged in a second, of late.
+        rate: Alerts judged, of late. [1/s]
         delay_p50: From Kafka's timestamp of an alert to the acknowledged copy, median. [s]
-        delay_p99: The same, 99 of 100 took less.
-        passed_at: When an alert passed last.
-        stopped: Of a sample, how many alerts each condition stopped.
+        delay_p99: The same, 99th percentile. [s]
+        passed_at: Time of the last alert that passed.
+        stopped: Alerts of a sample that each condition stopped.
     """
 
     key: str
@@ -52,28 +58,28 @@ class FilterSummary:
 
     @property
     def load(self) -> float:
-        """Share of a core that it takes."""
+        """Share of a core that the filter takes."""
         return 1e-6 * self.rate * (self.cost_us or 0.0)
 
     def stages(self) -> list[tuple[str, float]]:
-        """Return the conditions, that which stopped most first, each with its share."""
+        """Return the conditions and their shares of the stopped alerts, the largest share first."""
         total = sum(self.stopped.values())
         ordered = sorted(self.stopped.items(), key=lambda item: (-item[1], item[0]))
         return [(condition, number / total) for condition, number in ordered]
 
 
 def summary_of(record: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> FilterSummary:
-    """Return what *record* of `seen.<owner>` says; cost and rate are of the time since *before*, if given.
+    """Return the summary of a record of `seen.<owner>`; cost and rate are of the time since *before*.  Pure.
 
     Args:
-        record: The last one.
-        before: An earlier one; of another version, or of before the engine's start, it counts for nothing.
+        record: The last record of the filter.
+        before: An earlier one; ignored if it is of another version, or older than the engine's start.
     """
     if before is None or any(before[name] != record[name] for name in ("version", "since")):
         before = {"time": record["since"], "evaluated": 0, "cpu": 0.0}
     seconds = (record["time"] - before["time"]).total_seconds()
     alerts, cpu_s = (record[name] - before[name] for name in ("evaluated", "cpu"))
-    if not alerts:  # it stands still: its cost is that of before
+    if not alerts:  # the filter stands still: the cost is that of all its alerts
         alerts, cpu_s = record["evaluated"], record["cpu"]
         seconds = 0.0
     return FilterSummary(
@@ -86,18 +92,12 @@ def summary_of(record: Mapping[str, Any], before: Mapping[str, Any] | None = Non
     )
 
 
-COPIED_FIELDS = (
-    *("evaluated", "passed", "sent", "capped", "faulted"),
-    *("delay_p50", "delay_p99", "passed_at", "stopped"),
-)
-"""What a sight has from its record as it is."""
-
-
 def summary_lines(one: FilterSummary, now: datetime) -> Iterator[str]:
-    """Yield what there is to say of a filter at work, a line each."""
+    """Yield the description of a filter at work, line by line.  Pure."""
     if one.cost_us is not None:
         yield (
-            f"judged {one.evaluated:,} alerts in {duration_text(one.seconds)}, {number_text(one.cost_us)} µs of CPU each; "
+            f"judged {one.evaluated:,} alerts in {duration_text(one.seconds)}, "
+            f"{number_text(one.cost_us)} µs of CPU each; "
             f"{one.passed:,} passed ({one.passed / one.evaluated:.2%}), {one.sent:,} sent, "
             f"{one.capped:,} cut off, {one.faulted:,} failed"
         )
@@ -114,12 +114,12 @@ def _delays(one: FilterSummary) -> str:
 
 
 def ago(then: datetime | None, now: datetime) -> str:
-    """Return how long ago *then* was: ``12 s ago``."""
+    """Return the age of a time: ``12 s ago``."""
     return UNKNOWN if then is None else f"{duration_text((now - then).total_seconds())} ago"
 
 
 def duration_text(seconds: float) -> str:
-    """Return a time in its largest unit: ``3 min``."""
+    """Return a duration in its largest unit: ``3 min``."""
     length, unit = next(((one, name) for one, name in UNITS if seconds >= one), (1.0, "s"))
     return f"{max(0.0, seconds) // length:.0f} {unit}"
 
@@ -133,11 +133,11 @@ def number_text(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Filters at one moment.
+    """All filters at one moment.
 
     Attributes:
-        records: The last record of each in `seen.<owner>`, by ``owner/name``.
-        live: Those that are live; None where we may not read which are.
+        records: The last record of each filter in `seen.<owner>`, by ``owner/name``.
+        live: Keys of the live filters; None where Kafka does not let us read them.
     """
 
     records: Mapping[str, Mapping[str, Any]]
@@ -145,7 +145,7 @@ class Snapshot:
 
 
 def take_snapshot(bootstrap: str, owner: str | None) -> Snapshot:
-    """Return the filters of *owner* as they are now; without one, of everybody whose topics we may read.
+    """Return the filters of *owner*; without one, of all owners whose topics we may read.
 
     Raises:
         KafkaException: Kafka does not answer.
@@ -157,7 +157,7 @@ def take_snapshot(bootstrap: str, owner: str | None) -> Snapshot:
 
 
 def summaries_of(now: Snapshot, before: Snapshot | None = None) -> list[FilterSummary]:
-    """Return what was seen of the live filters since *before*; without it, since they began.  Pure."""
+    """Return the summaries of the live filters since *before*, or since they began.  Pure."""
     keys = sorted(now.records) if now.live is None else now.live
     earlier = before.records if before else {}
     return [

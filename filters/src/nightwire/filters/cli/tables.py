@@ -1,4 +1,4 @@
-"""Tables of filters that people read in the terminal."""
+"""Tables for the terminal: the list of filters, filters at work (`top`), and what caps cut off.  Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,45 +13,57 @@ from nightwire.filters.cli.queries import ListedFilter
 from nightwire.filters.cli.summaries import UNKNOWN, FilterSummary, ago, number_text
 
 COUNTS = ("evaluated", "passed", "capped", "rejected", "faulted")
+"""Counts in the list of filters."""
+
+BAR = 8
+"""Width of the bar that shows a filter's share of the CPU time. [character]"""
+
+GAP = 2
+"""Space between columns. [character]"""
+
+BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
-def list_table(lines: Iterable[ListedFilter], seen: Mapping[str, FilterSummary], now: datetime) -> Table:
-    """Return one row per filter: its state, what became of the alerts that it judged, and what it costs.
+def list_table(
+    listed: Iterable[ListedFilter], summaries: Mapping[str, FilterSummary], now: datetime
+) -> Table:
+    """Return one row per filter: its state, the counts of the alerts that it judged, and its cost.
 
     Args:
-        lines: The filters.
-        seen: What was seen of them at work, as far as we may know.
+        listed: The filters.
+        summaries: Those at work whose topics we may read, by ``owner/name``.
         now: The time.
     """
     table = _table("filter", "version", "survey", "cap", counts=(*COUNTS, "µs/alert"))
     table.add_column("last passed", justify="right")
     table.add_column("state")
-    for line in lines:
-        key = f"{line.owner}/{line.name}"
-        one = seen.get(key, FilterSummary(key))
+    for one in listed:
+        key = f"{one.owner}/{one.name}"
+        summary = summaries.get(key, FilterSummary(key))
         table.add_row(
-            key, str(line.version), line.survey, _cap(line),
-            *(f"{getattr(line, name):,}" for name in COUNTS),
-            number_text(one.cost_us), ago(one.passed_at, now), line.state,
+            key, str(one.version), one.survey, f"{one.cap} {one.choice}" if one.cap else "none",
+            *(f"{getattr(one, name):,}" for name in COUNTS),
+            number_text(summary.cost_us), ago(summary.passed_at, now), one.state,
         )  # fmt: skip
     return table
 
 
-def listed_json(line: ListedFilter, seen: Mapping[str, FilterSummary]) -> dict[str, Any]:
-    """Return a filter as JSON has it: the line, and what was seen of it at work; null where nobody knows."""
-    one = seen.get(f"{line.owner}/{line.name}")
+def listed_json(listed: ListedFilter, summaries: Mapping[str, FilterSummary]) -> dict[str, Any]:
+    """Return a filter for JSON, with what its summary adds; null without a summary."""
+    summary = summaries.get(f"{listed.owner}/{listed.name}")
     names = ("cost_us", "delay_p50", "delay_p99", "passed_at", "stopped")
-    return asdict(line) | {name: getattr(one, name, None) for name in names}
+    return asdict(listed) | {name: getattr(summary, name, None) for name in names}
 
 
 def overflow_table(found: Iterable[Mapping[str, Any]]) -> Table:
-    """Return one row per alert that was cut off."""
+    """Return one row per alert that a cap cut off."""
     table = _table("visit", "survey", "alert", "rank", "cut off", "lies at")
     for one in found:
         rank = "" if one["rank"] is None else f"{one['rank']:g}"
-        place = f"{one['topic']}[{one['partition']}] {one['offset']}"
+        position = f"{one['topic']}[{one['partition']}] {one['offset']}"
         visit = "" if one["visit"] is None else str(one["visit"])
-        table.add_row(visit, one["survey"], one["alert"], rank, f"{one['time']:%Y-%m-%d %H:%M:%S} UTC", place)
+        time = f"{one['time']:%Y-%m-%d %H:%M:%S} UTC"
+        table.add_row(visit, one["survey"], one["alert"], rank, time, position)
     return table
 
 
@@ -64,26 +76,13 @@ def _table(*columns: str, counts: Sequence[str] = ()) -> Table:
     return table
 
 
-def _cap(line: ListedFilter) -> str:
-    return f"{line.cap} {line.choice}" if line.cap else "none"
-
-
-BAR = 8
-"""Width of the bar that shows a filter's share of the CPU time. [character]"""
-
-GAP = 2
-"""Between columns. [character]"""
-
-BLOCKS = " ▏▎▍▌▋▊▉█"
-
-
 @dataclass(frozen=True)
 class TableContext:
-    """What all rows of one table share.
+    """Values that all rows of one table share.
 
     Attributes:
         now: The time.
-        load: Share of a core that all filters take.
+        load: Share of a core that all filters take together.
     """
 
     now: datetime
@@ -95,48 +94,48 @@ CellText = Callable[[FilterSummary, TableContext], Text]
 
 @dataclass(frozen=True)
 class Column:
-    """One column.
+    """One column of the table of filters at work.
 
     Attributes:
         title: Its heading.
-        cell: What it says of a filter.
-        turn: In a narrow terminal columns are left out from the highest on.
+        cell: Returns its text for one filter.
+        order: In a narrow terminal the columns of the highest order are left out.
         justify: ``left`` or ``right``.
-        most: What it needs at most; beyond, it may be cut off. [character]
+        max_width: Width beyond which its text may be cut off. [character]
     """
 
     title: str
     cell: CellText
-    turn: int = 0
+    order: int = 0
     justify: Literal["left", "right"] = "right"
-    most: int = 200
+    max_width: int = 200
 
 
-def top_view(sights: Iterable[FilterSummary], now: datetime, *, width: int = 160) -> Group:
-    """Return the table, under a line about all of them.
+def top_view(summaries: Iterable[FilterSummary], now: datetime, *, width: int = 160) -> Group:
+    """Return the table of filters at work, the dearest first, under a line about all of them.
 
     Args:
-        sights: What was seen of the live filters.
+        summaries: The live filters.
         now: The time.
-        width: Of the terminal. [character]
+        width: Width of the terminal. [character]
     """
-    ordered = sorted(sights, key=lambda one: (-one.load, -(one.cost_us or 0.0), one.key))
-    return Group(_headline(ordered, now), Text(), _summary_table(ordered, now, width))
+    ordered = sorted(summaries, key=lambda one: (-one.load, -(one.cost_us or 0.0), one.key))
+    return Group(_headline(ordered, now), Text(), _top_table(ordered, now, width))
 
 
-def _headline(sights: Sequence[FilterSummary], now: datetime) -> Text:
-    rate, load = max((one.rate for one in sights), default=0.0), sum(one.load for one in sights)
-    rows = sum(one.way == "rows" for one in sights)
-    said = Text.assemble((f"{len(sights)} live filters", "bold"))
-    said.append(f" · {rate:,.0f} alerts/s · {load:.1%} of a core")
-    said.append(f" · {rows} judged alert by alert" if rows else "")
-    said.append(f" · {now:%H:%M:%S} UTC", "dim")
-    return said
+def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
+    rate, load = max((one.rate for one in summaries), default=0.0), sum(one.load for one in summaries)
+    rows = sum(one.way == "rows" for one in summaries)
+    line = Text.assemble((f"{len(summaries)} live filters", "bold"))
+    line.append(f" · {rate:,.0f} alerts/s · {load:.1%} of a core")
+    line.append(f" · {rows} judged alert by alert" if rows else "")
+    line.append(f" · {now:%H:%M:%S} UTC", "dim")
+    return line
 
 
-def _summary_table(sights: Sequence[FilterSummary], now: datetime, width: int) -> Table:
-    frame = TableContext(now, sum(one.load for one in sights))
-    cells = {column: [column.cell(one, frame) for one in sights] for column in COLUMNS}
+def _top_table(summaries: Sequence[FilterSummary], now: datetime, width: int) -> Table:
+    context = TableContext(now, sum(one.load for one in summaries))
+    cells = {column: [column.cell(one, context) for one in summaries] for column in TOP_COLUMNS}
     widths = {
         column: max([len(column.title), *(cell.cell_len for cell in some)]) for column, some in cells.items()
     }
@@ -144,21 +143,21 @@ def _summary_table(sights: Sequence[FilterSummary], now: datetime, width: int) -
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
     for column, given in shown.items():
         table.add_column(column.title, justify=column.justify, no_wrap=True, min_width=given, max_width=given)
-    for at, one in enumerate(sights):
+    for at, one in enumerate(summaries):
         table.add_row(*(cells[column][at] for column in shown), style="" if one.way else "dim")
     return table
 
 
 def fitting_columns(widths: Mapping[Column, int], width: int) -> dict[Column, int]:
-    """Return the columns that fit into *width*, those that matter most before others, and what each gets.
+    """Return the columns that fit into *width*, important ones before others, and the width of each.
 
     Args:
-        widths: What each column would need. [character]
-        width: Of the terminal. [character]
+        widths: Width that each column needs. [character]
+        width: Width of the terminal. [character]
     """
     left, given = width, {}
-    for column in sorted(widths, key=lambda column: column.turn):
-        needed = min(widths[column], column.most)
+    for column in sorted(widths, key=lambda column: column.order):
+        needed = min(widths[column], column.max_width)
         if needed <= left:
             given[column] = needed
             left -= needed + GAP
@@ -169,19 +168,19 @@ def fitting_columns(widths: Mapping[Column, int], width: int) -> dict[Column, in
     return {column: given[column] for column in widths if column in given}
 
 
-def _share(one: FilterSummary, frame: TableContext) -> Text:
-    share = one.load / frame.load if frame.load else 0.0
+def _share(one: FilterSummary, context: TableContext) -> Text:
+    share = one.load / context.load if context.load else 0.0
     eighths = round(8 * BAR * share)
     bar = BLOCKS[8] * (eighths // 8) + (BLOCKS[eighths % 8] if eighths % 8 else "")
     return Text.assemble((bar.ljust(BAR), "cyan"), f" {share:4.0%}") if one.way else Text(UNKNOWN)
 
 
-def _passed(one: FilterSummary, _frame: TableContext) -> Text:
+def _passed(one: FilterSummary, _context: TableContext) -> Text:
     return Text(f"{one.passed:,} {one.passed / one.evaluated:7.2%}" if one.evaluated else UNKNOWN)
 
 
 def _count(name: str, style: str = "") -> CellText:
-    def cell(one: FilterSummary, _frame: TableContext) -> Text:
+    def cell(one: FilterSummary, _context: TableContext) -> Text:
         value = getattr(one, name)
         return Text(f"{value:,}" if one.way else UNKNOWN, style if value else "dim")
 
@@ -189,21 +188,21 @@ def _count(name: str, style: str = "") -> CellText:
 
 
 def _seconds(name: str) -> CellText:
-    def cell(one: FilterSummary, _frame: TableContext) -> Text:
+    def cell(one: FilterSummary, _context: TableContext) -> Text:
         value = getattr(one, name)
         return Text(UNKNOWN if value is None else f"{value:.2f}")
 
     return cell
 
 
-def _stopped(one: FilterSummary, _frame: TableContext) -> Text:
+def _stopped(one: FilterSummary, _context: TableContext) -> Text:
     if not (stages := one.stages()):
         return Text(UNKNOWN, "dim")
     condition, share = stages[0]
     return Text.assemble((f"{share:4.0%} ", "dim"), condition)
 
 
-COLUMNS = (
+TOP_COLUMNS = (
     Column("filter", lambda one, _: Text(one.key, "bold"), 0, "left"),
     Column("by", lambda one, _: Text(one.way or UNKNOWN, "dim"), 9, "left"),
     Column("µs/alert", lambda one, _: Text(number_text(one.cost_us)), 1),
@@ -215,7 +214,7 @@ COLUMNS = (
     Column("failed", _count("faulted", "red"), 4),
     Column("p50 s", _seconds("delay_p50"), 12),
     Column("p99 s", _seconds("delay_p99"), 5),
-    Column("last passed", lambda one, frame: Text(ago(one.passed_at, frame.now)), 6),
-    Column("stopped most", _stopped, 7, "left", most=30),
+    Column("last passed", lambda one, context: Text(ago(one.passed_at, context.now)), 6),
+    Column("stopped most", _stopped, 7, "left", max_width=30),
 )
-"""In their order."""
+"""Columns from left to right."""
