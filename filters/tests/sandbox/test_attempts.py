@@ -1,7 +1,7 @@
 """What a filter may try, each in a real process: none gets anything, none harms another's verdicts.
 
-The attempts (attempts.toml) are written as by somebody who has got around the rules of the language: they
-take modules from where those lie.
+The attempts (attempts.toml) are written as by somebody who has got around the rules of the
+language: they take modules from where those lie.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What filters may import works behind the walls, where no file can be opened."""
+"""What filters may import works in a confined process, where no file can be opened."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from filters.tests.helpers.sandboxed import ROWS, columns, encoded, function, judge, row_filter
 from nightwire.filters.language import MODULES
 from nightwire.filters.sandbox import Limits, Sandbox
-from nightwire.filters.sandbox.preload import BASIC, GROUPS, advice, groups_of
+from nightwire.filters.sandbox.preload import BASIC, GROUPS, groups_imported, import_advice
 
 USES = {
     "numpy": "import numpy as np\nreturn np.median([alert.flux, 1.0]) + np.polyfit([1, 2], [3, 4], 1)[0]",
@@ -55,7 +55,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield one
 
 
-def test_modules_work_behind_the_walls(sandbox: Sandbox, batch: Any) -> None:
+def test_modules_work_in_a_confined_process(sandbox: Sandbox, batch: Any) -> None:
     filters = [row_filter("alice", function(body), name) for name, body in USES.items()]
     found = judge(sandbox, batch, *filters)
     failed = {key: (one.killed, dict(one.faults)) for key, one in found.items() if len(one.passed) < ROWS}
@@ -69,17 +69,17 @@ def test_what_is_not_there_is_refused_with_what_is(sandbox: Sandbox, batch: Any)
     assert "of it the sandbox has astropy.constants," in outcome.faults[0]
 
 
-def test_every_package_that_a_filter_may_import_is_warmed_or_in_a_group() -> None:
-    warmed = {module.split(".")[0] for module in BASIC} | set(GROUPS)
-    assert set(MODULES) - {"__future__"} <= warmed
+def test_every_package_that_a_filter_may_import_is_preloaded_or_in_a_group() -> None:
+    preloaded = {module.split(".")[0] for module in BASIC} | set(GROUPS)
+    assert set(MODULES) - {"__future__"} <= preloaded
 
 
 def test_groups_are_those_that_are_imported() -> None:
-    assert groups_of(["import astropy.units as u", "import math"]) == {"astropy"}
-    assert groups_of(["def f():\n  from pandas import NA", "no python ("]) == {"pandas"}
+    assert groups_imported(["import astropy.units as u", "import math"]) == {"astropy"}
+    assert groups_imported(["def f():\n  from pandas import NA", "no python ("]) == {"pandas"}
 
 
 def test_advice_says_what_there_is() -> None:
-    assert advice("os") == "a filter may not import os"
-    assert "numpy.linalg" in advice("numpy.ctypeslib")
-    assert advice("pandas.nothing") == "of it the sandbox has pandas, pandas.api.types"
+    assert import_advice("os") == "a filter may not import os"
+    assert "numpy.linalg" in import_advice("numpy.ctypeslib")
+    assert import_advice("pandas.nothing") == "of it the sandbox has pandas, pandas.api.types"

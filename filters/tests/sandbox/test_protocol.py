@@ -37,7 +37,7 @@ ADDING = SOUND[:36] + struct.pack("<I", len(ADDED)) + SOUND[40:] + ADDED
 """The same of a transform; what it adds is whatever it says: others know what was declared."""
 
 
-def verdicts() -> RowVerdicts:
+def row_verdicts() -> RowVerdicts:
     """Return what `SOUND` says."""
     said = RowVerdicts(bytearray([REJECTED, PASSED]), [1.5, 2.5])
     said.fault("bad")
@@ -46,14 +46,14 @@ def verdicts() -> RowVerdicts:
 
 
 def test_an_answer_has_this_layout() -> None:
-    assert encode_answer(NONCE, verdicts()) == SOUND
+    assert encode_answer(NONCE, row_verdicts()) == SOUND
     found = decode_answer(SOUND, NONCE, 4)
     assert (found.judged, found.passed.tolist(), found.rank.tolist()) == (4, [1, 3], [1.5, 2.5])
     assert (found.faults, found.late) == ({2: "bad"}, False)
 
 
 def test_what_a_transform_adds_stands_at_the_end() -> None:
-    said = verdicts()
+    said = row_verdicts()
     for text in ('{"a":1', "{}"):
         said.add(text)
     assert encode_answer(NONCE, said) == ADDING

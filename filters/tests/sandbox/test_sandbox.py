@@ -1,4 +1,4 @@
-"""The sandbox, with real processes: verdicts, limits, and what becomes of those who share a process."""
+"""The sandbox, with real processes: verdicts, limits, and filters that share a process."""
 
 import json
 import os
@@ -169,7 +169,7 @@ def test_a_crash_names_its_alert(sandbox: Sandbox, batch: Any) -> None:
 
 
 def test_who_is_not_in_the_batch_any_more_is_forgotten_not_confused(sandbox: Sandbox, batch: Any) -> None:
-    """A new version under the same name is compiled anew; a process from an earlier batch is used again."""
+    """A new version of a name is compiled anew, in the process of an earlier batch."""
     first = judge(sandbox, batch, row_filter("alice", "def keep(a): return False"))["alice/one"]
     second = judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"]
     assert len(first.passed) == 0
@@ -191,7 +191,7 @@ def keep(alert):
 
 
 def test_who_forges_an_answer_forges_his_own(sandbox: Sandbox, batch: Any) -> None:
-    """With the question's nonce, a filter can say what it likes of its own verdicts, and of no others'."""
+    """With a request's nonce, a filter can forge its own verdicts, and of no other filter."""
     filters = (
         row_filter("mallory", FORGED),
         row_filter("mallory", BRIGHT, "other"),
@@ -231,7 +231,7 @@ def test_what_is_patched_is_patched_for_its_owner_alone(sandbox: Sandbox, batch:
 
 
 def test_memory_is_given_back_with_its_process(sandbox: Sandbox, batch: Any) -> None:
-    """A filter that keeps much is judged in a new process from then on; its owner's others never feel it."""
+    """A filter that keeps much gets a new process, without harm to its owner's others."""
     hoarder = row_filter("hugo", function("kept.append(b'x' * (20 << 20))\nreturn True", "kept = []"))
     for _ in range(3):
         found = judge(sandbox, batch, hoarder, row_filter("hugo", BRIGHT, "other"))
@@ -240,33 +240,33 @@ def test_memory_is_given_back_with_its_process(sandbox: Sandbox, batch: Any) -> 
         assert is_right(found["hugo/other"])
 
 
-def children_of(sandbox: Sandbox) -> dict[str, int]:
+def pids_of(sandbox: Sandbox) -> dict[str, int]:
     """Return the ids of the owners' processes."""
-    return {owner: child.pid for owner, child in sandbox._children._of.items()}
+    return {owner: process.pid for owner, process in sandbox._pool._by_owner.items()}
 
 
 def test_each_owner_has_a_process_and_keeps_it(sandbox: Sandbox, batch: Any) -> None:
     filters = [row_filter(owner, BRIGHT, name) for owner in ("alice", "bob") for name in ("one", "two")]
     judge(sandbox, batch, *filters)
-    before = children_of(sandbox)
+    before = pids_of(sandbox)
     judge(sandbox, batch, *filters)
     assert before["alice"] != before["bob"]
-    assert {owner: children_of(sandbox)[owner] for owner in ("alice", "bob")} == {
+    assert {owner: pids_of(sandbox)[owner] for owner in ("alice", "bob")} == {
         owner: before[owner] for owner in ("alice", "bob")
     }
 
 
 def test_a_process_that_others_killed_is_no_fault_of_its_filter(sandbox: Sandbox, batch: Any) -> None:
     judge(sandbox, batch, row_filter("alice", BRIGHT))
-    os.kill(children_of(sandbox)["alice"], signal.SIGKILL)
+    os.kill(pids_of(sandbox)["alice"], signal.SIGKILL)
     assert is_right(judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"])
 
 
-def test_a_killed_parent_is_replaced(sandbox: Sandbox, batch: Any) -> None:
+def test_a_killed_zygote_is_replaced(sandbox: Sandbox, batch: Any) -> None:
     judge(sandbox, batch, row_filter("alice", BRIGHT))
-    killed = sandbox._children._parent._process
+    killed = sandbox._pool._zygote._process
     killed.kill()
-    killed.wait(30)  # until then its children live, and judge
+    killed.wait(30)  # until then the processes that it forked live, and judge
     found = judge(sandbox, batch, row_filter("alice", BRIGHT), row_filter("bob", BRIGHT))
     assert is_right(found["alice/one"])
     assert is_right(found["bob/one"])
@@ -275,23 +275,23 @@ def test_a_killed_parent_is_replaced(sandbox: Sandbox, batch: Any) -> None:
 def test_a_signal_to_all_is_left_to_who_uses_the_sandbox(sandbox: Sandbox, batch: Any) -> None:
     """Ctrl-C in a terminal reaches every process; the engine finishes its batch first."""
     judge(sandbox, batch, row_filter("alice", BRIGHT))
-    before = children_of(sandbox)["alice"]
-    for pid in (sandbox._children._parent._process.pid, before):
+    before = pids_of(sandbox)["alice"]
+    for pid in (sandbox._pool._zygote._process.pid, before):
         os.kill(pid, signal.SIGINT)
         os.kill(pid, signal.SIGTERM)
     assert is_right(judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"])
-    assert children_of(sandbox)["alice"] == before
+    assert pids_of(sandbox)["alice"] == before
 
 
 def test_what_forks_has_one_thread(sandbox: Sandbox) -> None:
-    tasks = Path(f"/proc/{sandbox._children._parent._process.pid}/task")
+    tasks = Path(f"/proc/{sandbox._pool._zygote._process.pid}/task")
     assert len(list(tasks.iterdir())) == 1
 
 
 def test_the_processes_end_with_the_sandbox(batch: Any) -> None:
     with Sandbox(limits=LIMITS) as one:
         judge(one, batch, row_filter("alice", BRIGHT))
-        pids = [*children_of(one).values(), one._children._parent._process.pid]
+        pids = [*pids_of(one).values(), one._pool._zygote._process.pid]
     assert [pid for pid in pids if alive(pid)] == []
 
 
@@ -350,12 +350,12 @@ def test_a_missing_layer_is_refused_by_name_unless_told_otherwise(
 
 
 def test_a_sandbox_is_not_used_on_both_sides_of_a_fork(sandbox: Sandbox, batch: Any) -> None:
-    sandbox._mine, mine = 0, sandbox._mine
+    sandbox._process_id, mine = 0, sandbox._process_id
     try:
         with pytest.raises(SandboxError, match="another process"):
             judge(sandbox, batch, row_filter("alice", BRIGHT))
     finally:
-        sandbox._mine = mine
+        sandbox._process_id = mine
 
 
 ADDS = """
@@ -368,7 +368,7 @@ LONG = "x" * 20_000
 
 
 def test_what_a_transform_adds_is_as_it_declares_or_a_fault(sandbox: Sandbox, batch: Any) -> None:
-    """Computed for what passed alone; NumPy's values become plain; all else is the fault of its alert."""
+    """Computed for what passed alone, NumPy's values made plain; all else is a fault."""
     source = ADDS + dedent("""
         def keep(alert):
             return alert.id if alert.id != 2 else 0

@@ -1,4 +1,4 @@
-"""The packet filter program of system calls, run as the kernel would: for both machines, without either."""
+"""The packet filter program of system calls, run as the kernel would, for both machines."""
 
 import errno
 

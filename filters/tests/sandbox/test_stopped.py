@@ -1,4 +1,4 @@
-"""Filters that have to be stopped: at one alert, at the end of their memory; and not tried again."""
+"""Filters that are stopped: at one alert, or at the end of their memory; and not retried."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ from nightwire.filters.sandbox.batch_run import StuckTimer
 from nightwire.filters.sandbox.child import is_own
 from nightwire.schemas import AlertDecoder, AlertTable, survey
 
-LIMITS = Limits(cpu_s=60.0, wall_s=120.0, patience_s=600.0, alert_s=0.05, memory_mb=256)
+LIMITS = Limits(cpu_s=60.0, wall_s=120.0, total_s=600.0, alert_s=0.05, memory_mb=256)
 """Nothing but an alert's own limit, and memory's, is reached, however busy the machine is."""
 
 REACH = """
@@ -43,8 +43,8 @@ import enum
 modules = getattr(enum, "sys").modules
 """
 
-TURNS = "turns = []"
-TURN = "if alert.id == 1:\n    turns.append(1)\n"
+COUNTER = "batches = []"
+COUNT = "if alert.id == 1:\n    batches.append(1)\n"
 """Counts the batches that a process has seen."""
 
 
@@ -63,14 +63,14 @@ def sandbox() -> Iterator[Sandbox]:
 
 def owners(sandbox: Sandbox) -> set[str]:
     """Return who has a process."""
-    return set(sandbox._children._of)
+    return set(sandbox._pool._by_owner)
 
 
 def test_an_alert_that_takes_too_long_is_the_end_of_a_filter_that_had_judged_before(
     sandbox: Sandbox, batch: Any
 ) -> None:
     loop = row_filter(
-        "eve", function(TURN + "while alert.id == 5 and len(turns) > 1: pass\nreturn True", TURNS)
+        "eve", function(COUNT + "while alert.id == 5 and len(batches) > 1: pass\nreturn True", COUNTER)
     )
     good = judge(sandbox, batch, loop, row_filter("alice", BRIGHT))
     assert (good["eve/one"].stopped, len(good["eve/one"].passed)) == (None, ROWS)
@@ -102,7 +102,7 @@ ours = modules["types"].FunctionType(code, getattr(column, "__globals__"))
 
 
 def test_columns_that_are_made_at_one_alert_are_no_fault_of_it(sandbox: Sandbox, batch: Any) -> None:
-    """They serve all alerts; a filter that passes for what makes them has its batch's time, no more."""
+    """They serve all alerts; a filter that fakes the mark has its batch's time, no more."""
     found = [
         judge(sandbox, batch, row_filter("cora", function("return ours() > 0", COLUMNS)))["cora/one"]
         for _ in range(2)
@@ -124,8 +124,8 @@ def keep(view):
 def test_whose_doing_it_is_is_told_by_what_runs() -> None:
     """A column is made for the first alert that asks for it; what comes after is the filter's own.
 
-    What runs for that alert alone makes columns: a function of schemas that is left out here, whatever
-    its name is, has lost its mark (`makes_columns`).
+    What runs for that alert alone makes columns: a function of schemas that is left out here,
+    whatever its name is, has lost its mark (`makes_columns`).
     """
     some = [one for one in random_alerts.alerts(7, 40) if one["prvDiaSources"]]
     keep, table = compile_filter(EVERYTHING, "keep"), random_alerts.table(some)
@@ -149,14 +149,14 @@ def test_whose_doing_it_is_is_told_by_what_runs() -> None:
 
 
 def test_an_alert_is_timed_from_when_it_was_seen_first() -> None:
-    dwell = StuckTimer(0.1)
-    assert dwell.left_s(0.04) == pytest.approx(0.06)
-    dwell.row, dwell.since_s = 3, 0.05
-    assert dwell.left_s(0.04) == pytest.approx(0.11)
-    assert dwell.left_s(0.16) < 0
-    assert dwell.complaint is None
-    dwell.told = True
-    assert dwell.complaint == "took longer than 0.1 s of CPU time for one alert"
+    timer = StuckTimer(0.1)
+    assert timer.remaining_s(0.04) == pytest.approx(0.06)
+    timer.row, timer.since_s = 3, 0.05
+    assert timer.remaining_s(0.04) == pytest.approx(0.11)
+    assert timer.remaining_s(0.16) < 0
+    assert timer.exceeded is None
+    timer.expired = True
+    assert timer.exceeded == "took longer than 0.1 s of CPU time for one alert"
 
 
 def test_a_filter_that_takes_all_memory_is_stopped_and_one_that_takes_much_is_not(
@@ -177,13 +177,13 @@ def test_a_filter_that_takes_all_memory_is_stopped_and_one_that_takes_much_is_no
 
 def test_processes_that_are_not_waited_for_end_all_the_same(sandbox: Sandbox, batch: Any) -> None:
     judge(sandbox, batch, row_filter("alice", BRIGHT), row_filter("bob", BRIGHT))
-    parent, gone = sandbox._children._parent, [one.pid for one in sandbox._children._of.values()]
-    sandbox._children.end_all()
+    zygote, gone = sandbox._pool._zygote, [one.pid for one in sandbox._pool._by_owner.values()]
+    sandbox._pool.end_all()
     assert owners(sandbox) == set()
     assert is_right(
         judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"]
     )  # answers are not mixed up
-    found = [parent._ask({"end": pid})["status"] for pid in gone]
+    found = [zygote._ask({"end": pid})["status"] for pid in gone]
     assert found == [-9] * len(gone)
 
 
@@ -199,7 +199,7 @@ def live(owner: str, source: str) -> LiveFilter:
 
 
 def test_nobody_waits_twice_in_a_batch_for_who_had_to_be_stopped(sandbox: Sandbox, batch: Any) -> None:
-    """What is not tried is faulted with its reason, and counted; the next batch tries it once more."""
+    """Alerts that are not tried are faults with a reason; the next batch tries them once more."""
     leashes = CpuBudget(0.05)
     rowwise, work = judge_in_sandbox(sandbox, leashes), alerts(batch)
     filters = [(0, live("eve", function("while alert.id == 5: pass\nreturn True"))), (1, live("al", BRIGHT))]
@@ -222,7 +222,7 @@ def test_nobody_waits_twice_in_a_batch_for_who_had_to_be_stopped(sandbox: Sandbo
 
 @dataclass
 class Asked:
-    """A sandbox that notes whom it is asked to judge by; *bad* owners' filters have to be stopped."""
+    """A sandbox that notes its filters' owners; those of *bad* owners have to be stopped."""
 
     bad: set[str]
     rounds: list[list[str]] = field(default_factory=list)
@@ -256,6 +256,6 @@ def test_filters_that_had_to_be_stopped_are_judged_last_until_they_behave(batch:
 
 def test_shorter_leashes_leave_some_time_by_the_clock(batch: pa.RecordBatch) -> None:
     assert Limits(cpu_s=2.0, wall_s=5.0).within(0.1) == replace(
-        Limits(cpu_s=0.1, wall_s=0.5), patience_s=Limits().patience_s
+        Limits(cpu_s=0.1, wall_s=0.5), total_s=Limits().total_s
     )
     assert Limits(cpu_s=2.0, wall_s=0.2).within(0.1).wall_s == 0.2

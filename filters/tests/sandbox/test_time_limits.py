@@ -2,7 +2,7 @@
 
 import pytest
 
-from nightwire.filters.sandbox.batch_run import complaint, left_s
+from nightwire.filters.sandbox.batch_run import exceeded_limit, remaining_s
 from nightwire.filters.sandbox.types import Limits, Usage
 
 LIMITS = Limits(cpu_s=2.0, wall_s=5.0)
@@ -21,13 +21,13 @@ LIMITS = Limits(cpu_s=2.0, wall_s=5.0)
     ],
 )
 def test_time_is_cpu_or_its_own_or_five_times_that(used: Usage, left: float) -> None:
-    assert left_s(LIMITS, used) == pytest.approx(left)
+    assert remaining_s(LIMITS, used) == pytest.approx(left)
 
 
 def test_the_complaint_names_the_limit() -> None:
-    assert complaint(LIMITS, Usage(2.1, 3.0, 0.0)) == "took longer than 2 s of CPU time"
-    assert complaint(LIMITS, Usage(0.1, 5.0, 0.0)).startswith("took longer than 5 s by the clock")
-    assert complaint(LIMITS, Usage(0.1, 25.0, 24.9)).startswith("was not done after 25 s")
+    assert exceeded_limit(LIMITS, Usage(2.1, 3.0, 0.0)) == "took longer than 2 s of CPU time"
+    assert exceeded_limit(LIMITS, Usage(0.1, 5.0, 0.0)).startswith("took longer than 5 s by the clock")
+    assert exceeded_limit(LIMITS, Usage(0.1, 25.0, 24.9)).startswith("was not done after 25 s")
 
 
 def test_usage_since_is_a_difference() -> None:

@@ -1,4 +1,4 @@
-"""Whole alerts behind the walls: decoded as far as is asked, the same as if decoded at once."""
+"""Whole alerts in the sandbox: decoded as far as is asked, the same as if decoded at once."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -73,10 +73,10 @@ def test_canonical_values_are_the_same_from_columns_and_from_the_message(
     bodies: list[bytes], with_columns: bool
 ) -> None:
     sim, known = survey("sim"), BatchSchemas({SIM_ALERT_ID: sim_alert_schema()})
-    offered = TableValues(AlertTable(columns(bodies), sim) if with_columns else None)
+    table_values = TableValues(AlertTable(columns(bodies), sim) if with_columns else None)
     for row, body in enumerate(bodies):
         plain = sim.view(Codec(sim_alert_schema()).decode(body))
-        view = WholeAlertView(known.alert(message(body)), sim, offered, row)
+        view = WholeAlertView(known.alert(message(body)), sim, table_values, row)
         assert {name: getattr(view, name) for name in CANONICAL} == {
             name: getattr(plain, name) for name in CANONICAL
         }
@@ -92,10 +92,10 @@ def test_real_alerts_have_the_same_values_whole_and_by_columns(data: Path) -> No
     codec, known = Codec(schema), BatchSchemas({1100: schema})
     bodies = [codec.encode(one.record) for one in records]
     wanted = AlertTable.fields([*CANONICAL[:-2], "light_curve"], lsst, schema)
-    offered = TableValues(AlertTable(codec.columns(bodies, wanted), lsst))
+    table_values = TableValues(AlertTable(codec.columns(bodies, wanted), lsst))
     for row, (one, body) in enumerate(zip(records, bodies, strict=True)):
         plain = lsst.view(one.record)
-        view = WholeAlertView(known.alert(memoryview(wire.frame(1100, body))), lsst, offered, row)
+        view = WholeAlertView(known.alert(memoryview(wire.frame(1100, body))), lsst, table_values, row)
         assert [getattr(view, name) for name in CANONICAL[:-2]] == [
             getattr(plain, name) for name in CANONICAL[:-2]
         ]

@@ -1,4 +1,4 @@
-"""Containment: filters that are code are judged in processes that can do nothing but judge."""
+"""The sandbox: filters that are code run in processes that can do nothing but judge alerts."""
 
 from nightwire.filters.sandbox.confinement import OPTIONAL_LAYERS, layers
 from nightwire.filters.sandbox.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""A filter's process: puts up the walls around itself, then judges what it is given until it is ended.
+"""A filter's process: confines itself, then judges batches until it is ended.
 
 One thread, one channel (descriptor 3), one owner.  What filters print goes nowhere.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from nightwire.filters.language import FILENAME, FilterError, Predicate, compile_filter, fault_text, rank_of
 from nightwire.filters.sandbox.confinement import LAYERS, confine
-from nightwire.filters.sandbox.preload import advice
+from nightwire.filters.sandbox.preload import import_advice
 from nightwire.filters.sandbox.protocol import (
     BATCH,
     INTERRUPT,
@@ -42,10 +42,10 @@ PAGE = mmap.PAGESIZE
 
 
 class NullOutput(io.TextIOBase):
-    """Where filters print to."""
+    """The output of filters, which is dropped."""
 
     def write(self, text: str) -> int:
-        """Forget *text*."""
+        """Drop *text*."""
         return len(text)
 
 
@@ -59,20 +59,20 @@ def run(limits: dict[str, Any], channel: int, progress: int, parent: int) -> Non
         parent: The process that forked this one.
     """
     page = memoryview(mmap.mmap(progress, PAGE)).cast("Q")
-    bench = BatchEvaluator(page)
-    _redirect_descriptors(channel)
+    evaluator = BatchEvaluator(page)
+    _close_files(channel)
     allowed = Limits(**limits)
     os.nice(allowed.nice)
-    for knock in (STOP, INTERRUPT):
-        signal.signal(knock, lambda number, frame: _interrupted(bench, number, frame))
+    for number in (STOP, INTERRUPT):
+        signal.signal(number, lambda number, frame: _interrupted(evaluator, number, frame))
     sock = socket.socket(fileno=CHANNEL)
     missing = confine(allowed, parent)
     os.write(CHANNEL, READY.pack(MARK, bytes(layer in missing for layer in LAYERS)))
-    _serve(sock, bench)
+    _serve(sock, evaluator)
 
 
-def _redirect_descriptors(channel: int) -> None:
-    """Leave no file open but the channel and nowhere."""
+def _close_files(channel: int) -> None:
+    """Leave no file open but the channel and ``/dev/null``."""
     os.dup2(channel, CHANNEL)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -84,19 +84,19 @@ def _redirect_descriptors(channel: int) -> None:
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the first to go if memory does
 
 
-def _interrupted(bench: "BatchEvaluator", number: int, frame: FrameType | None) -> None:
-    if bench.judging and (number == STOP or is_own(frame)):
+def _interrupted(evaluator: "BatchEvaluator", number: int, frame: FrameType | None) -> None:
+    if evaluator.judging and (number == STOP or is_own(frame)):
         raise TooLate
 
 
-def _serve(sock: socket.socket, bench: "BatchEvaluator") -> None:
+def _serve(sock: socket.socket, evaluator: "BatchEvaluator") -> None:
     rows: BatchRows | None = None
-    while head := _exactly(sock, REQUEST_HEADER.size):
+    while head := _receive_header(sock, REQUEST_HEADER.size):
         header, descriptors = head
         nonce, kind, size = REQUEST_HEADER.unpack(header)
-        body = json.loads(_body(size))
+        body = json.loads(_read_exactly(size))
         if kind == JUDGE and rows is not None:
-            answer = encode_answer(nonce, bench.judge(rows, **body))
+            answer = encode_answer(nonce, evaluator.judge(rows, **body))
             _write(answer)
             continue
         rows = BatchRows(descriptors[0], **body) if kind == BATCH else None
@@ -104,15 +104,15 @@ def _serve(sock: socket.socket, bench: "BatchEvaluator") -> None:
             os.close(descriptor)
 
 
-def _exactly(sock: socket.socket, size: int) -> tuple[bytes, list[int]] | None:
-    """Read a header, and what comes along; None where the sandbox is gone."""
+def _receive_header(sock: socket.socket, size: int) -> tuple[bytes, list[int]] | None:
+    """Return a header and its descriptors; None where the sandbox is gone."""
     header, descriptors, _, _ = socket.recv_fds(sock, size, 1)
     while header and len(header) < size:
         header += os.read(CHANNEL, size - len(header))
     return (header, descriptors) if header else None
 
 
-def _body(size: int) -> bytes:
+def _read_exactly(size: int) -> bytes:
     parts = []
     while size:
         parts.append(os.read(CHANNEL, size))
@@ -127,14 +127,14 @@ def _write(answer: bytes) -> None:
 
 
 class TooLate(BaseException):
-    """Raised in a filter that has to stop.  No `Exception`, so that its own ``except`` lets it through."""
+    """Raised in a filter that has to stop; no `Exception`, which a filter might catch."""
 
 
 class BatchEvaluator:
     """Judges batches; keeps filters' functions from batch to batch.
 
     Args:
-        progress: Its first item is the row being judged, for who looks on from outside.
+        progress: Its first item is the row being judged, as the sandbox sees it.
     """
 
     def __init__(self, progress: "memoryview[int]") -> None:
@@ -151,8 +151,8 @@ class BatchEvaluator:
         try:
             self.judging = True
             function = self._function(key, source, entry)
-            made = None if not transform else function.__globals__[transform]
-            self._each(function, made, rows.views(whole), rows.count, source, verdicts)
+            adds = None if not transform else function.__globals__[transform]
+            self._each(function, adds, rows.views(whole), rows.count, source, verdicts)
             self.judging = False
         except FilterError as error:
             self.judging = False
@@ -172,7 +172,7 @@ class BatchEvaluator:
     def _each(
         self, function: Any, transform: Any, view: Any, count: int, source: str, verdicts: RowVerdicts
     ) -> None:
-        progress, states, ranks, said = self._progress, verdicts.states, verdicts.ranks, FaultTexts(source)
+        progress, states, ranks, texts = self._progress, verdicts.states, verdicts.ranks, FaultTexts(source)
         for row in range(count):
             progress[0] = row
             try:
@@ -186,11 +186,11 @@ class BatchEvaluator:
             except TooLate:
                 raise
             except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
-                verdicts.fault(said.text(error))
+                verdicts.fault(texts.text(error))
 
 
 def is_own(frame: FrameType | None) -> bool:
-    """Return whether what runs in *frame* is a filter's own doing, not a column made for it."""
+    """Return whether what runs in *frame* is a filter's own doing, not a column that is made."""
     while frame is not None and frame.f_code.co_filename != FILENAME:
         if frame.f_code in COLUMN_MAKERS:
             return False
@@ -210,7 +210,7 @@ def jsonable(value: Any) -> Any:
 
 
 class FaultTexts:
-    """Texts of what a filter raised, one for each kind and line: to make one takes longer than to judge.
+    """Texts of the exceptions of a filter, made once for each type and line, which takes long.
 
     Args:
         source: The filter's.
@@ -221,14 +221,14 @@ class FaultTexts:
         self._texts: dict[tuple[type, int], str] = {}
 
     def text(self, error: BaseException) -> str:
-        """Return what to say of *error*: what was said of the first of its kind on that line."""
-        where = type(error), _line(error.__traceback__)
+        """Return the text of the first exception of *error*'s type on its line."""
+        where = type(error), _line_of(error.__traceback__)
         if where not in self._texts:
             self._texts[where] = fault_text(error, self._source)
         return self._texts[where]
 
 
-def _line(trace: TracebackType | None) -> int:
+def _line_of(trace: TracebackType | None) -> int:
     found = 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == FILENAME:
@@ -248,7 +248,7 @@ def _compiled(source: str, entry: str) -> Predicate:
     except FilterError as error:
         cause = error.__cause__
         if isinstance(cause, ImportError) and cause.name:
-            raise FilterError(f"{error}; {advice(cause.name)}") from error
+            raise FilterError(f"{error}; {import_advice(cause.name)}") from error
         raise
     except TooLate:
         raise

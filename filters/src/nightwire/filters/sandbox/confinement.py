@@ -1,6 +1,6 @@
-"""The walls around a filter's process: what it gives up, in order, and cannot take back.
+"""The confinement of a filter's process: what it gives up, in order, and cannot take back.
 
-Runs in the child, after its imports and before any filter's code.
+Runs in the process itself, after its imports and before any filter's code.
 """
 
 import ctypes
@@ -35,10 +35,10 @@ LAYERS: Mapping[str, str] = {
     "landlock": "no files, no TCP, no signals (Landlock)",
     "seccomp": "system calls: memory, time, locks, the channel; no others",
 }
-"""The layers, in the order in which they are put up."""
+"""The layers of confinement, in the order in which a process puts them up."""
 
 OPTIONAL_LAYERS = frozenset({"landlock"})
-"""What the strong sandbox does without where the kernel has none: seccomp refuses the same calls."""
+"""Layers that a kernel may lack under ``strong``: seccomp refuses the same calls."""
 
 FIRST_ID, IDS = 61184, 4336
 """Ids that belong to nobody for long: systemd's range for dynamic users, 61184 to 65519."""
@@ -54,10 +54,10 @@ CAPABILITY_VERSION = 0x20080522
 
 
 def confine(limits: Limits, parent: int) -> dict[str, str]:
-    """Put up all walls that can be, and return why not, by layer, for those that cannot.
+    """Put up all layers around this process; return by layer why one could not be put up.
 
     Args:
-        limits: How much memory is left to it.
+        limits: Of the process's memory.
         parent: The process with which this one is to end.
     """
     steps: Mapping[str, Callable[[], None]] = {
@@ -77,15 +77,15 @@ def confine(limits: Limits, parent: int) -> dict[str, str]:
 
 
 def required_layers(missing: Iterable[str]) -> list[str]:
-    """Return those of the layers *missing* that the strong sandbox does not do without."""
+    """Return those of the layers *missing* that the strong sandbox requires."""
     return [layer for layer in missing if layer not in OPTIONAL_LAYERS]
 
 
 def _limit_resources(limits: Limits) -> None:
-    memory, has = limits.memory_mb << 20, memory_sizes(os.getpid())
+    memory, sizes = limits.memory_mb << 20, memory_sizes(os.getpid())
     for what, most in (
-        (resource.RLIMIT_DATA, has["VmData"] + memory),
-        (resource.RLIMIT_AS, has["VmSize"] + memory + (ROOM_MB << 20)),
+        (resource.RLIMIT_DATA, sizes["VmData"] + memory),
+        (resource.RLIMIT_AS, sizes["VmSize"] + memory + (ROOM_MB << 20)),
         (resource.RLIMIT_STACK, STACK_MB << 20),
         (resource.RLIMIT_CPU, LIFE_CPU_S),
         (resource.RLIMIT_NOFILE, 8),
@@ -101,7 +101,7 @@ _NONE = (
 
 
 def _drop_privileges(parent: int) -> None:
-    """Become nobody, without capabilities, unreadable to others of the same id, and gone with *parent*."""
+    """Take an id of nobody's, without capabilities or a readable memory; end with *parent*."""
     if os.geteuid() == 0:
         for capability in range(CAPABILITIES):
             libc.prctl(CAPBSET_DROP, ctypes.c_ulong(capability), *[ctypes.c_ulong(0)] * 3)
@@ -129,7 +129,7 @@ def memory_sizes(pid: int) -> dict[str, int]:
 
 
 PROBE_PROGRAM = "from nightwire.filters.sandbox.confinement import probe; probe()"
-PROBE_S = 60.0
+PROBE_TIMEOUT_S = 60.0
 
 
 def layers() -> dict[str, str | None]:
@@ -143,7 +143,7 @@ def layers() -> dict[str, str | None]:
             [sys.executable, "-I", "-c", PROBE_PROGRAM],
             env={},
             capture_output=True,
-            timeout=PROBE_S,
+            timeout=PROBE_TIMEOUT_S,
             check=False,
         )
         missing = json.loads(done.stdout)
@@ -153,7 +153,7 @@ def layers() -> dict[str, str | None]:
 
 
 def probe() -> None:
-    """Put up the walls around this process, and say which could not be; it can do nothing else afterwards."""
+    """Confine this process, print which layers could not be put up, and end."""
     os.dup2(1, CHANNEL)
     missing = confine(Limits(), os.getppid())
     os.write(CHANNEL, json.dumps(missing).encode())

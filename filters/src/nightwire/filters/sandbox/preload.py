@@ -1,7 +1,7 @@
-"""What filters may import, imported beforehand: once files are closed nothing can be.
+"""Modules that are imported before a process is confined, after which it can import nothing.
 
-The basic modules come with every process; a group of the heavy ones when a filter asks for it.  A module is
-not enough where it reads files at its first use, so each group has exercises that make it do so.
+The basic modules are in every process, a group of heavy ones where a filter imports one of them.
+Some modules read files at their first use: exercises make them do so beforehand.
 """
 
 import ast
@@ -26,7 +26,7 @@ BASIC = (
     *("numpy.linalg", "numpy.ma", "numpy.polynomial", "numpy.random", "numpy.rec", "numpy.typing"),
     *("pyarrow", "pyarrow.compute"),
 )
-"""In every process."""
+"""Modules in every process."""
 
 GROUPS: Mapping[str, Sequence[str]] = {
     "astropy": (
@@ -43,10 +43,10 @@ GROUPS: Mapping[str, Sequence[str]] = {
     ),
     "healpy": ("healpy",),
 }
-"""By package: its modules that a filter can have.  Others of it cannot be imported in the sandbox."""
+"""By package: its modules that a filter can import in the sandbox; others it cannot."""
 
 
-def groups_of(sources: Iterable[str]) -> frozenset[str]:
+def groups_imported(sources: Iterable[str]) -> frozenset[str]:
     """Return the groups that filters of these *sources* import, of those that are installed."""
     return frozenset(group for source in sources for group in _imported(source) if _installed(group))
 
@@ -67,8 +67,8 @@ def _installed(group: str) -> bool:
     return importlib.util.find_spec(group) is not None
 
 
-def advice(module: str) -> str:
-    """Return what to do about a *module* that cannot be imported in the sandbox."""
+def import_advice(module: str) -> str:
+    """Return which modules there are instead of a *module* that the sandbox has not."""
     package = module.split(".")[0]
     if package not in MODULES:
         return f"a filter may not import {package}"
@@ -80,7 +80,7 @@ def advice(module: str) -> str:
 
 
 def preload_basics() -> None:
-    """Import what every process has, and make it read what it reads."""
+    """Import the modules of every process, and use them a little."""
     for module in BASIC:
         importlib.import_module(module)
     _exercise_basics()

@@ -1,6 +1,18 @@
-"""What the sandbox says to a child: a header, with descriptors at times, and a body in JSON.
+"""The messages between the sandbox and a filter's process.  Pure: values to bytes and back.
 
-The sandbox is trusted by its children; what comes back is another matter (`_answer`).
+A request is a header, at times with a descriptor, and a body in JSON: processes trust the sandbox.
+An answer has a fixed layout of which the sandbox takes nothing on trust:
+
+    header   16 bytes: the request's nonce; u32 judged, passed, faulted, bytes of texts, flags,
+             bytes added
+    states   judged × u8: 0 rejected, 1 passed, 2 faulted, for rows 0, 1, …
+    ranks    passed × f64, NaN where none
+    faults   faulted × u8: number of the text
+    texts    u16 length, UTF-8; at most 255 of them
+    added    where the filter has a transform, for each that passed: u32 length, UTF-8: what the
+             transform adds, as JSON
+
+Little-endian throughout.
 """
 
 import json
@@ -16,11 +28,11 @@ REQUEST_HEADER = struct.Struct("<16sBI")
 """Nonce, kind, length of the body [byte]."""
 
 BATCH, JUDGE, RELEASE = 1, 2, 3
-"""Map the batch whose descriptor comes along; judge it by a filter; forget it."""
+"""Kinds of requests: map the batch whose descriptor comes along; judge it; forget it."""
 
 READY = struct.Struct("<8s32s")
-"""A child's first words: the mark, and which layers are not up, one byte each in the order of `LAYERS`."""
-MARK = b"walls up"
+"""A new process's first message: the mark, and for each of `LAYERS` whether it is missing."""
+MARK = b"confined"
 
 STOP, INTERRUPT = signal.SIGUSR1, signal.SIGUSR2
 """Stop judging; stop, unless a column is being made: that is done once for all alerts."""
@@ -40,7 +52,7 @@ NONCE_SIZE = 16
 """Length of a nonce. [byte]"""
 REJECTED, PASSED, FAULTED = 0, 1, 2
 LATE = 1
-"""Flag: the child was told to stop, and did."""
+"""Flag: the filter was told to stop, and did."""
 MAX_TEXT = 600
 """Longest text. [byte]"""
 MAX_TEXTS = 64
@@ -59,42 +71,42 @@ class ForgedError(Exception):
 
 @dataclass
 class RowVerdicts:
-    """What a filter said of rows 0, 1, …, one state each."""
+    """The verdicts of a filter on rows 0, 1, …, one state each, as they are given."""
 
     states: bytearray = field(default_factory=bytearray)
     ranks: list[float] = field(default_factory=list)
-    which: bytearray = field(default_factory=bytearray)
+    fault_numbers: bytearray = field(default_factory=bytearray)
     texts: list[str] = field(default_factory=list)
     added: list[bytes] = field(default_factory=list)
-    size: int = 0
+    added_size: int = 0
     late: bool = False
 
     def add(self, text: str) -> None:
-        """Note what is added to the next row, before it is noted that it passes.
+        """Note what a transform adds to the next row, before the row is noted as passed.
 
         Raises:
             ValueError: It is too much.
         """
-        said = text.encode()
-        if len(said) > MAX_ADDED:
-            raise ValueError(f"adds {len(said):,} bytes to an alert, most are {MAX_ADDED:,}")
-        if self.size + ADDED_SIZE.size + len(said) > MAX_ADDED_BYTES:
+        packed = text.encode()
+        if len(packed) > MAX_ADDED:
+            raise ValueError(f"adds {len(packed):,} bytes to an alert, most are {MAX_ADDED:,}")
+        if self.added_size + ADDED_SIZE.size + len(packed) > MAX_ADDED_BYTES:
             raise ValueError(f"adds more than {MAX_ADDED_BYTES:,} bytes to the alerts of a batch")
-        self.added.append(said)
-        self.size += ADDED_SIZE.size + len(said)
+        self.added.append(packed)
+        self.added_size += ADDED_SIZE.size + len(packed)
 
     def fault(self, text: str) -> None:
         """Note a fault of the next row."""
         if text not in self.texts and len(self.texts) < MAX_TEXTS:
             self.texts.append(text)
-        self.which.append(self.texts.index(text) if text in self.texts else MAX_TEXTS - 1)
+        self.fault_numbers.append(self.texts.index(text) if text in self.texts else MAX_TEXTS - 1)
         self.states.append(FAULTED)
 
     def stop(self, rows: int, text: str) -> None:
-        """Note that the filter was stopped, with a fault of the row that it was at, if it was at one."""
+        """Note that the filter was stopped, with a fault of the row that it was at, if any."""
         self.late = True
         del self.ranks[self.states.count(PASSED) :]  # it may have been stopped between the two
-        del self.which[self.states.count(FAULTED) :]
+        del self.fault_numbers[self.states.count(FAULTED) :]
         del self.added[self.states.count(PASSED) :]
         if len(self.states) < rows:
             self.fault(text)
@@ -102,7 +114,7 @@ class RowVerdicts:
 
 @dataclass(frozen=True)
 class Answer:
-    """A sound answer: passing rows, their ranks, faults by row, and what is added to the passing ones."""
+    """A sound answer: rows that passed, their ranks and additions, and faults by row."""
 
     judged: int
     passed: "np.ndarray[Any, Any]"
@@ -115,11 +127,11 @@ class Answer:
 def encode_answer(nonce: bytes, verdicts: RowVerdicts) -> bytes:
     """Return the answer that carries *verdicts*."""
     texts = b"".join(_packed(text) for text in verdicts.texts)
-    added = b"".join(ADDED_SIZE.pack(len(said)) + said for said in verdicts.added)
-    counts = (len(verdicts.states), len(verdicts.ranks), len(verdicts.which), len(texts))
+    added = b"".join(ADDED_SIZE.pack(len(packed)) + packed for packed in verdicts.added)
+    counts = (len(verdicts.states), len(verdicts.ranks), len(verdicts.fault_numbers), len(texts))
     header = ANSWER_HEADER.pack(nonce, *counts, verdicts.late, len(added))
     ranks = struct.pack(f"<{len(verdicts.ranks)}d", *verdicts.ranks)
-    return b"".join((header, verdicts.states, ranks, verdicts.which, texts, added))
+    return b"".join((header, verdicts.states, ranks, verdicts.fault_numbers, texts, added))
 
 
 def answer_length(head: bytes | bytearray, nonce: bytes, rows: int) -> int:
@@ -150,17 +162,17 @@ def decode_answer(body: bytes | bytearray, nonce: bytes, rows: int) -> Answer:
     ends = np.cumsum([ANSWER_HEADER.size, judged, 8 * passed, faulted, size])
     states = np.frombuffer(body, np.uint8, judged, ends[0])
     rank = np.frombuffer(body, "<f8", passed, ends[1]).astype(np.float64)
-    which = np.frombuffer(body, np.uint8, faulted, ends[2])
-    hits, faults = np.flatnonzero(states == PASSED), np.flatnonzero(states == FAULTED)
-    if len(hits) != passed or len(faults) != faulted or (judged and states.max() > FAULTED):
+    fault_numbers = np.frombuffer(body, np.uint8, faulted, ends[2])
+    passing, faults = np.flatnonzero(states == PASSED), np.flatnonzero(states == FAULTED)
+    if len(passing) != passed or len(faults) != faulted or (judged and states.max() > FAULTED):
         raise ForgedError("its answer's counts are not those of its rows")
     texts, added = _texts(bytes(body[ends[3] : ends[4]])), _added(bytes(body[ends[4] :]))
     if len(added) not in (0, passed):
         raise ForgedError(f"its answer adds something to {len(added)} of {passed} alerts")
-    if faulted and which.max() >= len(texts):
+    if faulted and fault_numbers.max() >= len(texts):
         raise ForgedError("its answer names a text that is not in it")
-    said = {int(row): texts[number] for row, number in zip(faults, which, strict=True)}
-    return Answer(judged, hits.astype(np.int64), rank, said, flags == LATE, added)
+    by_row = {int(row): texts[number] for row, number in zip(faults, fault_numbers, strict=True)}
+    return Answer(judged, passing.astype(np.int64), rank, by_row, flags == LATE, added)
 
 
 def readable(text: str) -> str:
@@ -169,8 +181,8 @@ def readable(text: str) -> str:
 
 
 def _packed(text: str) -> bytes:
-    said = text.encode("utf-8", "replace")[:MAX_TEXT]
-    return struct.pack("<H", len(said)) + said
+    packed = text.encode("utf-8", "replace")[:MAX_TEXT]
+    return struct.pack("<H", len(packed)) + packed
 
 
 def _texts(packed: bytes) -> Sequence[str]:

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from nightwire.filters.sandbox.batch_run import BatchRun
 from nightwire.filters.sandbox.pool import ProcessPool
-from nightwire.filters.sandbox.shared_batch import share
-from nightwire.filters.sandbox.types import Limits, Outcome, RowFilter, SandboxError, Strength, Work
+from nightwire.filters.sandbox.shared_batch import seal
+from nightwire.filters.sandbox.types import BatchInput, Limits, Outcome, RowFilter, SandboxError, Strength
 
-NO_LIMITS = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 class Sandbox:
@@ -20,30 +20,30 @@ class Sandbox:
     To be closed, or used as a context.  A process that forks may not use it on both sides.
 
     Args:
-        strength: ``strong`` refuses where a layer of containment is missing; ``weak`` goes on without it.
+        strength: ``strong`` refuses where a layer of confinement is missing; ``weak`` goes on.
         limits: For one filter and batch.
-        modules: Heavy packages (astropy, pandas, scipy) to import beforehand; others are imported when the
-            first filter wants them, which takes up to two seconds then.
+        modules: Heavy packages (astropy, pandas, scipy) to import beforehand; others are imported
+            when the first filter wants them, which takes up to two seconds then.
 
     Attributes:
-        missing: Layers that are not there.
+        missing: Layers of confinement that the kernel lacks.
 
     Raises:
         SandboxError: A layer is missing that *strength* asks for, or no process can be had.
     """
 
     def __init__(
-        self, strength: Strength = "strong", limits: Limits = NO_LIMITS, modules: Iterable[str] = ()
+        self, strength: Strength = "strong", limits: Limits = DEFAULT_LIMITS, modules: Iterable[str] = ()
     ) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._mine = os.getpid()
-        self._children = ProcessPool(strength, limits)
+        self._process_id = os.getpid()
+        self._pool = ProcessPool(strength, limits)
         try:
-            self.missing = self._children.try_walls()
-            self._children.warm(frozenset(modules))
+            self.missing = self._pool.probe()
+            self._pool.preload(frozenset(modules))
         except BaseException:
-            self._children.close()
+            self._pool.close()
             raise
 
     def judge(
@@ -60,36 +60,38 @@ class Sandbox:
         Args:
             filters: Any number of owners' filters; each name once.
             survey_name: Whose alerts these are.
-            batch: A ``pyarrow.RecordBatch`` of dotted paths, for filters whose fields are known; those that
-                want whole alerts take canonical values from it as far as it goes, which is quicker.
+            batch: A ``pyarrow.RecordBatch`` of dotted paths, for filters whose fields are known;
+                those that want whole alerts take canonical values from it as far as it goes, which
+                is quicker.
             values: The same alerts as they lay in Kafka, for filters that want them whole.
             schemas: Schemas of *values*, by id.
 
         Raises:
-            ValueError: *batch* and *values* do not have the same number of rows, or there is neither.
+            ValueError: *batch* and *values* do not have the same number of rows, or there is
+                neither.
             SandboxError: No process can be had.
         """
-        if os.getpid() != self._mine:
+        if os.getpid() != self._process_id:
             raise SandboxError("this sandbox belongs to another process: start one after forking")
-        work = _work(survey_name, batch, values, schemas or {})
-        able = {one: work.lacks(one) for one in filters}
-        outcomes = {one.key: Outcome(0, killed=lack) for one, lack in able.items() if lack}
-        with self._lock, share(work) as shared:
+        batch_input = _batch_input(survey_name, batch, values, schemas or {})
+        lacking = {one: batch_input.lacks(one) for one in filters}
+        outcomes = {one.key: Outcome(0, killed=why) for one, why in lacking.items() if why}
+        with self._lock, seal(batch_input) as shared:
             try:
-                judged = BatchRun(self._children, shared, self._limits).judge(
-                    one for one, lack in able.items() if not lack
+                judged = BatchRun(self._pool, shared, self._limits).judge(
+                    one for one, why in lacking.items() if not why
                 )
             except BaseException:
-                self._children.end_all()  # what they are at belongs to nobody
+                self._pool.end_all()  # nobody waits for their answers
                 raise
-            self._children.end_idle()
+            self._pool.end_idle()
         return {**outcomes, **judged}
 
     def close(self) -> None:
         """End all processes."""
         with self._lock:
-            if os.getpid() == self._mine:
-                self._children.close()
+            if os.getpid() == self._process_id:
+                self._pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -100,10 +102,10 @@ class Sandbox:
         self.close()
 
 
-def _work(
+def _batch_input(
     survey_name: str, batch: Any, values: Sequence[bytes] | None, schemas: Mapping[int, Mapping[str, Any]]
-) -> Work:
+) -> BatchInput:
     counts = {len(part) for part in (batch, values) if part is not None}
     if len(counts) != 1:
         raise ValueError(f"columns and messages of the same alerts are wanted, not of {sorted(counts)}")
-    return Work(survey_name, counts.pop(), batch, values, schemas)
+    return BatchInput(survey_name, counts.pop(), batch, values, schemas)

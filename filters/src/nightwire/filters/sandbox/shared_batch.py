@@ -1,4 +1,4 @@
-"""A batch in memory that all children map and nobody can change: one sealed file without a name."""
+"""A batch in memory that all filters' processes map and nobody can change: a sealed memfd."""
 
 import fcntl
 import itertools
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from nightwire.filters.language import FilterError
 from nightwire.filters.sandbox.syscalls import MAP_FAILED, libc
-from nightwire.filters.sandbox.types import Work
+from nightwire.filters.sandbox.types import BatchInput
 from nightwire.schemas import (
     AlertDecoder,
     AlertTable,
@@ -28,18 +28,81 @@ from nightwire.schemas import (
     wire,
 )
 
-if TYPE_CHECKING:
-    pass
-
-
 Section = tuple[int, int]
 """Where a part of the batch begins, and how long it is. [byte]"""
 
 View = Callable[[int], AlertView]
 
 
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+ALIGNMENT = 64
+"""Of each part, as Arrow likes it. [byte]"""
+
+
+@dataclass(frozen=True)
+class SharedBatch:
+    """A sealed batch.  As a context it is closed at the end; processes' mappings of it stay.
+
+    Attributes:
+        descriptor: Of the file.
+        description: The arguments of `BatchRows`, its descriptor apart.
+    """
+
+    descriptor: int
+    description: dict[str, Any]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.descriptor)
+
+
+def seal(batch: BatchInput) -> SharedBatch:
+    """Return *batch* as a sealed batch.
+
+    Raises:
+        OSError: There is no memory for it.
+    """
+    descriptor = os.memfd_create("batch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            columns = None if batch.columns is None else _write_columns(file, batch)
+            values = None if batch.values is None else _write_values(file, batch.values, batch.schemas)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+        size = os.fstat(descriptor).st_size
+    except BaseException:
+        os.close(descriptor)
+        raise
+    description = {"size": size, "survey_name": batch.survey, "count": batch.rows}
+    return SharedBatch(descriptor, {**description, "columns": columns, "values": values})
+
+
+def _write_columns(file: IO[bytes], batch: BatchInput) -> Section:
+    with pa.ipc.new_stream(file, batch.columns.schema) as stream:
+        stream.write_batch(batch.columns)
+    return 0, file.tell()
+
+
+def _write_values(
+    file: IO[bytes], values: Sequence[bytes], schemas: Mapping[int, Mapping[str, Any]]
+) -> tuple[Section, Section, Section]:
+    ends = np.fromiter(itertools.accumulate(map(len, values), initial=0), np.int64)
+    known = json.dumps({key: dict(schema) for key, schema in schemas.items()}).encode()
+    return _write(file, [ends.tobytes()]), _write(file, values), _write(file, [known])
+
+
+def _write(file: IO[bytes], parts: Iterable[bytes]) -> Section:
+    file.write(bytes(-file.tell() % ALIGNMENT))
+    begin = file.tell()
+    file.writelines(parts)
+    return begin, file.tell() - begin
+
+
 class MappedFile:
-    """A file mapped for reading, until nothing refers to it.  Only memory's own system calls are made.
+    """A file mapped for reading until nothing refers to it, by `RULES`' system calls alone.
 
     Args:
         descriptor: Of the file; may be closed afterwards.
@@ -73,7 +136,8 @@ class BatchRows:
         survey_name: Its survey.
         count: How many rows.
         columns: Where the Arrow stream of its columns lies, if it has any.
-        values: Where the ends of its messages lie (int64), the messages, and their schemas (JSON by id).
+        values: Where the ends of its messages lie (int64), the messages, and their schemas (JSON by
+            id).
     """
 
     def __init__(
@@ -92,7 +156,7 @@ class BatchRows:
         self._views: dict[bool, View] = {}
 
     def views(self, whole: bool) -> View:
-        """Return what gives the view of a row, made of the columns, or of the *whole* message."""
+        """Return a function that gives the view of a row, of the columns or the *whole* message."""
         if whole not in self._views:
             self._views[whole] = self._of_messages() if whole else self._of_columns()
         return self._views[whole]
@@ -115,19 +179,19 @@ class BatchRows:
         ends, bodies, schemas = (self._whole.part(section) for section in self._values)
         known = BatchSchemas({int(key): schema for key, schema in json.loads(bytes(schemas)).items()})
         begins, messages = np.frombuffer(ends, np.int64).tolist(), memoryview(bodies)
-        described, offered = self._survey, TableValues(self._table)
+        description, table_values = self._survey, TableValues(self._table)
 
         def view(row: int) -> AlertView:
             alert = known.alert(messages[begins[row] : begins[row + 1]])
-            return WholeAlertView(alert, described, offered, row)
+            return WholeAlertView(alert, description, table_values, row)
 
         return view
 
 
 CODECS: dict[int, Codec] = {}
-"""By schema id, which never changes its meaning: to make one takes long."""
+"""Codecs by schema id, which never changes its meaning; to make one takes long."""
 NAMES: dict[int, Mapping[str, tuple[str]]] = {}
-"""Their top-level fields, each as a path of its own."""
+"""Top-level fields by schema id, each as a path of its own."""
 
 
 class BatchSchemas:
@@ -168,79 +232,12 @@ class BatchSchemas:
         return CODECS[schema_id]
 
 
-SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-ALIGNMENT = 64
-"""Of each part, as Arrow likes it. [byte]"""
-
-
-@dataclass(frozen=True)
-class SharedBatch:
-    """A sealed batch.  As a context, it is given back at its end; children's mappings of it stay.
-
-    Attributes:
-        descriptor: Of the file.
-        described: What a child has to know of it: the arguments of `Rows`.
-    """
-
-    descriptor: int
-    described: dict[str, Any]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self.descriptor)
-
-
-def share(work: Work) -> SharedBatch:
-    """Return *work* as a sealed batch.
-
-    Raises:
-        OSError: There is no memory for it.
-    """
-    descriptor = os.memfd_create("batch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            columns = None if work.columns is None else _write_columns(file, work)
-            values = None if work.values is None else _write_values(file, work.values, work.schemas)
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
-        size = os.fstat(descriptor).st_size
-    except BaseException:
-        os.close(descriptor)
-        raise
-    described = {"size": size, "survey_name": work.survey, "count": work.rows}
-    return SharedBatch(descriptor, {**described, "columns": columns, "values": values})
-
-
-def _write_columns(file: IO[bytes], work: Work) -> Section:
-    with pa.ipc.new_stream(file, work.columns.schema) as stream:
-        stream.write_batch(work.columns)
-    return 0, file.tell()
-
-
-def _write_values(
-    file: IO[bytes], values: Sequence[bytes], schemas: Mapping[int, Mapping[str, Any]]
-) -> tuple[Section, Section, Section]:
-    ends = np.fromiter(itertools.accumulate(map(len, values), initial=0), np.int64)
-    known = json.dumps({key: dict(schema) for key, schema in schemas.items()}).encode()
-    return _write(file, [ends.tobytes()]), _write(file, values), _write(file, [known])
-
-
-def _write(file: IO[bytes], parts: Iterable[bytes]) -> Section:
-    file.write(bytes(-file.tell() % ALIGNMENT))
-    begin = file.tell()
-    file.writelines(parts)
-    return begin, file.tell() - begin
-
-
 CURVE = ("mjd_tai", "flux", "flux_error", "ra", "dec", "band")
 """Columns of a light curve."""
 
 
 class LazyAlert(Mapping[str, Any]):
-    """A decoded alert to look at; its top-level fields are decoded one by one, when they are asked for.
+    """An alert whose top-level fields are decoded one by one, when they are asked for.
 
     Args:
         body: The alert's Avro body.
@@ -266,7 +263,7 @@ class LazyAlert(Mapping[str, Any]):
 
 
 class TableValues:
-    """What a table has of canonical values: asked once for each name.
+    """The canonical values that a table has, asked for once by name.
 
     Args:
         table: The table; None: there is none.
@@ -295,48 +292,48 @@ class TableValues:
             return None
 
 
-def _either(name: str) -> Any:
-    """Return the property *name*: from the columns if they have it, else as `AlertView` makes it."""
+def _from_table_or_message(name: str) -> Any:
+    """Return the property *name*, of the table where it has it, else as `AlertView` has it."""
     made = getattr(AlertView, name)
 
     def get(self: "WholeAlertView") -> Any:
-        items = self._offered.items(name)
+        items = self._table_values.items(name)
         return made.__get__(self, AlertView) if items is None else items[self._row]
 
     return property(get)
 
 
 class WholeAlertView(AlertView):
-    """An alert with all its fields.  Canonical values come from columns where there are any: that is quicker.
+    """An alert with all its fields; canonical values come from columns, which is quicker.
 
     Args:
         alert: The alert.
         survey: Its survey.
-        offered: What columns have.
+        table_values: The columns of its batch.
         row: Its row in them.
     """
 
-    def __init__(self, alert: Mapping[str, Any], survey: Survey, offered: TableValues, row: int) -> None:
+    def __init__(self, alert: Mapping[str, Any], survey: Survey, table_values: TableValues, row: int) -> None:
         super().__init__(alert, survey)
-        self._offered, self._row = offered, row
+        self._table_values, self._row = table_values, row
 
-    id = _either("id")
-    object_id = _either("object_id")
-    solar_system_id = _either("solar_system_id")
-    visit = _either("visit")
-    ra = _either("ra")
-    dec = _either("dec")
-    galactic_longitude = _either("galactic_longitude")
-    galactic_latitude = _either("galactic_latitude")
-    healpix = _either("healpix")
-    mjd_tai = _either("mjd_tai")
-    band = _either("band")
-    flux = _either("flux")
-    flux_error = _either("flux_error")
-    snr = _either("snr")
-    magnitude = _either("magnitude")
+    id = _from_table_or_message("id")
+    object_id = _from_table_or_message("object_id")
+    solar_system_id = _from_table_or_message("solar_system_id")
+    visit = _from_table_or_message("visit")
+    ra = _from_table_or_message("ra")
+    dec = _from_table_or_message("dec")
+    galactic_longitude = _from_table_or_message("galactic_longitude")
+    galactic_latitude = _from_table_or_message("galactic_latitude")
+    healpix = _from_table_or_message("healpix")
+    mjd_tai = _from_table_or_message("mjd_tai")
+    band = _from_table_or_message("band")
+    flux = _from_table_or_message("flux")
+    flux_error = _from_table_or_message("flux_error")
+    snr = _from_table_or_message("snr")
+    magnitude = _from_table_or_message("magnitude")
 
     def light_curve(self) -> "dict[str, np.ndarray[Any, Any]]":
         """As `AlertView.light_curve`."""
-        found = self._offered.curve(self._row)
+        found = self._table_values.curve(self._row)
         return super().light_curve() if found is None else found

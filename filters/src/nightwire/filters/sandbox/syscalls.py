@@ -1,7 +1,8 @@
-"""The system calls that a filter's process may make, as a program for the kernel's packet filter.
+"""What the kernel refuses a filter's process: system calls by seccomp, files and TCP by Landlock.
 
-All that is not in `RULES` fails with EPERM; a call by another architecture's numbers ends the process.
-`seccomp_program` is pure; `install_seccomp` cannot be undone.
+Seccomp: all calls that are not in `RULES` fail with EPERM; a call by another architecture's numbers
+ends the process.  Landlock: a ruleset that handles everything its kernel knows of, and allows
+nothing (linux/landlock.h).  What is installed cannot be undone.
 """
 
 import ctypes
@@ -14,6 +15,41 @@ from dataclasses import dataclass
 
 CHANNEL = 3
 """The one file descriptor that a filter's process reads and writes: to and from the sandbox."""
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = (
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+)  # fmt: skip
+libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+MAP_FAILED = ctypes.c_void_p(-1).value
+
+PDEATHSIG, DUMPABLE, CAPBSET_DROP, NO_NEW_PRIVS = 1, 4, 24, 38
+"""Options of prctl  (linux/prctl.h)."""
+
+
+def checked(result: int, what: str) -> int:
+    """Return *result*.
+
+    Raises:
+        OSError: It is negative: the C library's error, said of *what*.
+    """
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def prctl(option: int, value: int) -> None:
+    """Set a property of this process.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    checked(libc.prctl(option, ctypes.c_ulong(value), *[ctypes.c_ulong(0)] * 3), f"prctl {option}")
+
 
 PROT_EXEC, MAP_SHARED = 4, 1
 
@@ -80,8 +116,8 @@ RULES: Mapping[str, Sequence[Check]] = {
     "exit": (),
     "exit_group": (),
 }
-"""What may be called, and with which arguments: memory that is neither shared nor executable, time, random
-numbers, locks, and the channel."""
+"""Calls that are allowed, and their arguments: memory that is neither shared nor executable, time,
+random numbers, locks, and the channel."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +192,7 @@ class _Program(ctypes.Structure):
 
 
 def install_seccomp(steps: Sequence[Instruction] | None = None) -> None:
-    """Hold this process, and all its threads to come, to *steps*; None: those of `RULES` for this machine.
+    """Restrict this process to the system calls of *steps*; None: those of `RULES`.
 
     Raises:
         OSError: The kernel refuses, or this machine's calls are not known.
@@ -204,7 +240,7 @@ def landlock_ruleset(abi: int) -> bytes:
 
 
 def install_landlock() -> None:
-    """Take all that Landlock knows from this process; it must have given up new privileges before.
+    """Refuse this process all that Landlock knows of, after ``NO_NEW_PRIVS``.
 
     Raises:
         OSError: The kernel has no Landlock, or refuses.
@@ -216,38 +252,3 @@ def install_landlock() -> None:
         checked(libc.syscall(LANDLOCK_RESTRICT, descriptor, 0), "Landlock")
     finally:
         os.close(descriptor)
-
-
-libc = ctypes.CDLL(None, use_errno=True)
-libc.syscall.restype = ctypes.c_long
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = (
-    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
-)  # fmt: skip
-libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-
-MAP_FAILED = ctypes.c_void_p(-1).value
-
-PDEATHSIG, DUMPABLE, CAPBSET_DROP, NO_NEW_PRIVS = 1, 4, 24, 38
-"""Options of prctl  (linux/prctl.h)."""
-
-
-def checked(result: int, what: str) -> int:
-    """Return *result*.
-
-    Raises:
-        OSError: It is negative: the C library's error, said of *what*.
-    """
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
-    return result
-
-
-def prctl(option: int, value: int) -> None:
-    """Set a property of this process.
-
-    Raises:
-        OSError: The kernel refuses.
-    """
-    checked(libc.prctl(option, ctypes.c_ulong(value), *[ctypes.c_ulong(0)] * 3), f"prctl {option}")

@@ -1,4 +1,4 @@
-"""What is asked of the sandbox, and what comes back: values, nothing else."""
+"""Values that the sandbox takes and returns: filters, limits, batches, outcomes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,12 +8,12 @@ import numpy as np
 
 Strength = Literal["strong", "weak"]
 
-LEAST_WALL_S = 0.5
-"""Who gets less CPU time has so much by the clock all the same, to wait for memory, say. [s]"""
+MIN_WALL_S = 0.5
+"""Least time by the clock, however little CPU time a filter gets: it may wait for memory. [s]"""
 
 
 class SandboxError(Exception):
-    """The sandbox cannot be had as it was asked for, or its warmed parent does not answer."""
+    """The sandbox cannot be had as it was asked for, or its zygote does not answer."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class RowFilter:
         version: Its version.
         source: Python source, as it travelled.
         entry: Name of its function of one alert.
-        fields: What it reads of an alert, canonical names or dotted paths; None: it wants the whole alert.
+        fields: What it reads of an alert, canonical names or dotted paths; None: it wants the whole
+            alert.
         cpu_s: Less CPU time than the limits allow, for one that was late before, say. [s]
         transform: Name of its function that computes what is added to what passes; empty for none.
     """
@@ -53,24 +54,25 @@ class Limits:
     Attributes:
         cpu_s: CPU time. [s]
         wall_s: Time by the clock, less what it waited for a core. [s]
-        patience_s: Time by the clock in any case. [s]
-        alert_s: CPU time for one alert, in a process that has judged a batch by this filter before. [s]
-        memory_mb: Memory that its owner's process may take beyond what it was born with. [MiB]
-        nice: By how much its owner's process gives way to others.
+        total_s: Time by the clock in any case. [s]
+        alert_s: CPU time for one alert, in a process that has judged a batch by this filter before.
+            [s]
+        memory_mb: Memory that its owner's process may take beyond what it has at its start. [MiB]
+        nice: By how much its owner's process gives way to others (``nice``).
     """
 
     cpu_s: float = 2.0
     wall_s: float = 5.0
-    patience_s: float = 25.0
+    total_s: float = 25.0
     alert_s: float = 0.1
     memory_mb: int = 1024
     nice: int = 2
 
     def within(self, cpu_s: float | None) -> "Limits":
-        """Return these limits with CPU time of *cpu_s* at most, and less time by the clock in proportion."""
+        """Return these limits with *cpu_s* of CPU time at most, time by the clock in proportion."""
         if cpu_s is None or cpu_s >= self.cpu_s:
             return self
-        wall_s = max(self.wall_s * cpu_s / self.cpu_s, min(LEAST_WALL_S, self.wall_s))
+        wall_s = max(self.wall_s * cpu_s / self.cpu_s, min(MIN_WALL_S, self.wall_s))
         return replace(self, cpu_s=cpu_s, wall_s=wall_s)
 
 
@@ -79,9 +81,11 @@ class Outcome:
     """What one filter said of one batch; ``rejected = evaluated - len(passed) - len(faults)``.
 
     Attributes:
-        evaluated: Rows that have a verdict or a fault; less than the batch has where the filter was stopped.
+        evaluated: Rows that have a verdict or a fault; less than the batch has where the filter was
+            stopped.
         passed: Rows that passed, ascending; int64, shape (p,).
-        rank: The number that it returned for each of them, NaN where it returned none; float64, shape (p,).
+        rank: The number that it returned for each of them, NaN where it returned none; float64,
+            shape (p,).
         faults: What went wrong, by row, with the line where that is known.
         late: It took longer than its limits allow.
         killed: Why its process had to be ended, or ended; None where it lives.
@@ -108,13 +112,13 @@ class Outcome:
         return self.faults[max(self.faults)] if self.faults else "took too long"
 
     @property
-    def wanted_memory(self) -> bool:
+    def ran_out_of_memory(self) -> bool:
         """Whether it asked for memory that it did not get."""
         return any(MemoryError.__name__ in text for text in self.faults.values())
 
 
 @dataclass(frozen=True)
-class Work:
+class BatchInput:
     """One batch for all filters: columns, or whole messages with the schemas they need, or both.
 
     Attributes:
@@ -131,18 +135,19 @@ class Work:
     values: Sequence[bytes] | None = None
     schemas: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
-    def lacks(self, one: RowFilter) -> str | None:
-        """Return what *one* needs and is not here, or None."""
-        if one.fields is None and self.values is None:
+    def lacks(self, row_filter: RowFilter) -> str | None:
+        """Return what *row_filter* needs and the batch has not, or None."""
+        if row_filter.fields is None and self.values is None:
             return "it wants whole alerts, and the batch brings columns only"
-        if one.fields is not None and self.columns is None:
+        if row_filter.fields is not None and self.columns is None:
             return "it wants columns, and the batch brings whole alerts only"
         return None
 
 
-LEAST_SHARE = 0.25
-"""What a process uses of a core that it has; what its CPU time does not account for so, it waited for a core.
-Only where the kernel does not say how long it did."""
+MIN_CORE_SHARE = 0.25
+"""Share of a core that a running process is taken to use; the rest of its time it waited for one.
+
+Only where the kernel does not tell how long it waited."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ class Usage:
         """Time by the clock that is its own doing: it ran, or slept. [s]"""
         if self.starved_s is not None:
             return self.elapsed_s - self.starved_s
-        return min(self.elapsed_s, self.cpu_s / LEAST_SHARE)
+        return min(self.elapsed_s, self.cpu_s / MIN_CORE_SHARE)
 
     def since(self, earlier: "Usage") -> "Usage":
         """Return what it used after *earlier*."""
