@@ -1,32 +1,32 @@
 """What the processes of nightwire must agree on: schemas, wire format, topic names, surveys.
 
-What needs NumPy and Arrow is imported when it is asked for, so that
-`nightwire --help` need not wait for them.
+Each name is imported when it is asked for, so that `nightwire --help` need not wait for Avro, NumPy and
+Arrow.
 """
 
 from typing import TYPE_CHECKING
 
-from nightwire.schemas import kafka_environment, lazy, records, topics, wire
-from nightwire.schemas.avro.codec import Codec
-from nightwire.schemas.avro.engines import engines
-from nightwire.schemas.avro.plans.field_changes import Change
-from nightwire.schemas.avro.plans.schema import derived_schema, kept_fields
-from nightwire.schemas.errors import (
-    DecodeError,
-    EncodeError,
-    RegistryAwayError,
-    SchemaError,
-    UnknownSchemaError,
-)
 from nightwire.schemas.lazy import on_demand
-from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
-from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
-from nightwire.schemas.survey_model.description import surveys
-from nightwire.schemas.survey_model.view import AlertView, Point, Survey, survey
 
 if TYPE_CHECKING:
+    from nightwire.schemas import kafka_environment, lazy, records, topics, wire
+    from nightwire.schemas.avro.codec import Codec
+    from nightwire.schemas.avro.engines import engines
+    from nightwire.schemas.avro.plans.field_changes import Change
+    from nightwire.schemas.avro.plans.schema import derived_schema, kept_fields
+    from nightwire.schemas.errors import (
+        DecodeError,
+        EncodeError,
+        RegistryAwayError,
+        SchemaError,
+        UnknownSchemaError,
+    )
+    from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
+    from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
     from nightwire.schemas.survey_model.column import COLUMN_MAKERS, Column
+    from nightwire.schemas.survey_model.description import surveys
     from nightwire.schemas.survey_model.table import AlertTable
+    from nightwire.schemas.survey_model.view import AlertView, Point, Survey, survey
 
 __all__ = [
     "COLUMN_MAKERS",
@@ -63,8 +63,29 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
+        "AlertDecoder": "registry",
         "AlertTable": "survey_model.table",
+        "AlertView": "survey_model.view",
         "COLUMN_MAKERS": "survey_model.column",
+        "Change": "avro.plans.field_changes",
+        "Codec": "avro.codec",
         "Column": "survey_model.column",
+        "Columns": "registry",
+        "DecodeError": "errors",
+        "Decoded": "registry",
+        "EncodeError": "errors",
+        "Point": "survey_model.view",
+        "RegistryAwayError": "errors",
+        "SIM_ALERT_ID": "records",
+        "SchemaError": "errors",
+        "SchemaRegistry": "registry",
+        "Survey": "survey_model.view",
+        "UnknownSchemaError": "errors",
+        "derived_schema": "avro.plans.schema",
+        "engines": "avro.engines",
+        "kept_fields": "avro.plans.schema",
+        "sim_alert_schema": "records",
+        "survey": "survey_model.view",
+        "surveys": "survey_model.description",
     },
 )
