@@ -101,6 +101,23 @@ def test_a_failed_delivery_stays_in_the_spool_and_others_do_not_overtake_it(
     assert marked == [True] * 21 + [False]
 
 
+def test_a_spool_that_breaks_while_it_is_sent_is_an_error_of_the_next_call(tmp_path: Path) -> None:
+    with Spool(tmp_path / "spool", limit=1 << 20) as spool:
+        writer = SpoolingWriter(producer(nowhere()), spool, patience=0.1)
+        writer.put(Record("spooled", b"1", b"k"))
+        writer.flush()
+        with writer._lock:
+            spool._db.execute("alter table record rename to gone")
+            writer._sent = 0
+        assert writer._thread is not None
+        writer._thread.join(60)
+        assert not writer._thread.is_alive()
+        with pytest.raises(DeliveryError, match=r"spool .*: no such table: record"):
+            writer.put(Record("spooled", b"2", b"k"))
+        with pytest.raises(DeliveryError, match="no such table"):
+            writer.flush()
+
+
 def test_what_kafka_refuses_for_what_it_is_does_not_hide_in_the_spool(tmp_path: Path) -> None:
     class Refusing:
         """A Kafka that does not let us write."""

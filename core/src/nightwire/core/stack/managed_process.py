@@ -16,7 +16,7 @@ from nightwire.core.stack.services import Service
 
 log = logging.getLogger("nightwire.stack")
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 """Pause before a restart, doubled at each failure in a row. [s]"""
 STEADY = 30.0
 """A process that ran for longer has recovered from what ended it before. [s]"""
@@ -101,7 +101,10 @@ class ManagedProcess:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while True:
             began = asyncio.get_running_loop().time()
-            await self._run_once()
+            try:
+                await self._run_once()
+            except OSError as error:  # no memory for a process, no room for its log
+                log.error("%s could not be started: %s", self.service.name, error)  # noqa: TRY400
             if self._leaving:
                 return
             if asyncio.get_running_loop().time() - began > STEADY:

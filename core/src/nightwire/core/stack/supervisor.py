@@ -4,13 +4,15 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import httpx
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from nightwire.core.kafka.clients import admin, ensure_topics
 from nightwire.core.runtime.endpoints import process_started
@@ -117,7 +119,8 @@ class Supervisor:
         )
         await asyncio.to_thread(broker.prepare)
         kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)
-        await self._run(kafka, lambda: asyncio.to_thread(_kafka_answers, broker.bootstrap))
+        probe = KafkaProbe(broker.bootstrap)
+        await self._run(kafka, lambda: asyncio.to_thread(probe.answers))
         await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
         plan = self._plan
         rest = services(plan.folder, self._ports, remotes=plan.remotes, feeds=plan.feeds, light=plan.light)
@@ -201,8 +204,24 @@ class Supervisor:
         return found | ({"prometheus": f"http://{local['prometheus']}"} if has_prometheus() else {})
 
 
-def _kafka_answers(bootstrap: str) -> bool:
-    try:
-        return bool(admin(bootstrap).list_topics(timeout=1.0).brokers)
-    except KafkaException:
-        return False
+class KafkaProbe:
+    """Asks Kafka whether it answers, again and again by one client.
+
+    Args:
+        bootstrap: Kafka's address.
+        connect: Makes the client, when it is first asked.
+    """
+
+    def __init__(self, bootstrap: str, connect: Callable[[str], AdminClient] = admin) -> None:
+        self._bootstrap, self._connect = bootstrap, connect
+
+    @cached_property
+    def _client(self) -> AdminClient:
+        return self._connect(self._bootstrap)
+
+    def answers(self) -> bool:
+        """Return whether a broker answers within a second."""
+        try:
+            return bool(self._client.list_topics(timeout=1.0).brokers)
+        except KafkaException:
+            return False

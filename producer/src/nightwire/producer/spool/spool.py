@@ -7,7 +7,7 @@ in the transaction that counts it for its visit, so that it counts once, however
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -105,14 +105,13 @@ class Spool:
 
     def after(self, seq: int, room: int) -> Iterator[tuple[int, Record]]:
         """Yield number and record of those behind number *seq*, at most *room* bytes and one more."""
-        rows = self._db.execute(
-            "select seq, topic, value, key, headers from record where seq > ? order by seq", (seq,)
-        )
-        for number, topic, value, key, headers in rows:
-            yield number, Record(topic, value, key, [*_unpacked(headers), (HEADER_SPOOLED, b"1")])
-            room -= len(value)
-            if room <= 0:
-                return
+        wanted = "select seq, topic, value, key, headers from record where seq > ? order by seq"
+        with self._named(), closing(self._db.execute(wanted, (seq,))) as rows:
+            for number, topic, value, key, headers in rows:
+                yield number, Record(topic, value, key, [*_unpacked(headers), (HEADER_SPOOLED, b"1")])
+                room -= len(value)
+                if room <= 0:
+                    return
 
     def delivered(self, acks: Sequence[Ack]) -> None:
         """Count what Kafka has acknowledged for its visit, and let it go."""
@@ -149,11 +148,12 @@ class Spool:
         Args:
             closing: Gives a visit's last records.
         """
-        rows = self._db.execute(
-            "select ledger from ended "
-            "where not exists (select 1 from record where record.visit = ended.visit)"
-        )
-        done = [self._summed(Ledger.from_text(text)) for (text,) in rows.fetchall()]
+        with self._named():
+            rows = self._db.execute(
+                "select ledger from ended "
+                "where not exists (select 1 from record where record.visit = ended.visit)"
+            )
+            done = [self._summed(Ledger.from_text(text)) for (text,) in rows.fetchall()]
         for ledger in done:
             with self._transaction():
                 self._insert([(record, None) for record in closing(ledger)])
@@ -210,7 +210,8 @@ class Spool:
         self._count, self.bytes = self._count - 1, self.bytes - int(size)
 
     def _row(self, sql: str, *values: object) -> tuple[Any, ...]:
-        return tuple(self._db.execute(sql, values).fetchall()[0])
+        with self._named():
+            return tuple(self._db.execute(sql, values).fetchall()[0])
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

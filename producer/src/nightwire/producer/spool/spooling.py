@@ -261,7 +261,8 @@ class SpoolingWriter(Writer):
                     return
                 with self._lock:
                     self._step()
-        except DeliveryError as error:
+        except (DeliveryError, SpoolError) as error:
+            log.error("the spool is not sent any more: %s", error)  # noqa: TRY400
             self._fail(str(error))
 
     def _step(self) -> None:
