@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from nightwire.filters.stats.metrics import Metrics as FilterMetrics
+from nightwire.filters.stats import Metrics as FilterMetrics
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.monitoring.config.prometheus import COMPOSE, rules
 from nightwire.monitoring.dashboards.grafana import ALL

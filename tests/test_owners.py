@@ -26,7 +26,7 @@ from nightwire.core.access.may_read import may_read
 from nightwire.core.access.rights import Deed, Grant
 from nightwire.core.kafka.clients import Writer, admin, ensure_topics, producer, read_to_end
 from nightwire.core.stack.kafka.auth import SUPER_USER
-from nightwire.filters.admission.sources import SourceChecker
+from nightwire.filters.admission import SourceChecker
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.schemas.topics import settings
 from tests._guarded_broker import Guarded, Keys, guarded_broker, keys_of, read, speaking_as, write

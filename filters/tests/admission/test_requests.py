@@ -133,10 +133,10 @@ def test_an_owner_sees_his_filters_at_work(office: Office) -> None:
         OffsetRange("alerts.sim", 0, 0, 10), 10, judges=[0], evaluated=[10], passed=[3], faulted=[0],
         cost=[25], stopped={0: {"line 2: alert.flux > 97": 7}},
     )  # fmt: skip
-    ledger, batch = StatsCollector(), Decision(4, [("me/busy", 1)], at=now_ms(), counts=[one])
-    ledger.batch(batch, batch_totals(batch.counts, 1), live)
-    ledger.copies([AcknowledgedCopy("filter.me.busy", "me/busy", 0.25)])
-    StatsPublisher(office.bootstrap, ledger, Stop()).publish()
+    stats, batch = StatsCollector(), Decision(4, [("me/busy", 1)], at=now_ms(), counts=[one])
+    stats.add_batch(batch, batch_totals(batch.counts, 1), live)
+    stats.add_copies([AcknowledgedCopy("filter.me.busy", "me/busy", 0.25)])
+    StatsPublisher(office.bootstrap, stats, Stop()).publish()
     seen = {line["key"]: line for line in json.loads(office.ask("top", "--json").output)}["me/busy"]
     assert (seen["evaluated"], seen["passed"], seen["sent"]) == (10, 3, 1)
     assert seen["cost_us"] == pytest.approx(2.5)

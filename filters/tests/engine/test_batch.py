@@ -57,7 +57,7 @@ class Process:
         of = {s.name: s.value for one in families for s in one.samples if s.name.endswith("_total")}
         cost = "nightwire_filters_cpu_seconds_total"
         seen = ("evaluated", "passed", "sent", "capped")
-        told = {name: record[name] for record in self.metrics.ledger.news(1) for name in seen}
+        told = {name: record[name] for record in self.metrics.collector.changed_records(1) for name in seen}
         return {name: value for name, value in of.items() if name != cost} | told
 
 

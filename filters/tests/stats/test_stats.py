@@ -30,8 +30,8 @@ from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import PassedAlert, RangeCounts
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.stats.collector import StatsCollector
-from nightwire.filters.stats.filter_stats import SAMPLE, FilterStats, batch_totals
-from nightwire.filters.stats.metrics import BOUNDS, DelayHistogram, Metrics
+from nightwire.filters.stats.filter_stats import MAX_SAMPLE, FilterStats, batch_totals
+from nightwire.filters.stats.metrics import DELAY_BUCKETS, Metrics
 from nightwire.schemas import records
 
 LIVE = [
@@ -78,18 +78,18 @@ def test_ranges_add_up_by_filter() -> None:
     assert (old.evaluated.tolist(), old.cost.tolist()) == ([1], [0])
 
 
-def told(ledger: StatsCollector) -> dict[str, dict[str, Any]]:
+def told(collector: StatsCollector) -> dict[str, dict[str, Any]]:
     """Return what owners are told, by filter; each record fits the schema."""
-    found = [records.SEEN.decode(records.SEEN.encode(one)) for one in ledger.news(NOON)]
+    found = [records.SEEN.decode(records.SEEN.encode(one)) for one in collector.changed_records(NOON)]
     return {one["name"]: one for one in found}
 
 
 def test_an_owner_is_told_what_his_filters_did_and_only_when_they_did_something() -> None:
-    ledger = StatsCollector()
+    collector = StatsCollector()
     batch = decision(counts(0, 3, STOPPED), counts(1, 4), cut=CUT)
-    ledger.batch(batch, batch_totals(batch.counts, 2), LIVE)
-    ledger.copies([AcknowledgedCopy("filter.me.fast", "me/fast", delay) for delay in (0.2, 0.4, 0.9)])
-    found = told(ledger)
+    collector.add_batch(batch, batch_totals(batch.counts, 2), LIVE)
+    collector.add_copies([AcknowledgedCopy("filter.me.fast", "me/fast", delay) for delay in (0.2, 0.4, 0.9)])
+    found = told(collector)
     fast, slow = found["fast"], found["slow"]
     assert (fast["evaluated"], fast["passed"], fast["sent"], fast["capped"]) == (20, 7, 3, 1)
     assert (fast["way"], slow["way"], slow["version"], slow["faulted"]) == ("columns", "rows", 3, 4)
@@ -97,17 +97,17 @@ def test_an_owner_is_told_what_his_filters_did_and_only_when_they_did_something(
     assert (fast["delay_p50"], slow["delay_p50"]) == (0.4, None)
     assert (fast["passed_at"].timestamp() * 1000, slow["passed_at"]) == (NOON, None)
     assert slow["stopped"] == STOPPED[1]
-    assert told(ledger) == {}
+    assert told(collector) == {}
 
 
 def test_a_new_version_begins_anew_but_for_when_something_passed() -> None:
-    ledger = StatsCollector()
+    collector = StatsCollector()
     batch = decision(counts(0, 3))
-    ledger.batch(batch, batch_totals(batch.counts, 2), LIVE)
+    collector.add_batch(batch, batch_totals(batch.counts, 2), LIVE)
     newer = [LiveFilter("me", "fast", 2, "sim", "", "keep"), LIVE[1]]
     later = decision(counts(0, 0), at=NOON + 9)
-    ledger.batch(later, batch_totals(later.counts, 2), newer)
-    fast = told(ledger)["fast"]
+    collector.add_batch(later, batch_totals(later.counts, 2), newer)
+    fast = told(collector)["fast"]
     assert (fast["version"], fast["way"], fast["evaluated"], fast["passed"]) == (2, "rows", 10, 0)
     assert fast["passed_at"].timestamp() * 1000 == NOON
     assert fast["evaluated_at"].timestamp() * 1000 == NOON + 9
@@ -116,9 +116,9 @@ def test_a_new_version_begins_anew_but_for_when_something_passed() -> None:
 def test_when_something_passed_last_outlives_the_engine() -> None:
     first, second = StatsCollector(), StatsCollector()
     batch, nothing = decision(counts(0, 3)), decision(counts(1, 0), at=NOON + 9)
-    first.batch(batch, batch_totals(batch.counts, 2), LIVE)
-    second.recall(told(first).values())
-    second.batch(nothing, batch_totals(nothing.counts, 2), LIVE)
+    first.add_batch(batch, batch_totals(batch.counts, 2), LIVE)
+    second.restore(told(first).values())
+    second.add_batch(nothing, batch_totals(nothing.counts, 2), LIVE)
     assert told(second)["fast"]["passed_at"].timestamp() * 1000 == NOON
 
 
@@ -128,7 +128,7 @@ def test_a_condition_that_stops_most_now_displaces_one_of_long_ago() -> None:
         seen.add_stopped({"old": 60})
     for _ in range(60):
         seen.add_stopped({"new": 60})
-    assert seen.stopped.total() <= SAMPLE
+    assert seen.stopped.total() <= MAX_SAMPLE
     assert seen.stopped["new"] > seen.stopped["old"]
 
 
@@ -137,21 +137,22 @@ def test_a_condition_that_stops_most_now_displaces_one_of_long_ago() -> None:
     [([], [None, None]), ([0.3], [0.3, 0.3]), ([4, 1, 3, 2], [2, 4]), (range(1, 201), [100, 198])],
 )
 def test_delays_of_a_filter_are_told_by_their_ranks(delays: Iterable[float], found: list[float]) -> None:
-    assert FilterStats("me/f", 1, delays=deque(delays)).slowest(50, 99) == found
+    assert FilterStats("me/f", 1, delays=deque(delays)).delay_quantiles(0.5, 0.99) == found
 
 
 def test_delays_are_a_histogram_by_choice() -> None:
-    registry, delays = CollectorRegistry(), DelayHistogram()
-    registry.register(delays)
-    delays.observe("first", [-3.0, 0.1, 0.100001, 2.0])
-    delays.observe("first", [1000.0])
-    delays.observe("best", [40.0])
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    for delay in (-3.0, 0.1, 0.100001, 2.0, 1000.0):
+        metrics.acknowledged(AcknowledgedCopy("filter.me.fast", "me/fast", delay))
+    metrics.acknowledged(AcknowledgedCopy("filter.me.slow", "me/slow", 40.0))
+    metrics.batch_done(decision(), LIVE, 0, 0.1)
 
     def below(end: str, choice: str = "first") -> float | None:
         name = "nightwire_filters_delay_seconds_bucket"
         return registry.get_sample_value(name, {"le": end, "choice": choice})
 
-    assert [below(str(end)) for end in BOUNDS[:3]] == [2, 3, 3]  # an end belongs to its bucket
+    assert [below(str(end)) for end in DELAY_BUCKETS[:3]] == [2, 3, 3]  # an end belongs to its bucket
     assert (below("300.0"), below("+Inf"), below("60.0", "best")) == (4, 5, 1)
     name = "nightwire_filters_delay_seconds_sum"
     assert registry.get_sample_value(name, {"choice": "first"}) == pytest.approx(1002.200001)
@@ -193,7 +194,7 @@ def test_copies_of_a_batch_that_is_given_up_are_not_counted_beside_those_that_fo
     metrics.batch_done(decision(counts(0, 3)), LIVE, 0, 0.1)
     topic = {"topic": "filter.me.fast"}
     assert registry.get_sample_value("nightwire_filters_copies_acknowledged_total", topic) == 1
-    assert told(metrics.ledger)["fast"]["sent"] == 1
+    assert told(metrics.collector)["fast"]["sent"] == 1
 
 
 NOW = datetime(2025, 11, 24, 16, 0, 0, tzinfo=UTC)

@@ -68,7 +68,7 @@ def start_services(
     BackfillSupervisor(settings, stop).start()
     threading.Thread(target=report_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
-    StatsPublisher(settings.bootstrap, metrics.ledger, stop).start()
+    StatsPublisher(settings.bootstrap, metrics.collector, stop).start()
     return FilterSupervisor(settings.bootstrap, catalog, metrics, state)
 
 

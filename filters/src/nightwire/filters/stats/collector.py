@@ -1,4 +1,4 @@
-"""What the engine saw of all filters since it began, batch by batch.  No I/O."""
+"""Statistics of all filters, collected batch by batch since the engine began.  No I/O."""
 
 import threading
 from collections import Counter
@@ -15,82 +15,83 @@ from nightwire.filters.stats.filter_stats import BatchTotals, FilterStats, evalu
 
 
 class StatsCollector:
-    """What was seen of all filters; written batch by batch, read by another thread."""
+    """Collects the statistics of all filters; written batch by batch, read by another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: dict[str, FilterStats] = {}
+        self._stats: dict[str, FilterStats] = {}
         self._passed_at: dict[str, int] = {}
-        self._news: set[str] = set()
+        self._changed: set[str] = set()
 
-    def batch(self, decision: Decision, added: BatchTotals, live: Sequence[LiveFilter]) -> None:
-        """Take in what a batch decided.
+    def add_batch(self, decision: Decision, totals: BatchTotals, live: Sequence[LiveFilter]) -> None:
+        """Add the counts of a batch.
 
         Args:
-            decision: The batch's.
-            added: Its counts.
+            decision: The batch's decision.
+            totals: Its counts.
             live: The filters of its set, by number.
         """
         cut = Counter(decision.cut.judges[judge][0] for judge in decision.cut.judge)
         with self._lock:
-            for number in np.flatnonzero(added.evaluated).tolist():
-                self._count(self._of(live[number], decision.at), number, added, decision.at)
+            for number in np.flatnonzero(totals.evaluated).tolist():
+                self._count(self._of(live[number], decision.at), number, totals, decision.at)
             for key, number in cut.items():
-                if key in self._seen:
-                    self._seen[key].capped += number
+                if key in self._stats:
+                    self._stats[key].capped += number
             for one in decision.counts:
                 for judge, sample in one.stopped.items():
                     self._of(live[judge], decision.at).add_stopped(sample)
 
     def _of(self, live: LiveFilter, at: int) -> FilterStats:
-        known = self._seen.get(live.key)
+        """Return the statistics of a filter; those of a new version begin now, at *at*."""
+        known = self._stats.get(live.key)
         if known is None or known.version != live.version:
             passed_at = known.passed_at if known else self._passed_at.get(live.key, 0)
-            known = self._seen[live.key] = FilterStats(
+            known = self._stats[live.key] = FilterStats(
                 live.key, live.version, evaluation_mode(live), at, passed_at=passed_at
             )
         return known
 
-    def _count(self, seen: FilterStats, number: int, added: BatchTotals, at: int) -> None:
-        passed = int(added.passed[number])
-        seen.evaluated += int(added.evaluated[number])
-        seen.passed += passed
-        seen.faulted += int(added.faulted[number])
-        seen.cpu_s += 1e-6 * int(added.cost[number])
-        seen.evaluated_at = at
-        seen.passed_at = at if passed else seen.passed_at
-        self._news.add(seen.key)
+    def _count(self, stats: FilterStats, number: int, totals: BatchTotals, at: int) -> None:
+        passed = int(totals.passed[number])
+        stats.evaluated += int(totals.evaluated[number])
+        stats.passed += passed
+        stats.faulted += int(totals.faulted[number])
+        stats.cpu_s += 1e-6 * int(totals.cost[number])
+        stats.evaluated_at = at
+        stats.passed_at = at if passed else stats.passed_at
+        self._changed.add(stats.key)
 
-    def copies(self, copies: Iterable[AcknowledgedCopy]) -> None:
-        """Take in copies that Kafka acknowledged."""
+    def add_copies(self, copies: Iterable[AcknowledgedCopy]) -> None:
+        """Add copies that Kafka acknowledged."""
         with self._lock:
             for copy in copies:
-                if copy.key in self._seen:
-                    self._seen[copy.key].sent += 1
-                    self._seen[copy.key].delays.append(copy.delay)
-                    self._news.add(copy.key)
+                if (stats := self._stats.get(copy.key)) is not None:
+                    stats.sent += 1
+                    stats.delays.append(copy.delay)
+                    self._changed.add(copy.key)
 
-    def recall(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Take in what an engine before this one wrote: when alerts passed last."""
+    def restore(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Take the times of the last alerts that passed from the records of an engine before this one."""
         with self._lock:
             for record in records:
                 if (at := record["passed_at"]) is None:
                     continue
-                key, moment = f"{record['owner']}/{record['name']}", milliseconds(at)
-                self._passed_at[key] = moment
-                if key in self._seen:
-                    self._seen[key].passed_at = max(moment, self._seen[key].passed_at)
+                key, passed_at = f"{record['owner']}/{record['name']}", milliseconds(at)
+                self._passed_at[key] = passed_at
+                if key in self._stats:
+                    self._stats[key].passed_at = max(passed_at, self._stats[key].passed_at)
 
-    def news(self, now: int) -> list[dict[str, Any]]:
-        """Return the records of the filters that did something since it was asked last."""
+    def changed_records(self, now: int) -> list[dict[str, Any]]:
+        """Return the records of the filters whose statistics changed since the last call."""
         with self._lock:
-            fresh, self._news = sorted(self._news), set()
-            return [self._seen[key].record(now) for key in fresh]
+            changed, self._changed = sorted(self._changed), set()
+            return [self._stats[key].record(now) for key in changed]
 
     def stopped_most(self) -> Iterator[tuple[str, str, float]]:
-        """Yield the condition that stopped most of each filter's alerts, and its share."""
+        """Yield each filter's key, the condition that stopped most of its alerts, and that share of them."""
         with self._lock:
-            known = [(key, one.stopped.copy()) for key, one in sorted(self._seen.items()) if one.stopped]
+            known = [(key, one.stopped.copy()) for key, one in sorted(self._stats.items()) if one.stopped]
         for key, stopped in known:
             ((condition, number),) = stopped.most_common(1)
             yield key, condition, number / stopped.total()

@@ -1,6 +1,6 @@
-"""What the engine saw of each filter: counts, cost, delays, what stopped most.  Pure.
+"""Statistics of one filter: counts, cost, delays, the conditions that stopped alerts.  Pure.
 
-It begins with the process, or with a filter's version; the accounts have what was before, and the proof.
+They begin with the process, or with a filter's version; the accounts cover all time, and are the proof.
 """
 
 from collections import Counter, deque
@@ -13,45 +13,45 @@ import numpy as np
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import RangeCounts
 
-RECENT = 500
-"""Copies whose delays are remembered, of each filter."""
+MAX_DELAYS = 500
+"""Latest copies of each filter whose delays are kept."""
 
-SAMPLE = 2_000
-"""Stopped alerts after which those of before count half: a condition that stopped most may have changed."""
+MAX_SAMPLE = 2_000
+"""Stopped alerts after which all counts are halved: the condition that stops most may change."""
 
 COLUMNS, ROWS = "columns", "rows"
-"""How a filter is judged: compiled, over columns; or alert by alert."""
+"""Evaluation modes: compiled, over columns; or alert by alert."""
 
 
 def evaluation_mode(live: LiveFilter) -> str:
-    """Return how a filter is judged: `COLUMNS` or `ROWS`."""
+    """Return the evaluation mode of a filter, `COLUMNS` or `ROWS`."""
     return COLUMNS if live.program else ROWS
 
 
 @dataclass
 class FilterStats:
-    """What was seen of one version of a filter.
+    """Statistics of one version of a filter.
 
     Attributes:
         key: ``owner/name``.
         version: Its version.
-        way: How it is judged: `COLUMNS` or `ROWS`.
-        since: From when on it is counted. [ms since 1970, UTC]
-        evaluated: Alerts judged,
-        passed: of these passed,
-        faulted: failed on.
+        mode: Its evaluation mode, `COLUMNS` or `ROWS`.
+        since: Time at which counting began. [ms since 1970, UTC]
+        evaluated: Alerts judged.
+        passed: Alerts that passed.
+        faulted: Alerts on which it failed.
         sent: Copies that Kafka acknowledged.
         capped: Alerts that passed and were cut off.
         cpu_s: CPU time of judging. [s]
-        evaluated_at: When it judged last, [ms since 1970, UTC]; 0 for never.
-        passed_at: When an alert passed last, of any version.
-        stopped: Of a sample, how many alerts each condition stopped.
-        delays: From Kafka's timestamp of the alert to the acknowledged copy, of the latest. [s]
+        evaluated_at: Time of its last batch, 0 for none. [ms since 1970, UTC]
+        passed_at: Time of the last alert that passed any version, 0 for none. [ms since 1970, UTC]
+        stopped: Alerts of a sample that each condition stopped.
+        delays: Times from Kafka's timestamp of an alert to the acknowledged copy, the latest. [s]
     """
 
     key: str
     version: int
-    way: str = COLUMNS
+    mode: str = COLUMNS
     since: int = 0
     evaluated: int = 0
     passed: int = 0
@@ -62,29 +62,30 @@ class FilterStats:
     evaluated_at: int = 0
     passed_at: int = 0
     stopped: Counter[str] = field(default_factory=Counter)
-    delays: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    delays: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_DELAYS))
 
-    def slowest(self, *percent: int) -> list[float | None]:
-        """Return what so many in a hundred of the latest copies did not exceed, for each of *percent*. [s]"""
-        ordered = sorted(self.delays)
-        return [ordered[-(-len(ordered) * one // 100) - 1] if ordered else None for one in percent]
+    def delay_quantiles(self, *quantiles: float) -> list[float | None]:
+        """Return the delays that these shares of the latest copies do not exceed; None without any. [s]"""
+        if not self.delays:
+            return [None for _ in quantiles]
+        return [*np.quantile(self.delays, quantiles, method="inverted_cdf").tolist()]
 
     def add_stopped(self, sample: Mapping[str, int]) -> None:
-        """Take in what conditions stopped of a sample."""
+        """Add the alerts of a sample that each condition stopped."""
         self.stopped.update(sample)
-        if self.stopped.total() > SAMPLE:
+        if self.stopped.total() > MAX_SAMPLE:
             halves = {condition: number // 2 for condition, number in self.stopped.items()}
             self.stopped = Counter({condition: number for condition, number in halves.items() if number})
 
     def record(self, now: int) -> dict[str, Any]:
-        """Return it as a record of `seen.<owner>`, written *now*. [ms since 1970, UTC]"""
+        """Return the record for `seen.<owner>`, written *now*. [ms since 1970, UTC]"""
         owner, _, name = self.key.partition("/")
-        half, most = self.slowest(50, 99)
+        p50, p99 = self.delay_quantiles(0.5, 0.99)
         return {
-            "owner": owner, "name": name, "version": self.version, "way": self.way, "since": self.since,
+            "owner": owner, "name": name, "version": self.version, "way": self.mode, "since": self.since,
             "evaluated": self.evaluated, "passed": self.passed, "faulted": self.faulted, "sent": self.sent,
             "capped": self.capped, "cpu": self.cpu_s,
-            "delay_p50": half, "delay_p99": most,
+            "delay_p50": p50, "delay_p99": p99,
             "evaluated_at": self.evaluated_at or None, "passed_at": self.passed_at or None,
             "stopped": dict(self.stopped.most_common(20)), "time": now,
         }  # fmt: skip
@@ -92,14 +93,14 @@ class FilterStats:
 
 @dataclass(frozen=True)
 class BatchTotals:
-    """What a batch did, by the number of the filter in its set.
+    """Counts of one batch, by the number of the filter in its set.
 
     Attributes:
         evaluated: Alerts judged.  int64, shape (filters,), as the others.
-        passed: Of these passed.
-        faulted: Of these failed on.
+        passed: Alerts that passed.
+        faulted: Alerts on which it failed.
         cost: CPU time. [µs]
-        late: Filters that had no time left.
+        late: Filters whose time limit of the batch ran out.
     """
 
     evaluated: "np.ndarray[Any, Any]"
@@ -110,13 +111,13 @@ class BatchTotals:
 
 
 def batch_totals(counts: Iterable[RangeCounts], filters: int) -> BatchTotals:
-    """Return the counts of all ranges, added up for each of so many *filters*."""
+    """Return the sums of the counts of all ranges, for each of so many *filters*."""
     counts = list(counts)
     late = sorted({judge for one in counts for judge in one.late})
     columns = {name: np.zeros(filters, np.int64) for name in ("evaluated", "passed", "faulted", "cost")}
     for one in counts:
         at = np.asarray(one.judges, np.int64)
         for name, column in columns.items():
-            if len(values := getattr(one, name)):  # what was decided before costs were told has none
+            if len(values := getattr(one, name)):  # decisions of older versions have no cost
                 np.add.at(column, at, values)
     return BatchTotals(late=late, **columns)

@@ -1,7 +1,7 @@
-"""All that the filter engine tells Prometheus.  Rates only: the proof that in = out is in the accounts.
+"""The filter engine's metrics.  Rates only: the proof that in = out is in the accounts.
 
-What there is one of for each filter is a plain number: eight series, eight thousand for a thousand filters.
-Delays are a histogram for all of them together; the filter's own are in its owner's topic (`_ledger`).
+Each filter has nine plain numbers: nine thousand series for a thousand filters.  Delays are one
+histogram for all filters; the delays of one filter are in its owner's topic (see `publish`).
 """
 
 from collections import Counter as Tally
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from nightwire.filters.decision.decision import Decision
@@ -21,14 +21,18 @@ from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.stats.collector import StatsCollector
 from nightwire.filters.stats.filter_stats import COLUMNS, ROWS, BatchTotals, batch_totals, evaluation_mode
 
-SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+BATCH_BUCKETS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+"""Upper ends of the buckets of a batch's duration. [s]"""
+
+DELAY_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.3, 3.0, 4.0, 6.0, 10.0, 20.0, 60.0, 300.0)
+"""Upper ends of the buckets of delays: fine at the goals, 0.5 and 1.3 s at a steady rate, 3 and 6. [s]"""
 
 
 class Metrics:
     """The engine's metrics, in a registry of the caller's.
 
     Args:
-        registry: Where they are registered.
+        registry: The registry.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -48,7 +52,7 @@ class Metrics:
         self.cpu = counter(
             "cpu_seconds_total", "CPU time of judging, by columns or by rows.", "filter", "way"
         )
-        self.late = counter("late_total", "Batches in which a filter had no time left.", "filter")
+        self.late = counter("late_total", "Batches in which the CPU time of a filter ran out.", "filter")
         self.sent = counter("copies_acknowledged_total", "Copies that Kafka acknowledged.", "topic")
         self.bytes = counter(
             "copied_bytes_total", "Bytes of copies: by broker's stream, and of all users' topics.", "to"
@@ -59,38 +63,40 @@ class Metrics:
         self.restarts = counter("query_restarts_total", "Times that the query was started again.")
         self.batch = Histogram(
             "nightwire_filters_batch_seconds",
-            "From planned to accounted.",
-            buckets=SECONDS,
+            "Time of a batch, from planned to accounted.",
+            buckets=BATCH_BUCKETS,
             registry=registry,
         )
+        self.delay = _delay_histogram(registry)
         self.phase = Summary(
             "nightwire_filters_phase_seconds", "Parts of a batch.", ["phase"], registry=registry
         )
         self.spark_phase = Summary(
             "nightwire_filters_spark_phase_seconds",
-            "Parts of a batch, as Spark tells them.",
+            "Parts of a batch, as Spark reports them.",
             ["phase"],
             registry=registry,
         )
-        self.spark_rows = gauge("spark_input_rows", "Rows of Spark's last batch: what passed, not alerts.")
+        self.spark_rows = gauge(
+            "spark_input_rows", "Rows of Spark's last batch: passed alerts, not all alerts."
+        )
         self.records = gauge("batch_records", "Records of the last batch.")
-        self.lag = gauge("lag_records", "Offsets not yet judged.", "source")
-        self.set = gauge("set_version", "Filter set of the last batch.")
+        self.lag = gauge("lag_records", "Records not yet judged.", "source")
+        self.set = gauge("set_version", "Version of the filter set of the last batch.")
         self.live = gauge("live_filters", "Filters in the last batch, by columns or by rows.", "way")
         self.held = gauge("held_alerts", "Alerts held by filters that take the best.")
         self.running = gauge("query_running", "Whether the query runs.")
-        self.ledger, self.delays = StatsCollector(), DelayHistogram()
+        self.collector = StatsCollector()
         self._copies: list[AcknowledgedCopy] = []
         self._known: set[str] = set()
-        registry.register(self.delays)
-        registry.register(StoppedMostCollector(self.ledger))
+        registry.register(StoppedMostCollector(self.collector))
 
     def acknowledged(self, copy: AcknowledgedCopy) -> None:
-        """Take note of a copy that arrived."""
+        """Remember a copy until its batch is done."""
         self._copies.append(copy)
 
     def batch_begins(self) -> None:
-        """Forget the copies of a batch that was given up: it is run again, and sends them again."""
+        """Forget the copies of a batch that failed: it runs again, and sends them again."""
         self._copies = []
 
     def batch_done(
@@ -102,29 +108,29 @@ class Metrics:
         *,
         again: bool = False,
     ) -> None:
-        """Count what a batch did.
+        """Count a batch.
 
         Args:
-            decision: What was decided for it.
+            decision: Its decision.
             live: The filters of its set, by number.
-            held: How many alerts wait for the end of their visit.
-            seconds: How long it took. [s]
-            again: Whether it was counted before, by this process or the one before: only its run is counted.
+            held: Alerts that wait for the end of their visit.
+            seconds: Its duration. [s]
+            again: Whether its alerts were counted before, by this process or the one before.
         """
         self.batch.observe(seconds)
         self.held.set(held)
         self.set.set(decision.filters)
-        ways = Tally(map(evaluation_mode, live))
-        for each in (COLUMNS, ROWS):
-            self.live.labels(each).set(ways[each])
+        modes = Tally(map(evaluation_mode, live))
+        for mode in (COLUMNS, ROWS):
+            self.live.labels(mode).set(modes[mode])
         if not again:
             self._count(decision, live)
 
     def _count(self, decision: Decision, live: Sequence[LiveFilter]) -> None:
-        added = batch_totals(decision.counts, len(live))
-        self.ledger.batch(decision, added, live)
+        totals = batch_totals(decision.counts, len(live))
+        self.collector.add_batch(decision, totals, live)
         self._count_sources(decision)
-        self._count_filters(added, live)
+        self._count_filters(totals, live)
         for judge, number in Tally(decision.cut.judge).items():
             self.capped.labels(decision.cut.judges[judge][0]).inc(number)
         self._count_copies({one.key: one.choice for one in live})
@@ -137,22 +143,22 @@ class Metrics:
             self.dead.labels(source).inc(dead)
             self.expired.labels(source).inc(gone)
 
-    def _count_filters(self, added: BatchTotals, live: Sequence[LiveFilter]) -> None:
-        rejected = added.evaluated - added.passed - added.faulted
-        columns = ((self.passed, added.passed), (self.rejected, rejected), (self.faulted, added.faulted))
-        for number in np.flatnonzero(added.evaluated).tolist():
+    def _count_filters(self, totals: BatchTotals, live: Sequence[LiveFilter]) -> None:
+        rejected = totals.evaluated - totals.passed - totals.faulted
+        columns = ((self.passed, totals.passed), (self.rejected, rejected), (self.faulted, totals.faulted))
+        for number in np.flatnonzero(totals.evaluated).tolist():
             one = live[number]
             for counter, column in columns:
-                if column[number] or one.key not in self._known:  # what never happened is zero, not unknown
+                if column[number] or one.key not in self._known:  # begins at zero
                     counter.labels(one.key).inc(int(column[number]))
             self._known.add(one.key)
-            self.cpu.labels(one.key, evaluation_mode(one)).inc(1e-6 * int(added.cost[number]))
-        for number in added.late:
+            self.cpu.labels(one.key, evaluation_mode(one)).inc(1e-6 * int(totals.cost[number]))
+        for number in totals.late:
             self.late.labels(live[number].key).inc()
 
     def _count_copies(self, choices: dict[str, str]) -> None:
         copies, self._copies = self._copies, []
-        self.ledger.copies(copies)
+        self.collector.add_copies(copies)
         for topic, number in Tally(copy.topic for copy in copies).items():
             self.sent.labels(topic).inc(number)
         sizes: dict[str, int] = defaultdict(int)
@@ -160,69 +166,42 @@ class Metrics:
             sizes[copy.topic if copy.topic.startswith("broker.") else "users"] += copy.size
         for to, size in sizes.items():
             self.bytes.labels(to).inc(size)
-        delays: dict[str, list[float]] = defaultdict(list)
-        for copy in copies:
-            delays[choices.get(copy.key, "first")].append(copy.delay)
-        for choice, some in delays.items():
-            self.delays.observe(choice, some)
+        for copy in copies:  # a delay below zero is due to clocks that differ
+            self.delay.labels(choices.get(copy.key, "first")).observe(max(0.0, copy.delay))
 
     def spark_progress(self, progress: dict[str, Any]) -> None:
-        """Count one batch as Spark tells of it: ``StreamingQueryProgress`` as JSON has it."""
+        """Count one batch by Spark's report, the JSON of ``StreamingQueryProgress``."""
         self.spark_rows.set(progress.get("numInputRows", 0))
         for phase, duration in progress.get("durationMs", {}).items():
             self.spark_phase.labels(phase).observe(duration / 1000)
 
 
+def _delay_histogram(registry: CollectorRegistry) -> Histogram:
+    """Return the histogram of delays by choice; each begins at zero, so that the first visit is an increase."""
+    text = "From Kafka's timestamp of an alert to the acknowledged copy in a filter's topic."
+    histogram = Histogram(
+        "nightwire_filters_delay_seconds", text, ["choice"], buckets=DELAY_BUCKETS, registry=registry
+    )
+    for choice in ("first", "best"):
+        histogram.labels(choice)
+    return histogram
+
+
 class StoppedMostCollector(Collector):
-    """What stopped most of each filter's alerts: one series a filter, which names the condition.
+    """The condition that stopped most of each filter's alerts: one series a filter, labelled by it.
 
     Args:
-        ledger: Knows.
+        stats: The statistics of all filters.
     """
 
-    def __init__(self, ledger: StatsCollector) -> None:
-        self._ledger = ledger
+    def __init__(self, stats: StatsCollector) -> None:
+        self._stats = stats
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the share of each filter's condition that stopped most."""
+        """Yield the share of the alerts that the condition stopped, for each filter."""
         text = "Of a sample of alerts that did not pass, the share that the condition stopped."
         labels = ["filter", "stage", "condition"]
         family = GaugeMetricFamily("nightwire_filters_stopped_most_ratio", text, labels=labels)
-        for key, condition, share in self._ledger.stopped_most():
+        for key, condition, share in self._stats.stopped_most():
             family.add_metric([key, f"filter.{key.replace('/', '.')}", condition], share)
-        yield family
-
-
-BOUNDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.3, 3.0, 4.0, 6.0, 10.0, 20.0, 60.0, 300.0)
-"""Upper ends of the buckets: fine where the goals lie, 0.5 and 1.3 s at a steady rate, 3 and 6. [s]"""
-
-CHOICES = ("first", "best")
-"""What filters take of a visit."""
-NAME = "nightwire_filters_delay_seconds"
-TEXT = "From Kafka's timestamp of an alert to the acknowledged copy in a filter's topic."
-
-
-class DelayHistogram(Collector):
-    """The histogram, one for each choice (`first`, `best`): the best of a visit wait for its end."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, Any] = defaultdict(lambda: np.zeros(len(BOUNDS) + 1, np.int64))
-        self._sums: dict[str, float] = defaultdict(float)
-        for choice in CHOICES:
-            self.observe(choice, [])  # nothing yet is zero: else the first visit would be no increase
-
-    def observe(self, choice: str, delays: Sequence[float]) -> None:
-        """Count copies by their *delays* [s]; one below zero, by clocks that differ, counts as none."""
-        found = np.maximum(np.asarray(delays, np.float64), 0.0)
-        places = np.searchsorted(BOUNDS, found)
-        self._counts[choice] = self._counts[choice] + np.bincount(places, minlength=len(BOUNDS) + 1)
-        self._sums[choice] += float(found.sum())
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the histogram."""
-        family = HistogramMetricFamily(NAME, TEXT, labels=["choice"])
-        for choice, counts in sorted(self._counts.items()):
-            ends = [*map(str, BOUNDS), "+Inf"]
-            buckets = list(zip(ends, np.cumsum(counts).tolist(), strict=True))
-            family.add_metric([choice], buckets, self._sums[choice])
         yield family

@@ -1,4 +1,4 @@
-"""Telling owners what was seen of their filters, every few seconds, in a thread of its own."""
+"""The topics `seen.<owner>`: filter statistics written every few seconds, and read by their owners."""
 
 import logging
 import threading
@@ -24,51 +24,51 @@ TOPIC_PREFIX = seen("o").removesuffix("o")
 
 
 class StatsPublisher:
-    """Writes to `seen.<owner>` what is new of the filters that did something.
+    """Writes the statistics of filters that changed to `seen.<owner>`, in a thread of its own.
 
     Args:
         bootstrap: Kafka's address.
-        ledger: Knows.
-        stop: When to end.
+        stats: The statistics of all filters.
+        stop: Ends the thread.
     """
 
-    def __init__(self, bootstrap: str, ledger: StatsCollector, stop: Stop) -> None:
-        self._bootstrap, self._ledger, self._stop = bootstrap, ledger, stop
-        self._outbox = ControlProducer(bootstrap)
+    def __init__(self, bootstrap: str, stats: StatsCollector, stop: Stop) -> None:
+        self._bootstrap, self._stats, self._stop = bootstrap, stats, stop
+        self._producer = ControlProducer(bootstrap)
 
     def start(self) -> None:
-        """Publish in a thread of its own."""
+        """Start the thread."""
         threading.Thread(target=self._run, name="seen", daemon=True).start()
 
     def _run(self) -> None:
         try:
-            self._ledger.recall(read_stats(self._bootstrap))
+            self._stats.restore(read_stats(self._bootstrap))
         except (KafkaException, TimeoutError) as error:
-            log.warning("when alerts passed last is not remembered: %s", error)
+            log.warning("the times of the last alerts that passed are not restored: %s", error)
         while True:
             last = self._stop.wait(INTERVAL_S)
             try:
                 self.publish()
             except (KafkaException, DeliveryError, TimeoutError) as error:
-                log.debug("nothing is told of filters while Kafka is away: %s", error)
+                log.debug("filter statistics are not published while Kafka is away: %s", error)
             if last:
                 return
 
     def publish(self) -> None:
-        """Write what is new.
+        """Write the statistics that changed.
 
         Raises:
-            DeliveryError: Kafka did not take something; it is told with what is new next time.
+            DeliveryError: Kafka did not take a record; the next change of that filter brings it up to date.
             KafkaException: Kafka does not answer.
         """
-        news = self._ledger.news(now_ms())
-        with self._outbox.writer(*sorted({seen(one["owner"]) for one in news})) as writer:
-            for one in news:
+        changed = self._stats.changed_records(now_ms())
+        with self._producer.writer(*sorted({seen(one["owner"]) for one in changed})) as writer:
+            for one in changed:
                 writer.write(seen(one["owner"]), records.SEEN.encode(one), key=one["name"].encode())
 
 
 def read_stats(bootstrap: str, owner: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the last record of each filter of *owner*; of everybody whose topics we may read without one.
+    """Yield the last record of each filter of *owner*; without one, of all owners whose topics we may read.
 
     Raises:
         KafkaException: Kafka does not answer.
@@ -82,7 +82,7 @@ def read_stats(bootstrap: str, owner: str | None = None) -> Iterator[dict[str, A
 
 
 def stats_topics(bootstrap: str) -> list[str]:
-    """Return the topics of all owners that Kafka shows us.
+    """Return the topics `seen.<owner>` that Kafka lets us read.
 
     Raises:
         KafkaException: Kafka does not answer.
