@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.consumers.alert.summary import WIDTHS, Summary, columns_for, header, line, summarise, utc
+from nightwire.consumers.alert.summary import Summary, summarise, utc
 from nightwire.schemas import survey
 
 
@@ -55,23 +55,3 @@ def test_a_voevent_is_summarised_by_its_ivorn() -> None:
     }
     summary = summarise(event, None)
     assert summary == Summary("ivo://a/b#c", "test", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), 1.0)
-
-
-def test_a_row_keeps_its_columns_and_the_end_of_what_is_too_long() -> None:
-    columns = {"id": 8, "mag": 5}
-    assert line(header(columns), columns) == "id          mag"
-    assert line({"id": "ivo://gsfc/gcn#123456", "mag": "9.1"}, columns) == "…#123456    9.1"
-
-
-@pytest.mark.parametrize(
-    ("width", "dropped"),
-    [
-        (200, set()),
-        (105, set()),
-        (104, {"object"}),
-        (80, {"object", "band"}),
-        (1, {"object", "band", "dec", "ra", "mag"}),
-    ],
-)
-def test_a_narrow_terminal_shows_fewer_columns(width: int, dropped: set[str]) -> None:
-    assert set(WIDTHS) - set(columns_for(width, WIDTHS)) == dropped

@@ -15,15 +15,15 @@ from confluent_kafka import Message
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert.record_decoder import RecordDecoder, survey_of
 from nightwire.consumers.formats.container import AlertContainers, ContainerWriter, MixedSchemasError, long
-from nightwire.consumers.formats.json import json_line, plain
+from nightwire.consumers.formats.json import json_line, json_value
 from nightwire.schemas import AlertDecoder, Codec, SchemaRegistry, records
 from nightwire.schemas.wire import frame
 
 Encode = Callable[..., bytes]
 
 
-def received(value: bytes, topic: str = "alerts.sim", **more: Any) -> ReceivedAlert:
-    decoding = RecordDecoder(AlertDecoder(SchemaRegistry(None)), survey_name=more.pop("survey_name", None))
+def decoded(value: bytes, topic: str = "alerts.sim", **more: Any) -> ReceivedAlert:
+    decoder = RecordDecoder(AlertDecoder(SchemaRegistry(None)), survey_name=more.pop("survey_name", None))
     message = Message(
         topic=topic,
         partition=2,
@@ -34,11 +34,11 @@ def received(value: bytes, topic: str = "alerts.sim", **more: Any) -> ReceivedAl
         headers=[("visit", b"9")],
         **more,
     )
-    return decoding.receive(message)
+    return decoder.decode(message)
 
 
 def test_a_record_becomes_an_alert_with_its_origin(encode: Encode) -> None:
-    alert = received(encode(5))
+    alert = decoded(encode(5))
     assert alert.position == ("alerts.sim", 2, 7)
     assert alert.timestamp == datetime(2026, 11, 21, 3, tzinfo=UTC)
     assert (alert.survey, alert.key, dict(alert.headers), alert.schema_id) == (
@@ -58,7 +58,7 @@ def test_a_record_becomes_an_alert_with_its_origin(encode: Encode) -> None:
 
 
 def test_the_origin_is_where_a_filter_found_it(encode: Encode) -> None:
-    alert = received(encode(5), topic="filter.me.bright")
+    alert = decoded(encode(5), topic="filter.me.bright")
     assert alert.origin == alert.position == ("filter.me.bright", 2, 7)
     place = {"topic": b"alerts.sim", "partition": b"3", "offset": b"99"}
     assert replace(alert, headers=place).origin == ("alerts.sim", 3, 99)
@@ -66,7 +66,7 @@ def test_the_origin_is_where_a_filter_found_it(encode: Encode) -> None:
 
 
 def test_a_notebook_shows_the_row_and_the_picture(encode: Encode) -> None:
-    page = received(encode(5))._repr_html_()
+    page = decoded(encode(5))._repr_html_()
     assert "<td style='text-align:left'>1005</td>" in page
     assert "src='data:image/png;base64,iVBORw0KGgo" in page
 
@@ -87,10 +87,10 @@ def test_the_survey_is_that_of_the_header_else_of_the_topic(
 
 
 def test_an_alert_of_no_known_survey_is_there_all_the_same(encode: Encode) -> None:
-    alert = received(encode(5), topic="elsewhere")
+    alert = decoded(encode(5), topic="elsewhere")
     assert (alert.survey, alert.view, alert.stamps) == (None, None, {})
     assert alert.alert["diaSourceId"] == 5
-    assert received(encode(5), topic="elsewhere", survey_name="sim").summary.id == 5
+    assert decoded(encode(5), topic="elsewhere", survey_name="sim").summary.id == 5
 
 
 def test_a_voevent_is_decoded_and_shown(encode: Encode) -> None:
@@ -102,13 +102,13 @@ def test_a_voevent_is_decoded_and_shown(encode: Encode) -> None:
         "citations": [],
     }
     event |= {"origin": "author", "received": datetime(2026, 1, 1, tzinfo=UTC), "raw": b"<xml/>"}
-    alert = received(records.VOEVENT.encode(event), topic="voevents")
+    alert = decoded(records.VOEVENT.encode(event), topic="voevents")
     assert (alert.summary.id, alert.view, alert.alert["raw"]) == ("ivo://a/b#<c>", None, b"<xml/>")
     assert "ivo://a/b#&lt;c&gt;" in alert._repr_html_()
 
 
 def test_json_is_one_object_a_line_without_bytes(encode: Encode) -> None:
-    text = json_line(received(encode(5, psfFlux=float("nan"), x=float("inf"))))
+    text = json_line(decoded(encode(5, psfFlux=float("nan"), x=float("inf"))))
     record = json.loads(text)
     assert "\n" not in text
     assert (record["id"], record["offset"], record["timestamp"]) == (5, 7, "2026-11-21T03:00:00Z")
@@ -118,13 +118,13 @@ def test_json_is_one_object_a_line_without_bytes(encode: Encode) -> None:
 
 
 def test_json_has_bytes_as_base64_on_request(encode: Encode) -> None:
-    record = json.loads(json_line(received(encode(5)), with_bytes=True))
+    record = json.loads(json_line(decoded(encode(5)), with_bytes=True))
     assert record["alert"]["cutoutScience"].startswith("U0lNUExFICA9")
 
 
 def test_json_leaves_bytes_out_wherever_they_are() -> None:
     value = {"a": [b"x", 1], "b": {"c": b"x"}, "t": datetime(2026, 1, 1, tzinfo=UTC)}
-    assert plain(value, with_bytes=False) == {"a": [None, 1], "b": {}, "t": "2026-01-01T00:00:00Z"}
+    assert json_value(value, with_bytes=False) == {"a": [None, 1], "b": {}, "t": "2026-01-01T00:00:00Z"}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_fastavro_reads_what_was_written(
 ) -> None:
     containers = AlertContainers(tmp_path / "night.avro")
     for number in (1, 2):
-        containers.write(received(encode(number)))
+        containers.write(decoded(encode(number)))
     containers.close()
     with (tmp_path / "night.avro").open("rb") as file:
         assert list(fastavro.reader(file)) == [make_alert(1), make_alert(2)]
@@ -157,7 +157,7 @@ def test_fastavro_reads_what_was_written(
 
 def test_each_schema_gets_a_file_of_its_own(encode: Encode, tmp_path: Path) -> None:
     containers = AlertContainers(tmp_path / "night.avro")
-    for alert in (received(encode(1)), received(small(3)), received(encode(2)), received(small(4))):
+    for alert in (decoded(encode(1)), decoded(small(3)), decoded(encode(2)), decoded(small(4))):
         containers.write(alert)
     containers.close()
     assert [path.name for path in containers.paths] == ["night.avro", "night-2.avro"]
@@ -167,11 +167,11 @@ def test_each_schema_gets_a_file_of_its_own(encode: Encode, tmp_path: Path) -> N
 
 def test_a_stream_refuses_a_second_schema_by_name(encode: Encode) -> None:
     containers = AlertContainers(None, io.BytesIO())
-    containers.write(received(encode(1)))
+    containers.write(decoded(encode(1)))
     with pytest.raises(
         MixedSchemasError, match=r"alerts\.sim\[2\]@7 has another schema \(small\).*--out FILE"
     ):
-        containers.write(received(small(3)))
+        containers.write(decoded(small(3)))
 
 
 def small(number: int) -> bytes:
@@ -183,5 +183,5 @@ def small(number: int) -> bytes:
 
 
 def test_wire_format_keeps_the_body(encode: Encode) -> None:
-    alert = received(encode(5))
+    alert = decoded(encode(5))
     assert frame(100_100, alert.body) == alert.value

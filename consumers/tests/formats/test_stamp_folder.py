@@ -40,7 +40,7 @@ def test_a_bad_stamp_is_a_warning_by_name_and_the_rest_is_saved(
     )
     folder = StampFolder(tmp_path / "new" / "stamps")
     with caplog.at_level(logging.WARNING):
-        folder.save(RecordDecoder(AlertDecoder(SchemaRegistry(None))).receive(message))
+        folder.save(RecordDecoder(AlertDecoder(SchemaRegistry(None))).decode(message))
     names = sorted(path.name for path in (tmp_path / "new" / "stamps").iterdir())
     assert names == ["5_difference.fits", "5_science.fits", "5_science.png", "5_template.jpg"]
     assert (folder.saved, folder.broken) == (1, 2)

@@ -1,8 +1,8 @@
-"""An alert on one line, for people."""
+"""What one line tells of an alert: its id, object, time, position, band, magnitude, S/N."""
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Summary:
-    """What one line tells of an alert; None where it does not know.
+    """What one line tells of an alert; None for what is not known.
 
     Attributes:
         id: The alert's id, of a VOEvent its IVORN.
@@ -91,7 +91,7 @@ def utc(mjd_tai: float) -> datetime | None:
 
     if not math.isfinite(mjd_tai):
         return None
-    with warnings.catch_warnings():  # "dubious year" is said of dates past the table of leap seconds
+    with warnings.catch_warnings():  # "dubious year": dates past the table of leap seconds
         warnings.simplefilter("ignore")
         try:
             moment = Time(mjd_tai, format="mjd", scale="tai").utc.to_datetime(leap_second_strict="silent")
@@ -118,37 +118,3 @@ def _text(value: object) -> str:
 
 def _number(value: float | None, form: str) -> str:
     return "" if value is None or not math.isfinite(value) else format(value, form)
-
-
-WIDTHS = {"id": 19, "object": 19, "time (UTC)": 19, "ra": 9, "dec": 9, "band": 4, "mag": 5, "S/N": 7}
-"""Width of each column. [character]  Rubin's ids have 18 or 19 digits."""
-
-NUMBERS = frozenset({"ra", "dec", "mag", "S/N"})
-EXPENDABLE = ("topic", "object", "band", "dec", "ra", "mag")
-"""Columns that a narrow terminal does without, the first one first."""
-
-
-def columns_for(width: int, columns: Mapping[str, int]) -> dict[str, int]:
-    """Return the columns that fit on *width* characters, with two between them."""
-    kept = dict(columns)
-    for name in EXPENDABLE:
-        if sum(kept.values()) + 2 * (len(kept) - 1) <= width:
-            break
-        kept.pop(name, None)
-    return kept
-
-
-def line(texts: Mapping[str, str], columns: Mapping[str, int]) -> str:
-    """Return one row, numbers to the right; what is too long loses its beginning, where ids are alike."""
-    return "  ".join(_cell(texts.get(name, ""), name, width) for name, width in columns.items()).rstrip()
-
-
-def _cell(text: str, name: str, width: int) -> str:
-    if len(text) > width:
-        text = "…" + text[len(text) - width + 1 :]
-    return text.rjust(width) if name in NUMBERS else text.ljust(width)
-
-
-def header(columns: Sequence[str] | Mapping[str, int]) -> dict[str, str]:
-    """Return the texts of the first row."""
-    return {name: name for name in columns}

@@ -1,1 +1,1 @@
-"""Cli."""
+"""The verbs `nightwire subscribe`, `topics`, `offsets`, `dead-letters` and `returns`."""

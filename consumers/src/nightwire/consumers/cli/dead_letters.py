@@ -4,7 +4,8 @@ import json
 
 import click
 
-from nightwire.core.cli import bootstrap_option, json_option, registry_option
+from nightwire.consumers.cli.options import last_option
+from nightwire.core.options import bootstrap_option, json_option, registry_option
 
 
 @click.group("dead-letters")
@@ -18,9 +19,7 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list")
-@click.option(
-    "--last", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="The newest N."
-)
+@last_option("The newest N.", default=20)
 @bootstrap_option
 @json_option
 def list_(last: int, bootstrap: str | None, as_json: bool) -> None:
@@ -32,16 +31,17 @@ def list_(last: int, bootstrap: str | None, as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from nightwire.consumers.admin import dead_letter_store as _letter_box
-    from nightwire.consumers.admin.dead_letters import as_record, table
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
+    from nightwire.consumers.admin.dead_letters import letter_record, letters_table
+    from nightwire.core.endpoints import find_endpoints
 
-    kafka = find_endpoints(bootstrap).kafka
-    letters, done = _letter_box.newest(kafka, last), _letter_box.replayed_before(kafka)
+    store = DeadLetterStore(find_endpoints(bootstrap).kafka)
+    letters, replayed = store.newest(last), store.replayed()
     if as_json:
-        click.echo(json.dumps([as_record(one, one.number in done) for one in letters], indent=2))
+        records = [letter_record(letter, letter.number in replayed) for letter in letters]
+        click.echo(json.dumps(records, indent=2))
     else:
-        Console().print(table(letters, done))
+        Console().print(letters_table(letters, replayed))
 
 
 @dead_letters.command()
@@ -55,18 +55,18 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
     Example:
       nightwire dead-letters show 17
     """
-    from nightwire.consumers.admin import dead_letter_store as _letter_box
-    from nightwire.consumers.admin.dead_letters import lines, verdict
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
+    from nightwire.consumers.admin.dead_letters import decodability, letter_lines
+    from nightwire.core.endpoints import find_endpoints
     from nightwire.schemas import AlertDecoder, SchemaRegistry
 
     endpoints = find_endpoints(bootstrap, registry)
     try:
-        found = _letter_box.one(endpoints.kafka, number)
-    except _letter_box.LetterError as error:
+        letter = DeadLetterStore(endpoints.kafka).get(number)
+    except DeadLetterError as error:
         raise click.ClickException(str(error)) from error
     with SchemaRegistry(endpoints.schema_registry) as client:
-        click.echo("\n".join(lines(found, verdict(found, AlertDecoder(client)))))
+        click.echo("\n".join(letter_lines(letter, decodability(letter, AlertDecoder(client)))))
 
 
 @dead_letters.command()
@@ -83,15 +83,15 @@ def replay(numbers: tuple[int, ...], again: bool, bootstrap: str | None) -> None
     Example:
       nightwire dead-letters replay 17 18
     """
-    from nightwire.consumers.admin import dead_letter_store as _letter_box
-    from nightwire.consumers.source.source import TopicError
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
+    from nightwire.consumers.source import TopicError
+    from nightwire.core.endpoints import find_endpoints
 
-    kafka = find_endpoints(bootstrap).kafka
+    store = DeadLetterStore(find_endpoints(bootstrap).kafka)
     try:
-        letters = [_letter_box.one(kafka, number) for number in dict.fromkeys(numbers)]
-        for one in _letter_box.replay(kafka, letters, again=again):
-            topic, partition, offset = one.to
-            click.echo(f"{one.number} -> {topic}[{partition}]@{offset}")
-    except (_letter_box.LetterError, TopicError) as error:
+        letters = [store.get(number) for number in dict.fromkeys(numbers)]
+        for copy in store.replay(letters, again=again):
+            topic, partition, offset = copy.to
+            click.echo(f"{copy.number} -> {topic}[{partition}]@{offset}")
+    except (DeadLetterError, TopicError) as error:
         raise click.ClickException(str(error)) from error

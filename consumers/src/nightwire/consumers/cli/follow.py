@@ -1,46 +1,29 @@
-"""What `nightwire subscribe` does."""
+"""What `nightwire subscribe` does: read until the end or a signal, write, and say how many."""
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import click
 
-from nightwire.consumers.formats.container import MixedSchemasError
-from nightwire.consumers.formats.output import AlertOutput, open_output
-from nightwire.consumers.formats.stamp_folder import StampFolder
-from nightwire.consumers.reader.reader import AlertReader
-from nightwire.consumers.source.group import GroupError
-from nightwire.consumers.source.source import TopicError
-from nightwire.core.runtime import setup_logging, stopping
+from nightwire.consumers.cli.options import OutputOptions
+from nightwire.consumers.formats import MixedSchemasError, StampFolder, open_output
+from nightwire.consumers.reader import AlertReader
+from nightwire.consumers.source import GroupError, TopicError
+from nightwire.core.process import setup_logging, stopping
 
 BATCH_WAIT = 0.2
 """Longest wait until a batch that is not full is written. [s]"""
 
 
-def follow(
-    topics: Sequence[str],
-    *,
-    form: str,
-    with_bytes: bool,
-    fields: Sequence[str] = (),
-    metadata: Sequence[str] = (),
-    stamps: Path | None,
-    out: Path | None,
-    **how: Any,
-) -> None:
+def follow(topics: Sequence[str], output: OutputOptions, **reading: Any) -> None:
     """Read alerts until somebody stops it, or it is done; say how many on standard error.
 
     Args:
         topics: Names of topics.
-        form: ``table``, ``json`` or ``avro``; with *fields* ``json``, ``csv``, ``arrow`` or ``parquet``.
-        with_bytes: JSON with bytes as base64.
-        fields: Read these alone, in batches; none reads whole alerts one by one.
-        metadata: With *fields*: columns of where the alerts lay.
-        stamps: Folder of stamps.
-        out: File instead of standard output.
-        how: What else `AlertReader` takes.
+        output: How alerts are to be written.
+        reading: What else `AlertReader` takes.
 
     Raises:
         ValueError: Options that exclude each other.
@@ -49,41 +32,41 @@ def follow(
     setup_logging("nightwire.consumers", "WARNING")
     began = time.monotonic()
     with stopping() as stop:
-        reader = AlertReader(topics, stopped=stop.is_set, **how)
-        folder = StampFolder(stamps) if stamps else None
+        reader = AlertReader(topics, stopped=stop.is_set, **reading)
+        folder = StampFolder(output.stamps) if output.stamps else None
         try:
-            if fields:
-                _write_tables(reader, fields, metadata, form=form, out=out, with_bytes=with_bytes)
+            if output.fields:
+                _write_tables(reader, output)
             else:
-                with reader, open_output(form, out, topics=len(topics), with_bytes=with_bytes) as sink:
-                    _write_all(reader, sink, folder)
+                _write_alerts(reader, output, folder, topics=len(topics))
         except (TopicError, MixedSchemasError, GroupError) as error:
             raise click.ClickException(str(error)) from error
     click.echo(count_line(reader, folder, topics, time.monotonic() - began), err=True)
 
 
-def _write_all(reader: AlertReader, sink: AlertOutput, folder: StampFolder | None) -> None:
-    for received in reader:
-        sink.write(received)
-        if folder is not None:
-            folder.save(received)
-
-
-def _write_tables(
-    reader: AlertReader,
-    fields: Sequence[str],
-    metadata: Sequence[str],
-    *,
-    form: str,
-    out: Path | None,
-    with_bytes: bool,
+def _write_alerts(
+    reader: AlertReader, output: OutputOptions, folder: StampFolder | None, *, topics: int
 ) -> None:
+    with (
+        reader,
+        closing(open_output(output.form, output.out, topics=topics, with_bytes=output.with_bytes)) as target,
+    ):
+        for alert in reader:
+            target.write(alert)
+            if folder is not None:
+                folder.save(alert)
+
+
+def _write_tables(reader: AlertReader, output: OutputOptions) -> None:
     from nightwire.consumers.formats.table_output import open_table_output
 
-    tables = reader.tables(fields, metadata=metadata, wait=BATCH_WAIT)
-    with reader, open_table_output(form, out, with_bytes=with_bytes) as sink:
+    tables = reader.tables(output.fields, metadata=output.metadata, wait=BATCH_WAIT)
+    with (
+        reader,
+        closing(open_table_output(output.form, output.out, with_bytes=output.with_bytes)) as target,
+    ):
         for table in tables:
-            sink.write(table)
+            target.write(table)
 
 
 def count_line(reader: AlertReader, folder: StampFolder | None, topics: Sequence[str], seconds: float) -> str:

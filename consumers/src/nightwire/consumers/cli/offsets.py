@@ -1,31 +1,12 @@
 """The verbs `nightwire offsets show` and `nightwire offsets reset`."""
 
 import json
-from datetime import datetime, timedelta
 from typing import Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, json_option
-
-
-class To(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no arguments there
-    """Where a group is to go on."""
-
-    name = "to"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return what *value* spells; fail with what to write instead."""
-        from nightwire.consumers.source.timespec import parse_since
-
-        if isinstance(value, timedelta | datetime) or value in ("beginning", "end"):
-            return value
-        if value.isdecimal():
-            return int(value)
-        try:
-            return parse_since(value)
-        except ValueError as error:
-            self.fail(f"{error}; or beginning, end, an offset", param, ctx)
+from nightwire.consumers.cli.options import ResetTarget
+from nightwire.core.options import bootstrap_option, json_option
 
 
 @click.group()
@@ -51,15 +32,15 @@ def show(group: str, bootstrap: str | None, as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from nightwire.consumers.admin.offsets import GroupAdmin, as_record, table
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.offsets import GroupAdmin, group_record, group_table
+    from nightwire.core.endpoints import find_endpoints
 
-    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as desk:
-        positions, members = desk.positions(), desk.members()
+    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as admin:
+        positions, members = admin.positions(), admin.members()
     if as_json:
-        click.echo(json.dumps(as_record(group, positions, members), indent=2))
+        click.echo(json.dumps(group_record(group, positions, members), indent=2))
     elif positions:
-        Console().print(table(positions, members))
+        Console().print(group_table(positions, members))
     else:
         click.echo(f"group {group} has kept no position", err=True)
 
@@ -69,7 +50,7 @@ def show(group: str, bootstrap: str | None, as_json: bool) -> None:
 @click.option(
     "--to",
     "target",
-    type=To(),
+    type=ResetTarget(),
     required=True,
     metavar="WHERE",
     help="beginning, end, so long ago (2h), a time (2026-11-21T03:00, UTC), or an offset in each partition.",
@@ -91,20 +72,20 @@ def reset(group: str, target: Any, topics: tuple[str, ...], dry_run: bool, boots
       nightwire offsets reset mybroker.ingest --to 2h --dry-run
       nightwire offsets reset mybroker.ingest --to end --topic alerts.lsst
     """
-    from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin, move_line
-    from nightwire.consumers.source.source import TopicError
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin
+    from nightwire.consumers.source import TopicError
+    from nightwire.core.endpoints import find_endpoints
 
-    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as desk:
+    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as admin:
         try:
-            moves = desk.plan(target, topics)
+            moves = admin.plan(target, topics)
             if not moves:
                 raise click.ClickException(f"group {group} has kept no position: name topics with --topic")
             if not dry_run:
-                desk.move(moves)
+                admin.move(moves)
         except (GroupActiveError, TopicError) as error:
             raise click.ClickException(str(error)) from error
-    for one in moves:
-        click.echo(move_line(one))
+    for move in moves:
+        click.echo(str(move))
     if dry_run:
         click.echo("nothing was changed (--dry-run)", err=True)

@@ -5,19 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.consumers.cli.options import Since
-from nightwire.core.cli import bootstrap_option, json_option, registry_option
+from nightwire.consumers.cli.options import (
+    follow_option,
+    last_option,
+    since_option,
+    survey_option,
+)
+from nightwire.core.options import bootstrap_option, json_option, registry_option
 
 if TYPE_CHECKING:
-    from nightwire.consumers.returns.broker_message import Return
+    from nightwire.consumers.returns import BadReturn, Return
 
-survey_option = click.option("--survey", metavar="NAME", help="Whose alerts they speak of.  [default: any]")
-since_option = click.option(
-    "--since",
-    type=Since(),
-    metavar="WHEN",
-    help="Begin so long ago (1h, 2d) or at a time (2026-11-21T03:00, UTC).  [default: the oldest]",
-)
+SURVEY = "Whose alerts they are about."
+oldest_option = since_option("the oldest")
+any_survey_option = survey_option(f"{SURVEY}  [default: any]")
 
 
 @click.group()
@@ -32,8 +33,8 @@ def returns() -> None:
 
 @returns.command()
 @click.argument("broker")
-@survey_option
-@click.option("--follow/--no-follow", default=False, show_default=True, help="Wait for more at the end.")
+@any_survey_option
+@follow_option(default=False)
 @bootstrap_option
 @registry_option
 @json_option
@@ -53,23 +54,28 @@ def check(
     Example:
       nightwire returns check fink
     """
-    from nightwire.consumers.returns.return_reader import STAGE, BadReturn, DeadLetterSink, ReturnReader
+    from nightwire.consumers.returns import STAGE, DeadLetterSink, ReturnReader
 
-    burial, said = DeadLetterSink(bootstrap), []
+    send_to_dead_letters, messages = DeadLetterSink(bootstrap), []
 
-    def tell(bad: BadReturn) -> None:
-        burial(bad)
-        said.append({"place": bad.place, "reason": bad.reason})
-        click.echo(f"{bad.place}: {bad.reason}", err=True)
+    def reject(bad: "BadReturn") -> None:
+        send_to_dead_letters(bad)
+        messages.append({"place": bad.place, "reason": bad.reason})
+        _complain(bad)
 
-    where: dict[str, Any] = {"bootstrap": bootstrap, "registry": registry, "survey": survey}
     with ReturnReader(
-        broker, group=f"nightwire.{STAGE}.{broker}", follow=follow, on_bad=tell, **where
+        broker,
+        group=f"nightwire.{STAGE}.{broker}",
+        bootstrap=bootstrap,
+        registry=registry,
+        survey=survey,
+        follow=follow,
+        on_bad=reject,
     ) as reader:
         for _ in reader:
             pass
     if as_json:
-        click.echo(json.dumps({"broker": broker, "good": reader.good, "bad": said}, indent=2))
+        click.echo(json.dumps({"broker": broker, "good": reader.good, "bad": messages}, indent=2))
     else:
         click.echo(f"{broker}: {reader.good} good, {reader.bad} sent to dead-letters")
     raise SystemExit(1 if reader.bad else 0)
@@ -77,13 +83,13 @@ def check(
 
 @returns.command("list")
 @click.argument("broker")
-@click.option("--last", type=click.IntRange(1), metavar="N", help="The newest N, by time.  [default: all]")
-@survey_option
-@since_option
+@last_option("The newest N, by time.  [default: all]")
+@any_survey_option
+@oldest_option
 @bootstrap_option
 @registry_option
 @json_option
-def list_(broker: str, as_json: bool, **how: Any) -> None:
+def list_(broker: str, as_json: bool, **options: Any) -> None:
     """List what BROKER sent: alert, classifier, classes; what cannot be used is named on standard error.
 
     \b
@@ -91,21 +97,21 @@ def list_(broker: str, as_json: bool, **how: Any) -> None:
       nightwire returns list fink --last 20
       nightwire returns list fink --since 1h --json
     """
-    from nightwire.consumers.returns.return_reader import ReturnReader
+    from nightwire.consumers.returns import ReturnReader
 
-    with ReturnReader(broker, on_bad=_complain, **how) as reader:
-        for one in reader:
-            record = as_record(one)
+    with ReturnReader(broker, on_bad=_complain, **options) as reader:
+        for item in reader:
+            record = as_record(item)
             click.echo(json.dumps(record) if as_json else _line(record))
 
 
 @returns.command()
 @click.argument("broker")
-@click.option("--survey", required=True, metavar="NAME", help="Whose alerts they speak of.")
-@since_option
+@survey_option(SURVEY, required=True)
+@oldest_option
 @bootstrap_option
 @registry_option
-def join(broker: str, survey: str, **how: Any) -> None:
+def join(broker: str, survey: str, **options: Any) -> None:
     """Join what BROKER sent to the alerts of a survey: an object a line, alert and classifications.
 
     \b
@@ -113,29 +119,28 @@ def join(broker: str, survey: str, **how: Any) -> None:
       nightwire returns join fink --survey lsst --since 1d
     """
     from nightwire.consumers import AlertReader
-    from nightwire.consumers.returns.broker_message import joined
-    from nightwire.consumers.returns.return_reader import ReturnReader
+    from nightwire.consumers.returns import ReturnReader, joined
     from nightwire.schemas.topics import alerts
 
     with (
-        ReturnReader(broker, survey=survey, on_bad=_complain, **how) as sent,
-        AlertReader(alerts(survey), follow=False, start=None, **how) as reader,
+        ReturnReader(broker, survey=survey, on_bad=_complain, **options) as sent,
+        AlertReader(alerts(survey), follow=False, start=None, **options) as reader,
     ):
-        for alert, found in joined(reader, sent):
-            line = {"alert": alert.summary.texts(), "returns": [as_record(one) for one in found]}
+        for alert, items in joined(reader, sent):
+            line = {"alert": alert.summary.texts(), "returns": [as_record(item) for item in items]}
             click.echo(json.dumps(line))
 
 
-def as_record(one: "Return") -> dict[str, Any]:
-    """Return *one* as what is printed of it."""
-    classes = [{"classId": c.class_id, "probability": c.probability} for c in one.classifications]
+def as_record(item: "Return") -> dict[str, Any]:
+    """Return what is printed of *item*."""
+    classes = [{"classId": c.class_id, "probability": c.probability} for c in item.classifications]
     return {
-        "alert": one.alert_id,
-        "broker": one.broker,
-        "classifier": one.classifier,
-        "version": one.version,
+        "alert": item.alert_id,
+        "broker": item.broker,
+        "classifier": item.classifier,
+        "version": item.version,
         "classifications": classes,
-        "time": one.received.timestamp.isoformat(),
+        "time": item.received.timestamp.isoformat(),
     }
 
 
@@ -144,5 +149,5 @@ def _line(record: dict[str, Any]) -> str:
     return f"{record['time'][:19]}  {record['alert']}  {record['classifier']} {record['version']}  {classes}"
 
 
-def _complain(bad: Any) -> None:
+def _complain(bad: "BadReturn") -> None:
     click.echo(f"{bad.place}: {bad.reason}", err=True)

@@ -1,4 +1,4 @@
-"""The verbs `nightwire subscribe` and `nightwire topics`."""
+"""The verb `nightwire subscribe` and its options."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,46 +6,23 @@ from typing import Any
 
 import click
 
-from nightwire.consumers.cli.options import Names, Since
-from nightwire.consumers.cli.topics import topics
-from nightwire.core.cli import apply, bootstrap_option, registry_option
-
-WHOLE = ("table", "json", "avro")
-"""Formats of whole alerts."""
-
-OF_FIELDS = ("json", "csv", "arrow", "parquet")
-"""Formats of chosen fields."""
-
-
-def format_faults(form: str, *, fields: Sequence[str], metadata: Sequence[str], **how: Any) -> list[str]:
-    """Return what is wrong with how alerts are to be written."""
-    faults = []
-    if form not in (OF_FIELDS if fields else WHOLE):
-        without = "goes without --fields" if fields else "wants --fields"
-        faults.append(f"--format {form} {without}")
-    if metadata and not fields:
-        faults.append("--metadata goes with --fields")
-    if fields and how["stamps"]:
-        faults.append("--stamps goes without --fields: it needs whole alerts")
-    if form == "parquet" and not how["out"]:
-        faults.append("--format parquet wants --out")
-    if form == "parquet" and how["group"]:
-        faults.append("--format parquet goes without --group: a file that was not closed is lost; use arrow")
-    return faults
+from nightwire.consumers.cli.options import (
+    ALERT_FORMATS,
+    FIELD_FORMATS,
+    Names,
+    OutputOptions,
+    follow_option,
+    last_option,
+    since_option,
+    survey_option,
+)
+from nightwire.core.options import bootstrap_option, registry_option
 
 
 @click.command()
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
-@click.option(
-    "--since",
-    type=Since(),
-    metavar="WHEN",
-    help="Begin so long ago (30s, 5m, 1h, 2d) or at a time (2026-11-21T03:00, UTC).  "
-    "[default: now; with --no-follow, the oldest]",
-)
-@click.option(
-    "--last", type=click.IntRange(1), metavar="N", help="Begin with the newest N of each topic, by time."
-)
+@since_option("now; with --no-follow, the oldest")
+@last_option("Begin with the newest N of each topic, by time.")
 @click.option(
     "--group",
     metavar="NAME",
@@ -60,11 +37,11 @@ def format_faults(form: str, *, fields: Sequence[str], metadata: Sequence[str], 
 @click.option(
     "--limit", type=click.IntRange(1), metavar="N", help="Stop after N alerts.  [default: no limit]"
 )
-@click.option("--follow/--no-follow", default=True, show_default=True, help="Wait for more at the end.")
+@follow_option(default=True)
 @click.option(
     "--format",
     "form",
-    type=click.Choice([*WHOLE, "container", *OF_FIELDS[1:]]),
+    type=click.Choice([*ALERT_FORMATS, "container", *FIELD_FORMATS[1:]]),
     default="table",
     show_default=True,
     help="A row an alert, an object a line, or one Avro container (or: container); with --fields an object "
@@ -104,7 +81,7 @@ def format_faults(form: str, *, fields: Sequence[str], metadata: Sequence[str], 
     metavar="FILE",
     help="Write there.  [default: standard output]",
 )
-@click.option("--survey", metavar="NAME", help="The alerts' survey, where no header and no topic name tells.")
+@survey_option("The alerts' survey, where neither a header nor the topic's name has it.")
 @click.option(
     "--as-version",
     metavar="VERSION",
@@ -121,7 +98,11 @@ def subscribe(
     topics: tuple[str, ...],
     form: str,
     bytes_as: str,
-    **how: Any,
+    fields: Sequence[str],
+    metadata: Sequence[str],
+    stamps: Path | None,
+    out: Path | None,
+    **reading: Any,
 ) -> None:
     """Show alerts as they come, or save them.
 
@@ -136,14 +117,12 @@ def subscribe(
       nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra,diaSource.dec --format csv
     """
     form = "avro" if form == "container" else form
-    if faults := format_faults(form, **how):
+    output = OutputOptions(form, bytes_as == "base64", fields, metadata, stamps, out)
+    if faults := output.faults(group=reading["group"]):
         raise click.UsageError("; ".join(faults))
     from nightwire.consumers.cli.follow import follow
 
     try:
-        follow(topics, form=form, with_bytes=bytes_as == "base64", **how)
+        follow(topics, output, **reading)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-
-
-topics.add_command(apply)

@@ -1,8 +1,9 @@
-"""Part."""
+"""The verb `nightwire topics`, and `nightwire topics apply` of core."""
 
 import click
 
-from nightwire.core.cli import bootstrap_option, json_option
+from nightwire.core.options import bootstrap_option, json_option
+from nightwire.core.topics_command import apply
 
 
 @click.group(invoke_without_command=True)
@@ -18,13 +19,16 @@ def topics(ctx: click.Context, bootstrap: str | None, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from nightwire.consumers.admin.topics import as_table, as_text, list_topics
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.topics import list_topics, topics_json, topics_table
+    from nightwire.core.endpoints import find_endpoints
 
     rows = list_topics(find_endpoints(bootstrap).kafka)
     if as_json:
-        click.echo(as_text(rows))
+        click.echo(topics_json(rows))
     else:
         from rich.console import Console
 
-        Console().print(as_table(rows))
+        Console().print(topics_table(rows))
+
+
+topics.add_command(apply)

@@ -1,1 +1,10 @@
-"""Formats."""
+"""Where `nightwire subscribe` puts alerts: rows, JSON, Avro, tables, stamps.  Nothing reads here.
+
+`table_output` needs all of Arrow, and is imported where tables are asked for.
+"""
+
+from nightwire.consumers.formats.container import MixedSchemasError
+from nightwire.consumers.formats.output import AlertOutput, open_output
+from nightwire.consumers.formats.stamp_folder import StampFolder
+
+__all__ = ["AlertOutput", "MixedSchemasError", "StampFolder", "open_output"]

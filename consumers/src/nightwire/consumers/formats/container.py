@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nightwire.consumers.alert.alert import ReceivedAlert
+from nightwire.consumers.alert import ReceivedAlert
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
 
 
 class MixedSchemasError(Exception):
-    """One stream of bytes can hold alerts of one schema only."""
+    """An alert has another schema than those before in the same stream, which can hold one only."""
 
 
 def long(value: int) -> bytes:
@@ -69,29 +69,28 @@ class AlertContainers:
         self._files: list[BinaryIO] = []
         self.paths: list[Path] = []
 
-    def write(self, received: ReceivedAlert) -> None:
-        """Add *received*, its Avro body unchanged.
+    def write(self, alert: ReceivedAlert) -> None:
+        """Add *alert*, its Avro body unchanged.
 
         Raises:
             MixedSchemasError: It has another schema than those before, and there is no path.
         """
-        key = received.schema_id or json.dumps(received.schema, sort_keys=True)
+        key = alert.schema_id or json.dumps(alert.schema, sort_keys=True)
         if key not in self._writers:
-            self._writers[key] = ContainerWriter(self._next_file(received), received.schema)
-        self._writers[key].write(received.body)
+            self._writers[key] = ContainerWriter(self._next_file(alert), alert.schema)
+        self._writers[key].write(alert.body)
 
     def close(self) -> None:
         """Close the files."""
         for file in self._files:
             file.close()
 
-    def _next_file(self, received: ReceivedAlert) -> BinaryIO:
+    def _next_file(self, alert: ReceivedAlert) -> BinaryIO:
         number = len(self._writers) + 1
         if self._path is None:
             if number > 1 or self._stream is None:
-                where = f"{received.topic}[{received.partition}]@{received.offset}"
                 raise MixedSchemasError(
-                    f"{where} has another schema ({received.schema.get('name', '?')}) than those before; "
+                    f"{alert.place} has another schema ({alert.schema.get('name', '?')}) than those before; "
                     "with --out FILE each schema gets a file of its own"
                 )
             return self._stream

@@ -9,46 +9,46 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from nightwire.consumers.alert.alert import ReceivedAlert
+from nightwire.consumers.alert import ReceivedAlert
 
 _OMIT = object()
 
 
-def json_line(received: ReceivedAlert, *, with_bytes: bool = False) -> str:
-    """Return *received* as JSON, without a line end.
+def json_line(alert: ReceivedAlert, *, with_bytes: bool = False) -> str:
+    """Return *alert* as JSON, without a line end.
 
     Numbers that are not finite become null, times ISO 8601.
 
     Args:
-        received: The alert.
+        alert: What a reader handed out.
         with_bytes: Bytes (the stamps) as base64, rather than left out.
     """
-    headers = {name: value.decode(errors="backslashreplace") for name, value in received.headers.items()}
+    headers = {name: value.decode(errors="backslashreplace") for name, value in alert.headers.items()}
     record = {
-        "id": received.summary.id,
-        "survey": received.survey,
-        "topic": received.topic,
-        "partition": received.partition,
-        "offset": received.offset,
-        "timestamp": received.timestamp,
-        "key": None if received.key is None else received.key.decode(errors="backslashreplace"),
+        "id": alert.summary.id,
+        "survey": alert.survey,
+        "topic": alert.topic,
+        "partition": alert.partition,
+        "offset": alert.offset,
+        "timestamp": alert.timestamp,
+        "key": None if alert.key is None else alert.key.decode(errors="backslashreplace"),
         "headers": headers,
-        "alert": received.alert,
+        "alert": alert.alert,
     }
-    return json.dumps(plain(record, with_bytes=with_bytes), separators=(",", ":"), allow_nan=False)
+    return json.dumps(json_value(record, with_bytes=with_bytes), separators=(",", ":"), allow_nan=False)
 
 
-def plain(value: Any, *, with_bytes: bool) -> Any:
-    """Return *value* by what JSON has."""
-    result = _plain(value, with_bytes)
+def json_value(value: Any, *, with_bytes: bool) -> Any:
+    """Return *value* as JSON can hold it; bytes as base64, or None without them."""
+    result = _json_or_omit(value, with_bytes)
     return None if result is _OMIT else result
 
 
-def _plain(value: Any, with_bytes: bool) -> Any:
+def _json_or_omit(value: Any, with_bytes: bool) -> Any:
     if isinstance(value, Mapping):
         return _fields(value, with_bytes)
     if isinstance(value, list | tuple):
-        return [plain(item, with_bytes=with_bytes) for item in value]
+        return [json_value(item, with_bytes=with_bytes) for item in value]
     if isinstance(value, bytes | bytearray | memoryview):
         return b64encode(value).decode() if with_bytes else _OMIT
     if isinstance(value, float):
@@ -57,7 +57,7 @@ def _plain(value: Any, with_bytes: bool) -> Any:
 
 
 def _fields(record: Mapping[Any, Any], with_bytes: bool) -> dict[str, Any]:
-    fields = {str(name): _plain(value, with_bytes) for name, value in record.items()}
+    fields = {str(name): _json_or_omit(value, with_bytes) for name, value in record.items()}
     return {name: value for name, value in fields.items() if value is not _OMIT}
 
 

@@ -1,11 +1,10 @@
-"""Stamps into a folder, as FITS for programs and as PNG for eyes."""
+"""Stamps as files in a folder: FITS for programs, PNG for people."""
 
 import logging
 import re
 from pathlib import Path
 
-from nightwire.consumers.alert.alert import ReceivedAlert
-from nightwire.consumers.alert.stamps import Stamp, StampError, kind
+from nightwire.consumers.alert import ReceivedAlert, Stamp, StampError, extension_of
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -32,12 +31,12 @@ class StampFolder:
         folder.mkdir(parents=True, exist_ok=True)
         self.saved = self.broken = 0
 
-    def save(self, received: ReceivedAlert) -> None:
-        """Save the stamps of *received*."""
-        alert_id = received.summary.id
+    def save(self, alert: ReceivedAlert) -> None:
+        """Save the stamps of *alert*."""
+        alert_id = alert.summary.id
         if alert_id is None:
-            alert_id = "_".join(map(str, received.position))
-        for name, stamp in received.stamps.items():
+            alert_id = "_".join(map(str, alert.position))
+        for name, stamp in alert.stamps.items():
             self._save(file_stem(alert_id, name), stamp)
 
     def _save(self, stem: str, stamp: Stamp) -> None:
@@ -47,8 +46,8 @@ class StampFolder:
         except StampError as error:
             self.broken += 1
             log.warning("stamp %s: %s", stem, error)
-            if kind(stamp.raw) != "fits":
-                self._write(f"{stem}.{kind(stamp.raw)}", stamp.raw)
+            if (extension := extension_of(stamp.raw)) != "fits":
+                self._write(f"{stem}.{extension}", stamp.raw)
         else:
             self.saved += 1
 

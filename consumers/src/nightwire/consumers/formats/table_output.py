@@ -1,33 +1,24 @@
 """Where `nightwire subscribe` puts tables: lines of JSON, CSV, an Arrow stream, a Parquet file.
 
-Every table is out of this process before the next one is asked for; but a Parquet file can be read only when
-it is closed.
+Every table has left this process before the next one is asked for; but a Parquet file can be read
+only when it is closed.
 """
 
 import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 from pyarrow import csv, parquet
 
 from nightwire.consumers.formats.container import MixedSchemasError
-from nightwire.consumers.formats.json import plain
+from nightwire.consumers.formats.json import json_value
 
 
 class TableOutput(Protocol):
     """What takes tables."""
-
-    def __enter__(self) -> Self:
-        """Begin."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End."""
 
     def write(self, table: Any) -> None:
         """Put *table* out.
@@ -36,18 +27,13 @@ class TableOutput(Protocol):
             MixedSchemasError: Its columns are of other types than those before.
         """
 
+    def close(self) -> None:
+        """Close what was opened; standard output stays open."""
 
-class _File:
+
+class _FileOutput:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file, unless it is standard output."""
@@ -55,7 +41,7 @@ class _File:
             self._file.close()
 
 
-class JsonOutput(_File):
+class JsonOutput(_FileOutput):
     """An object a line.
 
     Args:
@@ -69,27 +55,30 @@ class JsonOutput(_File):
 
     def write(self, table: Any) -> None:
         """Put *table* out."""
-        rows = (plain(row, with_bytes=self._with_bytes) for row in table.to_pylist())
+        rows = (json_value(row, with_bytes=self._with_bytes) for row in table.to_pylist())
         self._file.writelines(
             json.dumps(row, separators=(",", ":"), allow_nan=False).encode() + b"\n" for row in rows
         )
         self._file.flush()
 
 
-class ColumnOutput(_File):
+class ColumnOutput(_FileOutput):
     """Tables one below the other, all of the first one's types.
 
     Args:
         file: Where to.
-        begin: Returns what writes tables of a schema to a file.
-        prepare: What becomes of a table first.
+        open_writer: Returns what writes tables of a schema to a file.
+        convert: Applied to each table before it is written.
     """
 
     def __init__(
-        self, file: BinaryIO, begin: Callable[..., Any], prepare: Callable[[Any], Any] = lambda table: table
+        self,
+        file: BinaryIO,
+        open_writer: Callable[..., Any],
+        convert: Callable[[Any], Any] = lambda table: table,
     ) -> None:
         super().__init__(file)
-        self._begin, self._prepare = begin, prepare
+        self._open_writer, self._convert = open_writer, convert
         self._writer: Any = None
         self._schema: Any = None
 
@@ -99,9 +88,9 @@ class ColumnOutput(_File):
         Raises:
             MixedSchemasError: Its columns are of other types than those before.
         """
-        table = self._prepare(table)
+        table = self._convert(table)
         if self._writer is None:
-            self._schema, self._writer = table.schema, self._begin(self._file, table.schema)
+            self._schema, self._writer = table.schema, self._open_writer(self._file, table.schema)
         try:
             self._writer.write_table(table.cast(self._schema))
         except pa.ArrowException as error:
@@ -117,7 +106,7 @@ class ColumnOutput(_File):
         super().close()
 
 
-def flat(table: Any) -> Any:
+def flattened(table: Any) -> Any:
     """Return *table* as CSV can hold it: lists and records as JSON, bytes as base64."""
     for at, column in enumerate(table.columns):
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
@@ -129,7 +118,7 @@ def flat(table: Any) -> Any:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    found = plain(value, with_bytes=True)
+    found = json_value(value, with_bytes=True)
     return found if isinstance(found, str) else json.dumps(found, separators=(",", ":"))
 
 
@@ -145,5 +134,5 @@ def open_table_output(form: str, path: Path | None, *, with_bytes: bool) -> Tabl
     if form == "json":
         return JsonOutput(file, with_bytes=with_bytes)
     if form == "csv":
-        return ColumnOutput(file, csv.CSVWriter, flat)
+        return ColumnOutput(file, csv.CSVWriter, flattened)
     return ColumnOutput(file, pa.ipc.new_stream if form == "arrow" else parquet.ParquetWriter)
