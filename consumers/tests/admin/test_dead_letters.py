@@ -10,7 +10,12 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Message
 
 from nightwire.consumers import AlertReader
-from nightwire.consumers.admin.dead_letters import dump, letter, receipt, return_headers
+from nightwire.consumers.admin.dead_letters import (
+    hex_dump,
+    parse_dead_letter,
+    replay_account,
+    replay_headers,
+)
 from nightwire.consumers.cli.dead_letters import dead_letters
 from nightwire.core.accounting.accounts import discrepancies, read_accounts
 from nightwire.core.accounting.dead_letters import send_to_dead_letters
@@ -33,22 +38,22 @@ def message(headers: list[tuple[str, bytes]]) -> Message:
 
 
 def test_a_letter_tells_where_from_why_and_when() -> None:
-    one = letter(message(HEADERS))
-    assert (one.number, one.key, one.value, one.stage, one.reason) == (
+    letter = parse_dead_letter(message(HEADERS))
+    assert (letter.number, letter.key, letter.value, letter.stage, letter.reason) == (
         5,
         b"k",
         b"bytes",
         "filters",
         "cut off",
     )
-    assert one.time == datetime(2026, 11, 21, 3, tzinfo=UTC)
-    assert one.origin == ("alerts.sim", 2, 17)
-    assert one.headers == [("visit", b"9")]
+    assert letter.time == datetime(2026, 11, 21, 3, tzinfo=UTC)
+    assert letter.origin == ("alerts.sim", 2, 17)
+    assert letter.headers == [("visit", b"9")]
 
 
 def test_a_letter_from_a_file_or_from_elsewhere_has_no_origin() -> None:
-    assert letter(message([("source", b"/data/night[1].avro")])).origin is None
-    assert letter(message([])).time == datetime(1970, 1, 1, 0, 0, 0, 7000, tzinfo=UTC)
+    assert parse_dead_letter(message([("source", b"/data/night[1].avro")])).origin is None
+    assert parse_dead_letter(message([])).time == datetime(1970, 1, 1, 0, 0, 0, 7000, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -65,19 +70,19 @@ def test_what_goes_back_tells_where_it_first_lay(
     own: list[tuple[str, bytes]], expected: list[tuple[str, bytes]]
 ) -> None:
     kept = [(f"original.{name}", content) for name, content in own]
-    assert return_headers(letter(message([*HEADERS[:4], *kept]))) == expected
+    assert replay_headers(parse_dead_letter(message([*HEADERS[:4], *kept]))) == expected
 
 
-def test_receipts_of_many_letters_leave_no_gaps() -> None:
-    receipts = [receipt(letter(message(HEADERS)))]
-    receipts.append(
-        type(receipts[0])(**{**vars(receipts[0]), "source": "dead-letters/9", "first": 9, "last": 9})
+def test_accounts_of_many_letters_leave_no_gaps() -> None:
+    accounts = [replay_account(parse_dead_letter(message(HEADERS)))]
+    accounts.append(
+        type(accounts[0])(**{**vars(accounts[0]), "source": "dead-letters/9", "first": 9, "last": 9})
     )
-    assert discrepancies(receipts) == []
+    assert discrepancies(accounts) == []
 
 
 def test_a_dump_has_sixteen_bytes_a_line() -> None:
-    assert list(dump(b"\x00ABC" * 5, most=18)) == [
+    assert list(hex_dump(b"\x00ABC" * 5, most=18)) == [
         "00000000  00 41 42 43 00 41 42 43 00 41 42 43 00 41 42 43  .ABC.ABC.ABC.ABC",
         f"00000010  00 41{' ' * 43} .A",
         "… 2 bytes more",

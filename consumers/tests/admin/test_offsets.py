@@ -113,10 +113,10 @@ def test_reset_is_refused_while_somebody_reads(
         )
         shown = json.loads(run("show", group, "--json").stdout)
         assert shown["members"][0]["partitions"] == [[ten, 0]]
-        with GroupAdmin(kafka, group) as desk:
-            desk.members = list  # type: ignore[method-assign, assignment]  # nobody there when we looked
+        with GroupAdmin(kafka, group) as admin:
+            admin.members = list  # type: ignore[method-assign, assignment]  # nobody there when we looked
             with pytest.raises(GroupActiveError):
-                desk.move([OffsetMove((ten, 0), 4, 10)])
+                admin.move([OffsetMove((ten, 0), 4, 10)])
     assert json.loads(run("show", group, "--json").stdout)["positions"][0]["committed"] == 5
 
 
@@ -139,7 +139,7 @@ def test_an_offset_stays_within_what_is_there() -> None:
 
 
 def test_how_long_ago_is_a_target() -> None:
-    from nightwire.consumers.cli.offsets import To
+    from nightwire.consumers.cli.options import ResetTarget
 
-    assert To().convert("2h", None, None) == timedelta(hours=2)
-    assert To().convert("20261121", None, None) == 20261121
+    assert ResetTarget().convert("2h", None, None) == timedelta(hours=2)
+    assert ResetTarget().convert("20261121", None, None) == 20261121

@@ -1,29 +1,31 @@
-"""Dead letters: what they say of themselves, and what goes back to where they came from.  Pure."""
+"""A dead letter: parsed, shown to people and programs, and the record that is replayed for it.  Pure."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import Message
 from rich.table import Table
 from rich.text import Text
 
-from nightwire.core.accounting import ORIGINAL, Account
+from nightwire.consumers.alert import Decoder
+from nightwire.core.accounts import Account
+from nightwire.core.dead_letters import ORIGINAL
 from nightwire.core.kafka import Headers, headers_of
-from nightwire.schemas import Decoded, SchemaError
+from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import DEAD_LETTERS
 
 STAGE = "dead-letters"
 """The stage of replayed letters in `accounts`."""
 
-MARK = "dead-letter"
-"""Header of a replayed record: the number of its letter."""
+REPLAY_HEADER = "dead-letter"
+"""Header of a replayed record: the number of its dead letter."""
 
-PLACE = re.compile(r"(?P<topic>[\w.-]+)\[(?P<partition>\d+)\]@(?P<offset>\d+)", re.ASCII)
+PLACE_PATTERN = re.compile(r"(?P<topic>[\w.-]+)\[(?P<partition>\d+)\]@(?P<offset>\d+)", re.ASCII)
 
-ROW = 16
+BYTES_A_LINE = 16
 """Bytes on a line of a dump."""
 
 
@@ -54,16 +56,16 @@ class DeadLetter:
     @property
     def origin(self) -> tuple[str, int, int] | None:
         """Topic, partition and offset of the record that it was; None where it came from a file."""
-        if (place := PLACE.fullmatch(self.source)) is None:
+        if (place := PLACE_PATTERN.fullmatch(self.source)) is None:
             return None
         return place["topic"], int(place["partition"]), int(place["offset"])
 
 
-def letter(message: Message) -> DeadLetter:
-    """Return the letter that a record of `dead-letters` is; what a header does not tell is empty."""
-    named = headers_of(message)
-    told = {name: named.get(name, b"").decode(errors="replace") for name in ("stage", "source", "reason")}
-    written = named.get("time", b"")
+def parse_dead_letter(message: Message) -> DeadLetter:
+    """Return the letter in a record of `dead-letters`; what has no header is empty."""
+    by_name = headers_of(message)
+    texts = {name: by_name.get(name, b"").decode(errors="replace") for name in ("stage", "source", "reason")}
+    written = by_name.get("time", b"")
     moment = int(written) if written.isdigit() else message.timestamp()[1]
     pairs: Any = message.headers() or ()
     return DeadLetter(
@@ -76,64 +78,57 @@ def letter(message: Message) -> DeadLetter:
             for name, content in pairs
             if name.startswith(ORIGINAL)
         ],
-        **told,
+        **texts,
     )
 
 
-def return_headers(one: DeadLetter) -> Headers:
+def replay_headers(letter: DeadLetter) -> Headers:
     """Return the headers that a letter is replayed with.
 
-    Its own; where it first lay, if they do not tell, so that readers find its copies
+    The record's own; its first place, where its own do not have it, so that readers find copies
     (`ReceivedAlert.origin`); and the number of the letter.
     """
-    own = [(name, content) for name, content in one.headers if name != MARK]
+    own = [(name, content) for name, content in letter.headers if name != REPLAY_HEADER]
     placed = {name for name, _ in own} >= {"topic", "partition", "offset"}
-    if one.origin is not None and not placed:
+    if letter.origin is not None and not placed:
         names = ("topic", "partition", "offset")
         own = [(name, content) for name, content in own if name not in names]
-        own += [(name, str(value).encode()) for name, value in zip(names, one.origin, strict=True)]
-    return [*own, (MARK, str(one.number).encode())]
+        own += [(name, str(value).encode()) for name, value in zip(names, letter.origin, strict=True)]
+    return [*own, (REPLAY_HEADER, str(letter.number).encode())]
 
 
-def receipt(one: DeadLetter) -> Account:
+def replay_account(letter: DeadLetter) -> Account:
     """Return the account of a replayed letter: read, and delivered."""
-    source = f"{DEAD_LETTERS}/{one.number}"
-    return Account(STAGE, source, 0, one.number, one.number, read=1, delivered=1)
+    source = f"{DEAD_LETTERS}/{letter.number}"
+    return Account(STAGE, source, 0, letter.number, letter.number, read=1, delivered=1)
 
 
-def dump(value: bytes, *, most: int = 256) -> Iterator[str]:
+def hex_dump(value: bytes, *, most: int = 256) -> Iterator[str]:
     """Yield the first *most* bytes of *value*, a line of offset, hexadecimal and text for each sixteen."""
-    for start in range(0, min(len(value), most), ROW):
-        row = value[start : min(start + ROW, most)]
+    for start in range(0, min(len(value), most), BYTES_A_LINE):
+        row = value[start : min(start + BYTES_A_LINE, most)]
         text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
-        yield f"{start:08x}  {row.hex(' '):<{3 * ROW}} {text}"
+        yield f"{start:08x}  {row.hex(' '):<{3 * BYTES_A_LINE}} {text}"
     if len(value) > most:
         yield f"… {len(value) - most:,} bytes more"
 
 
-class Decoder(Protocol):
-    """What we need of an `AlertDecoder`."""
-
-    def decode(self, value: bytes) -> Decoded:
-        """Return the alert, its Avro body and its schema."""
-
-
-def as_record(one: DeadLetter, replayed: bool) -> dict[str, Any]:
+def letter_record(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
     """Return a letter as what JSON has, without its bytes."""
     return {
-        "number": one.number,
-        "time": one.time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "stage": one.stage,
-        "source": one.source,
-        "reason": one.reason,
-        "bytes": len(one.value),
-        "key": _text(one.key),
-        "headers": {name: _text(content) for name, content in one.headers},
+        "number": letter.number,
+        "time": letter.time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "stage": letter.stage,
+        "source": letter.source,
+        "reason": letter.reason,
+        "bytes": len(letter.value),
+        "key": _text(letter.key),
+        "headers": {name: _text(content) for name, content in letter.headers},
         "replayed": replayed,
     }
 
 
-def table(letters: Sequence[DeadLetter], replayed: Collection[int]) -> Table:
+def letters_table(letters: Sequence[DeadLetter], replayed: Collection[int]) -> Table:
     """Return a row a letter."""
     rows = Table(box=None, pad_edge=False, header_style="bold")
     rows.add_column("N", justify="right")
@@ -142,31 +137,33 @@ def table(letters: Sequence[DeadLetter], replayed: Collection[int]) -> Table:
     rows.add_column("bytes", justify="right")
     rows.add_column("replayed")
     rows.add_column("reason", overflow="fold")
-    for one in letters:
-        mark = "yes" if one.number in replayed else ""
-        when, size = f"{one.time:%Y-%m-%d %H:%M:%S}", f"{len(one.value):,}"
-        rows.add_row(str(one.number), when, one.stage, Text(one.source), size, mark, Text(one.reason))
+    for letter in letters:
+        mark = "yes" if letter.number in replayed else ""
+        when, size = f"{letter.time:%Y-%m-%d %H:%M:%S}", f"{len(letter.value):,}"
+        rows.add_row(
+            str(letter.number), when, letter.stage, Text(letter.source), size, mark, Text(letter.reason)
+        )
     return rows
 
 
-def lines(one: DeadLetter, verdict: str) -> Iterator[str]:
-    """Yield all there is to tell of a letter."""
-    yield f"letter   {one.number}"
-    yield f"source   {one.source}"
-    yield f"stage    {one.stage}"
-    yield f"time     {one.time:%Y-%m-%d %H:%M:%S} UTC"
-    yield f"reason   {one.reason}"
-    yield f"key      {_text(one.key) or '-'}"
-    for name, content in one.headers:
+def letter_lines(letter: DeadLetter, decodability: str) -> Iterator[str]:
+    """Yield all that is known of a letter, a line each."""
+    yield f"letter   {letter.number}"
+    yield f"source   {letter.source}"
+    yield f"stage    {letter.stage}"
+    yield f"time     {letter.time:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"reason   {letter.reason}"
+    yield f"key      {_text(letter.key) or '-'}"
+    for name, content in letter.headers:
         yield f"header   {name} = {_text(content)}"
-    yield f"value    {len(one.value):,} bytes; {verdict}"
-    yield from dump(one.value)
+    yield f"value    {len(letter.value):,} bytes; {decodability}"
+    yield from hex_dump(letter.value)
 
 
-def verdict(one: DeadLetter, decoder: Decoder) -> str:
+def decodability(letter: DeadLetter, decoder: Decoder) -> str:
     """Say whether a letter can be decoded as an alert now."""
     try:
-        decoded = decoder.decode(one.value)
+        decoded = decoder.decode(letter.value)
     except SchemaError as error:
         return f"cannot be decoded: {error}"
     named = "its own schema" if decoded.schema_id is None else f"schema id {decoded.schema_id}"

@@ -1,60 +1,62 @@
-"""Where a group stands, and how to move it."""
+"""Positions of a consumer group: looked at, and moved, without joining the group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka import TopicPartition as TopicPartitionOffset
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from rich.table import Table
 
-from nightwire.consumers.source.source import PATIENCE, partitions
-from nightwire.consumers.source.start_offsets import Span, at_time
-from nightwire.consumers.source.timespec import milliseconds
+from nightwire.consumers.source import OFFSET_TIMEOUT, at_time, milliseconds, partitions_of
+from nightwire.consumers.source.start_offsets import OffsetRange, Spot
 from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition
 
 Target = int | str | datetime | timedelta
 """An offset, ``beginning``, ``end``, a time, or how long ago."""
 
+GROUP_IS_ACTIVE = frozenset(
+    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION}
+)
+"""What Kafka answers to a commit from outside, while the group has members."""
+
 
 class GroupActiveError(Exception):
-    """A group is being read with, so its position is its members' own; names them."""
+    """A group has members, so its positions are theirs; the message names them."""
 
 
 @dataclass(frozen=True)
 class GroupPosition:
-    """Where a group stands in one partition.
+    """How far a group has read one partition.
 
     Attributes:
-        spot: Topic and partition.
-        committed: Offset of the record that it reads next.
-        span: Offset of the oldest record, and the one after the newest.
+        partition: Topic and partition.
+        committed: Offset of the record that the group reads next.
+        held: Offset of the oldest record, and the one after the newest.
     """
 
-    spot: TopicPartition
+    partition: Spot
     committed: int
-    span: Span
+    held: OffsetRange
 
     @property
     def behind(self) -> int:
-        """Records that it has before it."""
-        return self.span[1] - min(max(self.committed, self.span[0]), self.span[1])
+        """How many records the group has still to read."""
+        return self.held[1] - min(max(self.committed, self.held[0]), self.held[1])
 
     @property
     def expired(self) -> int:
-        """Records that Kafka deleted before it read them."""
-        return max(0, self.span[0] - self.committed)
+        """How many records Kafka deleted before the group read them."""
+        return max(0, self.held[0] - self.committed)
 
 
 @dataclass(frozen=True)
 class GroupMember:
-    """Who reads with a group."""
+    """A process that reads with a group."""
 
     name: str
     host: str
-    spots: Sequence[TopicPartition]
+    partitions: Sequence[Spot]
 
     def __str__(self) -> str:
         return f"{self.name} at {self.host}"
@@ -62,15 +64,19 @@ class GroupMember:
 
 @dataclass(frozen=True)
 class OffsetMove:
-    """A change of position; *now* is None where the group never was."""
+    """A change of a group's position; *before* is None where the group has none yet."""
 
-    spot: TopicPartition
-    now: int | None
-    then: int
+    partition: Spot
+    before: int | None
+    after: int
+
+    def __str__(self) -> str:
+        topic, number = self.partition
+        return f"{topic}[{number}]: {'nowhere' if self.before is None else self.before} -> {self.after}"
 
 
 class GroupAdmin:
-    """Look after a group without joining it.
+    """Looks after a group without joining it.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
@@ -96,7 +102,7 @@ class GroupAdmin:
         """
         asked: Any = self._admin.describe_consumer_groups([self._group])
         try:
-            described = asked[self._group].result(PATIENCE)
+            described = asked[self._group].result(OFFSET_TIMEOUT)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return []
@@ -104,31 +110,35 @@ class GroupAdmin:
         return [_member(one) for one in described.members]
 
     def positions(self, topics: Sequence[str] = ()) -> list[GroupPosition]:
-        """Return where the group stands; of all topics, or of *topics*.
+        """Return how far the group has read; in all topics, or in *topics*.
 
         Raises:
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        asked = [TopicPartitionOffset(*spot) for spot in self._spots(topics)]
-        found = self._consumer.committed(asked, timeout=PATIENCE)
-        kept = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
-        return [GroupPosition(spot, at, self._span(spot)) for spot, at in sorted(kept.items())]
+        asked = [TopicPartition(*partition) for partition in self._partitions(topics)]
+        found = self._consumer.committed(asked, timeout=OFFSET_TIMEOUT)
+        committed = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+        return [
+            GroupPosition(partition, offset, self._held(partition))
+            for partition, offset in sorted(committed.items())
+        ]
 
     def plan(self, target: Target, topics: Sequence[str] = ()) -> list[OffsetMove]:
-        """Return what it takes to bring the group to *target*, in *topics* or where it stands already.
+        """Return the moves that bring the group to *target*, in *topics* or where it has positions.
 
         Raises:
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        stands = {one.spot: one.committed for one in self.positions(topics)}
-        spans = {spot: self._span(spot) for spot in (self._spots(topics) if topics else stands)}
-        then = self._targets(target, spans)
-        return [OffsetMove(spot, stands.get(spot), then[spot]) for spot in sorted(spans)]
+        before = {one.partition: one.committed for one in self.positions(topics)}
+        wanted = self._partitions(topics) if topics else before
+        held = {partition: self._held(partition) for partition in wanted}
+        after = self._targets(target, held)
+        return [OffsetMove(partition, before.get(partition), after[partition]) for partition in sorted(held)]
 
     def move(self, moves: Sequence[OffsetMove]) -> None:
-        """Bring the group to where *moves* say.
+        """Carry out *moves*.
 
         Raises:
             GroupActiveError: Somebody reads with the group.
@@ -136,11 +146,11 @@ class GroupAdmin:
         """
         if members := self.members():
             raise GroupActiveError(self._active(members))
-        offsets = [TopicPartitionOffset(*one.spot, one.then) for one in moves]
+        offsets = [TopicPartition(*one.partition, one.after) for one in moves]
         try:
             answers = self._consumer.commit(offsets=offsets, asynchronous=False) if offsets else []
         except KafkaException as error:
-            if error.args[0].code() in JOINED:  # somebody joined since we looked
+            if error.args[0].code() in GROUP_IS_ACTIVE:  # somebody joined since we looked
                 raise GroupActiveError(self._active(self.members())) from error
             raise
         for answer in answers or ():
@@ -154,41 +164,35 @@ class GroupAdmin:
             "counts until its session ends, 10 to 45 s)"
         )
 
-    def _spots(self, topics: Sequence[str]) -> list[TopicPartition]:
+    def _partitions(self, topics: Sequence[str]) -> list[Spot]:
         if topics:
-            return partitions(self._consumer, list(dict.fromkeys(topics)))
-        known: Any = self._consumer.list_topics(timeout=PATIENCE).topics
+            return partitions_of(self._consumer, list(dict.fromkeys(topics)))
+        known: Any = self._consumer.list_topics(timeout=OFFSET_TIMEOUT).topics
         return [
-            (name, part)
+            (name, number)
             for name, topic in known.items()
             if not name.startswith("__")
-            for part in topic.partitions
+            for number in topic.partitions
         ]
 
-    def _span(self, spot: TopicPartition) -> Span:
-        return kafka.watermarks(self._consumer, *spot, patience=PATIENCE)
+    def _held(self, partition: Spot) -> OffsetRange:
+        return kafka.marks(self._consumer, *partition, patience=OFFSET_TIMEOUT)
 
-    def _targets(self, target: Target, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
+    def _targets(self, target: Target, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
         if isinstance(target, datetime | timedelta):
-            moment = milliseconds(target, datetime.now(UTC))
-            asked = [TopicPartitionOffset(*spot, moment) for spot in spans]
-            found = self._consumer.offsets_for_times(asked, timeout=PATIENCE) if asked else []
-            at = {(one.topic, one.partition): one.offset for one in found}
-            return {spot: at_time(at[spot], span) for spot, span in spans.items()}
-        return {spot: offset_in(span, target) for spot, span in spans.items()}
+            time = milliseconds(target, datetime.now(UTC))
+            asked = [TopicPartition(*partition, time) for partition in held]
+            answers = self._consumer.offsets_for_times(asked, timeout=OFFSET_TIMEOUT) if asked else []
+            found = {(one.topic, one.partition): one.offset for one in answers}
+            return {partition: at_time(found[partition], offsets) for partition, offsets in held.items()}
+        return {partition: offset_in(offsets, target) for partition, offsets in held.items()}
 
 
-JOINED = frozenset(
-    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
-)
-"""What a broker answers who commits for a group that has members."""
-
-
-def offset_in(span: Span, target: int | str) -> int:
+def offset_in(held: OffsetRange, target: int | str) -> int:
     """Return the offset in a partition that *target* means: never outside what it holds."""
     if isinstance(target, str):
-        return span[0] if target == "beginning" else span[1]
-    return min(max(target, span[0]), span[1])
+        return held[0] if target == "beginning" else held[1]
+    return min(max(target, held[0]), held[1])
 
 
 def _member(described: Any) -> GroupMember:
@@ -196,11 +200,11 @@ def _member(described: Any) -> GroupMember:
     return GroupMember(
         name=described.group_instance_id or described.client_id,
         host=described.host.lstrip("/"),
-        spots=[(one.topic, one.partition) for one in given],
+        partitions=[(one.topic, one.partition) for one in given],
     )
 
 
-def as_record(
+def group_record(
     group: str, positions: Sequence[GroupPosition], members: Sequence[GroupMember]
 ) -> dict[str, Any]:
     """Return what JSON has of a group."""
@@ -208,40 +212,34 @@ def as_record(
         "group": group,
         "positions": [
             {
-                "topic": one.spot[0],
-                "partition": one.spot[1],
+                "topic": one.partition[0],
+                "partition": one.partition[1],
                 "committed": one.committed,
-                "oldest": one.span[0],
-                "end": one.span[1],
+                "oldest": one.held[0],
+                "end": one.held[1],
                 "behind": one.behind,
                 "expired": one.expired,
             }
             for one in positions
         ],
         "members": [
-            {"name": one.name, "host": one.host, "partitions": [list(spot) for spot in one.spots]}
+            {"name": one.name, "host": one.host, "partitions": [list(each) for each in one.partitions]}
             for one in members
         ],
     }
 
 
-def table(positions: Sequence[GroupPosition], members: Sequence[GroupMember]) -> Table:
+def group_table(positions: Sequence[GroupPosition], members: Sequence[GroupMember]) -> Table:
     """Return a row a partition, with who reads it."""
-    owners = {spot: str(one) for one in members for spot in one.spots}
+    owners = {partition: str(one) for one in members for partition in one.partitions}
     rows = Table(box=None, pad_edge=False, header_style="bold")
     rows.add_column("topic", overflow="fold")
     for name in ("partition", "committed", "oldest", "end", "behind", "expired"):
         rows.add_column(name, justify="right")
     rows.add_column("read by", overflow="fold")
     for one in positions:
-        numbers = (one.committed, *one.span, one.behind, one.expired)
-        cells = (f"{number:,}" if number else "·" for number in numbers)
-        rows.add_row(one.spot[0], str(one.spot[1]), *cells, owners.get(one.spot, ""))
+        topic, number = one.partition
+        counts = (one.committed, *one.held, one.behind, one.expired)
+        cells = (f"{count:,}" if count else "·" for count in counts)
+        rows.add_row(topic, str(number), *cells, owners.get(one.partition, ""))
     return rows
-
-
-def move_line(move: OffsetMove) -> str:
-    """Return a change in one line."""
-    topic, partition = move.spot
-    now = "nowhere" if move.now is None else str(move.now)
-    return f"{topic}[{partition}]: {now} -> {move.then}"

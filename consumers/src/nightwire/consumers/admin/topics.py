@@ -1,4 +1,4 @@
-"""What topics there are, how much is in them, and from when."""
+"""The list of topics: how much is in them, and from when; for people and for programs."""
 
 import json
 import time
@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as TopicPartitionOffset
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from rich.table import Table
 
-from nightwire.consumers.source.start_offsets import Span
-from nightwire.core.kafka import END, FIRST, NEWEST, TopicPartition, admin, consumer, list_offsets
+from nightwire.consumers.source.start_offsets import OffsetRange, Spot
+from nightwire.core.kafka import admin, consumer
+from nightwire.core.offsets import END, FIRST, NEWEST, listed
 
-PATIENCE = 15.0
+TIMEOUT = 15.0
 """Longest wait for an answer. [s]"""
 
 
@@ -48,66 +48,68 @@ def list_topics(bootstrap: str) -> list[TopicRow]:
     try:
         known = {
             name: sorted(topic.partitions)
-            for name, topic in reader.list_topics(timeout=PATIENCE).topics.items()
+            for name, topic in reader.list_topics(timeout=TIMEOUT).topics.items()
             if not name.startswith("__")
         }
-        spans = _spans(client, [(name, part) for name, parts in known.items() for part in parts])
-        oldest = _oldest(reader, spans)
+        held = _offset_ranges(
+            client, [(name, number) for name, numbers in known.items() for number in numbers]
+        )
+        oldest = _oldest_times(reader, held)
     finally:
         reader.close()
-    newest = _newest(client, spans)
-    return [_row(name, parts, spans, oldest, newest) for name, parts in sorted(known.items())]
+    newest = _newest_times(client, held)
+    return [_row(name, numbers, held, oldest, newest) for name, numbers in sorted(known.items())]
 
 
 def _row(
     name: str,
-    parts: list[int],
-    spans: Mapping[TopicPartition, Span],
-    oldest: Mapping[TopicPartition, int],
-    newest: Mapping[TopicPartition, int],
+    numbers: list[int],
+    held: Mapping[Spot, OffsetRange],
+    oldest: Mapping[Spot, int],
+    newest: Mapping[Spot, int],
 ) -> TopicRow:
-    spots = [(name, part) for part in parts]
-    first = [oldest[spot] for spot in spots if spot in oldest]
-    last = [newest[spot] for spot in spots if spot in newest]
-    records = sum(spans[spot][1] - spans[spot][0] for spot in spots)
-    return TopicRow(name, len(parts), records, _utc(min(first, default=None)), _utc(max(last, default=None)))
+    partitions = [(name, number) for number in numbers]
+    first = min((oldest[one] for one in partitions if one in oldest), default=None)
+    last = max((newest[one] for one in partitions if one in newest), default=None)
+    records = sum(held[one][1] - held[one][0] for one in partitions)
+    return TopicRow(name, len(numbers), records, _utc(first), _utc(last))
 
 
-def _utc(moment: int | None) -> datetime | None:
-    return None if moment is None else datetime.fromtimestamp(moment / 1000, UTC)
+def _utc(time_ms: int | None) -> datetime | None:
+    return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
-def _spans(client: AdminClient, spots: list[TopicPartition]) -> dict[TopicPartition, Span]:
-    oldest = list_offsets(client, spots, FIRST, timeout=PATIENCE)
-    ends = list_offsets(client, spots, END, timeout=PATIENCE)
-    return {spot: (oldest[spot].offset, ends[spot].offset) for spot in spots}
+def _offset_ranges(client: AdminClient, partitions: list[Spot]) -> dict[Spot, OffsetRange]:
+    oldest = listed(client, partitions, FIRST, timeout=TIMEOUT)
+    ends = listed(client, partitions, END, timeout=TIMEOUT)
+    return {partition: (oldest[partition].offset, ends[partition].offset) for partition in partitions}
 
 
-def _newest(client: AdminClient, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
-    filled = [spot for spot, (start, end) in spans.items() if end > start]
-    found = list_offsets(client, filled, NEWEST, timeout=PATIENCE)
-    return {spot: info.timestamp for spot, info in found.items() if info.timestamp >= 0}
+def _newest_times(client: AdminClient, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
+    filled = [partition for partition, (start, end) in held.items() if end > start]
+    found = listed(client, filled, NEWEST, timeout=TIMEOUT)
+    return {partition: info.timestamp for partition, info in found.items() if info.timestamp >= 0}
 
 
-def _oldest(reader: Consumer, spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, int]:
+def _oldest_times(reader: Consumer, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
     """Return when the first record of each partition was written. [ms]  Reads one of each."""
-    found: dict[TopicPartition, int] = {}
-    open_ = {spot for spot, (start, end) in spans.items() if end > start}
-    reader.assign([TopicPartitionOffset(*spot, spans[spot][0]) for spot in open_])
-    deadline = time.monotonic() + PATIENCE
-    while open_ and time.monotonic() < deadline:
+    found: dict[Spot, int] = {}
+    missing = {partition for partition, (start, end) in held.items() if end > start}
+    reader.assign([TopicPartition(*partition, held[partition][0]) for partition in missing])
+    deadline = time.monotonic() + TIMEOUT
+    while missing and time.monotonic() < deadline:
         if (message := reader.poll(0.2)) is None:
             continue
-        spot = (str(message.topic()), message.partition() or 0)
-        if spot in open_:
-            open_.discard(spot)
-            reader.incremental_unassign([TopicPartitionOffset(*spot)])
+        partition = (str(message.topic()), message.partition() or 0)
+        if partition in missing:
+            missing.discard(partition)
+            reader.incremental_unassign([TopicPartition(*partition)])
             if message.error() is None:
-                found[spot] = message.timestamp()[1]
+                found[partition] = message.timestamp()[1]
     return found
 
 
-def as_text(rows: Sequence[TopicRow]) -> str:
+def topics_json(rows: Sequence[TopicRow]) -> str:
     """Return *rows* as a JSON list; times are ISO 8601, UTC."""
     return json.dumps(
         [
@@ -124,7 +126,7 @@ def as_text(rows: Sequence[TopicRow]) -> str:
     )
 
 
-def as_table(rows: Sequence[TopicRow]) -> Table:
+def topics_table(rows: Sequence[TopicRow]) -> Table:
     """Return *rows* as a table."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("topic")
@@ -138,9 +140,9 @@ def as_table(rows: Sequence[TopicRow]) -> Table:
     return table
 
 
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _short(moment: datetime | None) -> str:
-    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
+def _short(time: datetime | None) -> str:
+    return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
