@@ -12,7 +12,7 @@ from astropy.io import fits
 from PIL import Image
 
 from nightwire.consumers import Stamp, StampError
-from nightwire.consumers.alert.stamps import encode_png, kind, scale
+from nightwire.consumers.alert.stamps import encode_png, extension_of, scale
 
 
 def fits_of(*images: Any) -> bytes:
@@ -73,7 +73,7 @@ def test_gzip_is_unpacked_and_arrays_are_arrays() -> None:
     image = np.arange(12, dtype=np.float32).reshape(3, 4)
     stamp = Stamp("science", gzip.compress(fits_of(image)))
     assert np.array_equal(np.asarray(stamp), image)
-    assert kind(stamp.fits) == "fits"
+    assert extension_of(stamp.fits) == "fits"
     assert repr(stamp) == "<Stamp science: 4 × 3 pixels>"
     assert stamp._repr_png_()
 

@@ -222,7 +222,7 @@ with AlertReader(topic, group=group, bootstrap=bootstrap, commit_interval=0.0) a
     for received in reader:
         print(received.offset, flush=True)
         if received.offset == 6:
-            reader._session.open().reading.source.commit()  # wait until those before are kept
+            reader._session.open().loop.source.commit()  # wait until those before are kept
             print("holding", flush=True)
             sys.stdin.read()
 """
@@ -275,7 +275,7 @@ def test_two_members_share_a_topic_and_lose_nothing_when_one_leaves(
             for partition in range(4):
                 write(kafka, topic, [encode(next(numbers))], partition=partition)
             by_first += ids(first)
-        first._session.open().reading._rules = replace(first._session.order.rules, timeout=3.0)
+        first._session.open().loop._policy = replace(first._session.request.policy, timeout=3.0)
         by_first += ids(first)
     assert len(by_second) == 5
     assert set(by_first) | set(by_second) == set(range(next(numbers)))

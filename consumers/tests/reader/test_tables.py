@@ -14,7 +14,7 @@ import pytest
 
 from nightwire.consumers import AlertReader, BadRecord
 from nightwire.consumers.alert.deduplication import Deduplicator, RecentKeys
-from nightwire.consumers.reader.batch import ColumnDecoder, Tools
+from nightwire.consumers.reader.batch import ColumnDecoder, DecodingContext
 from nightwire.consumers.reader.connection import schema_for
 from nightwire.consumers.reader.unpack import TableUnpacker
 from nightwire.schemas import (
@@ -212,7 +212,10 @@ def test_two_versions_in_a_table_look_like_the_one_that_was_asked_for(
     ]
     decoder: ColumnDecoder = AlertDecoder(two, reader=schema_for("11.1", two.schemas.__getitem__))
     tables = TableUnpacker(
-        Tools(decoder, None, Deduplicator(None, RecentKeys())), ["diaSourceId", "grade"], [], "arrow"
+        DecodingContext(decoder, None, Deduplicator(None, RecentKeys())),
+        ["diaSourceId", "grade"],
+        [],
+        "arrow",
     )
     assert tables(messages).item.to_pylist() == [
         {"diaSourceId": 1, "grade": 0.5},

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Message
 
 from nightwire.consumers.alert.deduplication import Deduplicator, RecentKeys
-from nightwire.consumers.reader.batch import Batch, Tools
+from nightwire.consumers.reader.batch import Batch, DecodingContext
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.schemas import Columns, Decoded, DecodeError, RegistryAwayError, UnknownSchemaError
 
@@ -31,27 +31,27 @@ class Decoder:
     def columns(self, values: Sequence[bytes], fields: Sequence[str]) -> Columns:
         rows = [at for at, value in enumerate(values) if value not in FAULTS]
         faults = {at: FAULTS[value] for at, value in enumerate(values) if value in FAULTS}
-        batch = pa.RecordBatch.from_pydict({name: [int(values[at]) for at in rows] for name in fields})
-        return Columns(batch, rows, faults)
+        columns = pa.RecordBatch.from_pydict({name: [int(values[at]) for at in rows] for name in fields})
+        return Columns(columns, rows, faults)
 
 
-TOOLS = Tools(Decoder(), None, Deduplicator(None, RecentKeys()))
+CONTEXT = DecodingContext(Decoder(), None, Deduplicator(None, RecentKeys()))
 
 
-def numbers(parcel: Batch[Any]) -> list[int]:
-    """Return what is in a parcel, whichever kind."""
-    if parcel.item is None:
+def numbers(batch: Batch[Any]) -> list[int]:
+    """Return what is in a batch, whichever kind."""
+    if batch.item is None:
         return []
     return (
-        [one.alert["n"] for one in parcel.item]
-        if isinstance(parcel.item, list)
-        else parcel.item["n"].to_pylist()
+        [one.alert["n"] for one in batch.item]
+        if isinstance(batch.item, list)
+        else batch.item["n"].to_pylist()
     )
 
 
-@pytest.mark.parametrize("unpack", [AlertUnpacker(TOOLS).all, TableUnpacker(TOOLS, ["n"], [], "arrow")])
+@pytest.mark.parametrize("unpack", [AlertUnpacker(CONTEXT).all, TableUnpacker(CONTEXT, ["n"], [], "arrow")])
 @pytest.mark.parametrize(
-    ("values", "good", "bad", "left"),
+    ("values", "good", "bad", "waiting"),
     [
         ([b"1", b"2"], [1, 2], [], []),
         ([b"1", b"malformed", b"3"], [1, 3], [1], []),
@@ -66,17 +66,19 @@ def test_bad_ones_are_named_and_what_waits_keeps_its_place(
     values: list[bytes],
     good: list[int],
     bad: list[int],
-    left: list[int],
+    waiting: list[int],
 ) -> None:
     messages = [Message(topic="t", partition=0, offset=at, value=one) for at, one in enumerate(values)]
-    parcel = unpack(messages)
-    assert (numbers(parcel), parcel.count) == (good, len(good))
-    assert [one.offset() for one, _ in parcel.bad] == bad
-    assert [one.offset() for one in parcel.left] == left
-    assert [one.offset() for one in parcel.messages] == [at for at in range(len(values)) if at not in left]
-    assert (parcel.away is not None) == bool(left)
+    batch = unpack(messages)
+    assert (numbers(batch), batch.count) == (good, len(good))
+    assert [one.offset() for one, _ in batch.bad] == bad
+    assert [one.offset() for one in batch.waiting] == waiting
+    assert [one.offset() for one in batch.messages] == [at for at in range(len(values)) if at not in waiting]
+    assert (batch.unavailable is not None) == bool(waiting)
 
 
 def test_a_record_that_deletes_its_key_is_no_alert() -> None:
-    parcel = TableUnpacker(TOOLS, ["n"], [], "arrow")([Message(topic="t", partition=0, offset=0, value=None)])
-    assert [why for _, why in parcel.bad] == ["the record has no value: it deletes its key"]
+    batch = TableUnpacker(CONTEXT, ["n"], [], "arrow")(
+        [Message(topic="t", partition=0, offset=0, value=None)]
+    )
+    assert [why for _, why in batch.bad] == ["the record has no value: it deletes its key"]

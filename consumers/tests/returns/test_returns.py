@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from nightwire.consumers import AlertReader, BadReturn, ReturnReader, joined
 from nightwire.consumers.cli.returns import returns
-from nightwire.consumers.returns.broker_message import objections
-from nightwire.core.kafka.clients import headers_of, read_to_end
+from nightwire.consumers.returns.broker_message import message_faults
+from nightwire.core.kafka import headers_of, read_to_end
 from nightwire.schemas.topics import DEAD_LETTERS
 
 CLASS = {
@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
         {"name": "classifications", "type": {"type": "array", "items": CLASS}},
     ],
 }
-PAGE = Path(__file__).parents[2] / "docs" / "user" / "owners.md"
+PAGE = Path(__file__).parents[3] / "docs" / "user" / "owners.md"
 PARSED = fastavro.parse_schema(SCHEMA)
 GOOD: Mapping[str, Any] = {
     "brokerName": "Fink",
@@ -51,7 +51,7 @@ def body(number: int | None, **changes: Any) -> bytes:
 
 
 def test_a_good_message_has_nothing_wrong() -> None:
-    assert objections(GOOD, "fink", 7) == []
+    assert message_faults(GOOD, "fink", 7) == []
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_good_message_has_nothing_wrong() -> None:
     ],
 )
 def test_each_fault_is_named(changes: Mapping[str, Any], alert_id: int | None, fault: str) -> None:
-    (found,) = objections({**GOOD, **changes}, "fink", alert_id)
+    (found,) = message_faults({**GOOD, **changes}, "fink", alert_id)
     assert fault in found
 
 
 def test_all_faults_are_named_at_once() -> None:
-    assert len(objections({}, "fink", None)) == 5
+    assert len(message_faults({}, "fink", None)) == 5
 
 
 @pytest.fixture

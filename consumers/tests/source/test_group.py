@@ -42,7 +42,7 @@ def ids(alerts: list[ReceivedAlert]) -> list[int]:
 def owned(reader: AlertReader) -> set[int]:
     """Return the partitions that a reader has now."""
     connection = reader._session._connection
-    return {partition for _, partition in connection.reading.source._next} if connection else set()
+    return {partition for _, partition in connection.loop.source._next} if connection else set()
 
 
 def fill(bootstrap: str, topic: str, encode: Encode, write: Write) -> set[tuple[int, int]]:
@@ -146,7 +146,7 @@ with AlertReader(topic, group=group, bootstrap=bootstrap) as reader:
     print("here", flush=True)
     for number, batch in enumerate(reader.batches(size=10, wait=0.1)):
         if number == 1:
-            reader._session.open().reading.source.commit()
+            reader._session.open().loop.source.commit()
         for one in batch:
             print(number, one.partition, one.offset, flush=True)
         if number == 1:
@@ -190,7 +190,7 @@ def test_who_joins_takes_partitions_from_nobody_who_keeps_them(
     first, second = (AlertReader(topic, group=group, bootstrap=kafka, stopped=stop.is_set) for _ in range(2))
     with reading(first) as one:
         until(lambda: len(owned(first)) == 4, tick=stop)
-        source = first._session.open().reading.source  # type: ignore[union-attr]
+        source = first._session.open().loop.source  # type: ignore[union-attr]
         given: list[object] = []
         source.assign = lambda *how: given.append(how)  # type: ignore[method-assign, assignment]
         with reading(second) as other:

@@ -9,7 +9,7 @@ from nightwire.consumers.source.start_offsets import NewestRecords, StartOffset,
 
 
 @pytest.mark.parametrize(
-    ("committed", "fresh", "expected"),
+    ("committed", "initial", "expected"),
     [
         (None, 10, StartOffset(10)),  # never here: where it was asked to begin
         (None, 3, StartOffset(5)),
@@ -20,8 +20,8 @@ from nightwire.consumers.source.start_offsets import NewestRecords, StartOffset,
         (25, 20, StartOffset(5)),  # the topic was made anew
     ],
 )
-def test_a_group_goes_on_where_it_was(committed: int | None, fresh: int, expected: StartOffset) -> None:
-    assert resume(committed, (5, 20), fresh) == expected
+def test_a_group_goes_on_where_it_was(committed: int | None, initial: int, expected: StartOffset) -> None:
+    assert resume(committed, (5, 20), initial) == expected
 
 
 def test_nothing_as_new_as_a_time_means_the_end() -> None:
@@ -29,8 +29,8 @@ def test_nothing_as_new_as_a_time_means_the_end() -> None:
 
 
 def test_tails_leave_out_what_is_empty_and_stop_at_the_oldest() -> None:
-    spans = {("t", 0): (0, 100), ("t", 1): (97, 100), ("t", 2): (4, 4)}
-    assert tails(spans, 10) == {("t", 0): 90, ("t", 1): 97}
+    held = {("t", 0): (0, 100), ("t", 1): (97, 100), ("t", 2): (4, 4)}
+    assert tails(held, 10) == {("t", 0): 90, ("t", 1): 97}
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 20), st.integers(0, 3))), st.integers(1, 8))
@@ -38,7 +38,7 @@ def test_newest_are_the_last_of_all_partitions_by_time(items: list[tuple[str, in
     newest: NewestRecords[tuple[int, int, int]] = NewestRecords(count)
     everything: dict[str, list[tuple[int, int, int]]] = {"a": [], "b": []}
     for offset, (topic, time, partition) in enumerate(items):
-        newest.offer(topic, time, partition, offset, (time, partition, offset))
+        newest.offer((topic, partition), offset, time, (time, partition, offset))
         everything[topic].append((time, partition, offset))
     expected = sorted(item for all_ in everything.values() for item in sorted(all_)[-count:])
     assert list(newest.in_order()) == expected

@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader, ReceivedAlert, TopicError
-from nightwire.consumers.source.start_offsets import StartOffset, stretch
-from nightwire.core.kafka.clients import ensure_topics
+from nightwire.consumers.source.start_offsets import StartOffset, start_of_range
+from nightwire.core.kafka import ensure_topics
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS, TopicSettings
 
@@ -148,7 +148,7 @@ def test_a_visit_goes_with_neither_a_group_nor_a_time() -> None:
         ((3, 9), (12, 20), StartOffset(9, expired=6)),
     ],
 )
-def test_what_is_left_of_a_stretch(
+def test_what_is_left_of_a_start_of_range(
     wanted: tuple[int, int], there: tuple[int, int], expected: StartOffset
 ) -> None:
-    assert stretch(wanted, there) == expected
+    assert start_of_range(wanted, there) == expected

@@ -7,14 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nightwire.consumers.alert.alert import ReceivedAlert
-    from nightwire.consumers.alert.stamps import Stamp, StampError
-    from nightwire.consumers.reader.read_loop import BadRecord
-    from nightwire.consumers.reader.reader import AlertReader
-    from nightwire.consumers.returns.broker_message import Classification, Return, joined
-    from nightwire.consumers.returns.return_reader import BadReturn, ReturnReader
-    from nightwire.consumers.source.group import GroupError
-    from nightwire.consumers.source.source import TopicError
+    from nightwire.consumers.alert import ReceivedAlert, Stamp, StampError
+    from nightwire.consumers.reader import AlertReader, BadRecord
+    from nightwire.consumers.returns import (
+        BadReturn,
+        Classification,
+        Return,
+        ReturnReader,
+        joined,
+    )
+    from nightwire.consumers.source import GroupError, TopicError
 
 __all__ = [
     "AlertReader",
@@ -31,26 +33,19 @@ __all__ = [
     "joined",
 ]
 
-_HOMES = {
-    "AlertReader": "reader.reader",
-    "BadRecord": "reader.read_loop",
-    "BadReturn": "returns.return_reader",
-    "Classification": "returns.broker_message",
-    "GroupError": "source.group",
-    "ReceivedAlert": "alert.alert",
-    "Return": "returns.broker_message",
-    "ReturnReader": "returns.return_reader",
-    "Stamp": "alert.stamps",
-    "StampError": "alert.stamps",
-    "TopicError": "source.source",
-    "joined": "returns.broker_message",
+_PACKAGES = {
+    "alert": ("ReceivedAlert", "Stamp", "StampError"),
+    "reader": ("AlertReader", "BadRecord"),
+    "returns": ("BadReturn", "Classification", "Return", "ReturnReader", "joined"),
+    "source": ("GroupError", "TopicError"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for package, names in _PACKAGES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{package}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

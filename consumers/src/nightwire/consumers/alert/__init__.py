@@ -1,1 +1,32 @@
-"""Alert."""
+"""One alert as a reader hands it out: its record decoded, its summary, its stamps."""
+
+from nightwire.consumers.alert.alert import ReceivedAlert
+from nightwire.consumers.alert.deduplication import WINDOW, Dedup, Deduplicator, RecentKeys
+from nightwire.consumers.alert.record_decoder import (
+    ALERTS,
+    Decoder,
+    RecordDecoder,
+    known_survey,
+    origin_of,
+    survey_of,
+)
+from nightwire.consumers.alert.stamps import Stamp, StampError, extension_of
+from nightwire.consumers.alert.summary import Summary
+
+__all__ = [
+    "ALERTS",
+    "WINDOW",
+    "Decoder",
+    "Dedup",
+    "Deduplicator",
+    "ReceivedAlert",
+    "RecentKeys",
+    "RecordDecoder",
+    "Stamp",
+    "StampError",
+    "Summary",
+    "extension_of",
+    "known_survey",
+    "origin_of",
+    "survey_of",
+]

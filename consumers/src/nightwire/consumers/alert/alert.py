@@ -1,4 +1,4 @@
-"""One alert as a reader hands it out."""
+"""One alert as a reader hands it out: decoded, with its record's place, key and headers."""
 
 import html
 from base64 import b64encode
@@ -69,10 +69,15 @@ class ReceivedAlert:
         return self.topic, self.partition, self.offset
 
     @property
-    def origin(self) -> tuple[str, int, int]:
-        """Where the alert first lay: what a filter passed on tells it in its headers; else `position`.
+    def place(self) -> str:
+        """The record's position as text: ``topic[partition]@offset``."""
+        return f"{self.topic}[{self.partition}]@{self.offset}"
 
-        Equal for all duplicates, those that a filter sent twice too.
+    @property
+    def origin(self) -> tuple[str, int, int]:
+        """Where the alert first lay: by the headers of what a filter passed on; else `position`.
+
+        Equal for all duplicates, also for those that a filter sent twice.
         """
         return origin(self.position, self.headers)
 
@@ -83,17 +88,17 @@ class ReceivedAlert:
 
     def __repr__(self) -> str:
         line = " ".join(f"{name}={text}" for name, text in self.summary.texts().items() if text)
-        return f"<ReceivedAlert {line} at {self.topic}[{self.partition}]@{self.offset}>"
+        return f"<ReceivedAlert {line} at {self.place}>"
 
     def _repr_html_(self) -> str:
         texts = self.summary.texts()
         head = "".join(f"<th style='text-align:left'>{html.escape(name)}</th>" for name in texts)
         row = "".join(f"<td style='text-align:left'>{html.escape(text)}</td>" for text in texts.values())
         pictures = "".join(_figure(stamp) for stamp in self.stamps.values())
-        where = html.escape(f"{self.topic}[{self.partition}]@{self.offset}")
         return (
             f"<div><table><tr>{head}</tr><tr>{row}</tr></table>"
-            f"<div style='display:flex;gap:8px'>{pictures}</div><small>{where}</small></div>"
+            f"<div style='display:flex;gap:8px'>{pictures}</div>"
+            f"<small>{html.escape(self.place)}</small></div>"
         )
 
 

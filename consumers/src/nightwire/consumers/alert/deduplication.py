@@ -1,4 +1,4 @@
-"""Which alerts came already: a memory of bounded size."""
+"""Which alerts came already: a memory of bounded size, by what an alert is known."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,9 @@ from typing import Literal
 
 WINDOW = 100_000
 """How many of the latest alerts are remembered; a visit of the largest size.  About 20 MB, at most 40."""
+
+Dedup = Literal["offset", "alert"]
+"""What makes two records the same alert: where it first lay, or its survey and id."""
 
 
 class RecentKeys:
@@ -39,30 +42,26 @@ class RecentKeys:
                 self._old, self._young = self._young, set()
 
 
-Dedup = Literal["offset", "alert"]
-"""What makes two records the same alert: where it first lay, or its survey and id."""
-
-
 @dataclass(frozen=True)
 class Deduplicator:
-    """Leaves out what came before.
+    """Leaves out alerts that were handed out before.
 
     Attributes:
         dedup: What makes two records the same alert; None leaves nothing out.
-        seen: What was handed out.
+        recent: Keys of the alerts that were handed out.
     """
 
     dedup: Dedup | None
-    seen: RecentKeys
+    recent: RecentKeys
 
-    def choose(self, keys: Sequence[Hashable]) -> list[int]:
-        """Return which of *keys* are new, in order."""
+    def select_new(self, keys: Sequence[Hashable]) -> list[int]:
+        """Return the indices of those *keys* that are new, in order."""
         if self.dedup is None:
             return list(range(len(keys)))
         first = {key: at for at, key in reversed(list(enumerate(keys)))}
-        return sorted(at for key, at in first.items() if key not in self.seen)
+        return sorted(at for key, at in first.items() if key not in self.recent)
 
     def remember(self, keys: Sequence[Hashable]) -> None:
-        """Say that *keys* were handed out."""
+        """Note that alerts with these *keys* were handed out."""
         if self.dedup is not None:
-            self.seen.add(keys)
+            self.recent.add(keys)

@@ -1,4 +1,4 @@
-"""From a Kafka record to an alert."""
+"""From a Kafka record to an alert, and the survey that the alert belongs to."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,17 +23,17 @@ class Decoder(Protocol):
 
 
 class RecordDecoder:
-    """Make alerts of records.
+    """Makes alerts of records.
 
     Args:
-        decoder: Takes values apart.
+        decoder: Decodes the records' values.
         survey_name: The survey of all alerts; None goes by each record's header or topic.
     """
 
     def __init__(self, decoder: Decoder, *, survey_name: str | None = None) -> None:
         self._decoder, self._survey_name = decoder, survey_name
 
-    def receive(self, message: Message) -> ReceivedAlert:
+    def decode(self, message: Message) -> ReceivedAlert:
         """Return the alert in *message*.
 
         Raises:

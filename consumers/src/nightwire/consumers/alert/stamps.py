@@ -1,4 +1,4 @@
-"""Picture stamps: FITS bytes to arrays, and arrays to pictures that an eye can read."""
+"""Picture stamps: from FITS bytes to arrays, and from arrays to PNG."""
 
 import io
 import warnings
@@ -18,7 +18,7 @@ PICTURE_SIDE = 252
 MAX_SIZE = 64 << 20
 """Longest stamp after unpacking. [byte]  A few bytes of gzip can claim terabytes."""
 
-_KINDS = {b"SIMPLE  =": "fits", b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"\x1f\x8b": "gz"}
+_EXTENSIONS = {b"SIMPLE  =": "fits", b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"\x1f\x8b": "gz"}
 
 
 class StampError(Exception):
@@ -45,8 +45,8 @@ class Stamp:
         Raises:
             StampError: It cannot be unpacked, or is no FITS file.
         """
-        unpacked = gunzip(self.raw) if kind(self.raw) == "gz" else self.raw
-        if (what := kind(unpacked)) != "fits":
+        unpacked = gunzip(self.raw) if extension_of(self.raw) == "gz" else self.raw
+        if (what := extension_of(unpacked)) != "fits":
             raise StampError(f"not FITS but {what}, {len(unpacked)} bytes")
         return unpacked
 
@@ -85,9 +85,9 @@ class Stamp:
         return f"<Stamp {self.name}: {width} × {height} pixels>"
 
 
-def kind(stamp: bytes) -> str:
+def extension_of(stamp: bytes) -> str:
     """Return the file name extension that fits what *stamp* begins with; ``bin`` for the unknown."""
-    return next((name for magic, name in _KINDS.items() if stamp.startswith(magic)), "bin")
+    return next((name for magic, name in _EXTENSIONS.items() if stamp.startswith(magic)), "bin")
 
 
 def gunzip(packed: bytes) -> bytes:

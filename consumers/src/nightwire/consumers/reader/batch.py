@@ -1,4 +1,4 @@
-"""What a reader hands out at once, and what it takes to make one."""
+"""What a reader hands out at once, and what is needed to make it of records."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,25 +6,25 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from confluent_kafka import Message
 
-from nightwire.consumers.alert.deduplication import Deduplicator
-from nightwire.schemas import Decoded, RegistryAwayError
+from nightwire.consumers.alert import Decoder, Deduplicator
+from nightwire.schemas import RegistryAwayError
 
 Item = TypeVar("Item")
 
 
 @dataclass
 class Batch(Generic[Item]):
-    """What is handed out at once, and what it was made of.
+    """What is handed out at once, and the records that it was made of.
 
     Attributes:
         item: What is handed out; None where there was nothing but bad records and duplicates.
-        messages: The records it was made of: done, when it is.
-        count: How many alerts it holds.
-        keys: What to remember of these, against duplicates.
+        messages: The records that *item* was made of: they are done when it is.
+        count: How many alerts *item* holds.
+        keys: Keys of these alerts, by which duplicates are known.
         bad: Records that hold no alert, and why.
-        duplicates: Alerts left out, since they came before.
-        left: Records that cannot be read yet.
-        away: Why they cannot.
+        duplicates: How many alerts were left out, since they came before.
+        waiting: Records that cannot be decoded yet.
+        unavailable: Why they cannot.
     """
 
     messages: Sequence[Message]
@@ -33,12 +33,17 @@ class Batch(Generic[Item]):
     keys: Sequence[Hashable] = ()
     bad: list[tuple[Message, str]] = field(default_factory=list)
     duplicates: int = 0
-    left: Sequence[Message] = ()
-    away: RegistryAwayError | None = None
+    waiting: Sequence[Message] = ()
+    unavailable: RegistryAwayError | None = None
+
+    def cut(self, index: int, error: RegistryAwayError) -> None:
+        """Leave the records from *index* on for later: the schema of the first cannot be had now."""
+        self.messages, self.waiting = self.messages[:index], self.messages[index:]
+        self.unavailable = error
 
 
 class Columns(Protocol):
-    """What we need of the columns of some values: rows of those that can be read, faults of others."""
+    """What we need of decoded columns: the rows that could be read, and why others could not."""
 
     @property
     def batch(self) -> Any:
@@ -46,40 +51,37 @@ class Columns(Protocol):
 
     @property
     def rows(self) -> Sequence[int]:
-        """Which value each row is of."""
+        """The index of the value that each row is of."""
 
     @property
     def faults(self) -> Mapping[int, Exception]:
-        """Why the others could not be read."""
+        """Why the others could not be read, by their index."""
 
 
-class ColumnDecoder(Protocol):
-    """What we need of an `AlertDecoder`."""
-
-    def decode(self, value: bytes) -> Decoded:
-        """Return the alert, its Avro body and its schema."""
+class ColumnDecoder(Decoder, Protocol):
+    """What we need of an `AlertDecoder`, where fields are read too."""
 
     def columns(self, values: Sequence[bytes], fields: Sequence[str]) -> Columns:
         """Return the fields of those values that can be read."""
 
 
 @dataclass(frozen=True)
-class Tools:
+class DecodingContext:
     """What an open reader decodes with.
 
     Attributes:
-        decoder: Takes values apart.
-        survey: The survey of all records, where the reader was told.
-        fresh: Leaves out what came before.
+        decoder: Decodes the records' values.
+        survey: The survey of all records, where the reader was given one.
+        deduplicator: Leaves out what came before.
     """
 
     decoder: ColumnDecoder
     survey: str | None
-    fresh: Deduplicator
+    deduplicator: Deduplicator
 
 
 Unpack = Callable[[Sequence[Message]], Batch[Item]]
-"""Makes a parcel of records."""
+"""Makes a batch of records."""
 
-UnpackFactory = Callable[[Tools], Unpack[Item]]
+UnpackFactory = Callable[[DecodingContext], Unpack[Item]]
 """Gives an `Unpack`, once the reader is open."""

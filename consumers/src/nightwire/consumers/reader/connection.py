@@ -5,17 +5,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nightwire.consumers.alert.deduplication import Deduplicator
-from nightwire.consumers.alert.record_decoder import ALERTS, known_survey
-from nightwire.consumers.reader.batch import Tools
+from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
+from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
-from nightwire.consumers.source.group import GroupSource, membership
-from nightwire.consumers.source.plan import Plan
-from nightwire.consumers.source.source import RecordSource
-from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
+from nightwire.consumers.source import (
+    GroupSource,
+    Plan,
+    RecordSource,
+    VisitLog,
+    VisitSource,
+    membership,
+    survey_in,
+)
+from nightwire.core.endpoints import Endpoints
 from nightwire.core.kafka import consumer, properties
-from nightwire.core.runtime import Endpoints
 from nightwire.schemas import AlertDecoder, SchemaRegistry
+
+VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True)
@@ -25,15 +31,15 @@ class ReadRequest:
     Attributes:
         plan: What to read, and from where.
         endpoints: Where Kafka and the registry are.
-        rules: When to end.
-        survey: The survey of all alerts, where no header and no topic tells.
+        policy: When to end.
+        survey: The survey of all alerts, where neither a header nor the topic's name has it.
         as_version: The version that alerts are to look like; None leaves each as it was written.
         commit_interval: Time between a group's commits. [s]
     """
 
     plan: Plan
     endpoints: Endpoints
-    rules: ReadPolicy
+    policy: ReadPolicy
     survey: str | None
     as_version: int | str | Mapping[str, Any] | None
     commit_interval: float
@@ -43,17 +49,17 @@ class ReadRequest:
 class Connection:
     """An open reader."""
 
-    reading: ReadLoop
-    tools: Tools
+    loop: ReadLoop
+    context: DecodingContext
     registry: SchemaRegistry
 
     def close(self) -> None:
         """Commit what is done, and leave."""
-        self.reading.source.close()
+        self.loop.source.close()
         self.registry.close()
 
 
-def connect(order: ReadRequest, tally: ReadCounts, fresh: Deduplicator) -> Connection:
+def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator) -> Connection:
     """Connect, and find where to begin.
 
     Raises:
@@ -61,21 +67,21 @@ def connect(order: ReadRequest, tally: ReadCounts, fresh: Deduplicator) -> Conne
         SchemaError: The version that was asked for cannot be had.
         KafkaException: Kafka cannot be reached.
     """
-    registry = SchemaRegistry(order.endpoints.schema_registry)
+    registry = SchemaRegistry(request.endpoints.schema_registry)
     try:
-        tools = Tools(_decoder(order, registry), order.survey, fresh)
-        source = _source(order)
+        context = DecodingContext(_decoder(request, registry), request.survey, deduplicator)
+        source = _source(request)
     except BaseException:
         registry.close()
         raise
-    return Connection(ReadLoop(source, order.rules, tally, fresh), tools, registry)
+    return Connection(ReadLoop(source, request.policy, counts, deduplicator), context, registry)
 
 
-def _decoder(order: ReadRequest, registry: SchemaRegistry) -> AlertDecoder:
-    if order.as_version is None:
+def _decoder(request: ReadRequest, registry: SchemaRegistry) -> AlertDecoder:
+    if request.as_version is None:
         return AlertDecoder(registry)
-    reader = schema_for(order.as_version, registry.schema)
-    described = known_survey(order.survey or _only_survey(order.plan))
+    reader = schema_for(request.as_version, registry.schema)
+    described = known_survey(request.survey or _only_survey(request.plan))
     return AlertDecoder(registry, reader=reader, survey=described.name if described else None)
 
 
@@ -85,15 +91,15 @@ def _only_survey(plan: Plan) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def _source(order: ReadRequest) -> RecordSource:
-    plan, bootstrap = order.plan, order.endpoints.kafka
+def _source(request: ReadRequest) -> RecordSource:
+    plan, bootstrap = request.plan, request.endpoints.kafka
     how = membership(plan.member, properties()) if plan.group else {}
-    log = VisitLog(bootstrap, survey_in(plan, order.survey)) if plan.visit is not None else None
+    log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, enable_partition_eof=True, **how)
     source = (
         VisitSource(client, plan, log)
         if log is not None
-        else GroupSource(client, plan, commit_interval=order.commit_interval)
+        else GroupSource(client, plan, commit_interval=request.commit_interval)
         if plan.group
         else RecordSource(client, plan)
     )
@@ -103,9 +109,6 @@ def _source(order: ReadRequest) -> RecordSource:
         source.close()
         raise
     return source
-
-
-VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
 def schema_for(

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 
 from confluent_kafka import Message
 
-from nightwire.consumers.alert.deduplication import Deduplicator
+from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
-from nightwire.consumers.source.source import RecordSource, marks
-from nightwire.core.kafka import TopicPartition
+from nightwire.consumers.source import RecordSource, next_offsets
+from nightwire.consumers.source.start_offsets import Spot
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 TICK = 0.2
 """Longest time without a look at the clock and at whether to stop. [s]"""
 
-FIRST_ONES = 10
+LOGGED_ONE_BY_ONE = 10
 """So many undecodable records are logged one by one, then each thousandth."""
 
 
@@ -36,22 +36,27 @@ class BadRecord:
     value: bytes | None
     reason: str
 
+    @property
+    def place(self) -> str:
+        """The record's position as text: ``topic[partition]@offset``."""
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
 
 @dataclass(frozen=True)
 class ReadPolicy:
-    """When to end, how long to wait, and whom to tell.
+    """When to end, how long to wait, and what to call for bad records.
 
     Attributes:
         limit: Stop after so many alerts.
         timeout: Longest wait for the next one. [s]
-        patience: How long a registry that is away is asked again. [s]
+        registry_timeout: How long a registry that does not answer is asked again. [s]
         stopped: Asked several times a second whether to stop.
         on_bad: Called with each record that holds no alert, before it counts as done.
     """
 
     limit: int | None
     timeout: float | None
-    patience: float
+    registry_timeout: float
     stopped: Callable[[], bool]
     on_bad: Callable[[BadRecord], None] | None
 
@@ -68,30 +73,30 @@ class ReadCounts:
 class ReadLoop:
     """Reads from a source until it is over.
 
-    `pull` and `finish` wait, and belong to one thread at a time; `hand` does not.  A parcel that was pulled
-    and never handed out (its caller was cancelled) comes with the next `pull`.
+    `next_batch` and `finish` wait, and belong to one thread at a time; `hand_out` does not.  A batch
+    that was never handed out (its caller was cancelled) comes with the next `next_batch`.
 
     Args:
         source: Records.
-        rules: When to end.
-        tally: What is counted.
-        fresh: Remembers what was handed out.
+        policy: When to end.
+        counts: What is counted.
+        deduplicator: Remembers what was handed out.
     """
 
     def __init__(
-        self, source: RecordSource, rules: ReadPolicy, tally: ReadCounts, fresh: Deduplicator
+        self, source: RecordSource, policy: ReadPolicy, counts: ReadCounts, deduplicator: Deduplicator
     ) -> None:
         self.source = source
-        self._rules, self._tally, self._fresh = rules, tally, fresh
-        self._pending: dict[TopicPartition, int] = {}
-        self._loose: tuple[Unpack[Any], Batch[Any]] | None = None
+        self._policy, self._counts, self._deduplicator = policy, counts, deduplicator
+        self._handed_out: dict[Spot, int] = {}  # offsets after what is handed out and not done
+        self._ready: tuple[Unpack[Any], Batch[Any]] | None = None  # made, and not handed out
         self._closing = Event()
 
-    def pull(self, unpack: Unpack[Item], size: int, wait: float) -> Batch[Item] | None:
-        """Return the next parcel that holds an alert; None at the end.  What was handed out is done.
+    def next_batch(self, unpack: Unpack[Item], size: int, wait: float) -> Batch[Item] | None:
+        """Return the next batch that holds an alert; None at the end.  What was handed out is done.
 
         Args:
-            unpack: Makes a parcel of records.
+            unpack: Makes a batch of records.
             size: How many records at most.
             wait: Longest wait for so many, once the first is there. [s]
 
@@ -101,57 +106,57 @@ class ReadLoop:
         """
         self.finish()
         asked = time.monotonic()
-        parcel = self._left_over(unpack)
-        while parcel is None or not parcel.count:
+        batch = self._take_ready(unpack)
+        while batch is None or not batch.count:
             if self._over(asked):
                 self.source.commit()
                 return None
-            messages = self._gather(size, wait, asked)
-            parcel = self._unpacked(unpack, messages) if messages else None
-        return parcel
+            messages = self._collect(size, wait, asked)
+            batch = self._unpacked(unpack, messages) if messages else None
+        return batch
 
-    def hand(self, parcel: Batch[Item]) -> Item:
-        """Return what is in *parcel*: from now on it is the caller's."""
-        self._loose = None
-        self._pending = marks(parcel.messages)
-        self._tally.count += parcel.count
-        self._fresh.remember(parcel.keys)
-        return cast("Item", parcel.item)
+    def hand_out(self, batch: Batch[Item]) -> Item:
+        """Return what is in *batch*: from now on it is the caller's."""
+        self._ready = None
+        self._handed_out = next_offsets(batch.messages)
+        self._counts.count += batch.count
+        self._deduplicator.remember(batch.keys)
+        return cast("Item", batch.item)
 
     def finish(self) -> None:
         """What was handed out last is done."""
-        self.source.done(self._pending)
-        self._pending = {}
+        self.source.mark_done(self._handed_out)
+        self._handed_out = {}
 
     def stop(self) -> None:
-        """End soon: whoever waits in `pull` gets nothing.  Called from any thread."""
+        """End soon: whoever waits in `next_batch` gets nothing.  Called from any thread."""
         self._closing.set()
 
-    def _left_over(self, unpack: Unpack[Item]) -> Batch[Item] | None:
-        if self._loose is None:
+    def _take_ready(self, unpack: Unpack[Item]) -> Batch[Item] | None:
+        if self._ready is None:
             return None
-        asked_as, parcel = self._loose
-        if asked_as == unpack:
-            return parcel
-        self._loose = None
-        self.source.put_back(parcel.messages)
+        made_by, batch = self._ready
+        if made_by == unpack:
+            return batch
+        self._ready = None
+        self.source.put_back(batch.messages)
         return None
 
     def _over(self, asked: float) -> bool:
-        limit, timeout = self._rules.limit, self._rules.timeout
+        limit, timeout = self._policy.limit, self._policy.timeout
         return (
             self._stopped()
-            or (limit is not None and self._tally.count >= limit)
+            or (limit is not None and self._counts.count >= limit)
             or self.source.over
             or (timeout is not None and time.monotonic() - asked >= timeout)
         )
 
     def _stopped(self) -> bool:
-        return self._closing.is_set() or self._rules.stopped()
+        return self._closing.is_set() or self._policy.stopped()
 
-    def _gather(self, size: int, wait: float, asked: float) -> list[Message]:
-        limit = self._rules.limit
-        most = size if limit is None else min(size, limit - self._tally.count)
+    def _collect(self, size: int, wait: float, asked: float) -> list[Message]:
+        limit = self._policy.limit
+        most = size if limit is None else min(size, limit - self._counts.count)
         messages = self.source.take(most, self._tick(asked))
         deadline = time.monotonic() + wait
         while messages and len(messages) < most and not self.source.over and not self._stopped():
@@ -165,45 +170,47 @@ class ReadLoop:
         return messages
 
     def _tick(self, asked: float) -> float:
-        timeout = self._rules.timeout
+        timeout = self._policy.timeout
         left = TICK if timeout is None else asked + timeout - time.monotonic()
         return max(0.0, min(TICK, left))
 
     def _unpacked(self, unpack: Unpack[Item], messages: Sequence[Message]) -> Batch[Item]:
         try:
-            parcel = self._patiently(unpack, messages)
+            batch = self._unpack_while_unavailable(unpack, messages)
         except BaseException:
             self.source.put_back(messages)
             raise
-        self.source.put_back(parcel.left)
-        self._loose = unpack, parcel
-        self._tally.duplicates += parcel.duplicates
-        for message, reason in parcel.bad:
-            self._pass_over(message, reason)
-        if not parcel.count:
-            self._loose = None
-            self.source.done(marks(parcel.messages))
-        return parcel
+        self.source.put_back(batch.waiting)
+        self._ready = unpack, batch
+        self._counts.duplicates += batch.duplicates
+        for message, reason in batch.bad:
+            self._skip(message, reason)
+        if not batch.count:
+            self._ready = None
+            self.source.mark_done(next_offsets(batch.messages))
+        return batch
 
-    def _patiently(self, unpack: Unpack[Item], messages: Sequence[Message]) -> Batch[Item]:
+    def _unpack_while_unavailable(self, unpack: Unpack[Item], messages: Sequence[Message]) -> Batch[Item]:
         """Unpack at least the first of *messages*, and wait for the registry where that takes it."""
-        deadline = time.monotonic() + self._rules.patience
-        while (parcel := unpack(messages)).away is not None and not parcel.messages:
+        deadline = time.monotonic() + self._policy.registry_timeout
+        while (batch := unpack(messages)).unavailable is not None and not batch.messages:
             if self._stopped() or time.monotonic() >= deadline:
                 first = messages[0]
                 where = f"{first.topic()}[{first.partition()}]@{first.offset()}"
-                raise RegistryAwayError(f"{where} waits for its schema: {parcel.away}") from parcel.away
-            log.warning("waiting for the schema registry: %s", parcel.away)
+                raise RegistryAwayError(
+                    f"{where} waits for its schema: {batch.unavailable}"
+                ) from batch.unavailable
+            log.warning("waiting for the schema registry: %s", batch.unavailable)
             self._closing.wait(1)
-        return parcel
+        return batch
 
-    def _pass_over(self, message: Message, reason: str) -> None:
+    def _skip(self, message: Message, reason: str) -> None:
         bad = BadRecord(
             str(message.topic()), message.partition() or 0, message.offset() or 0, message.value(), reason
         )
-        self._tally.undecodable += 1
-        if self._tally.undecodable <= FIRST_ONES or self._tally.undecodable % 1000 == 0:
-            where = f"{bad.topic}[{bad.partition}]@{bad.offset}"
-            log.warning("%s cannot be decoded (%d so far): %s", where, self._tally.undecodable, reason)
-        if self._rules.on_bad is not None:
-            self._rules.on_bad(bad)
+        self._counts.undecodable += 1
+        count = self._counts.undecodable
+        if count <= LOGGED_ONE_BY_ONE or count % 1000 == 0:
+            log.warning("%s cannot be decoded (%d so far): %s", bad.place, count, reason)
+        if self._policy.on_bad is not None:
+            self._policy.on_bad(bad)

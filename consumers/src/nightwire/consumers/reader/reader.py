@@ -5,19 +5,18 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from nightwire.consumers.alert.alert import ReceivedAlert
-from nightwire.consumers.alert.deduplication import WINDOW, Dedup, Deduplicator, RecentKeys
-from nightwire.consumers.reader.batch import Tools, Unpack
+from nightwire.consumers.alert import WINDOW, Dedup, Deduplicator, ReceivedAlert, RecentKeys
+from nightwire.consumers.reader.batch import DecodingContext, Unpack
 from nightwire.consumers.reader.connection import ReadRequest
 from nightwire.consumers.reader.read_loop import BadRecord, ReadPolicy
 from nightwire.consumers.reader.session import ReaderSession, Stream
-from nightwire.consumers.reader.tables import Kind, check
+from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
-from nightwire.consumers.source.plan import Plan, StartMode
-from nightwire.core.runtime import find_endpoints
+from nightwire.consumers.source import Plan, StartMode
+from nightwire.core.endpoints import find_endpoints
 
-REGISTRY_PATIENCE = 60.0
-"""How long a registry that is away is asked again. [s]"""
+REGISTRY_TIMEOUT = 60.0
+"""How long a registry that does not answer is asked again. [s]"""
 
 SIZE = 256
 """How many alerts make a batch. [alert]  Of the largest, 300 kB, they take 77 MB."""
@@ -100,26 +99,26 @@ class AlertReader:
         names = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
         plan = Plan(names, group, since, last, start, follow, visit, member, dedup)
         endpoints = find_endpoints(bootstrap, registry)
-        patience = REGISTRY_PATIENCE if endpoints.schema_registry else 0.0
-        rules = ReadPolicy(limit, timeout, patience, stopped, on_bad)
-        order = ReadRequest(plan, endpoints, rules, survey, as_version, commit_interval)
-        self._session = ReaderSession(order, Deduplicator(dedup, RecentKeys(window)))
-        self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one, size=1, wait=0.0)
+        registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
+        policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
+        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval)
+        self._session = ReaderSession(request, Deduplicator(dedup, RecentKeys(window)))
+        self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one_by_one, size=1, wait=0.0)
 
     @property
     def count(self) -> int:
         """Alerts handed out."""
-        return self._session.tally.count
+        return self._session.counts.count
 
     @property
     def undecodable(self) -> int:
         """Records that held no alert: logged, given to *on_bad*, and passed over."""
-        return self._session.tally.undecodable
+        return self._session.counts.undecodable
 
     @property
     def duplicates(self) -> int:
         """Alerts that *dedup* left out."""
-        return self._session.tally.duplicates
+        return self._session.counts.duplicates
 
     @property
     def expired(self) -> int:
@@ -133,7 +132,7 @@ class AlertReader:
             size: How many at most.
             wait: Longest wait for so many, once the first is there. [s]
         """
-        return Stream(self._session, _many, size=size, wait=wait)
+        return Stream(self._session, _in_batches, size=size, wait=wait)
 
     def tables(
         self,
@@ -160,11 +159,13 @@ class AlertReader:
             ValueError: A name that does not exist or comes twice.
             ModuleNotFoundError: pandas or polars is not installed.
         """
-        check(fields, metadata, to)
-        names, also = list(fields), list(metadata)
-        return Stream(
-            self._session, lambda tools: TableUnpacker(tools, names, also, to), size=size, wait=wait
-        )
+        check_table(fields, metadata, to)
+        names, columns = list(fields), list(metadata)
+
+        def factory(context: DecodingContext) -> Unpack[Any]:
+            return TableUnpacker(context, names, columns, to)
+
+        return Stream(self._session, factory, size=size, wait=wait)
 
     def open(self) -> Self:
         """Connect, and find where to begin; iteration does so by itself.
@@ -178,19 +179,19 @@ class AlertReader:
 
     def close(self) -> None:
         """Commit what is done, and leave.  What was handed out last is not done."""
-        self._session.leave(in_peace=False)
+        self._session.close(finished=False)
 
     def __enter__(self) -> Self:
         return self.open()
 
     def __exit__(self, *failure: Failure) -> None:
-        self._session.leave(in_peace=failure[0] is None)
+        self._session.close(finished=failure[0] is None)
 
     async def __aenter__(self) -> Self:
-        return await self._session.aside(self.open)
+        return await self._session.in_thread(self.open)
 
     async def __aexit__(self, *failure: Failure) -> None:
-        await self._session.leave_aside(in_peace=failure[0] is None)
+        await self._session.close_in_thread(finished=failure[0] is None)
 
     def __iter__(self) -> Self:
         return self
@@ -205,9 +206,9 @@ class AlertReader:
         return await anext(self._alerts)
 
 
-def _one(tools: Tools) -> Unpack[ReceivedAlert]:
-    return AlertUnpacker(tools).one
+def _one_by_one(context: DecodingContext) -> Unpack[ReceivedAlert]:
+    return AlertUnpacker(context).one
 
 
-def _many(tools: Tools) -> Unpack[list[ReceivedAlert]]:
-    return AlertUnpacker(tools).all
+def _in_batches(context: DecodingContext) -> Unpack[list[ReceivedAlert]]:
+    return AlertUnpacker(context).all

@@ -1,11 +1,11 @@
-"""A reader between its first use and its end: connected when it is needed, from one thread at a time."""
+"""A reader between its first use and its end, and what is read from it with `for` and `async for`."""
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Generic, Self, TypeVar
 
-from nightwire.consumers.alert.deduplication import Deduplicator
+from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack, UnpackFactory
 from nightwire.consumers.reader.connection import Connection, ReadRequest, connect
 from nightwire.consumers.reader.read_loop import ReadCounts
@@ -15,16 +15,16 @@ Result = TypeVar("Result")
 
 
 class ReaderSession:
-    """Connects, pulls parcels, and leaves; what it counts outlives a connection.
+    """Connects when it is needed, reads batches, and leaves; its counts outlive a connection.
 
     Args:
-        order: What was asked for.
-        fresh: Remembers what was handed out.
+        request: What was asked for.
+        deduplicator: Remembers what was handed out.
     """
 
-    def __init__(self, order: ReadRequest, fresh: Deduplicator) -> None:
-        self.order, self.tally = order, ReadCounts()
-        self._fresh = fresh
+    def __init__(self, request: ReadRequest, deduplicator: Deduplicator) -> None:
+        self.request, self.counts = request, ReadCounts()
+        self._deduplicator = deduplicator
         self._expired = 0
         self._connection: Connection | None = None
         self._unpacks: dict[UnpackFactory[Any], Unpack[Any]] = {}
@@ -33,7 +33,7 @@ class ReaderSession:
     @property
     def expired(self) -> int:
         """Records that Kafka had deleted before they were read."""
-        return self._expired + (self._connection.reading.source.expired if self._connection else 0)
+        return self._expired + (self._connection.loop.source.expired if self._connection else 0)
 
     def open(self) -> Connection:
         """Connect, if that is still to be done.
@@ -43,45 +43,45 @@ class ReaderSession:
             KafkaException: Kafka cannot be reached.
         """
         if self._connection is None:
-            self._connection = connect(self.order, self.tally, self._fresh)
+            self._connection = connect(self.request, self.counts, self._deduplicator)
         return self._connection
 
-    def pull(self, make: UnpackFactory[Item], size: int, wait: float) -> Batch[Item] | None:
-        """Return the next parcel; None at the end.  Blocks."""
+    def next_batch(self, factory: UnpackFactory[Item], size: int, wait: float) -> Batch[Item] | None:
+        """Return the next batch; None at the end.  Blocks."""
         connection = self.open()
-        if make not in self._unpacks:
-            self._unpacks[make] = make(connection.tools)
-        return connection.reading.pull(self._unpacks[make], size, wait)
+        if factory not in self._unpacks:
+            self._unpacks[factory] = factory(connection.context)
+        return connection.loop.next_batch(self._unpacks[factory], size, wait)
 
-    def hand(self, parcel: Batch[Item]) -> Item:
-        """Return what is in *parcel*: from now on it is the caller's."""
-        return self.open().reading.hand(parcel)
+    def hand_out(self, batch: Batch[Item]) -> Item:
+        """Return what is in *batch*: from now on it is the caller's."""
+        return self.open().loop.hand_out(batch)
 
-    def leave(self, *, in_peace: bool) -> None:
+    def close(self, *, finished: bool) -> None:
         """Commit what is done, and leave.
 
         Args:
-            in_peace: What was handed out last is done too.
+            finished: What was handed out last is done too.
         """
         if self._connection is None:
             return
         connection, self._connection = self._connection, None
         self._unpacks.clear()
-        if in_peace:
-            connection.reading.finish()
-        self._expired += connection.reading.source.expired
+        if finished:
+            connection.loop.finish()
+        self._expired += connection.loop.source.expired
         connection.close()
 
-    async def aside(self, work: Callable[[], Result]) -> Result:
+    async def in_thread(self, work: Callable[[], Result]) -> Result:
         """Return what *work* returns, done in this session's own thread."""
         self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="alert-reader")
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def leave_aside(self, *, in_peace: bool) -> None:
-        """Leave, even while somebody who gave up still waits in the thread."""
+    async def close_in_thread(self, *, finished: bool) -> None:
+        """Leave, even while the thread still waits for a caller that was cancelled."""
         if self._connection is not None:
-            self._connection.reading.stop()
-        await self.aside(lambda: self.leave(in_peace=in_peace))
+            self._connection.loop.stop()
+        await self.in_thread(lambda: self.close(finished=finished))
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
@@ -92,34 +92,36 @@ class Stream(Generic[Item]):
 
     Args:
         session: Where they come from.
-        make: Gives what makes them of records.
+        factory: Gives what makes them of records.
         size: How many records at most become one.
         wait: Longest wait for so many, once the first is there. [s]
     """
 
-    def __init__(self, session: ReaderSession, make: UnpackFactory[Item], *, size: int, wait: float) -> None:
+    def __init__(
+        self, session: ReaderSession, factory: UnpackFactory[Item], *, size: int, wait: float
+    ) -> None:
         if size < 1:
             raise ValueError(f"size={size}: ask for at least one")
-        self._session, self._make, self._size, self._wait = session, make, size, wait
+        self._session, self._factory, self._size, self._wait = session, factory, size, wait
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Item:
-        parcel = self._pull()
-        if parcel is None:
+        batch = self._next_batch()
+        if batch is None:
             raise StopIteration
-        return self._session.hand(parcel)
+        return self._session.hand_out(batch)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Item:
         """Return the next one.  Safe to cancel: what had come by then comes with the next call."""
-        parcel = await self._session.aside(self._pull)
-        if parcel is None:
+        batch = await self._session.in_thread(self._next_batch)
+        if batch is None:
             raise StopAsyncIteration
-        return self._session.hand(parcel)
+        return self._session.hand_out(batch)
 
-    def _pull(self) -> Batch[Item] | None:
-        return self._session.pull(self._make, self._size, self._wait)
+    def _next_batch(self) -> Batch[Item] | None:
+        return self._session.next_batch(self._factory, self._size, self._wait)

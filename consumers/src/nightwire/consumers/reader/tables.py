@@ -1,4 +1,4 @@
-"""Batches of alerts as tables: columns of where they came from, and the table that was asked for."""
+"""Columns of alerts as a table: with columns of where they lay, as Arrow, pandas or polars."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from confluent_kafka import Message
 
-from nightwire.consumers.alert.record_decoder import survey_of
+from nightwire.consumers.alert import survey_of
 from nightwire.core.kafka import headers_of
 
 Kind = Literal["arrow", "pandas", "polars"]
@@ -52,7 +52,7 @@ METADATA: Mapping[str, Callable[[Sequence[Message], str | None], Any]] = {
 """Columns that tell where a record came from."""
 
 
-def check(fields: Sequence[str], metadata: Sequence[str], to: str) -> None:
+def check_table(fields: Sequence[str], metadata: Sequence[str], to: str) -> None:
     """Check what a table is to hold, before anything is read.
 
     Raises:

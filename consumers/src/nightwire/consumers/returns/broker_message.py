@@ -1,4 +1,4 @@
-"""What community brokers send back: FASTDB's `BrokerMessage`, read, judged, and joined to alerts.  Pure.
+"""FASTDB's `BrokerMessage`, which community brokers send back: checked, and joined to alerts.  Pure.
 
 A `BrokerMessage` is the survey's alert, or enough of it to hold the alert's id, and beside it
 ``brokerName``, ``classifierName``, ``classifierVersion`` and ``classifications``: an array of ``classId`` and
@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nightwire.consumers.alert.alert import ReceivedAlert
-from nightwire.consumers.alert.record_decoder import known_survey
+from nightwire.consumers.alert import ReceivedAlert, known_survey
 from nightwire.schemas import surveys
 
 NAMES = ("brokerName", "classifierName", "classifierVersion")
@@ -59,46 +58,48 @@ class ReturnError(Exception):
     """A record is no `BrokerMessage` of the broker whose topic it lies in; it says all that is wrong."""
 
 
-def as_return(received: ReceivedAlert, broker: str) -> Return:
-    """Return what *received*, read from the topic of *broker*, says.
+def as_return(alert: ReceivedAlert, broker: str) -> Return:
+    """Return what *alert*, read from the topic of *broker*, says.
 
     Raises:
         ReturnError: It cannot be used.
     """
-    record, alert_id = received.alert, alert_id_of(received)
-    if faults := objections(record, broker, alert_id):
+    record, alert_id = alert.alert, alert_id_of(alert)
+    if faults := message_faults(record, broker, alert_id):
         raise ReturnError("; ".join(faults))
     classes = [Classification(one["classId"], float(one["probability"])) for one in record["classifications"]]
     broker_name, classifier, version = (record[name] for name in NAMES)
-    return Return(alert_id or 0, broker_name, classifier, version, tuple(classes), received)
+    return Return(alert_id or 0, broker_name, classifier, version, tuple(classes), alert)
 
 
-def objections(record: Mapping[str, Any], broker: str, alert_id: AlertId | None) -> list[str]:
+def message_faults(record: Mapping[str, Any], broker: str, alert_id: AlertId | None) -> list[str]:
     """Return all that is wrong with *record* as a message of *broker*; empty where nothing is.
 
     Args:
         record: By its field names.
-        broker: Whose topic it lies in.
-        alert_id: The id of the alert that it speaks of; None where it has none.
+        broker: The broker in whose topic the record lies.
+        alert_id: The id of the alert that the record is about; None where it has none.
     """
     faults = [] if alert_id is not None else ["it has no id of an alert"]
     faults += [
-        f"{name} is {record.get(name)!r}, and should be a text" for name in NAMES if not _text(record, name)
+        f"{name} is {record.get(name)!r}, and should be a text"
+        for name in NAMES
+        if not _is_text(record.get(name))
     ]
-    named = record.get("brokerName")
-    if _text(record, "brokerName") and str(named).casefold() != broker.casefold():
-        faults.append(f"brokerName is {named!r} in the topic of {broker}")
+    sender = record.get("brokerName")
+    if _is_text(sender) and str(sender).casefold() != broker.casefold():
+        faults.append(f"brokerName is {sender!r} in the topic of {broker}")
     classes = record.get("classifications")
     if not isinstance(classes, list) or not classes:
         return [*faults, "classifications is empty, or no array"]
     return [*faults, *_class_faults(classes)]
 
 
-def alert_id_of(received: ReceivedAlert) -> AlertId | None:
-    """Return the id of the alert that *received* speaks of, by its survey, else by any that finds one."""
-    known = [received.survey] if received.survey else surveys()
-    described = (known_survey(name) for name in known)
-    found = (one.find_alert_id(received.alert) for one in described if one is not None)
+def alert_id_of(alert: ReceivedAlert) -> AlertId | None:
+    """Return the id that *alert* has by its survey, else by any survey that finds one."""
+    names = [alert.survey] if alert.survey else surveys()
+    described = (known_survey(name) for name in names)
+    found = (one.find_alert_id(alert.alert) for one in described if one is not None)
     return next((alert_id for alert_id in found if alert_id is not None), None)
 
 
@@ -117,28 +118,27 @@ def joined(
             yield alert, by_alert[alert_id]
 
 
-def _text(record: Mapping[str, Any], name: str) -> bool:
-    value = record.get(name)
+def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
 def _class_faults(classes: Iterable[Any]) -> Iterator[str]:
     seen = set()
     for at, one in enumerate(classes):
-        if not isinstance(one, Mapping) or not _whole(one.get("classId")):
+        if not isinstance(one, Mapping) or not _is_integer(one.get("classId")):
             yield f"classifications[{at}] has no classId, which is a whole number"
             continue
-        if not _probability(one.get("probability")):
+        if not _is_probability(one.get("probability")):
             yield f"classifications[{at}].probability is {one.get('probability')!r}, and should be in 0 to 1"
         if one["classId"] in seen:
             yield f"classifications[{at}].classId {one['classId']} comes twice"
         seen.add(one["classId"])
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _probability(value: Any) -> bool:
+def _is_probability(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and math.isfinite(value) and 0 <= value <= 1

@@ -1,13 +1,11 @@
-"""Reading `returns.<broker>` from Kafka; what cannot be used goes to `dead-letters`, by name."""
+"""Reading `returns.<broker>`; what cannot be used is reported, and can be sent to `dead-letters`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
-from nightwire.consumers.reader.read_loop import BadRecord
-from nightwire.consumers.reader.reader import AlertReader
+from nightwire.consumers.reader import AlertReader, BadRecord
 from nightwire.consumers.returns.broker_message import Return, ReturnError, as_return
 from nightwire.core import kafka
 from nightwire.core.accounting import send_to_dead_letters
@@ -16,7 +14,7 @@ from nightwire.core.runtime import find_endpoints
 from nightwire.schemas.topics import returns
 
 STAGE = "returns"
-"""Who buries them."""
+"""The stage that the dead letters of returns name."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +27,17 @@ class BadReturn:
 
 
 class ReturnReader:
-    """Read what a community broker sends back: iterate, and what cannot be used is passed over and told.
+    """Read what a community broker sends back: iterate; what cannot be used is reported and skipped.
 
     Without *group* it begins with the oldest, or with *since* or *last*; with one it goes on where the group
     was, as `AlertReader` does.
 
     Args:
-        broker: Whose.
+        broker: Name of the broker.
         group: Name of the consumer group.
         bootstrap: Kafka's address; by default as `AlertReader` finds it.
         registry: URL of the schema registry, which knows the broker's schema; likewise.
-        survey: Whose alerts they speak of; by default by the header ``survey``, else by what ids there are.
+        survey: Whose alerts they are about; by default by the header ``survey``, else by the ids.
         since: Begin with what was written so long ago, or at that time.
         last: Begin with the newest so many.
         follow: Wait for more at the end.
@@ -65,21 +63,24 @@ class ReturnReader:
     ) -> None:
         self._broker, self._on_bad = broker, on_bad
         self.good, self.bad = 0, 0
-        where: dict[str, Any] = {"bootstrap": bootstrap, "registry": registry, "survey": survey}
-        how: dict[str, Any] = {"group": group, "since": since, "last": last, "follow": follow}
-        self._reader = AlertReader(returns(broker), **where, **how, on_bad=self._unreadable)
+        self._reader = AlertReader(
+            returns(broker),
+            group=group,
+            bootstrap=bootstrap,
+            registry=registry,
+            survey=survey,
+            since=since,
+            last=last,
+            follow=follow,
+            on_bad=self._reject_undecodable,
+        )
 
     def __enter__(self) -> Self:
         self._reader.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._reader.__exit__(kind, error, trace)
+    def __exit__(self, *failure: Any) -> None:
+        self._reader.__exit__(*failure)
 
     def __iter__(self) -> Iterator[Return]:
         """Yield what can be used.
@@ -88,21 +89,19 @@ class ReturnReader:
             TopicError: There is no such broker.
             KafkaException: Kafka cannot be reached.
         """
-        for received in self._reader:
+        for alert in self._reader:
             try:
-                found = as_return(received, self._broker)
+                item = as_return(alert, self._broker)
             except ReturnError as error:
-                place = f"{received.topic}[{received.partition}]@{received.offset}"
-                self._tell(BadReturn(place, received.value, str(error)))
+                self._reject(BadReturn(alert.place, alert.value, str(error)))
             else:
                 self.good += 1
-                yield found
+                yield item
 
-    def _unreadable(self, record: BadRecord) -> None:
-        place = f"{record.topic}[{record.partition}]@{record.offset}"
-        self._tell(BadReturn(place, record.value or b"", record.reason))
+    def _reject_undecodable(self, record: BadRecord) -> None:
+        self._reject(BadReturn(record.place, record.value or b"", record.reason))
 
-    def _tell(self, bad: BadReturn) -> None:
+    def _reject(self, bad: BadReturn) -> None:
         self.bad += 1
         if self._on_bad is not None:
             self._on_bad(bad)
@@ -119,7 +118,7 @@ class DeadLetterSink:
         self._writer = Writer(kafka.producer(find_endpoints(bootstrap).kafka))
 
     def __call__(self, bad: BadReturn) -> None:
-        """Bury *bad*.
+        """Send *bad*.
 
         Raises:
             DeliveryError: Kafka did not take it.

@@ -1,1 +1,33 @@
-"""Source."""
+"""Records out of Kafka: by assignment, as a member of a group, of one visit."""
+
+from nightwire.consumers.source.group import GroupError, GroupSource, membership
+from nightwire.consumers.source.plan import Plan, StartMode
+from nightwire.consumers.source.source import (
+    OFFSET_TIMEOUT,
+    RecordSource,
+    TopicError,
+    next_offsets,
+    partitions_of,
+)
+from nightwire.consumers.source.start_offsets import at_time
+from nightwire.consumers.source.timespec import milliseconds, parse_since
+from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
+
+__all__ = [
+    "OFFSET_TIMEOUT",
+    "GroupError",
+    "GroupSource",
+    "Plan",
+    "RecordSource",
+    "StartMode",
+    "TopicError",
+    "VisitLog",
+    "VisitSource",
+    "at_time",
+    "membership",
+    "milliseconds",
+    "next_offsets",
+    "parse_since",
+    "partitions_of",
+    "survey_in",
+]

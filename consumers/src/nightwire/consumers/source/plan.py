@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, get_args
 
-from nightwire.consumers.alert.deduplication import Dedup
+from nightwire.consumers.alert import Dedup
 
 StartMode = Literal["beginning", "live"]
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from nightwire.core.kafka import TopicPartition
+Spot = tuple[str, int]
+"""Topic and partition."""
 
-Span = tuple[int, int]
+OffsetRange = tuple[int, int]
 """Offset of the oldest record that Kafka still has, and the one after the newest."""
 
 Item = TypeVar("Item")
@@ -26,17 +27,17 @@ class StartOffset:
     expired: int = 0
 
 
-def resume(committed: int | None, span: Span, fresh: int) -> StartOffset:
+def resume(committed: int | None, held: OffsetRange, initial: int) -> StartOffset:
     """Return where a group goes on.
 
     Args:
-        committed: Its position; None where it never was.
-        span: What the partition holds.
-        fresh: Where a group begins that never was here.
+        committed: Its position; None where it has none.
+        held: What the partition holds.
+        initial: Where a group begins that has no position.
     """
-    oldest, end = span
+    oldest, end = held
     if committed is None:
-        return StartOffset(min(max(fresh, oldest), end))
+        return StartOffset(min(max(initial, oldest), end))
     if committed < oldest:
         return StartOffset(oldest, expired=oldest - committed)
     if committed > end:  # the topic was made anew: its offsets began again
@@ -44,28 +45,28 @@ def resume(committed: int | None, span: Span, fresh: int) -> StartOffset:
     return StartOffset(committed)
 
 
-def stretch(wanted: Span, span: Span) -> StartOffset:
-    """Return where reading the offsets *wanted* begins, in a partition that holds *span*."""
+def start_of_range(wanted: OffsetRange, held: OffsetRange) -> StartOffset:
+    """Return where reading the offsets *wanted* begins, in a partition that holds *held*."""
     first, end = wanted
-    at = min(max(first, span[0]), end)
-    return StartOffset(at, expired=at - first)
+    offset = min(max(first, held[0]), end)
+    return StartOffset(offset, expired=offset - first)
 
 
-def at_time(found: int, span: Span) -> int:
+def at_time(found: int, held: OffsetRange) -> int:
     """Return where a time begins, given Kafka's answer: -1 means that nothing is as new, so the end."""
-    return span[1] if found < 0 else min(max(found, span[0]), span[1])
+    return held[1] if found < 0 else min(max(found, held[0]), held[1])
 
 
-def tails(spans: Mapping[TopicPartition, Span], count: int) -> dict[TopicPartition, int]:
+def tails(held: Mapping[Spot, OffsetRange], count: int) -> dict[Spot, int]:
     """Return where the last *count* offsets of each partition begin; empty partitions are left out.
 
     The newest *count* of a topic cannot lie before these, however they are spread.
     """
-    return {spot: max(oldest, end - count) for spot, (oldest, end) in spans.items() if end > oldest}
+    return {partition: max(oldest, end - count) for partition, (oldest, end) in held.items() if end > oldest}
 
 
 class NewestRecords(Generic[Item]):
-    """Keep the newest items of each topic, however many are offered.
+    """Keeps the newest records of each topic, however many are offered.
 
     Args:
         count: How many of each topic.
@@ -75,10 +76,11 @@ class NewestRecords(Generic[Item]):
         self._count = count
         self._kept: dict[str, list[tuple[int, int, int, Item]]] = {}
 
-    def offer(self, topic: str, time: int, partition: int, offset: int, item: Item) -> None:
-        """Keep *item* if it is among the newest; of equal times the later partition, then offset, wins."""
+    def offer(self, partition: Spot, offset: int, time_ms: int, record: Item) -> None:
+        """Keep *record* if it is among the newest; of equal times the later partition, then offset."""
+        topic, number = partition
         kept = self._kept.setdefault(topic, [])
-        entry = (time, partition, offset, item)
+        entry = (time_ms, number, offset, record)
         if len(kept) < self._count:
             heapq.heappush(kept, entry)
         elif entry[:3] > kept[0][:3]:
@@ -87,5 +89,5 @@ class NewestRecords(Generic[Item]):
     def in_order(self) -> Iterator[Item]:
         """Yield what was kept, oldest first, all topics together."""
         entries = [(entry[:3], topic, entry[3]) for topic, kept in self._kept.items() for entry in kept]
-        for _, _, item in sorted(entries, key=lambda entry: entry[:2]):
-            yield item
+        for _, _, record in sorted(entries, key=lambda entry: entry[:2]):
+            yield record

@@ -1,4 +1,4 @@
-"""Moments as people write them: ``1h`` ago, ``2026-11-21T03:00``."""
+"""Times as people write them: ``1h`` ago, ``2026-11-21T03:00``."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,24 +12,24 @@ def parse_since(text: str) -> timedelta | datetime:
         ValueError: It is neither; the message says what to write.
     """
     try:
-        moment = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
         return _ago(text)
     if text.strip().isdigit():  # fromisoformat takes 20261121, but nobody means 3600000 so
         return _ago(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
 
 
 def milliseconds(since: timedelta | datetime, now: datetime) -> int:
     """Return *since* as Kafka counts time. [ms since 1970, UTC]
 
     Raises:
-        ValueError: A time without a zone, which would mean another moment on each machine.
+        ValueError: A time without a zone, which would be another one on each machine.
     """
     if isinstance(since, datetime) and since.tzinfo is None:
         raise ValueError(f"since={since.isoformat()} has no time zone: add tzinfo=UTC")
-    moment = now - since if isinstance(since, timedelta) else since
-    return max(0, int(moment.timestamp() * 1000))
+    time = now - since if isinstance(since, timedelta) else since
+    return max(0, int(time.timestamp() * 1000))
 
 
 def _ago(text: str) -> timedelta:

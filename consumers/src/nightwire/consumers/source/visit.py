@@ -4,16 +4,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message
-from confluent_kafka import TopicPartition as TopicPartitionOffset
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
-from nightwire.consumers.alert.record_decoder import ALERTS
+from nightwire.consumers.alert import ALERTS
 from nightwire.consumers.source.plan import Plan
-from nightwire.consumers.source.source import RecordSource, TopicError, partitions, spot_of
-from nightwire.consumers.source.start_offsets import Span, StartOffset, stretch
+from nightwire.consumers.source.source import RecordSource, TopicError, partitions_of, position_of
+from nightwire.consumers.source.start_offsets import OffsetRange, Spot, StartOffset, start_of_range
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS
 
@@ -21,11 +19,11 @@ HEADER = "visit"
 """Header of an alert's record that names its visit."""
 
 SLACK = timedelta(seconds=1)
-"""An open visit is looked for from so long before it opened: clocks of machines differ."""
+"""Records of an open visit are read from so long before it opened: clocks of machines differ."""
 
 
 class VisitLog:
-    """What `visits` tells of a survey's visits, now and from then on.
+    """The records of a survey's visits in the topic `visits`, read on as they come.
 
     Args:
         bootstrap: Kafka's address.
@@ -37,8 +35,8 @@ class VisitLog:
         self._consumer = kafka.consumer(bootstrap, enable_partition_eof=True)
         self._latest: dict[int, dict[str, Any]] = {}
         ends = kafka.end_offsets(self._consumer, [VISITS])
-        self._consumer.assign([TopicPartitionOffset(*spot, OFFSET_BEGINNING) for spot in ends])
-        for message in kafka.read_until(self._consumer, ends):
+        self._consumer.assign([TopicPartition(*spot, OFFSET_BEGINNING) for spot in ends])
+        for message in kafka.drain(self._consumer, ends):
             self._note(message)
 
     def latest(self) -> Mapping[int, Mapping[str, Any]]:
@@ -73,7 +71,7 @@ class VisitSource(RecordSource):
     def __init__(self, consumer: Consumer, plan: Plan, log: VisitLog) -> None:
         super().__init__(consumer, plan)
         self._log = log
-        self._awaited = False  # whether its end is not known yet
+        self._awaits_end = False
 
     def open(self) -> None:
         """Find where the visit begins, and where it ends if it has.
@@ -82,14 +80,14 @@ class VisitSource(RecordSource):
             TopicError: The topic, or the visit, does not exist; the message names those that do.
             KafkaException: Kafka cannot be reached.
         """
-        spots = partitions(self._consumer, self._plan.topics)
+        partitions = partitions_of(self._consumer, self._plan.topics)
         record = self._log.latest().get(self._number)
         if record is None:
             raise TopicError(f"no visit {self._number} of {self._plan.topics[0]}; {self._known()}")
         if record["closed"] is None:
-            self._open_still(record, self.spans(spots))
+            self._begin_open(record, self.offset_ranges(partitions))
         else:
-            self._closed(self._ranges(record))
+            self._begin_closed(self._ranges(record))
 
     def take(self, most: int, timeout: float) -> list[Message]:
         """Return the next records: up to *most* of those that are there, else what comes first.
@@ -97,14 +95,14 @@ class VisitSource(RecordSource):
         Raises:
             KafkaException: Reading cannot go on.
         """
-        if self._awaited and (record := self._log.latest()[self._number])["closed"] is not None:
-            self._end(self._ranges(record))
+        if self._awaits_end and (record := self._log.latest()[self._number])["closed"] is not None:
+            self._read_to_end(self._ranges(record))
         return super().take(most, timeout)
 
     @property
     def over(self) -> bool:
         """Whether nothing more is to come."""
-        return not self._awaited and self.at_end
+        return not self._awaits_end and self.at_end
 
     def close(self) -> None:
         """Leave Kafka."""
@@ -119,38 +117,41 @@ class VisitSource(RecordSource):
         numbers = sorted(self._log.latest())
         return f"there are {len(numbers)}, {numbers[0]} to {numbers[-1]}" if numbers else "there is none yet"
 
-    def _ranges(self, record: Mapping[str, Any]) -> dict[TopicPartition, Span]:
+    def _ranges(self, record: Mapping[str, Any]) -> dict[Spot, OffsetRange]:
         topic = self._plan.topics[0]
         return {(topic, one["partition"]): (one["first"], one["last"] + 1) for one in record["partitions"]}
 
-    def _closed(self, ranges: Mapping[TopicPartition, Span]) -> None:
-        there = self.spans(ranges)
-        self.assign({spot: stretch(wanted, there[spot]) for spot, wanted in ranges.items()}, ranges)
+    def _begin_closed(self, ranges: Mapping[Spot, OffsetRange]) -> None:
+        held = self.offset_ranges(ranges)
+        starts = {one: start_of_range(wanted, held[one]) for one, wanted in ranges.items()}
+        self.assign(starts, ranges)
 
-    def _open_still(self, record: Mapping[str, Any], spans: Mapping[TopicPartition, Span]) -> None:
-        starts = self.at(milliseconds(record["opened"] - SLACK, record["opened"]), spans)
-        self.assign({spot: StartOffset(offset) for spot, offset in starts.items()}, spans)
-        self._awaited = self._plan.follow
-        if self._awaited:
+    def _begin_open(self, record: Mapping[str, Any], held: Mapping[Spot, OffsetRange]) -> None:
+        starts = self.offsets_at(milliseconds(record["opened"] - SLACK, record["opened"]), held)
+        self.assign({partition: StartOffset(offset) for partition, offset in starts.items()}, held)
+        self._awaits_end = self._plan.follow
+        if self._awaits_end:
             self._limits.clear()
 
-    def _end(self, ranges: Mapping[TopicPartition, Span]) -> None:
+    def _read_to_end(self, ranges: Mapping[Spot, OffsetRange]) -> None:
         """The visit has closed: read to its last offsets."""
-        self._awaited = False
-        self._limits = {spot: ranges.get(spot, (0, 0))[1] for spot in self._next}
-        self._ends = {spot: end for spot, end in self._limits.items() if self._next[spot] < end}
+        self._awaits_end = False
+        self._limits = {partition: ranges.get(partition, (0, 0))[1] for partition in self._next}
+        self._ends = {
+            partition: end for partition, end in self._limits.items() if self._next[partition] < end
+        }
 
     def _takes(self, message: Message) -> bool:
         takes = super()._takes(message)
-        end = self._limits.get(spot_of(message)[0])
-        within = end is None or (message.offset() or 0) < end
-        return takes and within and self._is_of_visit(message)
+        partition, offset = position_of(message)
+        end = self._limits.get(partition)
+        return takes and (end is None or offset < end) and self._is_of_visit(message)
 
     def _is_of_visit(self, message: Message) -> bool:
-        """Whether *message* is of the visit: two that overlap in time lie among each other."""
+        """Whether *message* is of the visit: records of two that overlap in time are interleaved."""
         headers: Any = message.headers() or ()
-        named = [value for name, value in headers if name == HEADER]
-        return not named or named[-1] == b"%d" % self._number
+        numbers = [value for name, value in headers if name == HEADER]
+        return not numbers or numbers[-1] == b"%d" % self._number
 
 
 def survey_in(plan: Plan, survey: str | None) -> str:
