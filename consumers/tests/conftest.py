@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from astropy.io import fits
 
-from nightwire.core.kafka.clients import Writer, producer
+from nightwire.core.kafka import Writer, producer
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.wire import frame
 

@@ -17,9 +17,8 @@ from nightwire.consumers.admin.dead_letters import (
     replay_headers,
 )
 from nightwire.consumers.cli.dead_letters import dead_letters
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.accounting.dead_letters import send_to_dead_letters
-from nightwire.core.kafka.clients import Writer, producer, read_to_end
+from nightwire.core.accounting import discrepancies, read_accounts, send_to_dead_letters
+from nightwire.core.kafka import Writer, producer, read_to_end
 from nightwire.schemas.topics import DEAD_LETTERS
 
 HEADERS = [

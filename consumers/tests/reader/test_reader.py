@@ -19,7 +19,7 @@ from nightwire.consumers import AlertReader, BadRecord, TopicError
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
-from nightwire.core.kafka.clients import consumer, ensure_topics
+from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.core.stack import Broker
 from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import TopicSettings

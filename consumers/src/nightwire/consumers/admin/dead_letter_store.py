@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.admin.dead_letters import (
     STAGE,
@@ -14,7 +14,7 @@ from nightwire.consumers.admin.dead_letters import (
 )
 from nightwire.consumers.source import TopicError, partitions_of
 from nightwire.core import kafka
-from nightwire.core.accounts import read_accounts, write_account
+from nightwire.core.accounting import read_accounts, write_account
 from nightwire.core.kafka import Writer
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
@@ -111,7 +111,7 @@ class DeadLetterStore:
         try:
             if PARTITION not in partitions_of(reader, [DEAD_LETTERS]):
                 raise TopicError(f"the topic {DEAD_LETTERS} has no partition")
-            return kafka.marks(reader, *PARTITION)
+            return kafka.watermarks(reader, *PARTITION)
         finally:
             reader.close()
 
@@ -120,8 +120,8 @@ class DeadLetterStore:
             return
         reader = kafka.consumer(self._bootstrap, enable_partition_eof=True)
         try:
-            reader.assign([TopicPartition(*PARTITION, start)])
-            yield from map(parse_dead_letter, kafka.drain(reader, {PARTITION: end}))
+            reader.assign([TopicPartitionOffset(*PARTITION, start)])
+            yield from map(parse_dead_letter, kafka.read_until(reader, {PARTITION: end}))
         finally:
             reader.close()
 

@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nightwire.consumers.alert import Decoder
-from nightwire.core.accounts import Account
-from nightwire.core.dead_letters import ORIGINAL
+from nightwire.core.accounting import ORIGINAL, Account
 from nightwire.core.kafka import Headers, headers_of
 from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import DEAD_LETTERS

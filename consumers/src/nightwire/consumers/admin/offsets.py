@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from rich.table import Table
 
 from nightwire.consumers.source import OFFSET_TIMEOUT, at_time, milliseconds, partitions_of
-from nightwire.consumers.source.start_offsets import OffsetRange, Spot
+from nightwire.consumers.source.start_offsets import OffsetRange
 from nightwire.core import kafka
+from nightwire.core.kafka import TopicPartition
 
 Target = int | str | datetime | timedelta
 """An offset, ``beginning``, ``end``, a time, or how long ago."""
@@ -35,7 +37,7 @@ class GroupPosition:
         held: Offset of the oldest record, and the one after the newest.
     """
 
-    partition: Spot
+    partition: TopicPartition
     committed: int
     held: OffsetRange
 
@@ -56,7 +58,7 @@ class GroupMember:
 
     name: str
     host: str
-    partitions: Sequence[Spot]
+    partitions: Sequence[TopicPartition]
 
     def __str__(self) -> str:
         return f"{self.name} at {self.host}"
@@ -66,7 +68,7 @@ class GroupMember:
 class OffsetMove:
     """A change of a group's position; *before* is None where the group has none yet."""
 
-    partition: Spot
+    partition: TopicPartition
     before: int | None
     after: int
 
@@ -116,7 +118,7 @@ class GroupAdmin:
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        asked = [TopicPartition(*partition) for partition in self._partitions(topics)]
+        asked = [TopicPartitionOffset(*partition) for partition in self._partitions(topics)]
         found = self._consumer.committed(asked, timeout=OFFSET_TIMEOUT)
         committed = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         return [
@@ -146,7 +148,7 @@ class GroupAdmin:
         """
         if members := self.members():
             raise GroupActiveError(self._active(members))
-        offsets = [TopicPartition(*one.partition, one.after) for one in moves]
+        offsets = [TopicPartitionOffset(*one.partition, one.after) for one in moves]
         try:
             answers = self._consumer.commit(offsets=offsets, asynchronous=False) if offsets else []
         except KafkaException as error:
@@ -164,7 +166,7 @@ class GroupAdmin:
             "counts until its session ends, 10 to 45 s)"
         )
 
-    def _partitions(self, topics: Sequence[str]) -> list[Spot]:
+    def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         if topics:
             return partitions_of(self._consumer, list(dict.fromkeys(topics)))
         known: Any = self._consumer.list_topics(timeout=OFFSET_TIMEOUT).topics
@@ -175,13 +177,15 @@ class GroupAdmin:
             for number in topic.partitions
         ]
 
-    def _held(self, partition: Spot) -> OffsetRange:
-        return kafka.marks(self._consumer, *partition, patience=OFFSET_TIMEOUT)
+    def _held(self, partition: TopicPartition) -> OffsetRange:
+        return kafka.watermarks(self._consumer, *partition, patience=OFFSET_TIMEOUT)
 
-    def _targets(self, target: Target, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
+    def _targets(
+        self, target: Target, held: Mapping[TopicPartition, OffsetRange]
+    ) -> dict[TopicPartition, int]:
         if isinstance(target, datetime | timedelta):
             time = milliseconds(target, datetime.now(UTC))
-            asked = [TopicPartition(*partition, time) for partition in held]
+            asked = [TopicPartitionOffset(*partition, time) for partition in held]
             answers = self._consumer.offsets_for_times(asked, timeout=OFFSET_TIMEOUT) if asked else []
             found = {(one.topic, one.partition): one.offset for one in answers}
             return {partition: at_time(found[partition], offsets) for partition, offsets in held.items()}

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 from rich.table import Table
 
-from nightwire.consumers.source.start_offsets import OffsetRange, Spot
-from nightwire.core.kafka import admin, consumer
-from nightwire.core.offsets import END, FIRST, NEWEST, listed
+from nightwire.consumers.source.start_offsets import OffsetRange
+from nightwire.core.kafka import END, FIRST, NEWEST, TopicPartition, admin, consumer, list_offsets
 
 TIMEOUT = 15.0
 """Longest wait for an answer. [s]"""
@@ -64,9 +64,9 @@ def list_topics(bootstrap: str) -> list[TopicRow]:
 def _row(
     name: str,
     numbers: list[int],
-    held: Mapping[Spot, OffsetRange],
-    oldest: Mapping[Spot, int],
-    newest: Mapping[Spot, int],
+    held: Mapping[TopicPartition, OffsetRange],
+    oldest: Mapping[TopicPartition, int],
+    newest: Mapping[TopicPartition, int],
 ) -> TopicRow:
     partitions = [(name, number) for number in numbers]
     first = min((oldest[one] for one in partitions if one in oldest), default=None)
@@ -79,23 +79,27 @@ def _utc(time_ms: int | None) -> datetime | None:
     return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
-def _offset_ranges(client: AdminClient, partitions: list[Spot]) -> dict[Spot, OffsetRange]:
-    oldest = listed(client, partitions, FIRST, timeout=TIMEOUT)
-    ends = listed(client, partitions, END, timeout=TIMEOUT)
+def _offset_ranges(
+    client: AdminClient, partitions: list[TopicPartition]
+) -> dict[TopicPartition, OffsetRange]:
+    oldest = list_offsets(client, partitions, FIRST, timeout=TIMEOUT)
+    ends = list_offsets(client, partitions, END, timeout=TIMEOUT)
     return {partition: (oldest[partition].offset, ends[partition].offset) for partition in partitions}
 
 
-def _newest_times(client: AdminClient, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
+def _newest_times(
+    client: AdminClient, held: Mapping[TopicPartition, OffsetRange]
+) -> dict[TopicPartition, int]:
     filled = [partition for partition, (start, end) in held.items() if end > start]
-    found = listed(client, filled, NEWEST, timeout=TIMEOUT)
+    found = list_offsets(client, filled, NEWEST, timeout=TIMEOUT)
     return {partition: info.timestamp for partition, info in found.items() if info.timestamp >= 0}
 
 
-def _oldest_times(reader: Consumer, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
+def _oldest_times(reader: Consumer, held: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, int]:
     """Return when the first record of each partition was written. [ms]  Reads one of each."""
-    found: dict[Spot, int] = {}
+    found: dict[TopicPartition, int] = {}
     missing = {partition for partition, (start, end) in held.items() if end > start}
-    reader.assign([TopicPartition(*partition, held[partition][0]) for partition in missing])
+    reader.assign([TopicPartitionOffset(*partition, held[partition][0]) for partition in missing])
     deadline = time.monotonic() + TIMEOUT
     while missing and time.monotonic() < deadline:
         if (message := reader.poll(0.2)) is None:
@@ -103,7 +107,7 @@ def _oldest_times(reader: Consumer, held: Mapping[Spot, OffsetRange]) -> dict[Sp
         partition = (str(message.topic()), message.partition() or 0)
         if partition in missing:
             missing.discard(partition)
-            reader.incremental_unassign([TopicPartition(*partition)])
+            reader.incremental_unassign([TopicPartitionOffset(*partition)])
             if message.error() is None:
                 found[partition] = message.timestamp()[1]
     return found

@@ -5,7 +5,7 @@ import json
 import click
 
 from nightwire.consumers.cli.options import last_option
-from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, json_option, registry_option
 
 
 @click.group("dead-letters")
@@ -33,7 +33,7 @@ def list_(last: int, bootstrap: str | None, as_json: bool) -> None:
 
     from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
     from nightwire.consumers.admin.dead_letters import letter_record, letters_table
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     store = DeadLetterStore(find_endpoints(bootstrap).kafka)
     letters, replayed = store.newest(last), store.replayed()
@@ -57,7 +57,7 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
     from nightwire.consumers.admin.dead_letters import decodability, letter_lines
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.schemas import AlertDecoder, SchemaRegistry
 
     endpoints = find_endpoints(bootstrap, registry)
@@ -85,7 +85,7 @@ def replay(numbers: tuple[int, ...], again: bool, bootstrap: str | None) -> None
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
     from nightwire.consumers.source import TopicError
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     store = DeadLetterStore(find_endpoints(bootstrap).kafka)
     try:

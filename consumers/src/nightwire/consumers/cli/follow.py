@@ -11,7 +11,7 @@ from nightwire.consumers.cli.options import OutputOptions
 from nightwire.consumers.formats import MixedSchemasError, StampFolder, open_output
 from nightwire.consumers.reader import AlertReader
 from nightwire.consumers.source import GroupError, TopicError
-from nightwire.core.process import setup_logging, stopping
+from nightwire.core.runtime import setup_logging, stopping
 
 BATCH_WAIT = 0.2
 """Longest wait until a batch that is not full is written. [s]"""

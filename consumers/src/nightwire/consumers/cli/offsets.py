@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from nightwire.consumers.cli.options import ResetTarget
-from nightwire.core.options import bootstrap_option, json_option
+from nightwire.core.cli import bootstrap_option, json_option
 
 
 @click.group()
@@ -33,7 +33,7 @@ def show(group: str, bootstrap: str | None, as_json: bool) -> None:
     from rich.console import Console
 
     from nightwire.consumers.admin.offsets import GroupAdmin, group_record, group_table
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     with GroupAdmin(find_endpoints(bootstrap).kafka, group) as admin:
         positions, members = admin.positions(), admin.members()
@@ -74,7 +74,7 @@ def reset(group: str, target: Any, topics: tuple[str, ...], dry_run: bool, boots
     """
     from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin
     from nightwire.consumers.source import TopicError
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     with GroupAdmin(find_endpoints(bootstrap).kafka, group) as admin:
         try:

@@ -11,7 +11,7 @@ from nightwire.consumers.cli.options import (
     since_option,
     survey_option,
 )
-from nightwire.core.options import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, json_option, registry_option
 
 if TYPE_CHECKING:
     from nightwire.consumers.returns import BadReturn, Return

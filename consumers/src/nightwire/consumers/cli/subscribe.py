@@ -16,7 +16,7 @@ from nightwire.consumers.cli.options import (
     since_option,
     survey_option,
 )
-from nightwire.core.options import bootstrap_option, registry_option
+from nightwire.core.cli import bootstrap_option, registry_option
 
 
 @click.command()

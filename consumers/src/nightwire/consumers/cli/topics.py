@@ -2,8 +2,7 @@
 
 import click
 
-from nightwire.core.options import bootstrap_option, json_option
-from nightwire.core.topics_command import apply
+from nightwire.core.cli import apply, bootstrap_option, json_option
 
 
 @click.group(invoke_without_command=True)
@@ -20,7 +19,7 @@ def topics(ctx: click.Context, bootstrap: str | None, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from nightwire.consumers.admin.topics import list_topics, topics_json, topics_table
-    from nightwire.core.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     rows = list_topics(find_endpoints(bootstrap).kafka)
     if as_json:

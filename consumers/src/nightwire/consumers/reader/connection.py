@@ -17,8 +17,8 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
-from nightwire.core.endpoints import Endpoints
 from nightwire.core.kafka import consumer, properties
+from nightwire.core.runtime import Endpoints
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 VERSION = re.compile(r"(\d+)\.(\d+)")

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
 from nightwire.consumers.source import RecordSource, next_offsets
-from nightwire.consumers.source.start_offsets import Spot
+from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -88,7 +88,7 @@ class ReadLoop:
     ) -> None:
         self.source = source
         self._policy, self._counts, self._deduplicator = policy, counts, deduplicator
-        self._handed_out: dict[Spot, int] = {}  # offsets after what is handed out and not done
+        self._handed_out: dict[TopicPartition, int] = {}  # offsets after what is handed out and not done
         self._ready: tuple[Unpack[Any], Batch[Any]] | None = None  # made, and not handed out
         self._closing = Event()
 

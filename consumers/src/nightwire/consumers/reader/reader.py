@@ -13,7 +13,7 @@ from nightwire.consumers.reader.session import ReaderSession, Stream
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.consumers.source import Plan, StartMode
-from nightwire.core.endpoints import find_endpoints
+from nightwire.core.runtime import find_endpoints
 
 REGISTRY_TIMEOUT = 60.0
 """How long a registry that does not answer is asked again. [s]"""

@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import OFFSET_TIMEOUT, RecordSource, partitions_of, position_of
-from nightwire.consumers.source.start_offsets import Spot, resume
+from nightwire.consumers.source.start_offsets import resume
+from nightwire.core.kafka import TopicPartition
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -59,7 +61,7 @@ def membership(member: str | None, asked: Mapping[str, str]) -> dict[str, Any]:
     )
 
 
-Rebalance = Callable[[Consumer, list[TopicPartition]], None]
+Rebalance = Callable[[Consumer, list[TopicPartitionOffset]], None]
 
 
 class GroupSource(RecordSource):
@@ -74,8 +76,8 @@ class GroupSource(RecordSource):
     def __init__(self, consumer: Consumer, plan: Plan, *, commit_interval: float = 1.0) -> None:
         super().__init__(consumer, plan)
         self._interval = commit_interval
-        self._begun: dict[Spot, int] = {}  # where each partition of ours began
-        self._done: dict[Spot, int] = {}
+        self._begun: dict[TopicPartition, int] = {}  # where each partition of ours began
+        self._done: dict[TopicPartition, int] = {}
         self._uncommitted = False  # whether more is done than was committed
         self._joined = False
         self._rebalance_failure: KafkaException | None = None  # the next call raises it
@@ -124,7 +126,7 @@ class GroupSource(RecordSource):
         """Whether all has been read that was there when this member got its partitions."""
         return self._joined and super().at_end
 
-    def mark_done(self, offsets: Mapping[Spot, int]) -> None:
+    def mark_done(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note that the caller has finished with what lies before these *offsets*.
 
         What lies in partitions that went to others meanwhile is theirs to commit.
@@ -148,7 +150,7 @@ class GroupSource(RecordSource):
         self._done.clear()
         self._consumer.close()
 
-    def _commit(self, positions: list[TopicPartition]) -> bool:
+    def _commit(self, positions: list[TopicPartitionOffset]) -> bool:
         try:
             self._consumer.commit(offsets=positions, asynchronous=False)
         except KafkaException as error:
@@ -162,7 +164,7 @@ class GroupSource(RecordSource):
         confluent-kafka raises what escapes from a callback as something that is no exception.
         """
 
-        def guarded(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        def guarded(consumer: Consumer, partitions: list[TopicPartitionOffset]) -> None:
             try:
                 callback(consumer, partitions)
             except KafkaException as error:
@@ -170,10 +172,10 @@ class GroupSource(RecordSource):
 
         return guarded
 
-    def _positions(self) -> list[TopicPartition]:
-        return [TopicPartition(*partition, offset) for partition, offset in self._done.items()]
+    def _positions(self) -> list[TopicPartitionOffset]:
+        return [TopicPartitionOffset(*partition, offset) for partition, offset in self._done.items()]
 
-    def _on_assign(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+    def _on_assign(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
         partitions = [(one.topic, one.partition) for one in given]
         held = self.offset_ranges(partitions)
         initial = self.initial_offsets(held)
@@ -184,22 +186,26 @@ class GroupSource(RecordSource):
         self._joined = True
         names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(partitions))
         log.info("given %s", names or "no partition")
-        if new := [TopicPartition(*one, starts[one].offset) for one in partitions if one not in committed]:
+        if new := [
+            TopicPartitionOffset(*one, starts[one].offset) for one in partitions if one not in committed
+        ]:
             self._commit(new)  # where "live" was, should this process die now
 
-    def _committed_offsets(self, consumer: Consumer, given: list[TopicPartition]) -> dict[Spot, int]:
+    def _committed_offsets(
+        self, consumer: Consumer, given: list[TopicPartitionOffset]
+    ) -> dict[TopicPartition, int]:
         found = consumer.committed(given, timeout=OFFSET_TIMEOUT) if given else []
         return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
-    def _on_revoke(self, _consumer: Consumer, taken: list[TopicPartition]) -> None:
+    def _on_revoke(self, _consumer: Consumer, taken: list[TopicPartitionOffset]) -> None:
         self.commit()
         self._forget(taken)
 
-    def _on_lost(self, _consumer: Consumer, taken: list[TopicPartition]) -> None:
+    def _on_lost(self, _consumer: Consumer, taken: list[TopicPartitionOffset]) -> None:
         log.warning("the group has given up this member for a while: some alerts will come again")
         self._forget(taken)
 
-    def _forget(self, taken: list[TopicPartition]) -> None:
+    def _forget(self, taken: list[TopicPartitionOffset]) -> None:
         gone = {(one.topic, one.partition) for one in taken}
         for offsets in (self._begun, self._done, self._ends, self._limits, self._next):
             for partition in gone:

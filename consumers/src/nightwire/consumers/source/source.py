@@ -6,26 +6,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.start_offsets import (
     NewestRecords,
     OffsetRange,
-    Spot,
     StartOffset,
     at_time,
     tails,
 )
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
+from nightwire.core.kafka import TopicPartition
 
 log = logging.getLogger("nightwire.consumers")
 
 OFFSET_TIMEOUT = 30.0
 """Longest wait for an answer about offsets. [s]"""
 
-TRANSIENT_ERRORS = kafka.PASSING | {
+TRANSIENT_ERRORS = kafka.TRANSIENT_ERRORS | {
     KafkaError._MAX_POLL_EXCEEDED,
     KafkaError.NOT_COORDINATOR,
     KafkaError.REBALANCE_IN_PROGRESS,
@@ -47,9 +48,9 @@ class RecordSource:
 
     def __init__(self, consumer: Consumer, plan: Plan) -> None:
         self._consumer, self._plan = consumer, plan
-        self._limits: dict[Spot, int] = {}  # where each partition ended at the beginning
-        self._ends: dict[Spot, int] = {}  # of these, the limits that are not reached yet
-        self._next: dict[Spot, int] = {}  # next offset of each partition that is ours
+        self._limits: dict[TopicPartition, int] = {}  # where each partition ended at the beginning
+        self._ends: dict[TopicPartition, int] = {}  # of these, the limits that are not reached yet
+        self._next: dict[TopicPartition, int] = {}  # next offset of each partition that is ours
         self._tail: NewestRecords[Message] | None = None  # while the newest are being found
         self._backlog: deque[Message] = deque()
         self.expired = 0
@@ -95,7 +96,7 @@ class RecordSource:
         """Whether nothing more is to come."""
         return not self._plan.follow and self.at_end
 
-    def mark_done(self, offsets: Mapping[Spot, int]) -> None:
+    def mark_done(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note that the caller has finished with what lies before these *offsets*."""
 
     def commit(self) -> None:
@@ -105,28 +106,32 @@ class RecordSource:
         """Leave Kafka."""
         self._consumer.close()
 
-    def offset_ranges(self, partitions: Iterable[Spot]) -> dict[Spot, OffsetRange]:
+    def offset_ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """Return the oldest offset and the one after the newest, of each partition."""
         return {
-            partition: kafka.marks(self._consumer, *partition, patience=OFFSET_TIMEOUT)
+            partition: kafka.watermarks(self._consumer, *partition, patience=OFFSET_TIMEOUT)
             for partition in partitions
         }
 
-    def initial_offsets(self, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
+    def initial_offsets(self, held: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, int]:
         """Return where reading begins where no position is known."""
         if self._plan.since is not None:
             return self.offsets_at(milliseconds(self._plan.since, datetime.now(UTC)), held)
         side = 0 if self._plan.begins == "beginning" else 1
         return {partition: offsets[side] for partition, offsets in held.items()}
 
-    def offsets_at(self, time_ms: int, held: Mapping[Spot, OffsetRange]) -> dict[Spot, int]:
+    def offsets_at(
+        self, time_ms: int, held: Mapping[TopicPartition, OffsetRange]
+    ) -> dict[TopicPartition, int]:
         """Return the first offset of each partition that was written at *time_ms* or later."""
-        asked = [TopicPartition(*partition, time_ms) for partition in held]
+        asked = [TopicPartitionOffset(*partition, time_ms) for partition in held]
         answers = self._consumer.offsets_for_times(asked, timeout=OFFSET_TIMEOUT) if asked else []
         found = {(answer.topic, answer.partition): answer.offset for answer in answers}
         return {partition: at_time(found[partition], offsets) for partition, offsets in held.items()}
 
-    def assign(self, starts: Mapping[Spot, StartOffset], held: Mapping[Spot, OffsetRange]) -> None:
+    def assign(
+        self, starts: Mapping[TopicPartition, StartOffset], held: Mapping[TopicPartition, OffsetRange]
+    ) -> None:
         """Read from *starts* too, up to the ends of *held*; report where records are gone."""
         for partition, start in starts.items():
             self._count_expired(partition, start.expired)
@@ -138,10 +143,10 @@ class RecordSource:
         }
         self._add({partition: start.offset for partition, start in starts.items()})
 
-    def _add(self, offsets: Mapping[Spot, int]) -> None:
+    def _add(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._next |= offsets
         self._consumer.incremental_assign(
-            [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
+            [TopicPartitionOffset(*partition, offset) for partition, offset in offsets.items()]
         )
 
     def _go_live(self, tail: NewestRecords[Message]) -> None:
@@ -150,7 +155,7 @@ class RecordSource:
         self._tail = None
         self._next = dict(self._limits)
         self._consumer.assign(
-            [TopicPartition(*partition, offset) for partition, offset in self._limits.items()]
+            [TopicPartitionOffset(*partition, offset) for partition, offset in self._limits.items()]
         )
 
     def _fetch(self, most: int, timeout: float) -> None:
@@ -200,7 +205,7 @@ class RecordSource:
             return KafkaException(error)
         return None
 
-    def _resume_at_oldest(self, partition: Spot) -> None:
+    def _resume_at_oldest(self, partition: TopicPartition) -> None:
         """Go on with the oldest record there is, after Kafka deleted the next one."""
         if partition not in self._next:
             return
@@ -209,26 +214,26 @@ class RecordSource:
         if oldest >= self._limits.get(partition, oldest + 1):
             self._ends.pop(partition, None)
         # it cannot seek in this state
-        self._consumer.incremental_unassign([TopicPartition(*partition)])
+        self._consumer.incremental_unassign([TopicPartitionOffset(*partition)])
         self._add({partition: oldest})
 
-    def _count_expired(self, partition: Spot, count: int) -> None:
+    def _count_expired(self, partition: TopicPartition, count: int) -> None:
         if count:
             self.expired += count
             log.error("%s[%d]: %d records expired before they were read", *partition, count)
 
 
-def position_of(message: Message) -> tuple[Spot, int]:
+def position_of(message: Message) -> tuple[TopicPartition, int]:
     """Return where *message* lies: its partition, and its offset."""
     return (str(message.topic()), message.partition() or 0), message.offset() or 0
 
 
-def next_offsets(messages: Iterable[Message]) -> dict[Spot, int]:
+def next_offsets(messages: Iterable[Message]) -> dict[TopicPartition, int]:
     """Return the offset after the last of *messages*, for each partition; they are in order."""
     return {partition: offset + 1 for partition, offset in map(position_of, messages)}
 
 
-def partitions_of(consumer: Consumer, topics: Sequence[str]) -> list[Spot]:
+def partitions_of(consumer: Consumer, topics: Sequence[str]) -> list[TopicPartition]:
     """Return the partitions of *topics*.
 
     Raises:

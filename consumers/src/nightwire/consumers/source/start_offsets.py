@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-Spot = tuple[str, int]
-"""Topic and partition."""
+from nightwire.core.kafka import TopicPartition
 
 OffsetRange = tuple[int, int]
 """Offset of the oldest record that Kafka still has, and the one after the newest."""
@@ -57,7 +56,7 @@ def at_time(found: int, held: OffsetRange) -> int:
     return held[1] if found < 0 else min(max(found, held[0]), held[1])
 
 
-def tails(held: Mapping[Spot, OffsetRange], count: int) -> dict[Spot, int]:
+def tails(held: Mapping[TopicPartition, OffsetRange], count: int) -> dict[TopicPartition, int]:
     """Return where the last *count* offsets of each partition begin; empty partitions are left out.
 
     The newest *count* of a topic cannot lie before these, however they are spread.
@@ -76,7 +75,7 @@ class NewestRecords(Generic[Item]):
         self._count = count
         self._kept: dict[str, list[tuple[int, int, int, Item]]] = {}
 
-    def offer(self, partition: Spot, offset: int, time_ms: int, record: Item) -> None:
+    def offer(self, partition: TopicPartition, offset: int, time_ms: int, record: Item) -> None:
         """Keep *record* if it is among the newest; of equal times the later partition, then offset."""
         topic, number = partition
         kept = self._kept.setdefault(topic, [])

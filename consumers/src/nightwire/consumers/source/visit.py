@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.alert import ALERTS
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import RecordSource, TopicError, partitions_of, position_of
-from nightwire.consumers.source.start_offsets import OffsetRange, Spot, StartOffset, start_of_range
+from nightwire.consumers.source.start_offsets import OffsetRange, StartOffset, start_of_range
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
+from nightwire.core.kafka import TopicPartition
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS
 
@@ -35,8 +37,8 @@ class VisitLog:
         self._consumer = kafka.consumer(bootstrap, enable_partition_eof=True)
         self._latest: dict[int, dict[str, Any]] = {}
         ends = kafka.end_offsets(self._consumer, [VISITS])
-        self._consumer.assign([TopicPartition(*spot, OFFSET_BEGINNING) for spot in ends])
-        for message in kafka.drain(self._consumer, ends):
+        self._consumer.assign([TopicPartitionOffset(*spot, OFFSET_BEGINNING) for spot in ends])
+        for message in kafka.read_until(self._consumer, ends):
             self._note(message)
 
     def latest(self) -> Mapping[int, Mapping[str, Any]]:
@@ -117,23 +119,23 @@ class VisitSource(RecordSource):
         numbers = sorted(self._log.latest())
         return f"there are {len(numbers)}, {numbers[0]} to {numbers[-1]}" if numbers else "there is none yet"
 
-    def _ranges(self, record: Mapping[str, Any]) -> dict[Spot, OffsetRange]:
+    def _ranges(self, record: Mapping[str, Any]) -> dict[TopicPartition, OffsetRange]:
         topic = self._plan.topics[0]
         return {(topic, one["partition"]): (one["first"], one["last"] + 1) for one in record["partitions"]}
 
-    def _begin_closed(self, ranges: Mapping[Spot, OffsetRange]) -> None:
+    def _begin_closed(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         held = self.offset_ranges(ranges)
         starts = {one: start_of_range(wanted, held[one]) for one, wanted in ranges.items()}
         self.assign(starts, ranges)
 
-    def _begin_open(self, record: Mapping[str, Any], held: Mapping[Spot, OffsetRange]) -> None:
+    def _begin_open(self, record: Mapping[str, Any], held: Mapping[TopicPartition, OffsetRange]) -> None:
         starts = self.offsets_at(milliseconds(record["opened"] - SLACK, record["opened"]), held)
         self.assign({partition: StartOffset(offset) for partition, offset in starts.items()}, held)
         self._awaits_end = self._plan.follow
         if self._awaits_end:
             self._limits.clear()
 
-    def _read_to_end(self, ranges: Mapping[Spot, OffsetRange]) -> None:
+    def _read_to_end(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """The visit has closed: read to its last offsets."""
         self._awaits_end = False
         self._limits = {partition: ranges.get(partition, (0, 0))[1] for partition in self._next}
