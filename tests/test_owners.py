@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from nightwire.core.access.kafka_admin import _all_of, _binding
 from nightwire.core.access.may_read import may_read
-from nightwire.core.access.rights import Deed, Grant
+from nightwire.core.access.rights import Grant, Operation
 from nightwire.core.kafka.clients import Writer, admin, ensure_topics, producer, read_to_end
 from nightwire.core.stack.kafka.auth import SUPER_USER
 from nightwire.filters.admission import SourceChecker
@@ -135,7 +135,7 @@ def test_a_filter_reads_what_its_owner_may_read(guarded: Guarded) -> None:
         (refusal,) = sources.refusals(shared, [])
         assert refusal.startswith("bob may not read filter.ann.shared: ask ann")
         operator = admin(guarded.bootstrap)
-        rights = operator.create_acls([_binding("bob", Grant("filter.ann.shared", Deed.READ))])
+        rights = operator.create_acls([_binding("bob", Grant("filter.ann.shared", Operation.READ))])
         (given,) = rights.values()
         given.result(30)
         assert sources.refusals(shared, []) == []
@@ -184,7 +184,7 @@ def test_nobody_sees_the_topics_of_others(guarded: Guarded) -> None:
 
 
 def _more_rights(admin: AdminClient) -> Any:
-    return admin.create_acls([_binding("bob", Grant("filters", Deed.WRITE))])
+    return admin.create_acls([_binding("bob", Grant("filters", Operation.WRITE))])
 
 
 def _fewer_rights_for_ann(admin: AdminClient) -> Any:

@@ -18,8 +18,8 @@ from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_t
 from nightwire.core.stack import Broker
 from nightwire.producer.cli.run_simulate import patiently
 from nightwire.producer.visits.abandoned import abandoned, close_abandoned, known_visits
-from nightwire.producer.visits.visits import VisitDesk, utc_now
-from nightwire.producer.visits.writer_id import Who
+from nightwire.producer.visits.visits import VisitTopic, utc_now
+from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import frame, read_container, unframe
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.kafka
 
 ServeRegistry = Callable[[str], AbstractContextManager[str]]
 
-DEAD = Who(socket.gethostname(), 1 << 22, 5)
+DEAD = WriterId(socket.gethostname(), 1 << 22, 5)
 """A process that is no more: there are no such numbers."""
 
 
@@ -71,7 +71,7 @@ def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -
 
 def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: str) -> None:
     writer = Writer(producer(kafka))
-    desk = VisitDesk(writer, "sim", who=DEAD)
+    desk = VisitTopic(writer, "sim", who=DEAD)
     ledger = desk.open(2020010100001)
     for _ in range(3):
         writer.write("alerts.sim", frame(SIM_ALERT_ID, b""), headers=[("visit", b"2020010100001")])
@@ -88,7 +88,7 @@ def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(fr
     kafka = fresh_broker.bootstrap
     ensure_topics(kafka, [settings(name) for name in ("visits", "accounts", "alerts.sim")])
     writer = Writer(producer(kafka))
-    desk = VisitDesk(writer, "sim", who=DEAD)
+    desk = VisitTopic(writer, "sim", who=DEAD)
     ledger = desk.open(2020010100002)
     writer.flush()
     close_abandoned(kafka, desk, abandoned(known_visits(kafka, "sim"), utc_now()))

@@ -19,9 +19,9 @@ from nightwire.core.accounting.accounts import discrepancies, read_accounts
 from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.producer.visits.abandoned import headers_of, known_visits
-from nightwire.producer.visits.visit_ids import Claims
-from nightwire.producer.visits.visits import VisitDesk
-from nightwire.producer.visits.writer_id import Who
+from nightwire.producer.visits.visit_ids import VisitIdAllocator
+from nightwire.producer.visits.visits import VisitTopic
+from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import sim_alert_schema
 from nightwire.schemas.topics import settings
 
@@ -66,9 +66,9 @@ def written(kafka: str) -> int:
     return sum(1 for _message in read_to_end(kafka, ["alerts.sim"]))
 
 
-def who(number: int) -> Who:
+def who(number: int) -> WriterId:
     """Return a writer."""
-    return Who(socket.gethostname(), 1 << 22, number)
+    return WriterId(socket.gethostname(), 1 << 22, number)
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def quiet(fresh_broker: Broker) -> str:
 
 def test_of_two_who_want_a_visit_number_the_first_in_the_topic_has_it(quiet: str) -> None:
     writers = [Writer(producer(quiet)) for _n in range(2)]
-    desks = [VisitDesk(writer, "sim", who=who(n)) for n, writer in enumerate(writers)]
-    claims = [Claims(quiet, "sim", desks[n], writers[n], who(n)) for n in range(2)]
+    desks = [VisitTopic(writer, "sim", who=who(n)) for n, writer in enumerate(writers)]
+    claims = [VisitIdAllocator(quiet, "sim", desks[n], writers[n], who(n)) for n in range(2)]
     first = claims[0].claim(VISIT, NOON)
     desks[0].close(first)
     second = claims[1].claim(VISIT, NOON)

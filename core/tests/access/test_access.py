@@ -12,9 +12,19 @@ from hypothesis import strategies as st
 
 from nightwire.core.access import passwords as _passwords
 from nightwire.core.access import quotas as _quotas
-from nightwire.core.access.changes import ClashError, Part, Standing, additions, removals
+from nightwire.core.access.changes import AccessPart, NameTakenError, PrincipalState, additions, removals
 from nightwire.core.access.kafka_admin import _binding, _grant
-from nightwire.core.access.rights import OWNERS_QUOTA, Deed, Grant, Kind, Rights, What, broker, kind, owner
+from nightwire.core.access.rights import (
+    OWNERS_QUOTA,
+    Grant,
+    Kind,
+    Operation,
+    Resource,
+    Rights,
+    broker,
+    kind,
+    owner,
+)
 from nightwire.core.access.streams import orders
 from nightwire.core.cli.sizes import UNITS, parse_size, spell_size
 from nightwire.core.kafka.clients import environment, identity, properties
@@ -23,11 +33,11 @@ from nightwire.core.stack.kafka.auth import SUPER_USER, own_keys
 from nightwire.schemas.topics import NameError_
 
 ANN = owner("ann")
-SETTLED = Standing("ann", password=True, grants=ANN.grants, quota=5, topics=frozenset(ANN.topics))
+SETTLED = PrincipalState("ann", password=True, grants=ANN.grants, quota=5, topics=frozenset(ANN.topics))
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,31}", fullmatch=True)
 
 
-def allows(rights: Rights, deed: Deed, name: str, what: What = What.TOPIC) -> bool:
+def allows(rights: Rights, deed: Operation, name: str, what: Resource = Resource.TOPIC) -> bool:
     """Return whether Kafka would let it, by the names of what is granted."""
     return any(
         (one.deed, one.what) == (deed, what)
@@ -43,11 +53,11 @@ def allows(rights: Rights, deed: Deed, name: str, what: What = What.TOPIC) -> bo
 def test_nothing_of_an_owner_is_anybody_elses(name: str, other: str) -> None:
     rights, theirs = owner(name), name == other
     for kind_ in ("filter.{}.x", "overflow.{}.x", "answers.{}", "requests.{}", "seen.{}"):
-        assert allows(rights, Deed.READ, kind_.format(other)) == theirs
-    assert allows(rights, Deed.WRITE, f"requests.{other}") == theirs
-    assert allows(rights, Deed.READ, f"{other}.archive", What.GROUP) == theirs
-    assert not allows(rights, Deed.WRITE, "filters")
-    assert not allows(rights, Deed.WRITE, f"filter.{other}.x")
+        assert allows(rights, Operation.READ, kind_.format(other)) == theirs
+    assert allows(rights, Operation.WRITE, f"requests.{other}") == theirs
+    assert allows(rights, Operation.READ, f"{other}.archive", Resource.GROUP) == theirs
+    assert not allows(rights, Operation.WRITE, "filters")
+    assert not allows(rights, Operation.WRITE, f"filter.{other}.x")
 
 
 @given(NAMES, NAMES)
@@ -56,10 +66,10 @@ def test_nothing_of_an_owner_is_anybody_elses(name: str, other: str) -> None:
 @example("ann", "ann-marie")
 def test_nothing_of_a_broker_is_anybody_elses(name: str, other: str) -> None:
     rights, theirs = broker(name, ["lsst"]), name == other
-    assert allows(rights, Deed.READ, f"broker.{other}.x") == theirs
-    assert allows(rights, Deed.WRITE, f"returns.{other}") == theirs
-    assert allows(rights, Deed.READ, f"{other}.archive", What.GROUP) == theirs
-    assert not allows(rights, Deed.READ, "alerts.ztf")
+    assert allows(rights, Operation.READ, f"broker.{other}.x") == theirs
+    assert allows(rights, Operation.WRITE, f"returns.{other}") == theirs
+    assert allows(rights, Operation.READ, f"{other}.archive", Resource.GROUP) == theirs
+    assert not allows(rights, Operation.READ, "alerts.ztf")
 
 
 @pytest.mark.parametrize("make", [owner, lambda name: broker(name, ["lsst"])])
@@ -87,40 +97,40 @@ def test_who_has_everything_gets_nothing() -> None:
 
 
 def test_a_new_owner_gets_everything_and_the_usual_quota() -> None:
-    steps = additions(ANN, Standing("ann"), quota=None)
+    steps = additions(ANN, PrincipalState("ann"), quota=None)
     assert {step.grant for step in steps if step.grant} == ANN.grants
     assert {step.topic for step in steps if step.topic} == set(ANN.topics)
-    assert [step.quota for step in steps if step.part is Part.QUOTA] == [OWNERS_QUOTA]
-    assert steps[-1].part is Part.PASSWORD
+    assert [step.quota for step in steps if step.part is AccessPart.QUOTA] == [OWNERS_QUOTA]
+    assert steps[-1].part is AccessPart.PASSWORD
 
 
 @pytest.mark.parametrize(("asked", "limit"), [(7, 7), (0, None)])
 def test_a_quota_that_is_asked_for_displaces_the_old_one(asked: int, limit: int | None) -> None:
     (step,) = additions(ANN, SETTLED, quota=asked)
-    assert (step.part, step.quota) == (Part.QUOTA, limit)
+    assert (step.part, step.quota) == (AccessPart.QUOTA, limit)
 
 
 def test_where_quotas_are_left_alone_neither_a_new_one_nor_an_old_one_gets_any() -> None:
     left = replace(ANN, quota=None)
-    assert Part.QUOTA not in {step.part for step in additions(left, Standing("ann"), quota=None)}
+    assert AccessPart.QUOTA not in {step.part for step in additions(left, PrincipalState("ann"), quota=None)}
     assert additions(left, SETTLED, quota=None) == []
 
 
 def test_a_password_is_replaced_only_when_told() -> None:
     (step,) = additions(ANN, SETTLED, quota=None, new_password=True)
-    assert step.part is Part.PASSWORD
+    assert step.part is AccessPart.PASSWORD
 
 
 def test_a_name_is_an_owners_or_a_brokers() -> None:
-    with pytest.raises(ClashError, match=r"ann is an owner already.*nightwire user remove ann"):
+    with pytest.raises(NameTakenError, match=r"ann is an owner already.*nightwire user remove ann"):
         additions(broker("ann", ["lsst"]), SETTLED, quota=None)
 
 
 def test_who_is_removed_loses_the_way_in_first() -> None:
     steps = removals(SETTLED)
-    assert steps[0].part is Part.PASSWORD
+    assert steps[0].part is AccessPart.PASSWORD
     assert {step.grant for step in steps if step.grant} == ANN.grants
-    assert removals(Standing("ann")) == []
+    assert removals(PrincipalState("ann")) == []
 
 
 SAID = """\
@@ -150,9 +160,9 @@ def test_java_is_told_in_its_own_words_how_to_enter() -> None:
 @pytest.mark.parametrize("given", ["short", "twelve·chars·and·more", "twelve chars\nand a line"])
 def test_a_password_that_clients_could_spell_differently_is_refused(given: str) -> None:
     with pytest.raises(_passwords.PasswordError, match="12 or more"):
-        _passwords.chosen({_passwords.VARIABLE: given})
-    assert _passwords.chosen({}) is None
-    assert len(_passwords.made()) == 32
+        _passwords.given_password({_passwords.VARIABLE: given})
+    assert _passwords.given_password({}) is None
+    assert len(_passwords.new_password()) == 32
 
 
 @pytest.mark.parametrize(("text", "size"), [("20MB", 20_000_000), ("1.5 KiB", 1536), ("0B", 0)])

@@ -9,17 +9,17 @@ from click.testing import CliRunner
 
 from nightwire.core.cli.topics import apply
 from nightwire.core.kafka.clients import Writer, ensure_topics, producer
-from nightwire.core.kafka.topic_plan import Action, Now, plan
+from nightwire.core.kafka.topic_plan import Action, TopicState, plan
 from nightwire.schemas.topics import TopicSettings, settings
 
 WANTED = TopicSettings("alerts.x", 4, {"retention.ms": "1000", "cleanup.policy": "delete"})
 CONFIG = {"retention.ms": "1000", "cleanup.policy": "delete", "retention.bytes": "-1"}
 
 
-def now(**changes: Any) -> dict[str, Now]:
+def now(**changes: Any) -> dict[str, TopicState]:
     """Return a topic that is as wanted but for *changes*."""
     values: dict[str, Any] = {"partitions": 4, "replication": 1, "config": CONFIG}
-    return {"alerts.x": Now(**(values | changes))}
+    return {"alerts.x": TopicState(**(values | changes))}
 
 
 def test_what_is_as_wanted_is_left_alone() -> None:
@@ -38,7 +38,7 @@ def test_what_is_as_wanted_is_left_alone() -> None:
     ],
 )
 def test_each_difference_has_its_action(
-    state: dict[str, Now], setting: str, action: Action, why: str
+    state: dict[str, TopicState], setting: str, action: Action, why: str
 ) -> None:
     (step,) = plan([WANTED], state)
     assert (step.setting, step.action) == (setting, action)

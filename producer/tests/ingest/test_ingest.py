@@ -21,11 +21,11 @@ from nightwire.producer.ingest.commands import ingest
 from nightwire.producer.ingest.items import Counts, Item, Output, beginning, expired
 from nightwire.producer.ingest.metrics import Metrics
 from nightwire.producer.ingest.plan import Topics, night
-from nightwire.producer.ingest.positions import RANGE, Marks
-from nightwire.producer.ingest.schemas import Patience
+from nightwire.producer.ingest.positions import RANGE, SourcePositions
+from nightwire.producer.ingest.schemas import SchemaPatience
 from nightwire.producer.ingest.source import SourceError, connect
-from nightwire.producer.ingest.transform import Mirror, has, wanted_fields
-from nightwire.producer.ingest.visits import VisitBook, from_record
+from nightwire.producer.ingest.transform import Transformer, has, wanted_fields
+from nightwire.producer.ingest.visits import MirroredVisits, from_record
 from nightwire.schemas import Codec, RegistryAwayError, SchemaError, UnknownSchemaError, survey
 from nightwire.schemas.records import VISIT
 from producer.tests.ingest.survey_kafka import ID, body, container, lsst_schema, wire
@@ -89,9 +89,9 @@ class Known:
         return 101_007
 
 
-def mirror(name: str = "lsst", *, as_is: bool = False) -> Mirror:
+def mirror(name: str = "lsst", *, as_is: bool = False) -> Transformer:
     """Return a mirror that knows the small schemas."""
-    return Mirror(survey(name), Known(), "here", as_is=as_is)
+    return Transformer(survey(name), Known(), "here", as_is=as_is)
 
 
 # Topics
@@ -214,8 +214,8 @@ def test_fields_are_found_through_unions_and_names(name: str) -> None:
 
 def batcher(error: SchemaError, clock: list[float]) -> Batcher:
     """Return a batcher whose patience is 60 s by *clock*."""
-    made = Mirror(survey("lsst"), Known(error), "here")
-    return Batcher(made, Patience(60.0), lambda: clock[0])
+    made = Transformer(survey("lsst"), Known(error), "here")
+    return Batcher(made, SchemaPatience(60.0), lambda: clock[0])
 
 
 def test_an_unknown_schema_holds_what_comes_after_it_and_is_buried_in_the_end() -> None:
@@ -250,7 +250,7 @@ def mirrored(offset: int, last: int | None = None) -> Item:
 
 
 def test_marks_grow_and_nothing_changes_before_they_are_kept() -> None:
-    marks = Marks("s/n/")
+    marks = SourcePositions("s/n/")
     assert marks.position(SPOT) is None
     items = [beginning(SPOT, 3), mirrored(3), expired(SPOT, 4, 7), mirrored(9).buried("why"), mirrored(10)]
     (account,) = marks.after(items)
@@ -264,7 +264,7 @@ def test_marks_grow_and_nothing_changes_before_they_are_kept() -> None:
 
 
 def test_a_long_account_ends_and_the_next_one_joins_it() -> None:
-    marks = Marks("s/n/")
+    marks = SourcePositions("s/n/")
     marks.keep(marks.after([mirrored(0)]))
     (long,) = marks.after([mirrored(RANGE - 1)])
     marks.keep([long])
@@ -274,10 +274,10 @@ def test_a_long_account_ends_and_the_next_one_joins_it() -> None:
 
 
 def test_marks_come_back_from_accounts_of_this_source_alone() -> None:
-    marks = Marks("s/n/")
+    marks = SourcePositions("s/n/")
     (one,) = marks.after([mirrored(4)])
     others = [replace(one, source="s/other/t", last=99), replace(one, stage="filters", last=99)]
-    again = Marks("s/n/", [replace(one, first=5, last=8), one, *others])
+    again = SourcePositions("s/n/", [replace(one, first=5, last=8), one, *others])
     assert (again.position(SPOT), again.topics) == (9, {"t"})
 
 
@@ -287,11 +287,11 @@ def test_however_offsets_are_cut_into_batches_accounts_join_and_add_up(
 ) -> None:
     offsets = [sum(gaps[: n + 1]) for n in range(len(gaps))]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(offsets)), max_size=5)))
-    marks = Marks("s/n/")
+    marks = SourcePositions("s/n/")
     for begin, end in zip([0, *cuts], [*cuts, len(offsets)], strict=True):
         if some := [mirrored(offset) for offset in offsets[begin:end]]:
             marks.keep(marks.after(some))
-            marks = Marks("s/n/", marks.after([beginning(SPOT, some[-1].last + 1)]))  # a restart
+            marks = SourcePositions("s/n/", marks.after([beginning(SPOT, some[-1].last + 1)]))  # a restart
     (account,) = marks.after([beginning(SPOT, offsets[-1] + 1)])
     assert (account.read, account.first, account.last) == (len(offsets), offsets[0], offsets[-1])
 
@@ -299,12 +299,12 @@ def test_however_offsets_are_cut_into_batches_accounts_join_and_add_up(
 # Visits
 
 
-def book(records: Mapping[int, bytes] | None = None, now: float = 0.0) -> VisitBook:
+def book(records: Mapping[int, bytes] | None = None, now: float = 0.0) -> MirroredVisits:
     """Return a book of visits that are over after 30 quiet seconds."""
-    return VisitBook("lsst", records or {}, quiet=30.0, now=now)
+    return MirroredVisits("lsst", records or {}, quiet=30.0, now=now)
 
 
-def count(one: VisitBook, visits: list[int], now: float, first: int = 0) -> set[int]:
+def count(one: MirroredVisits, visits: list[int], now: float, first: int = 0) -> set[int]:
     """Count an alert of each of *visits*; return which are over."""
     counted = one.ledgers(visits, NOON)
     for offset, visit in enumerate(visits, first):

@@ -8,8 +8,8 @@ import pytest
 
 from nightwire.core.kafka.clients import Writer
 from nightwire.producer import AlertWriter
-from nightwire.producer.simulation.simulate import Ahead, Clocks, Plan, Played, Simulation
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.simulation.simulate import Clocks, Plan, Played, Prefetched, Simulation
+from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.writing.visit_writer import Encoded
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 
@@ -86,12 +86,12 @@ class World:
             self.made.append(self.now)
             yield Encoded(b"%d" % n, b"%d/%d" % (self.number, n))
 
-    def claim(self, wanted: int, opened: datetime) -> Ledger:
+    def claim(self, wanted: int, opened: datetime) -> VisitCounts:
         """Give the first number that is not taken."""
         while wanted in self.taken:
             wanted += 1
         self.taken.add(wanted)
-        return Ledger("sim", wanted, opened)
+        return VisitCounts("sim", wanted, opened)
 
     def advance(self, count: int = 1) -> None:
         """Count."""
@@ -171,7 +171,7 @@ def test_who_is_stopped_while_waiting_opens_no_visit(codec: Codec) -> None:
 
 
 def test_no_more_is_made_ahead_than_there_is_room_for() -> None:
-    ahead = Ahead((Encoded(b"", b"%d" % n) for n in range(4)), limit=2)
+    ahead = Prefetched((Encoded(b"", b"%d" % n) for n in range(4)), limit=2)
     assert [ahead.make_one() for _turn in range(3)] == [True, True, False]
     assert [one.value for one in ahead] == [b"0", b"1", b"2", b"3"]
     assert not ahead.make_one()

@@ -12,7 +12,7 @@ import pytest
 
 from nightwire.core.kafka.clients import Record
 from nightwire.producer.spool.spool import HEADER_SPOOLED, Ack, Spool, SpoolError, SpoolFullError
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 VISIT = 2026030143200
@@ -23,7 +23,7 @@ def record(number: int, size: int = 100) -> Record:
     return Record("alerts.sim", bytes([number % 256]) * size, b"%d" % number, [("visit", b"\x00\xff")])
 
 
-def closing(ledger: Ledger) -> list[Record]:
+def closing(ledger: VisitCounts) -> list[Record]:
     """Return a visit's last record, which says what was counted."""
     return [Record("visits", ledger.as_text().encode(), ledger.key)]
 
@@ -64,7 +64,7 @@ def test_a_visit_is_closed_when_its_last_record_left_with_all_that_was_counted(s
     first, second, third, other = spool.append(
         [*((record(n), VISIT) for n in range(3)), (record(3), VISIT + 1)]
     )
-    ledger = Ledger("sim", VISIT, NOON, offered=5, acknowledged=2, ranges={0: (10, 11)})
+    ledger = VisitCounts("sim", VISIT, NOON, offered=5, acknowledged=2, ranges={0: (10, 11)})
     spool.end(ledger)
     assert spool.close_visits(closing) == []
     spool.delivered([Ack(first, 0, 14), Ack(second, 1, 3)])
@@ -96,7 +96,7 @@ def test_what_was_counted_is_there_after_the_process(tmp_path: Path) -> None:
     with Spool(tmp_path / "spool", limit=10_000) as before:
         first, _second = before.append([(record(n), VISIT) for n in range(2)])
         before.delivered([Ack(first, 2, 7)])
-        before.end(Ledger("sim", VISIT, NOON, offered=2))
+        before.end(VisitCounts("sim", VISIT, NOON, offered=2))
     with Spool(tmp_path / "spool", limit=10_000) as after:
         assert (len(after), after.bytes, after.is_empty) == (1, 100, False)
         ((number, _record),) = after.after(0, 10_000)

@@ -20,7 +20,7 @@ from nightwire.producer import AlertWriter
 from nightwire.producer.spool.spool import HEADER_SPOOLED, Spool, SpoolFullError
 from nightwire.producer.spool.spooling import SpoolingWriter
 from nightwire.producer.visits.abandoned import known_visits
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.writing.visit_writer import VisitWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 from nightwire.schemas.topics import TopicSettings, settings
@@ -151,9 +151,9 @@ def test_what_kafka_refuses_for_what_it_is_does_not_hide_in_the_spool(tmp_path: 
 def test_a_record_too_large_for_its_topic_leaves_the_spool_as_refused(kafka: str, tmp_path: Path) -> None:
     topic = f"alerts.t{os.urandom(4).hex()}"
     ensure_topics(kafka, [TopicSettings(topic, 1, {"max.message.bytes": "50000"})])
-    closed: list[Ledger] = []
+    closed: list[VisitCounts] = []
 
-    def closing(ledger: Ledger) -> list[Record]:
+    def closing(ledger: VisitCounts) -> list[Record]:
         closed.append(ledger)
         return []
 
@@ -161,7 +161,7 @@ def test_a_record_too_large_for_its_topic_leaves_the_spool_as_refused(kafka: str
         for number in range(5):
             value = os.urandom(200_000 if number == 2 else 1000)
             spool.append([(Record(topic, value, b"%d" % number), VISIT)])
-        spool.end(Ledger("sim", VISIT, NOON, offered=5))
+        spool.end(VisitCounts("sim", VISIT, NOON, offered=5))
         writer = SpoolingWriter(producer(kafka, linger_ms=500), spool)
         writer.begin(closing)
         assert writer.drained(patience=60.0)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from nightwire.core.accounting.accounts import totals
-from nightwire.producer.visits.abandoned import Known, abandoned
-from nightwire.producer.visits.counts import Ledger
-from nightwire.producer.visits.writer_id import Who
+from nightwire.producer.visits.abandoned import KnownVisit, abandoned
+from nightwire.producer.visits.counts import VisitCounts
+from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas.records import VISIT
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -29,9 +29,9 @@ class Message:
         return self._spot[1]
 
 
-def ledger() -> Ledger:
+def ledger() -> VisitCounts:
     """Return the ledger of a visit of five alerts, one of them refused."""
-    one = Ledger("sim", 2026030143200, NOON)
+    one = VisitCounts("sim", 2026030143200, NOON)
     one.offered = 5
     one.refuse("does-not-fit-schema")
     for spot in ((2, 7), (0, 3), (2, 9), (2, 8)):
@@ -53,7 +53,7 @@ def test_its_account_adds_up() -> None:
     assert (total.read, total.delivered, total.rejected, total.missing) == (5, 4, 1, 0)
 
 
-HERE, DEAD, FAR = Who.me(), Who(socket.gethostname(), 1 << 22, 5), Who("elsewhere", 1, 1)
+HERE, DEAD, FAR = WriterId.me(), WriterId(socket.gethostname(), 1 << 22, 5), WriterId("elsewhere", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ HERE, DEAD, FAR = Who.me(), Who(socket.gethostname(), 1 << 22, 5), Who("elsewher
     ],
 )
 def test_a_visit_is_abandoned_when_it_is_open_and_its_writer_dead(
-    writer: Who | None, closed: bool, minutes: int, left: bool
+    writer: WriterId | None, closed: bool, minutes: int, left: bool
 ) -> None:
     one = ledger()
     record = VISIT.decode(VISIT.encode(one.record(NOON if closed else None)))
-    known = {one.visit: Known(record, writer)}
+    known = {one.visit: KnownVisit(record, writer)}
     assert bool(abandoned(known, NOON + timedelta(minutes=minutes))) is left
 
 
 def test_who_writes_is_read_back() -> None:
-    assert Who.parse(bytes(HERE)) == HERE
-    assert Who.parse(b"") is None
-    assert Who.parse(b"a b c") is None
+    assert WriterId.parse(bytes(HERE)) == HERE
+    assert WriterId.parse(b"") is None
+    assert WriterId.parse(b"a b c") is None
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ def test_who_writes_is_read_back() -> None:
 def test_an_alert_belongs_to_the_visit_that_it_names_in_the_replay_that_it_names(
     of: int | None, visit: int | None, replay: int | None, holds: bool
 ) -> None:
-    assert Known({"visit": 7}, HERE, of).holds(visit, replay) is holds
+    assert KnownVisit({"visit": 7}, HERE, of).holds(visit, replay) is holds
 
 
 def test_a_replay_holds_all_its_alerts() -> None:
-    whole = Known({"visit": 99}, HERE, 99)
+    whole = KnownVisit({"visit": 99}, HERE, 99)
     assert whole.holds(7, 99)
     assert whole.holds(None, 99)
     assert whole.has_account
 
 
 def test_a_ledger_comes_back_from_its_text() -> None:
-    assert Ledger.from_text(ledger().as_text()) == ledger()
+    assert VisitCounts.from_text(ledger().as_text()) == ledger()

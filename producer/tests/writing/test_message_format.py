@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from nightwire.core.kafka.clients import Record
 from nightwire.producer import AlertWriter
-from nightwire.producer.writing.message_format import TEST, Container, Wire, avro_long, shape
+from nightwire.producer.writing.message_format import (
+    TEST,
+    ContainerFormat,
+    WireFormat,
+    avro_long,
+    message_format,
+)
 from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, survey
 from nightwire.schemas.wire import is_container, read_container
 
@@ -20,8 +26,8 @@ SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"
 
 
 def test_wire_format_is_a_zero_the_id_and_the_body() -> None:
-    assert Wire(1100).value(b"body") == b"\x00\x00\x00\x04\x4cbody"
-    assert Wire(1100).headers() == []
+    assert WireFormat(1100).value(b"body") == b"\x00\x00\x00\x04\x4cbody"
+    assert WireFormat(1100).headers() == []
 
 
 def test_a_container_is_these_bytes() -> None:
@@ -31,13 +37,13 @@ def test_a_container_is_these_bytes() -> None:
     head = (
         b"Obj\x01\x04" + b"\x16avro.schema" + b"\x84\x01" + text + b"\x14avro.codec" + b"\x08null" + b"\x00"
     )
-    assert Container(SCHEMA).value(b"\x54") == head + sync + b"\x02" + b"\x02" + b"\x54" + sync
+    assert ContainerFormat(SCHEMA).value(b"\x54") == head + sync + b"\x02" + b"\x02" + b"\x54" + sync
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_containers_are_read_by_fastavro_and_by_us(number: int) -> None:
     body = Codec(SCHEMA).encode({"n": number})
-    value = shape("container", SCHEMA, 1).value(body)
+    value = message_format("container", SCHEMA, 1).value(body)
     assert body == avro_long(number)
     assert is_container(value)
     assert list(fastavro.reader(io.BytesIO(value))) == [{"n": number}]
@@ -45,7 +51,7 @@ def test_containers_are_read_by_fastavro_and_by_us(number: int) -> None:
 
 
 def test_each_record_of_a_container_topic_has_hops_headers() -> None:
-    first, second = (dict(Container(SCHEMA).headers()) for _n in range(2))
+    first, second = (dict(ContainerFormat(SCHEMA).headers()) for _n in range(2))
     assert first["_format"] == b"avro"
     assert len(first["_id"]) == 16
     assert first["_id"] != second["_id"]
@@ -75,7 +81,7 @@ def test_simulated_alerts_are_marked_as_tests_in_every_format(
     form: str, visit: list[dict[str, Any]], codec: Codec
 ) -> None:
     kept: Any = Kept()
-    made = shape(form, codec.schema, SIM_ALERT_ID)
+    made = message_format(form, codec.schema, SIM_ALERT_ID)
     writer = AlertWriter(kept, survey("sim"), codec, SIM_ALERT_ID, shape=made, test=True)
     writer.write(visit[0], visit=7)
     (record,) = kept.records

@@ -10,12 +10,12 @@ from nightwire.core.cli.sizes import spell_size
 REMOVE = "remove"
 
 
-class ClashError(Exception):
+class NameTakenError(Exception):
     """A principal of that name is something else; the message says what."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class PrincipalState:
     """What a principal has.
 
     Attributes:
@@ -38,7 +38,7 @@ class Standing:
         return kind(self.name, self.grants)
 
 
-class Part(Enum):
+class AccessPart(Enum):
     """Which part of a principal a step changes."""
 
     PASSWORD = "password"  # noqa: S105  (a word, no password)
@@ -59,14 +59,16 @@ class Step:
         topic: The topic to be made.
     """
 
-    part: Part
+    part: AccessPart
     text: str
     grant: Grant | None = field(default=None, repr=False)
     quota: int | None = field(default=None, repr=False)
     topic: str = field(default="", repr=False)
 
 
-def additions(wanted: Rights, now: Standing, *, quota: int | None, new_password: bool = False) -> list[Step]:
+def additions(
+    wanted: Rights, now: PrincipalState, *, quota: int | None, new_password: bool = False
+) -> list[Step]:
     """Return what *now* lacks of *wanted*; what it has beyond stays.
 
     Args:
@@ -79,19 +81,21 @@ def additions(wanted: Rights, now: Standing, *, quota: int | None, new_password:
         ClashError: It is something else already.
     """
     if now.kind not in (None, wanted.kind):
-        raise ClashError(
+        raise NameTakenError(
             f"{wanted.name} is {_a(now.kind)} already: take another name, or "
             f"`nightwire {verb(now.kind)} remove {wanted.name}` first"
         )
     return list(_additions(wanted, now, quota, new_password))
 
 
-def removals(now: Standing) -> list[Step]:
+def removals(now: PrincipalState) -> list[Step]:
     """Return what is to be taken away so that the principal has nothing; its topics stay."""
-    steps = [Step(Part.PASSWORD, f"{REMOVE} password")] if now.password else []
-    steps += [Step(Part.RIGHT, f"{REMOVE} {grant}", grant=grant) for grant in sorted(now.grants, key=str)]
+    steps = [Step(AccessPart.PASSWORD, f"{REMOVE} password")] if now.password else []
+    steps += [
+        Step(AccessPart.RIGHT, f"{REMOVE} {grant}", grant=grant) for grant in sorted(now.grants, key=str)
+    ]
     if now.quota is not None:
-        steps.append(Step(Part.QUOTA, f"{REMOVE} quota {spell_size(now.quota)}/s"))
+        steps.append(Step(AccessPart.QUOTA, f"{REMOVE} quota {spell_size(now.quota)}/s"))
     return steps
 
 
@@ -100,21 +104,21 @@ def verb(kind: Kind | None) -> str:
     return "broker" if kind is Kind.BROKER else "user"
 
 
-def _additions(wanted: Rights, now: Standing, quota: int | None, new_password: bool) -> Iterator[Step]:
+def _additions(wanted: Rights, now: PrincipalState, quota: int | None, new_password: bool) -> Iterator[Step]:
     for topic in wanted.topics:
         if topic not in now.topics:
-            yield Step(Part.TOPIC, f"make topic {topic}", topic=topic)
+            yield Step(AccessPart.TOPIC, f"make topic {topic}", topic=topic)
     for grant in sorted(wanted.grants - now.grants, key=str):
-        yield Step(Part.RIGHT, f"allow {grant}", grant=grant)
+        yield Step(AccessPart.RIGHT, f"allow {grant}", grant=grant)
     limit = _limit(wanted, now, quota)
     if limit != now.quota:
         text = "no limit" if limit is None else f"{spell_size(limit)}/s each way"
-        yield Step(Part.QUOTA, f"set quota: {text}", quota=limit)
+        yield Step(AccessPart.QUOTA, f"set quota: {text}", quota=limit)
     if new_password or not now.password:
-        yield Step(Part.PASSWORD, "set a new password" if now.password else "set password")
+        yield Step(AccessPart.PASSWORD, "set a new password" if now.password else "set password")
 
 
-def _limit(wanted: Rights, now: Standing, quota: int | None) -> int | None:
+def _limit(wanted: Rights, now: PrincipalState, quota: int | None) -> int | None:
     if quota is not None:
         return quota or None
     return wanted.quota if now.quota is None and not now.password else now.quota

@@ -17,10 +17,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     UserScramCredentialUpsertion,
 )
 
-from nightwire.core.access.changes import Part, Standing, Step
+from nightwire.core.access.changes import AccessPart, PrincipalState, Step
 from nightwire.core.access.may_read import believes_everybody
 from nightwire.core.access.quotas import quotas, set_quota
-from nightwire.core.access.rights import Deed, Grant, Kind, What
+from nightwire.core.access.rights import Grant, Kind, Operation, Resource
 from nightwire.core.kafka.clients import admin, ensure_topics, read_to_end
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS, settings
@@ -30,8 +30,8 @@ PATIENCE = 30.0
 ITERATIONS = 4096
 """Of SCRAM: Kafka's least.  Passwords that we make are too long to be guessed at any number."""
 
-DEEDS = {Deed.READ: AclOperation.READ, Deed.WRITE: AclOperation.WRITE}
-RESOURCES = {What.TOPIC: ResourceType.TOPIC, What.GROUP: ResourceType.GROUP}
+ACL_OPERATIONS = {Operation.READ: AclOperation.READ, Operation.WRITE: AclOperation.WRITE}
+RESOURCE_TYPES = {Resource.TOPIC: ResourceType.TOPIC, Resource.GROUP: ResourceType.GROUP}
 MECHANISM = ScramMechanism.SCRAM_SHA_512
 
 
@@ -39,7 +39,7 @@ class OpenKafkaError(Exception):
     """This Kafka believes everybody, so rights mean nothing; the message says how to change that."""
 
 
-class Desk:
+class AccessAdmin:
     """Gives principals of one Kafka what they are to have.
 
     Args:
@@ -50,7 +50,7 @@ class Desk:
         self._bootstrap = bootstrap
         self._client = admin(bootstrap)
 
-    def standing(self, name: str, topics: Iterable[str] = (), *, with_quota: bool = True) -> Standing:
+    def standing(self, name: str, topics: Iterable[str] = (), *, with_quota: bool = True) -> PrincipalState:
         """Return what principal *name* has.
 
         Args:
@@ -70,9 +70,9 @@ class Desk:
         entered = name in self._users()
         limited = with_quota and (entered or known)
         limit = quotas(self._bootstrap, name).get(name) if limited else None
-        return Standing(name, entered, known, limit, found)
+        return PrincipalState(name, entered, known, limit, found)
 
-    def everybody(self, kind: Kind) -> list[Standing]:
+    def everybody(self, kind: Kind) -> list[PrincipalState]:
         """Return all principals of a *kind*, by name.
 
         Raises:
@@ -82,7 +82,9 @@ class Desk:
         """
         self._check_guarded()
         grants, users, limits = self._grants(), self._users(), quotas(self._bootstrap)
-        found = [Standing(name, name in users, grants[name], limits.get(name)) for name in sorted(grants)]
+        found = [
+            PrincipalState(name, name in users, grants[name], limits.get(name)) for name in sorted(grants)
+        ]
         return [one for one in found if one.kind is kind]
 
     def do(self, name: str, steps: Sequence[Step], *, adding: bool, password: str = "") -> None:
@@ -99,13 +101,13 @@ class Desk:
             KafkaException: Kafka refused a step, or cannot be reached.
         """
         ensure_topics(self._bootstrap, [settings(step.topic) for step in steps if step.topic])
-        credential = [step for step in steps if step.part is Part.PASSWORD]
+        credential = [step for step in steps if step.part is AccessPart.PASSWORD]
         if credential and not adding:
             self._set_password(name, None)
         if grants := [step.grant for step in steps if step.grant]:
             self._allow(name, grants) if adding else self._deny(name)
         for step in steps:
-            if step.part is Part.QUOTA:
+            if step.part is AccessPart.QUOTA:
                 set_quota(self._bootstrap, name, step.quota)
         if credential and adding:
             self._set_password(name, password)
@@ -180,15 +182,15 @@ def _all_of(name: str | None) -> AclBindingFilter:
 
 def _binding(name: str, grant: Grant) -> AclBinding:
     pattern = ResourcePatternType.PREFIXED if grant.prefixed else ResourcePatternType.LITERAL
-    resource, operation = RESOURCES[grant.what], DEEDS[grant.deed]
+    resource, operation = RESOURCE_TYPES[grant.what], ACL_OPERATIONS[grant.deed]
     allow = AclPermissionType.ALLOW
     return AclBinding(resource, grant.name, pattern, f"User:{name}", "*", operation, allow)
 
 
 def _grant(binding: AclBinding) -> Grant | None:
     """Return what *binding* allows; None where it is nothing that we give."""
-    deed = next((deed for deed, operation in DEEDS.items() if operation is binding.operation), None)
-    what = next((what for what, resource in RESOURCES.items() if resource is binding.restype), None)
+    deed = next((deed for deed, operation in ACL_OPERATIONS.items() if operation is binding.operation), None)
+    what = next((what for what, resource in RESOURCE_TYPES.items() if resource is binding.restype), None)
     if deed is None or what is None or binding.permission_type is not AclPermissionType.ALLOW:
         return None
     return Grant(binding.name, deed, what, binding.resource_pattern_type is ResourcePatternType.PREFIXED)

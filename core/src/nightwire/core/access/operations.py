@@ -12,18 +12,26 @@ from rich.console import Console
 from rich.table import Table
 
 from nightwire.core.access import passwords as _passwords
-from nightwire.core.access.changes import ClashError, Part, Standing, Step, additions, removals, verb
-from nightwire.core.access.kafka_admin import Desk, OpenKafkaError
+from nightwire.core.access.changes import (
+    AccessPart,
+    NameTakenError,
+    PrincipalState,
+    Step,
+    additions,
+    removals,
+    verb,
+)
+from nightwire.core.access.kafka_admin import AccessAdmin, OpenKafkaError
 from nightwire.core.access.passwords import PasswordError
 from nightwire.core.access.quotas import QuotaError
-from nightwire.core.access.rights import Deed, Kind, Rights, What
+from nightwire.core.access.rights import Kind, Operation, Resource, Rights
 from nightwire.core.cli.main import main
 from nightwire.core.cli.sizes import spell_size
 from nightwire.core.kafka.clients import environment, identity
 from nightwire.core.runtime.endpoints import Endpoints
 from nightwire.core.runtime.java import NoJavaError
 
-MENDED = (ClashError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
+MENDED = (NameTakenError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
 """Errors whose message is all that a person needs."""
 
 
@@ -47,11 +55,11 @@ def add(
         raise click.UsageError("--quota sets what --no-quota leaves alone")
     wanted = replace(wanted, quota=None) if no_quota else wanted
     try:
-        desk, given = Desk(where.kafka), _passwords.chosen()
+        desk, given = AccessAdmin(where.kafka), _passwords.given_password()
         now = desk.standing(wanted.name, wanted.topics, with_quota=quota is not None)
         steps = additions(wanted, now, quota=quota, new_password=new_password)
-        sets = any(step.part is Part.PASSWORD for step in steps)
-        password = (given or _passwords.made()) if sets else ""
+        sets = any(step.part is AccessPart.PASSWORD for step in steps)
+        password = (given or _passwords.new_password()) if sets else ""
         if not dry_run:
             desk.do(wanted.name, steps, adding=True, password=password)
     except MENDED as error:
@@ -81,7 +89,7 @@ def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -
         ClickException: There is none, or it is of another kind.
     """
     try:
-        desk = Desk(kafka)
+        desk = AccessAdmin(kafka)
         now = desk.standing(name)
         _check_kind(now, kind)
         steps = removals(now)
@@ -102,7 +110,7 @@ def show(kafka: str, kind: Kind, *, as_json: bool) -> None:
         ClickException: Kafka believes everybody, or cannot be asked.
     """
     try:
-        found = Desk(kafka).everybody(kind)
+        found = AccessAdmin(kafka).everybody(kind)
     except MENDED as error:
         raise click.ClickException(str(error)) from error
     if as_json:
@@ -111,12 +119,12 @@ def show(kafka: str, kind: Kind, *, as_json: bool) -> None:
         Console().print(_table(found))
 
 
-def _check_kind(now: Standing, kind: Kind) -> None:
+def _check_kind(now: PrincipalState, kind: Kind) -> None:
     if now.kind is kind:
         return
     if now.kind is None:
-        raise ClashError(f"there is no {kind.value} {now.name}: `nightwire {verb(kind)} list` shows them")
-    raise ClashError(f"{now.name} is no {kind.value}: `nightwire {verb(now.kind)} remove {now.name}`")
+        raise NameTakenError(f"there is no {kind.value} {now.name}: `nightwire {verb(kind)} list` shows them")
+    raise NameTakenError(f"{now.name} is no {kind.value}: `nightwire {verb(now.kind)} remove {now.name}`")
 
 
 def _keys(where: Endpoints, name: str, password: str) -> dict[str, str]:
@@ -147,7 +155,7 @@ def _say(name: str, steps: Sequence[Step], keys: Mapping[str, str], dry_run: boo
         click.echo("\n".join(f"export {variable}={value}" for variable, value in keys.items()))
 
 
-def _record(one: Standing) -> dict[str, object]:
+def _record(one: PrincipalState) -> dict[str, object]:
     return {
         "name": one.name,
         "password": one.password,
@@ -156,23 +164,25 @@ def _record(one: Standing) -> dict[str, object]:
     }
 
 
-def _table(found: Iterable[Standing]) -> Table:
+def _table(found: Iterable[PrincipalState]) -> Table:
     table = Table("name", "reads", "writes", "groups", "quota", box=None, pad_edge=False, header_style="bold")
     for one in found:
         quota = "none" if one.quota is None else f"{spell_size(one.quota)}/s"
         name = one.name if one.password else f"{one.name} (no password)"
-        table.add_row(name, _names(one, Deed.READ), _names(one, Deed.WRITE), _groups(one), quota)
+        table.add_row(name, _names(one, Operation.READ), _names(one, Operation.WRITE), _groups(one), quota)
     return table
 
 
-def _names(one: Standing, deed: Deed) -> str:
+def _names(one: PrincipalState, deed: Operation) -> str:
     return _joined(
-        f"{g.name}{'*' * g.prefixed}" for g in one.grants if g.what is What.TOPIC and g.deed is deed
+        f"{g.name}{'*' * g.prefixed}" for g in one.grants if g.what is Resource.TOPIC and g.deed is deed
     )
 
 
-def _groups(one: Standing) -> str:
-    return _joined(f"{grant.name}{'*' * grant.prefixed}" for grant in one.grants if grant.what is What.GROUP)
+def _groups(one: PrincipalState) -> str:
+    return _joined(
+        f"{grant.name}{'*' * grant.prefixed}" for grant in one.grants if grant.what is Resource.GROUP
+    )
 
 
 def _joined(names: Iterable[str]) -> str:

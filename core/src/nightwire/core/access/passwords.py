@@ -13,7 +13,7 @@ class PasswordError(Exception):
     """The password in the environment will not do; the message says why."""
 
 
-def chosen(env: Mapping[str, str] = os.environ) -> str | None:
+def given_password(env: Mapping[str, str] = os.environ) -> str | None:
     """Return the password that the environment gives; None where one is to be made.
 
     Raises:
@@ -25,6 +25,6 @@ def chosen(env: Mapping[str, str] = os.environ) -> str | None:
     return given
 
 
-def made() -> str:
+def new_password() -> str:
     """Return a new one of 192 random bits."""
     return secrets.token_urlsafe(24)

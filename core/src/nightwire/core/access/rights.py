@@ -24,14 +24,14 @@ BROKERS_QUOTA = 200 * MB
 """The same of a community broker. [byte]  Six times Rubin's stream, so that it can catch up."""
 
 
-class What(Enum):
+class Resource(Enum):
     """What something may be done to."""
 
     TOPIC = "topic"
     GROUP = "group"
 
 
-class Deed(Enum):
+class Operation(Enum):
     """What may be done; each includes to see that it is there."""
 
     READ = "read"
@@ -57,8 +57,8 @@ class Grant:
     """
 
     name: str
-    deed: Deed
-    what: What = What.TOPIC
+    deed: Operation
+    what: Resource = Resource.TOPIC
     prefixed: bool = False
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ def owner(name: str) -> Rights:
     """
     own = [requests(check_name(name)), answers(name), seen(name)]
     grants = {
-        Grant(requests(name), Deed.WRITE),
+        Grant(requests(name), Operation.WRITE),
         *_read(*own, VISITS, FILTERS, ACCOUNTS),
         *_read_all(f"filter.{name}.", f"overflow.{name}.", "alerts."),
         _groups(name),
@@ -114,8 +114,8 @@ def broker(name: str, surveys: Iterable[str]) -> Rights:
     """
     own = [requests(check_name(name)), answers(name), seen(name), returns(name)]
     grants = {
-        Grant(requests(name), Deed.WRITE),
-        Grant(returns(name), Deed.WRITE),
+        Grant(requests(name), Operation.WRITE),
+        Grant(returns(name), Operation.WRITE),
         *_read(*own, VISITS, *map(alerts, surveys)),
         *_read_all(f"broker.{name}."),
         _groups(name),
@@ -128,18 +128,18 @@ def kind(name: str, grants: Iterable[Grant]) -> Kind | None:
     known = set(grants)
     if not NAME.fullmatch(name):
         return None
-    if Grant(returns(name), Deed.WRITE) in known:
+    if Grant(returns(name), Operation.WRITE) in known:
         return Kind.BROKER
-    return Kind.OWNER if Grant(requests(name), Deed.WRITE) in known else None
+    return Kind.OWNER if Grant(requests(name), Operation.WRITE) in known else None
 
 
 def _read(*names: str) -> list[Grant]:
-    return [Grant(name, Deed.READ) for name in names]
+    return [Grant(name, Operation.READ) for name in names]
 
 
 def _read_all(*beginnings: str) -> list[Grant]:
-    return [Grant(beginning, Deed.READ, prefixed=True) for beginning in beginnings]
+    return [Grant(beginning, Operation.READ, prefixed=True) for beginning in beginnings]
 
 
 def _groups(name: str) -> Grant:
-    return Grant(f"{name}.", Deed.READ, What.GROUP, prefixed=True)
+    return Grant(f"{name}.", Operation.READ, Resource.GROUP, prefixed=True)

@@ -34,13 +34,13 @@ from nightwire.schemas.topics import TopicSettings
 
 log = logging.getLogger("nightwire.kafka")
 
-T = TypeVar("T")
+Answer = TypeVar("Answer")
 
 MAX_MESSAGE = 4 << 20
 """Largest record on alert and event topics. [byte]  Real Rubin alerts reach 300 kB."""
 
 
-def _heard(error: KafkaError) -> None:
+def _log_fatal(error: KafkaError) -> None:
     """Say that a client is lost.
 
     Without somebody who hears of it, confluent-kafka raises a fatal `KafkaError` out of any call: it is no
@@ -51,7 +51,7 @@ def _heard(error: KafkaError) -> None:
 
 
 COMMON: dict[str, Any] = {
-    "error_cb": _heard,
+    "error_cb": _log_fatal,
     "reconnect.backoff.max.ms": 500,  # a broker that returns is found again at once
     "socket.keepalive.enable": True,
     "message.max.bytes": MAX_MESSAGE,
@@ -235,7 +235,7 @@ def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float 
     return retry_while_unavailable(ask, patience=patience)
 
 
-def retry_while_unavailable(ask: Callable[[], T], *, patience: float = 10.0) -> T:
+def retry_while_unavailable(ask: Callable[[], Answer], *, patience: float = 10.0) -> Answer:
     """Return what *ask* does; ask again while Kafka is away, or does not know yet what was just made.
 
     Raises:
@@ -281,7 +281,7 @@ def read_until(
             del todo[spot]
 
 
-AT_ONCE = 500
+TOPICS_A_REQUEST = 500
 """Topics made by one request: Kafka's controller writes them as one batch, of at most 10,000 records."""
 
 
@@ -299,8 +299,8 @@ def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: f
     client = admin(bootstrap)
     existing = client.list_topics(timeout=timeout).topics
     missing = [item for item in topics if item.name not in existing]
-    for first in range(0, len(missing), AT_ONCE):
-        _create(client, missing[first : first + AT_ONCE], timeout)
+    for first in range(0, len(missing), TOPICS_A_REQUEST):
+        _create(client, missing[first : first + TOPICS_A_REQUEST], timeout)
     _await_leaders(client, [item.name for item in missing], timeout)
 
 

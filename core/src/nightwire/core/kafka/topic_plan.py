@@ -28,7 +28,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True)
-class Now:
+class TopicState:
     """How a topic is.
 
     Attributes:
@@ -67,7 +67,9 @@ class Step:
     why: str = ""
 
 
-def plan(wanted: Sequence[TopicSettings], now: Mapping[str, Now], *, break_order: bool = False) -> list[Step]:
+def plan(
+    wanted: Sequence[TopicSettings], now: Mapping[str, TopicState], *, break_order: bool = False
+) -> list[Step]:
     """Return what differs between *wanted* and *now*, and what is to be done about each.
 
     Args:
@@ -78,7 +80,7 @@ def plan(wanted: Sequence[TopicSettings], now: Mapping[str, Now], *, break_order
     return [step for one in wanted for step in _steps(one, now.get(one.name), break_order)]
 
 
-def _steps(wanted: TopicSettings, now: Now | None, break_order: bool) -> Iterator[Step]:
+def _steps(wanted: TopicSettings, now: TopicState | None, break_order: bool) -> Iterator[Step]:
     if now is None:
         copies = wanted.replication or "default"
         yield Step(wanted.name, "topic", "", f"{wanted.partitions} partitions × {copies}", Action.CREATE)
@@ -98,7 +100,7 @@ def _steps(wanted: TopicSettings, now: Now | None, break_order: bool) -> Iterato
     yield from _config(wanted, now)
 
 
-def _partitions(wanted: TopicSettings, now: Now, break_order: bool) -> Step:
+def _partitions(wanted: TopicSettings, now: TopicState, break_order: bool) -> Step:
     action, why = Action.ADD, ""
     if wanted.partitions < now.partitions:
         action, why = Action.REFUSE, "Kafka cannot take partitions away: make the topic anew"
@@ -111,7 +113,7 @@ def _partitions(wanted: TopicSettings, now: Now, break_order: bool) -> Step:
     return Step(wanted.name, "partitions", str(now.partitions), str(wanted.partitions), action, why)
 
 
-def _config(wanted: TopicSettings, now: Now) -> Iterator[Step]:
+def _config(wanted: TopicSettings, now: TopicState) -> Iterator[Step]:
     for name, value in sorted(wanted.config.items()):
         if now.config.get(name) != value:
             yield Step(wanted.name, name, now.config.get(name, ""), value, Action.SET)

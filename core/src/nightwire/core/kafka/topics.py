@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from nightwire.core.kafka.clients import admin, consumer, end_offsets, ensure_topics
-from nightwire.core.kafka.topic_plan import Action, Now, Step, plan
+from nightwire.core.kafka.topic_plan import Action, Step, TopicState, plan
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import (
     COMPACTED,
@@ -93,19 +93,21 @@ def _resources(steps: Iterable[Step]) -> list[ConfigResource]:
     ]
 
 
-def _state(client: AdminClient, reader: Consumer, wanted: Sequence[TopicSettings]) -> dict[str, Now]:
+def _state(client: AdminClient, reader: Consumer, wanted: Sequence[TopicSettings]) -> dict[str, TopicState]:
     known = client.list_topics(timeout=PATIENCE).topics
     names = [one.name for one in wanted if one.name in known]
     filled = {topic for topic, _part in end_offsets(reader, names)}
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     answers = client.describe_configs(resources) if resources else {}
     configs = {resource.name: future.result(PATIENCE) for resource, future in answers.items()}
-    return {name: _now(known[name].partitions, configs[name], name in filled) for name in names}
+    return {name: _topic_state(known[name].partitions, configs[name], name in filled) for name in names}
 
 
-def _now(partitions: Mapping[int, Any], config: Mapping[str, ConfigEntry], has_records: bool) -> Now:
+def _topic_state(
+    partitions: Mapping[int, Any], config: Mapping[str, ConfigEntry], has_records: bool
+) -> TopicState:
     own = ConfigSource.DYNAMIC_TOPIC_CONFIG
-    return Now(
+    return TopicState(
         partitions=len(partitions),
         replication=min(len(part.replicas) for part in partitions.values()),
         config={name: str(entry.value) for name, entry in config.items()},

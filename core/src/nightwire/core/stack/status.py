@@ -18,7 +18,7 @@ from nightwire.core.stack.state import checked, supervisor_alive
 
 
 @dataclass(frozen=True)
-class Glance:
+class Snapshot:
     """The stack at one instant.
 
     Attributes:
@@ -34,7 +34,7 @@ class Glance:
     at: float
 
 
-def look(folder: Path) -> Glance | None:
+def look(folder: Path) -> Snapshot | None:
     """Return a glance at the stack in *folder*; None when none runs."""
     state = checked(folder)
     if not supervisor_alive(state):
@@ -44,8 +44,8 @@ def look(folder: Path) -> Glance | None:
         accounts = read_accounts(kafka)
         lags = lag(accounts, end_offsets_at(kafka, sorted({account.source for account in accounts})))
     except KafkaException:
-        return Glance(state, None, {}, time.monotonic())
-    return Glance(state, accounts, lags, time.monotonic())
+        return Snapshot(state, None, {}, time.monotonic())
+    return Snapshot(state, accounts, lags, time.monotonic())
 
 
 def lag(accounts: Iterable[Account], ends: Mapping[tuple[str, int], int]) -> dict[str, int]:
@@ -114,7 +114,7 @@ def _stage(total: StageTotal, lags: Mapping[str, int]) -> dict[str, Any]:
     return row | {"lag": lags.get(total.stage)}
 
 
-def _page(now: Glance, before: Glance | None) -> Group:
+def _page(now: Snapshot, before: Snapshot | None) -> Group:
     parts: list[Any] = [_processes(now.state["processes"]), ""]
     if now.accounts is None:
         parts.append("[yellow]Kafka does not answer now; its accounts are not shown.[/yellow]")
@@ -135,7 +135,7 @@ def _processes(processes: Iterable[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _rates(now: Glance, before: Glance) -> Table:
+def _rates(now: Snapshot, before: Snapshot) -> Table:
     table = Table("stage", box=None, pad_edge=False, header_style="bold")
     for name in ("in/s", "delivered/s", "lag"):
         table.add_column(name, justify="right")

@@ -11,9 +11,9 @@ from nightwire.producer.cli.run_simulate import patiently
 from nightwire.producer.cli.table import summary
 from nightwire.producer.replay.replay import Player, Replay, by_visit, play_all
 from nightwire.producer.replay.schema_ids import SchemaIds, schemas_in
-from nightwire.producer.visits.abandoned import tidy
-from nightwire.producer.visits.counts import Ledger
-from nightwire.producer.visits.visits import VisitDesk
+from nightwire.producer.visits.abandoned import close_dead_visits
+from nightwire.producer.visits.counts import VisitCounts
+from nightwire.producer.visits.visits import VisitTopic
 from nightwire.producer.writing.connect import make_topics
 from nightwire.schemas import SchemaRegistry, survey
 
@@ -53,11 +53,11 @@ def run_replay(job: Replay, where: tuple[str | None, str | None], *, as_json: bo
 def _desk(bootstrap: str, writer: kafka.Writer, name: str, stop: Stop) -> "ReplayDesk":
     """Return a desk for a new replay, after closing what an earlier writer left open."""
     patiently(lambda: make_topics(bootstrap, name), stop)
-    patiently(lambda: tidy(bootstrap, VisitDesk(writer, name), name), stop)
+    patiently(lambda: close_dead_visits(bootstrap, VisitTopic(writer, name), name), stop)
     return ReplayDesk(writer, name, now_ms())
 
 
-class ReplayDesk(VisitDesk):
+class ReplayDesk(VisitTopic):
     """Open and close the visits of a replay, which is itself kept as a visit.
 
     Args:
@@ -71,7 +71,7 @@ class ReplayDesk(VisitDesk):
         self.replay = replay
 
 
-def close_replay(desk: VisitDesk, writer: kafka.Writer, player: Player) -> None:
+def close_replay(desk: VisitTopic, writer: kafka.Writer, player: Player) -> None:
     """Write the account of a replay, then the end of the visits that it met, and its own.
 
     The account is the whole replay's: visits that are played twice count twice, as they lie in the topic.
@@ -89,5 +89,5 @@ def close_replay(desk: VisitDesk, writer: kafka.Writer, player: Player) -> None:
 def replayed(player: Player, lateness: Lateness) -> dict[str, Any]:
     """Return the counts of a replay: the whole batch's, and those of the visits that were met."""
     whole = summary([(player.batch, lateness)], player.batch.survey)
-    visits: list[tuple[Ledger, Lateness]] = [(ledger, Lateness()) for ledger in by_visit(player.visits)]
+    visits: list[tuple[VisitCounts, Lateness]] = [(ledger, Lateness()) for ledger in by_visit(player.visits)]
     return whole | {"visits": summary(visits, player.batch.survey)["visits"]}

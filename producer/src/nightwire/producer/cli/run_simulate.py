@@ -15,9 +15,9 @@ from nightwire.producer.cli.table import summary
 from nightwire.producer.simulation.pool import Drawn, Field, Patched, make_pool
 from nightwire.producer.simulation.simulate import Clocks, Plan, Played, Simulation
 from nightwire.producer.simulation.sky import Sky, VisitLog
-from nightwire.producer.visits.visit_ids import Claims
+from nightwire.producer.visits.visit_ids import VisitIdAllocator
 from nightwire.producer.visits.visits import PATIENCE, utc_now
-from nightwire.producer.visits.writer_id import Who
+from nightwire.producer.visits.writer_id import WriterId
 from nightwire.producer.writing.connect import Connection, make_topics, options
 from nightwire.producer.writing.metrics import Metrics
 from nightwire.producer.writing.writer import AlertWriter
@@ -68,7 +68,9 @@ def run_simulate(
         writer = _writer(found.kafka)
         patiently(lambda: writer.tidy(found.kafka), stop)
         writers.append(writer)
-        claims = exits.enter_context(Claims(found.kafka, "sim", writer.desk, writer.records, Who.me()))
+        claims = exits.enter_context(
+            VisitIdAllocator(found.kafka, "sim", writer.desk, writer.records, WriterId.me())
+        )
         field = _field(plan, writer, quiet=endless or as_json)
         simulation = Simulation(plan, field, writer, claims, Clocks(time.monotonic, utc_now), stop)
         total = None if endless else plan.visits * plan.alerts

@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.table import Table
 
 from nightwire.core.runtime import Lateness
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 
 COUNTS = ("in", "acknowledged", "refused")
 SHOWN = 20
 """Visits in the table: the latest."""
 
 
-def summary(played: Sequence[tuple[Ledger, Lateness]], survey: str) -> dict[str, Any]:
+def summary(played: Sequence[tuple[VisitCounts, Lateness]], survey: str) -> dict[str, Any]:
     """Return the counts of visits, each with by how much its alerts were late [s]."""
     visits = [{"visit": ledger.visit} | _counts(ledger) | _behind(late) for ledger, late in played]
     sums = {name: sum(visit[name] for visit in visits) for name in COUNTS}
@@ -24,7 +24,7 @@ def summary(played: Sequence[tuple[Ledger, Lateness]], survey: str) -> dict[str,
     return {"survey": survey, **sums, "behind_max_seconds": round(worst, 3), "visits": visits}
 
 
-def _counts(ledger: Ledger) -> dict[str, int]:
+def _counts(ledger: VisitCounts) -> dict[str, int]:
     refused = sum(ledger.refused.values()) + ledger.dead_lettered
     return {"in": ledger.offered, "acknowledged": ledger.acknowledged, "refused": refused}
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nightwire.producer.ingest.items import Item
-from nightwire.producer.ingest.schemas import Patience
-from nightwire.producer.ingest.transform import Mirror, Record, of, schema_of
+from nightwire.producer.ingest.schemas import SchemaPatience
+from nightwire.producer.ingest.transform import Record, Transformer, of, schema_of
 from nightwire.schemas import SchemaError
 
 Event = Item | Record
@@ -23,8 +23,8 @@ class Batcher:
         now: Gives monotonic time. [s]
     """
 
-    mirror: Mirror
-    patience: Patience
+    mirror: Transformer
+    patience: SchemaPatience
     now: Callable[[], float]
     pending: deque[Event] = field(default_factory=deque)
     waits_for: str | None = None

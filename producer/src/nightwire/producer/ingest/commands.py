@@ -142,7 +142,7 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
       nightwire ingest --survey lsst --from kafka.example.org:9092 --topic alerts --start live
     """
     from nightwire.core.runtime import find_endpoints
-    from nightwire.producer.ingest.run import Where, run_ingest
+    from nightwire.producer.ingest.run import IngestSettings, run_ingest
     from nightwire.producer.ingest.source import SourceError
 
     plan = _plan(source, **options)
@@ -150,7 +150,7 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
     if found.schema_registry is None:
         raise click.UsageError("no schema registry of ours: name it with --registry URL")
     group = options["group"] or f"nightwire-{plan.survey}"
-    where = Where(source, group, options["source_registry"], found)
+    where = IngestSettings(source, group, options["source_registry"], found)
     try:
         counts = run_ingest(plan, where, metrics_port=options["metrics_port"], quiet=as_json)
     except SourceError as error:

@@ -18,7 +18,7 @@ RANGE = 10_000
 """Offsets after which a partition's next account begins: compaction keeps one record of so many."""
 
 
-class Marks:
+class SourcePositions:
     """The latest account of each partition of the source.
 
     Args:

@@ -15,11 +15,11 @@ from nightwire.producer.ingest.batch import Batcher
 from nightwire.producer.ingest.items import Counts, Item
 from nightwire.producer.ingest.metrics import Metrics
 from nightwire.producer.ingest.plan import Plan
-from nightwire.producer.ingest.schemas import Patience, Schemas, source_registry
-from nightwire.producer.ingest.sink import Target, read_marks, read_visits, transactional
+from nightwire.producer.ingest.schemas import SchemaPatience, Schemas, source_registry
+from nightwire.producer.ingest.sink import TransactionalSink, read_marks, read_visits, transactional
 from nightwire.producer.ingest.source import Source, connect
-from nightwire.producer.ingest.transform import Mirror
-from nightwire.producer.ingest.visits import VisitBook
+from nightwire.producer.ingest.transform import Transformer
+from nightwire.producer.ingest.visits import MirroredVisits
 from nightwire.producer.writing.connect import make_topics
 from nightwire.schemas import SchemaRegistry, survey
 
@@ -32,7 +32,7 @@ LOOK = 1.0
 
 
 @dataclass(frozen=True)
-class Where:
+class IngestSettings:
     """The two sides.
 
     Attributes:
@@ -59,7 +59,7 @@ class Ingest:
     plan: Plan
     source: Source
     batcher: Batcher
-    target: Target
+    target: TransactionalSink
     metrics: Metrics
     meter: Meter
     stop: Stop
@@ -103,7 +103,7 @@ class Ingest:
             self.metrics.state(self.source.lag(), waiting=waits_for is not None)
 
 
-def run_ingest(plan: Plan, where: Where, *, metrics_port: int, quiet: bool) -> Counts:
+def run_ingest(plan: Plan, where: IngestSettings, *, metrics_port: int, quiet: bool) -> Counts:
     """Mirror as *plan* says until somebody says stop or, if it says so, the end; return the counts.
 
     Args:
@@ -127,8 +127,8 @@ def run_ingest(plan: Plan, where: Where, *, metrics_port: int, quiet: bool) -> C
         source_registry(where.registry) as theirs,
     ):
         schemas = Schemas(ours, theirs, plan.survey)
-        mirror = Mirror(described, schemas, plan.source, as_is=plan.as_is)
-        batcher = Batcher(mirror, Patience(plan.patience), time.monotonic)
+        mirror = Transformer(described, schemas, plan.source, as_is=plan.as_is)
+        batcher = Batcher(mirror, SchemaPatience(plan.patience), time.monotonic)
         target = _target(plan, where.target.kafka, stop)
         with _source(plan, where, target) as source, progress(None, "alerts", quiet=quiet) as meter:
             ingest = Ingest(plan, source, batcher, target, metrics, meter, stop)
@@ -137,19 +137,19 @@ def run_ingest(plan: Plan, where: Where, *, metrics_port: int, quiet: bool) -> C
     return ingest.counts
 
 
-def _target(plan: Plan, bootstrap: str, stop: Stop) -> Target:
+def _target(plan: Plan, bootstrap: str, stop: Stop) -> TransactionalSink:
     """Return the target, its topics made, with the marks and visits that were last written."""
     patiently(lambda: make_topics(bootstrap, plan.survey), stop)
-    target = Target(transactional(bootstrap, plan.survey), plan.survey, plan.source, stop)
+    target = TransactionalSink(transactional(bootstrap, plan.survey), plan.survey, plan.source, stop)
     target.open()
     target.marks = patiently(lambda: read_marks(bootstrap, plan.prefix), stop)
     visits = patiently(lambda: read_visits(bootstrap, plan.survey), stop)
-    target.book = VisitBook(plan.survey, visits, quiet=plan.quiet, now=time.monotonic())
+    target.book = MirroredVisits(plan.survey, visits, quiet=plan.quiet, now=time.monotonic())
     return target
 
 
 @contextmanager
-def _source(plan: Plan, where: Where, target: Target) -> Iterator[Source]:
+def _source(plan: Plan, where: IngestSettings, target: TransactionalSink) -> Iterator[Source]:
     consumer = connect(where.source, where.group)
     source = Source(consumer, plan, target.marks.position, target.marks.topics)
     try:

@@ -111,7 +111,7 @@ class Schemas:
             log.info("schema %d is copied from the survey's registry", schema_id)
 
 
-class Patience:
+class SchemaPatience:
     """Decides how long an alert waits for its schema.
 
     A registry that does not answer is waited for as long as it takes.  One that answers, and does not have

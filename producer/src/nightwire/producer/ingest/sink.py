@@ -14,9 +14,9 @@ from nightwire.core.accounting import Account, from_record, send_to_dead_letters
 from nightwire.core.kafka import MAX_MESSAGE, DeliveryError, Headers, Writer, produce, read_to_end
 from nightwire.core.runtime import Stop
 from nightwire.producer.ingest.items import Item
-from nightwire.producer.ingest.positions import STAGE, Marks
-from nightwire.producer.ingest.visits import VisitBook
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.ingest.positions import STAGE, SourcePositions
+from nightwire.producer.ingest.visits import MirroredVisits
+from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.visits.visits import utc_now
 from nightwire.schemas import records, topics
 
@@ -146,7 +146,7 @@ def transactional(bootstrap: str, survey: str) -> Producer:
     )
 
 
-def read_marks(bootstrap: str, prefix: str) -> Marks:
+def read_marks(bootstrap: str, prefix: str) -> SourcePositions:
     """Return the marks in `accounts` whose sources begin with *prefix*.
 
     Raises:
@@ -158,7 +158,7 @@ def read_marks(bootstrap: str, prefix: str) -> Marks:
         if (value := message.value()) is not None and (message.key() or b"").startswith(beginning):
             account = from_record(records.ACCOUNT.decode(value))
             found[account.key] = account
-    return Marks(prefix, found.values())
+    return SourcePositions(prefix, found.values())
 
 
 def read_visits(bootstrap: str, survey: str) -> dict[int, bytes]:
@@ -176,7 +176,7 @@ def read_visits(bootstrap: str, survey: str) -> dict[int, bytes]:
 
 
 @dataclass
-class Target:
+class TransactionalSink:
     """Writes batches, each whole or not at all.
 
     Args:
@@ -192,8 +192,8 @@ class Target:
     source: str
     stop: Stop
     clock: Callable[[], datetime] = utc_now
-    marks: Marks = field(default_factory=lambda: Marks(""))
-    book: VisitBook = field(default_factory=lambda: VisitBook("", {}, quiet=0.0, now=0.0))
+    marks: SourcePositions = field(default_factory=lambda: SourcePositions(""))
+    book: MirroredVisits = field(default_factory=lambda: MirroredVisits("", {}, quiet=0.0, now=0.0))
 
     def open(self) -> None:
         """End whatever a process before this one left unfinished, and that process, if it still runs.
@@ -270,7 +270,7 @@ class Target:
         self.marks.keep(accounts)
         self.book.keep(counted, closed, now)
 
-    def _write(self, writer: TransactionWriter, item: Item, counted: dict[int, Ledger]) -> None:
+    def _write(self, writer: TransactionWriter, item: Item, counted: dict[int, VisitCounts]) -> None:
         if item.dead is not None:
             reason, source = item.dead, f"{self.survey}/{self.source}/{item.where}"
             if len(item.value) > LARGEST_LETTER:
@@ -285,7 +285,7 @@ class Target:
             writer.write(topic, one.value, key=one.key, headers=one.headers, on_delivered=count)
 
     def _write_visits(
-        self, writer: TransactionWriter, counted: dict[int, Ledger], now: float
+        self, writer: TransactionWriter, counted: dict[int, VisitCounts], now: float
     ) -> dict[int, bytes]:
         over = self.book.over(counted, now)
         moment, closed = self.clock(), {}

@@ -116,7 +116,7 @@ class Schemas(Protocol):
         ...
 
 
-class Mirror:
+class Transformer:
     """Makes ours of the source's records; an alert's Avro body stays as it is.
 
     Args:

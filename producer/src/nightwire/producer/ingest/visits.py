@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 from nightwire.schemas.records import VISIT
 
 LATER = 2
@@ -16,15 +16,15 @@ LATER = 2
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenVisit:
     """A visit that is not over: what was counted, when its last alert came [s, monotonic], its place."""
 
-    ledger: Ledger
+    ledger: VisitCounts
     seen: float
     place: int
 
 
-class VisitBook:
+class MirroredVisits:
     """Knows which visits are open, and what was counted of each that ever was.
 
     Args:
@@ -37,15 +37,15 @@ class VisitBook:
     def __init__(self, survey: str, records: Mapping[int, bytes], *, quiet: float, now: float) -> None:
         self._survey, self._quiet = survey, quiet
         self._closed: dict[int, bytes] = {}  # encoded: a survey has hundreds of thousands of visits a year
-        self._open: dict[int, Open] = {}
-        left: list[Ledger] = []
+        self._open: dict[int, OpenVisit] = {}
+        left: list[VisitCounts] = []
         for number, value in records.items():
             if VISIT.decode(value)["closed"] is None:
                 left.append(from_record(value))
             else:
                 self._closed[number] = value
         for place, ledger in enumerate(sorted(left, key=lambda ledger: ledger.opened)):
-            self._open[ledger.visit] = Open(ledger, now, place)
+            self._open[ledger.visit] = OpenVisit(ledger, now, place)
         self._begun = len(left)
 
     @property
@@ -53,7 +53,7 @@ class VisitBook:
         """The visits that are not over, in the order of their beginning."""
         return list(self._open)
 
-    def ledgers(self, visits: Iterable[int], moment: datetime) -> dict[int, Ledger]:
+    def ledgers(self, visits: Iterable[int], moment: datetime) -> dict[int, VisitCounts]:
         """Return a copy of each visit's ledger to count in; a visit never seen begins at *moment*, UTC."""
         return {number: self._copy(number, moment) for number in dict.fromkeys(visits)}
 
@@ -72,31 +72,31 @@ class VisitBook:
         """Say that nothing more comes: all that is open is over."""
         self._quiet = float("-inf")
 
-    def keep(self, counted: Mapping[int, Ledger], closed: Mapping[int, bytes], now: float) -> None:
+    def keep(self, counted: Mapping[int, VisitCounts], closed: Mapping[int, bytes], now: float) -> None:
         """Take over what was *counted* and is in Kafka, and the records of visits that are *closed*."""
         for number, ledger in counted.items():
             known = self._open.get(number)
             if known is not None:
                 self._open[number] = replace(known, ledger=ledger, seen=now)
             elif number not in self._closed:
-                self._open[number] = Open(ledger, now, self._begun)
+                self._open[number] = OpenVisit(ledger, now, self._begun)
                 self._begun += 1
         for number, record in closed.items():
             self._closed[number] = record
             self._open.pop(number, None)
 
-    def _copy(self, number: int, moment: datetime) -> Ledger:
+    def _copy(self, number: int, moment: datetime) -> VisitCounts:
         if number in self._closed:
             return from_record(self._closed[number])
         if (known := self._open.get(number)) is None:
-            return Ledger(self._survey, number, moment, estimated=True)
+            return VisitCounts(self._survey, number, moment, estimated=True)
         return replace(known.ledger, ranges=dict(known.ledger.ranges))
 
 
-def from_record(value: bytes) -> Ledger:
+def from_record(value: bytes) -> VisitCounts:
     """Return the ledger that a record of `visits` holds; whoever began it, from now on it is estimated."""
     record = VISIT.decode(value)
-    return Ledger(
+    return VisitCounts(
         record["survey"],
         record["visit"],
         record["opened"],

@@ -10,10 +10,10 @@ from nightwire.core.kafka import MAX_MESSAGE, Writer
 from nightwire.core.runtime import Lateness, on_time
 from nightwire.producer.replay.files import Found, Refused, find, read
 from nightwire.producer.replay.schema_ids import SchemaIds
-from nightwire.producer.simulation.simulate import Stop, Watcher
-from nightwire.producer.visits.counts import STAGE, Ledger
-from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, VisitDesk
-from nightwire.producer.writing.message_format import Container
+from nightwire.producer.simulation.simulate import Listener, Stop
+from nightwire.producer.visits.counts import STAGE, VisitCounts
+from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, VisitTopic
+from nightwire.producer.writing.message_format import ContainerFormat
 from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry, Survey, topics
 from nightwire.schemas.wire import frame, is_container
 
@@ -75,8 +75,8 @@ class Player:
         survey: Survey,
         writer: Writer,
         registry: SchemaRegistry,
-        batch: Ledger,
-        desk: VisitDesk,
+        batch: VisitCounts,
+        desk: VisitTopic,
         *,
         as_is: bool = False,
     ) -> None:
@@ -87,10 +87,10 @@ class Player:
         self._topic = topics.alerts(survey.name)
         self._contained = topics.settings(self._topic).format == "container"
         self._refused: list[Refused] = []
-        self._shapes: dict[int, Container] = {}
+        self._shapes: dict[int, ContainerFormat] = {}
         self._replay = (HEADER_REPLAY, str(batch.visit).encode())
         self.batch = batch
-        self.visits: dict[int, Ledger] = {}
+        self.visits: dict[int, VisitCounts] = {}
 
     def items(self, files: Sequence[Path]) -> Iterator[tuple[Path, Found | Refused]]:
         """Yield what is in *files*, those in folders too; other files of folders are named in the log."""
@@ -122,7 +122,7 @@ class Player:
             return
         headers, delivered = self._visit(item)
         if is_container(value):
-            headers += Container.headers()
+            headers += ContainerFormat.headers()
         self._writer.write(
             self._topic,
             value,
@@ -160,7 +160,7 @@ class Player:
 
     def _container(self, schema_id: int, item: Found) -> bytes:
         if schema_id not in self._shapes:
-            self._shapes[schema_id] = Container(item.schema or self._registry.schema(schema_id))
+            self._shapes[schema_id] = ContainerFormat(item.schema or self._registry.schema(schema_id))
         return self._shapes[schema_id].value(item.body)
 
     def finish(self) -> None:
@@ -188,7 +188,7 @@ class Player:
 
 
 def play_all(
-    player: Player, replay: Replay, survey: Survey, *, stop: Stop, meter: Watcher, clock: Callable[[], float]
+    player: Player, replay: Replay, survey: Survey, *, stop: Stop, meter: Listener, clock: Callable[[], float]
 ) -> Lateness:
     """Play the files of *replay* at its pace, until they end or *stop* is set; return how late alerts were.
 
@@ -213,6 +213,6 @@ def play_all(
     return lateness
 
 
-def by_visit(visits: Mapping[int, Ledger]) -> list[Ledger]:
+def by_visit(visits: Mapping[int, VisitCounts]) -> list[VisitCounts]:
     """Return the ledgers of *visits*, in the order of their numbers."""
     return [ledger for _number, ledger in sorted(visits.items())]

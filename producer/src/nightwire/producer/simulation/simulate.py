@@ -11,7 +11,7 @@ from typing import Protocol
 from nightwire.core.runtime import Lateness, on_time
 from nightwire.producer.simulation.pool import POOL, Field
 from nightwire.producer.simulation.sky import visit_id
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.writing.visit_writer import Encoded, VisitWriter
 from nightwire.producer.writing.writer import AlertWriter
 
@@ -21,7 +21,7 @@ SOON = 0.002
 """What is due within this [s] is only waited for."""
 AT_HAND = 100
 """Copies made ahead: they cost little, but as much memory as others."""
-GLANCE = 0.2
+STATUS_INTERVAL = 0.2
 """Longest wait without a look at whether to stop. [s]"""
 
 
@@ -35,7 +35,7 @@ class Stop(Protocol):
         """Wait at most *timeout* [s]; return whether it is time to leave."""
 
 
-class Watcher(Protocol):
+class Listener(Protocol):
     """Who is told how it goes."""
 
     def advance(self, count: int = 1) -> None:
@@ -45,7 +45,7 @@ class Watcher(Protocol):
 class Opens(Protocol):
     """Who gives visits their numbers: `Claims`."""
 
-    def claim(self, wanted: int, opened: datetime) -> Ledger:
+    def claim(self, wanted: int, opened: datetime) -> VisitCounts:
         """Open visit *wanted*, or the first above that nobody has, and return its ledger."""
 
 
@@ -107,11 +107,11 @@ class Plan:
 class Played:
     """A visit that was played: its ledger, and by how much its alerts were late."""
 
-    ledger: Ledger
+    ledger: VisitCounts
     lateness: Lateness = field(default_factory=Lateness)
 
 
-class Ahead(Iterator[Encoded]):
+class Prefetched(Iterator[Encoded]):
     """Alerts, made ahead of time where there is time.
 
     Args:
@@ -156,7 +156,7 @@ class Simulation:
         self._clocks, self._stop = clocks, stop
         self._last = 0
 
-    def play(self, meter: Watcher, *, observe: Callable[[float], object]) -> Iterator[Played]:
+    def play(self, meter: Listener, *, observe: Callable[[float], object]) -> Iterator[Played]:
         """Write the visits, and yield each when it is closed; one that is stopped halfway has what it has.
 
         The next visit is made while the clock waits for it.  The schedule begins when the first is made.
@@ -182,22 +182,22 @@ class Simulation:
             self._last = played.ledger.visit
             if self._last != number:
                 self._field.renumber(self._last)
-                alerts = Ahead(self._field.alerts(), self._plan.ahead)
+                alerts = Prefetched(self._field.alerts(), self._plan.ahead)
             self._send(played, opening + plan.ready, alerts, meter, observe)
             yield played
             opening = opening + plan.interval if plan.interval else now()
 
-    def _begun(self, opening: float) -> tuple[int, Ahead]:
+    def _begun(self, opening: float) -> tuple[int, Prefetched]:
         """Return the number that a visit opened then [s] should have, and its alerts, yet to be made."""
         moment = self._utc(opening)
         number = max(visit_id(moment), self._last + 1)
         self._field.open(moment, number)
-        return number, Ahead(self._field.alerts(), self._plan.ahead)
+        return number, Prefetched(self._field.alerts(), self._plan.ahead)
 
     def _utc(self, moment: float) -> datetime:
         return self._clocks.utc() + timedelta(seconds=moment - self._clocks.steady())
 
-    def _await(self, opening: float, alerts: Ahead) -> bool:
+    def _await(self, opening: float, alerts: Prefetched) -> bool:
         """Make alerts until the visit opens; return False when it is time to leave."""
         opened = on_time([opening], clock=self._clocks.steady, idle=lambda left: self._idle(left, alerts))
         return next(opened, None) is not None and not self._stop.is_set()
@@ -206,8 +206,8 @@ class Simulation:
         self,
         played: Played,
         first: float,
-        alerts: Ahead,
-        meter: Watcher,
+        alerts: Prefetched,
+        meter: Listener,
         observe: Callable[[float], object],
     ) -> None:
         visit = VisitWriter(self._writer, played.ledger)
@@ -224,10 +224,10 @@ class Simulation:
             meter.advance()
         self._writer.close_visit(played.ledger)
 
-    def _idle(self, left: float, alerts: Ahead) -> bool:
+    def _idle(self, left: float, alerts: Prefetched) -> bool:
         """Make an alert, or take in acknowledgements; return whether it is time to leave."""
         if left < SOON:
             return self._stop.wait(left)
         if not alerts.make_one():
-            self._writer.records.serve(min(left - SOON / 2, GLANCE))
+            self._writer.records.serve(min(left - SOON / 2, STATUS_INTERVAL))
         return self._stop.is_set()

@@ -6,7 +6,7 @@ from itertools import count
 from nightwire.core.kafka import Record
 
 
-class Underway:
+class InFlight:
     """Records on their way, each by a token.  Pure; not for several threads at once."""
 
     def __init__(self) -> None:

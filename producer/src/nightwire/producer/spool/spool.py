@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nightwire.core.kafka import DeliveryError, Headers, Record
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 
 HEADER_SPOOLED = "spooled"
 """Header of a record that has lain in a spool: after a crash it may be in its topic twice."""
@@ -137,12 +137,12 @@ class Spool:
                 self._remove(seq)
             return bool(counted.rowcount)
 
-    def end(self, ledger: Ledger) -> None:
+    def end(self, ledger: VisitCounts) -> None:
         """Remember that the visit of *ledger* has ended, and what was counted until then."""
         with self._transaction():
             self._db.execute("insert or replace into ended values (?, ?)", (ledger.visit, ledger.as_text()))
 
-    def close_visits(self, closing: Callable[[Ledger], Iterable[Record]]) -> list[Ledger]:
+    def close_visits(self, closing: Callable[[VisitCounts], Iterable[Record]]) -> list[VisitCounts]:
         """Append what closes the visits that have ended and whose records are all gone; return these.
 
         Args:
@@ -153,7 +153,7 @@ class Spool:
                 "select ledger from ended "
                 "where not exists (select 1 from record where record.visit = ended.visit)"
             )
-            done = [self._summed(Ledger.from_text(text)) for (text,) in rows.fetchall()]
+            done = [self._summed(VisitCounts.from_text(text)) for (text,) in rows.fetchall()]
         for ledger in done:
             with self._transaction():
                 self._insert([(record, None) for record in closing(ledger)])
@@ -182,7 +182,7 @@ class Spool:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _summed(self, ledger: Ledger) -> Ledger:
+    def _summed(self, ledger: VisitCounts) -> VisitCounts:
         """Return *ledger* with what was delivered out of the spool."""
         tallies = "select part, count, first, last from delivered where visit = ?"
         for part, count, first, last in self._db.execute(tallies, (ledger.visit,)):

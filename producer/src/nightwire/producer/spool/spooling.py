@@ -14,9 +14,9 @@ from functools import partial
 from confluent_kafka import KafkaError, Message, Producer
 
 from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Record, Writer
-from nightwire.producer.spool.in_flight import Underway
+from nightwire.producer.spool.in_flight import InFlight
 from nightwire.producer.spool.spool import Ack, Spool, SpoolError
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 
 log = logging.getLogger("nightwire.producer")
 
@@ -34,7 +34,7 @@ WINDOW = 24 << 20
 STEP = 0.02
 """Time between two looks at what was acknowledged, while there is something in the spool. [s]"""
 
-Closing = Callable[[Ledger], Iterable[Record]]
+Closing = Callable[[VisitCounts], Iterable[Record]]
 
 
 class _SilentError(Exception):
@@ -58,7 +58,7 @@ class SpoolingWriter(Writer):
         self._spool, self._patience = spool, patience
         self._closing: Closing = lambda _ledger: ()
         self._lock = threading.RLock()
-        self._underway = Underway()
+        self._underway = InFlight()
         self._acks: list[Ack] = []
         self._sent = 0
         self._failed = False
@@ -120,7 +120,7 @@ class SpoolingWriter(Writer):
                 return
         self._leave.wait(timeout)
 
-    def ended(self, ledger: Ledger) -> bool:
+    def ended(self, ledger: VisitCounts) -> bool:
         """Return whether the visit of *ledger*, which has ended, is closed later, behind what is spooled."""
         with self._lock:
             if self.spooling:

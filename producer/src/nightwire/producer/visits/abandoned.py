@@ -10,9 +10,9 @@ from confluent_kafka import Message, TopicPartition
 
 from nightwire.core.kafka import consumer, end_offsets, headers_of, read_to_end, read_until
 from nightwire.producer.visits import writer_id as _who
-from nightwire.producer.visits.counts import Ledger
-from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, PATIENCE, VisitDesk, utc_now
-from nightwire.producer.visits.writer_id import Who
+from nightwire.producer.visits.counts import VisitCounts
+from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, PATIENCE, VisitTopic, utc_now
+from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import topics
 from nightwire.schemas.records import VISIT
 
@@ -20,7 +20,7 @@ log = logging.getLogger("nightwire.producer")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownVisit:
     """A visit in Kafka.
 
     Attributes:
@@ -30,7 +30,7 @@ class Known:
     """
 
     record: Mapping[str, Any]
-    writer: Who | None = None
+    writer: WriterId | None = None
     replay: int | None = None
 
     @property
@@ -54,29 +54,29 @@ class Known:
         return self.replay in (None, self.number)
 
 
-def known_visits(bootstrap: str, survey: str) -> dict[int, Known]:
+def known_visits(bootstrap: str, survey: str) -> dict[int, KnownVisit]:
     """Return each visit of *survey* in Kafka, by number.
 
     Raises:
         KafkaException: Kafka cannot be reached.
     """
-    latest: dict[int, Known] = {}
+    latest: dict[int, KnownVisit] = {}
     for message in read_to_end(bootstrap, [topics.VISITS]):
         if (value := message.value()) is not None:
             record = VISIT.decode(value)
             if record["survey"] == survey:
                 headers = headers_of(message)
-                who = Who.parse(headers.get(_who.HEADER, b""))
-                latest[record["visit"]] = Known(record, who, _number(headers, HEADER_REPLAY))
+                who = WriterId.parse(headers.get(_who.HEADER, b""))
+                latest[record["visit"]] = KnownVisit(record, who, _number(headers, HEADER_REPLAY))
     return latest
 
 
-def abandoned(visits: Mapping[int, Known], now: datetime) -> list[Known]:
+def abandoned(visits: Mapping[int, KnownVisit], now: datetime) -> list[KnownVisit]:
     """Return those of *visits* that nobody will close: open, and their writer dead."""
     return [known for _number, known in sorted(visits.items()) if known.is_abandoned(now)]
 
 
-def close_abandoned(bootstrap: str, desk: VisitDesk, left: list[Known]) -> list[Ledger]:
+def close_abandoned(bootstrap: str, desk: VisitTopic, left: list[KnownVisit]) -> list[VisitCounts]:
     """Close the visits *left* open by a writer that died, with what lies in their survey's topic.
 
     Returns:
@@ -89,7 +89,9 @@ def close_abandoned(bootstrap: str, desk: VisitDesk, left: list[Known]) -> list[
     if not left:
         return []
     ledgers = {
-        known.number: Ledger(known.record["survey"], known.number, known.record["opened"], estimated=True)
+        known.number: VisitCounts(
+            known.record["survey"], known.number, known.record["opened"], estimated=True
+        )
         for known in left
     }
     opened = min(ledger.opened for ledger in ledgers.values())
@@ -105,7 +107,7 @@ def close_abandoned(bootstrap: str, desk: VisitDesk, left: list[Known]) -> list[
     return list(ledgers.values())
 
 
-def _close(desk: VisitDesk, ledger: Ledger, *, account: bool) -> None:
+def _close(desk: VisitTopic, ledger: VisitCounts, *, account: bool) -> None:
     ledger.offered = ledger.acknowledged
     if account:
         desk.close(ledger)
@@ -113,7 +115,7 @@ def _close(desk: VisitDesk, ledger: Ledger, *, account: bool) -> None:
         desk.end(ledger)
 
 
-def tidy(bootstrap: str, desk: VisitDesk, survey: str) -> int:
+def close_dead_visits(bootstrap: str, desk: VisitTopic, survey: str) -> int:
     """Close the visits of *survey* that a writer left open when it died; return the highest number in use.
 
     Raises:

@@ -22,7 +22,7 @@ class Delivered(Protocol):
 
 
 @dataclass
-class Ledger:
+class VisitCounts:
     """The counts of one visit.
 
     Attributes:

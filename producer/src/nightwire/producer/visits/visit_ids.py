@@ -14,14 +14,14 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 
 from nightwire.core.kafka import TRANSIENT_ERRORS, Writer, consumer, headers_of
 from nightwire.producer.visits import writer_id as _who
-from nightwire.producer.visits.counts import Ledger
-from nightwire.producer.visits.visits import HEADER_REPLAY, PATIENCE, VisitDesk
-from nightwire.producer.visits.writer_id import Who
+from nightwire.producer.visits.counts import VisitCounts
+from nightwire.producer.visits.visits import HEADER_REPLAY, PATIENCE, VisitTopic
+from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import topics
 from nightwire.schemas.records import VISIT
 
 
-class Claims:
+class VisitIdAllocator:
     """Open visits whose numbers nobody else has.
 
     Args:
@@ -32,13 +32,13 @@ class Claims:
         who: Who claims.
     """
 
-    def __init__(self, bootstrap: str, survey: str, desk: VisitDesk, writer: Writer, who: Who) -> None:
+    def __init__(self, bootstrap: str, survey: str, desk: VisitTopic, writer: Writer, who: WriterId) -> None:
         self._survey, self._desk, self._writer, self._who = survey, desk, writer, who
         self._reader = consumer(bootstrap)
         self._reader.assign([TopicPartition(topics.VISITS, 0, OFFSET_BEGINNING)])
         self._highest = 0
 
-    def claim(self, wanted: int, opened: datetime) -> Ledger:
+    def claim(self, wanted: int, opened: datetime) -> VisitCounts:
         """Open visit *wanted*, or the first above that nobody has, and return its ledger.
 
         Raises:

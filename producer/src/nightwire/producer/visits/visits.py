@@ -8,8 +8,8 @@ from confluent_kafka import Message
 from nightwire.core.accounting import account_record
 from nightwire.core.kafka import Record, Writer
 from nightwire.producer.visits import writer_id as _who
-from nightwire.producer.visits.counts import Ledger
-from nightwire.producer.visits.writer_id import Who
+from nightwire.producer.visits.counts import VisitCounts
+from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import topics
 from nightwire.schemas.records import VISIT
 
@@ -28,7 +28,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class VisitDesk:
+class VisitTopic:
     """Write the records of visits, and the producer's accounts.
 
     Args:
@@ -45,11 +45,11 @@ class VisitDesk:
         survey: str,
         *,
         clock: Clock = utc_now,
-        who: Who | None = None,
+        who: WriterId | None = None,
         replay: int | None = None,
     ) -> None:
         self._writer, self._survey, self._clock = writer, survey, clock
-        self._headers = [(_who.HEADER, bytes(who or Who.me()))]
+        self._headers = [(_who.HEADER, bytes(who or WriterId.me()))]
         if replay is not None:
             self._headers.append((HEADER_REPLAY, str(replay).encode()))
 
@@ -59,7 +59,7 @@ class VisitDesk:
         *,
         opened: datetime | None = None,
         on_delivered: Callable[[Message], None] | None = None,
-    ) -> Ledger:
+    ) -> VisitCounts:
         """Announce visit *number* and return its ledger.
 
         Args:
@@ -70,11 +70,11 @@ class VisitDesk:
         Raises:
             DeliveryError: Kafka did not take an earlier record.
         """
-        ledger = Ledger(self._survey, number, opened or self._clock())
+        ledger = VisitCounts(self._survey, number, opened or self._clock())
         self._announce(self._record(ledger, None), on_delivered)
         return ledger
 
-    def close(self, ledger: Ledger) -> None:
+    def close(self, ledger: VisitCounts) -> None:
         """Write the account of the visit of *ledger*, then its end, and wait until Kafka has both.
 
         The caller has flushed: every alert is acknowledged or refused.
@@ -86,11 +86,11 @@ class VisitDesk:
             self._announce(record)
             self._writer.flush()  # a visit is closed only when its account is there
 
-    def closing(self, ledger: Ledger) -> list[Record]:
+    def closing(self, ledger: VisitCounts) -> list[Record]:
         """Return the records that close the visit of *ledger*: its account, then its end."""
         return [account_record(ledger.account()), self._record(ledger, self._clock())]
 
-    def end(self, ledger: Ledger) -> None:
+    def end(self, ledger: VisitCounts) -> None:
         """Queue the end of a visit that has no account of its own.
 
         Raises:
@@ -98,7 +98,7 @@ class VisitDesk:
         """
         self._announce(self._record(ledger, self._clock()))
 
-    def _record(self, ledger: Ledger, closed: datetime | None) -> Record:
+    def _record(self, ledger: VisitCounts, closed: datetime | None) -> Record:
         return Record(topics.VISITS, VISIT.encode(ledger.record(closed)), ledger.key, self._headers)
 
     def _announce(self, record: Record, on_delivered: Callable[[Message], None] | None = None) -> None:

@@ -15,7 +15,7 @@ LONGEST = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
-class Who:
+class WriterId:
     """A process: its machine, its number there, and when it started (numbers are given again)."""
 
     host: str

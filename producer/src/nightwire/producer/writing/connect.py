@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from nightwire.core import kafka
 from nightwire.core.runtime import find_endpoints
-from nightwire.producer.writing.message_format import shape
+from nightwire.producer.writing.message_format import message_format
 from nightwire.schemas import Codec, RegistryAwayError, SchemaRegistry, survey, topics
 
 log = logging.getLogger("nightwire.producer")
@@ -99,5 +99,5 @@ def options(found: Connection, name: str, schema: Mapping[str, Any]) -> dict[str
         "survey": survey(name),
         "codec": Codec(schema),
         "schema_id": found.schema_id,
-        "shape": shape(form, schema, found.schema_id),
+        "shape": message_format(form, schema, found.schema_id),
     }

@@ -12,7 +12,7 @@ TEST = ("_test", b"true")
 """Header that marks what is no real alert; hop-client leaves such messages out unless told."""
 
 
-class Shape(Protocol):
+class MessageFormat(Protocol):
     """A format."""
 
     def value(self, body: bytes) -> bytes:
@@ -22,7 +22,7 @@ class Shape(Protocol):
         """Return the headers that the format itself wants, for one more record."""
 
 
-class Wire:
+class WireFormat:
     """Confluent wire format.
 
     Args:
@@ -41,7 +41,7 @@ class Wire:
         return []
 
 
-class Container:
+class ContainerFormat:
     """An Avro object container around each alert, and the headers by which hop-client knows it.
 
     hop-client 0.13 (`hop.io.Stream._format`) reads ``_format``, and its own producer adds a random ``_id``.
@@ -67,9 +67,9 @@ class Container:
         return [("_format", b"avro"), ("_id", uuid.uuid4().bytes)]
 
 
-def shape(name: str, schema: Mapping[str, Any], schema_id: int) -> Shape:
+def message_format(name: str, schema: Mapping[str, Any], schema_id: int) -> MessageFormat:
     """Return the format *name*, ``wire`` or ``container``, for alerts of *schema*."""
-    return Container(schema) if name == "container" else Wire(schema_id)
+    return ContainerFormat(schema) if name == "container" else WireFormat(schema_id)
 
 
 def avro_long(number: int) -> bytes:

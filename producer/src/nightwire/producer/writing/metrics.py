@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 
 BEHIND = (0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0)
 """Upper edges of the histogram of delays. [s]"""
@@ -43,7 +43,7 @@ class Metrics:
         """Return who counts by how much an alert of *survey* was late. [s]"""
         return self._behind.labels(survey).observe
 
-    def closed(self, ledger: Ledger) -> None:
+    def closed(self, ledger: VisitCounts) -> None:
         """Count the visit of *ledger*."""
         self._alerts.labels(ledger.survey).inc(ledger.acknowledged)
         for reason, count in ledger.refused.items():

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, Message
 
 from nightwire.producer.spool.spool import SpoolFullError
-from nightwire.producer.visits.counts import Ledger
+from nightwire.producer.visits.counts import VisitCounts
 from nightwire.schemas import EncodeError
 
 log = logging.getLogger("nightwire.producer")
@@ -41,7 +41,7 @@ class Alerts(Protocol):
 class VisitWriter:
     """Write the alerts of one visit."""
 
-    def __init__(self, alerts: Alerts, ledger: Ledger) -> None:
+    def __init__(self, alerts: Alerts, ledger: VisitCounts) -> None:
         self._alerts, self.ledger = alerts, ledger
 
     def write(self, alert: Alert) -> None:

@@ -12,9 +12,9 @@ from nightwire.core import kafka
 from nightwire.core.kafka import MAX_MESSAGE, Record, Writer
 from nightwire.producer.spool.spool import Spool
 from nightwire.producer.spool.spooling import SpoolingWriter
-from nightwire.producer.visits.counts import Ledger
-from nightwire.producer.visits.visits import HEADER, VisitDesk
-from nightwire.producer.writing.message_format import TEST, Shape, Wire
+from nightwire.producer.visits.counts import VisitCounts
+from nightwire.producer.visits.visits import HEADER, VisitTopic
+from nightwire.producer.writing.message_format import TEST, MessageFormat, WireFormat
 from nightwire.producer.writing.visit_writer import Delivered, Encoded, Refused, VisitWriter
 from nightwire.schemas import Codec, DecodeError, EncodeError, Survey, topics
 
@@ -56,17 +56,17 @@ class AlertWriter:
         *,
         topic: str | None = None,
         flush_timeout: float = 150.0,
-        shape: Shape | None = None,
+        shape: MessageFormat | None = None,
         spool: Spool | None = None,
         test: bool = False,
     ) -> None:
         self._survey, self._codec = survey, codec
-        self._shape = shape or Wire(schema_id)
+        self._shape = shape or WireFormat(schema_id)
         self._marks = [TEST] if test else []
         self.topic = topic or topics.alerts(survey.name)
         self._spooling = None if spool is None else SpoolingWriter(producer, spool)
         self.records: Writer = self._spooling or Writer(producer, flush_timeout=flush_timeout)
-        self.desk = VisitDesk(self.records, survey.name)
+        self.desk = VisitTopic(self.records, survey.name)
         if self._spooling is not None:
             self._spooling.begin(self.desk.closing)
 
@@ -200,7 +200,7 @@ class AlertWriter:
         yield VisitWriter(self, ledger)
         self.close_visit(ledger)
 
-    def close_visit(self, ledger: Ledger) -> None:
+    def close_visit(self, ledger: VisitCounts) -> None:
         """Close the visit of *ledger* once all its alerts are acknowledged; with a spool perhaps later.
 
         Raises:
@@ -219,10 +219,10 @@ class AlertWriter:
             KafkaException: Kafka cannot be reached.
             DeliveryError: Kafka did not take the records.
         """
-        from nightwire.producer.visits.abandoned import tidy
+        from nightwire.producer.visits.abandoned import close_dead_visits
 
         if self._spooling is None or self._spooling.drained():
-            return tidy(bootstrap, self.desk, self._survey.name)
+            return close_dead_visits(bootstrap, self.desk, self._survey.name)
         return 0
 
     def close(self) -> None:
