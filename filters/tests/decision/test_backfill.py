@@ -29,7 +29,7 @@ JOB = BackfillJob("ann", "bright", 3, since=1000, until={("alerts.sim", 0): 20, 
 
 def counts(partition: int, first: int, end: int, **more: Any) -> RangeCounts:
     """Return what the filter did with a range, of which nothing was dead or expired unless *more* says so."""
-    some = {"read": end - first, "judges": [0], "evaluated": [end - first], "passed": [0], "faulted": [0]}
+    some = {"read": end - first, "filters": [0], "evaluated": [end - first], "passed": [0], "faulted": [0]}
     return RangeCounts(OffsetRange("alerts.sim", partition, first, end), **{**some, **more})
 
 
@@ -48,23 +48,23 @@ def decided(left: int, *rows: tuple[Any, ...], about: Sequence[RangeCounts]) -> 
 
 
 PASSES = [passed(0, 10, 30), passed(0, 11, 50), passed(1, 0, 20), passed(1, 4, 40)]
-COUNTS = [counts(0, 10, 20, passed=[2], hits=2), counts(1, 0, 5, passed=[2], hits=2)]
+COUNTS = [counts(0, 10, 20, passed=[2], passed_alerts=2), counts(1, 0, 5, passed=[2], passed_alerts=2)]
 
 
 def test_what_is_sent_is_outside_the_cap_in_order_of_time_up_to_the_limit() -> None:
     everything = decided(10, *PASSES, about=COUNTS)
-    assert len(everything.picks) == 4
+    assert len(everything.items) == 4
     assert everything.topic("ann/bright") == "broker.ann.bright"
     some = decided(3, *PASSES, about=COUNTS)
-    assert [pick.hit[1:3] for pick in some.picks] == [(0, 10), (1, 0), (1, 4)]
-    assert [(hit.alert, one.version, one.rank) for hit, one in some.cut.passes()] == [("a011", 3, 0.5)]
-    assert decided(0, *PASSES, about=COUNTS).picks == []
+    assert [pick.alert[1:3] for pick in some.items] == [(0, 10), (1, 0), (1, 4)]
+    assert [(hit.alert, one.version, one.rank) for hit, one in some.overflow.passes()] == [("a011", 3, 0.5)]
+    assert decided(0, *PASSES, about=COUNTS).items == []
 
 
 def test_the_accounts_of_a_backfill_add_up_and_join() -> None:
     once = backfill_accounts(JOB, decided(3, *PASSES, about=COUNTS), ALL_SENT)
     later = backfill_accounts(
-        JOB, decided(0, about=[counts(0, 20, 22, gone=1, read=1, evaluated=[1])]), ALL_SENT
+        JOB, decided(0, about=[counts(0, 20, 22, expired=1, read=1, evaluated=[1])]), ALL_SENT
     )
     assert discrepancies([*once, *later]) == []
     assert {one.source for one in once} == {"backfill/ann.bright.3/alerts.sim"}
@@ -75,8 +75,8 @@ def test_the_accounts_of_a_backfill_add_up_and_join() -> None:
 def test_what_is_no_alert_was_buried_when_it_came() -> None:
     dead = (DEAD, "alerts.sim", 0, 12, *[None] * 5, "broken")
     row = dead + (None,) * (len(rows_to_arrow([]).schema) - len(dead))
-    decision = decided(9, row, about=[counts(0, 10, 13, dead=1, evaluated=[2])])
-    assert decision.dead == ()
+    decision = decided(9, row, about=[counts(0, 10, 13, undecodable=1, evaluated=[2])])
+    assert decision.undecodable == ()
     (account,) = backfill_accounts(JOB, decision, ALL_SENT)
     assert (account.read, account.dead_lettered) == (2, 0)
     assert discrepancies([account]) == []
@@ -86,7 +86,7 @@ def test_how_far_it_is_in_words() -> None:
     reached = advance_progress(BackfillProgress(whole=30), JOB.until or {}, decided(3, *PASSES, about=COUNTS))
     assert (reached.done, reached.batch, reached.strikes) == (15, 1, 0)
     assert progress_text(reached) == "15 alerts judged, 4 passed, 3 sent, 1 to overflow"
-    bad = counts(0, 0, 30, gone=2, faulted=[30])
+    bad = counts(0, 0, 30, expired=2, faulted=[30])
     worse = advance_progress(reached, JOB.until or {}, decided(3, about=[bad]))
     assert progress_text(worse).endswith("1 to overflow, 30 failed, 2 had expired")
     assert worse.strikes == 1 < STRIKES
@@ -100,11 +100,11 @@ def test_a_job_waits_on_disk_until_its_version_is_live(tmp_path: Path) -> None:
     assert (jobs.waits(named), jobs.waits(("ann/bright", 2)), jobs.due()) == (True, False, [])
     assert jobs.any_waits()
     jobs.begin(named, JOB.until or {})
-    assert (jobs.waits(named), jobs.due(), jobs.reached(JOB)) == (False, [JOB], None)
+    assert (jobs.waits(named), jobs.due(), jobs.progress(JOB)) == (False, [JOB], None)
     assert not jobs.any_waits()
     reached = BackfillProgress(at={("alerts.sim", 0): 7}, whole=9, done=2, sent=1)
-    jobs.keep_reached(JOB, reached)
-    assert jobs.reached(JOB) == reached
+    jobs.keep_progress(JOB, reached)
+    assert jobs.progress(JOB) == reached
     jobs.done(JOB)
     assert jobs.due() == []
 
@@ -116,5 +116,5 @@ def test_a_job_waits_on_disk_until_its_version_is_live(tmp_path: Path) -> None:
 )
 def test_the_past_ends_where_the_live_stream_begins(judges: list[int], first: int) -> None:
     start = {("alerts.sim", 0): 10, ("alerts.lsst", 2): 5}
-    found = live_from(1, start, [counts(0, 10, 20, judges=judges)])
+    found = live_from(1, start, [counts(0, 10, 20, filters=judges)])
     assert found == {("alerts.sim", 0): first, ("alerts.lsst", 2): 5}

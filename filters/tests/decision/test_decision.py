@@ -30,22 +30,22 @@ from nightwire.filters.model.messages import (
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import offset_runs
 
-SPOT = ("alerts.sim", 1)
+PARTITION = ("alerts.sim", 1)
 COUNTS = RangeCounts(
-    OffsetRange(*SPOT, 10, 22), read=10, dead=1, gone=2, hits=2, judges=[0], evaluated=[9], passed=[2], faulted=[1],
+    OffsetRange(*PARTITION, 10, 22), read=10, undecodable=1, expired=2, passed_alerts=2, filters=[0], evaluated=[9], passed=[2], faulted=[1],
     faults={0: Fault("x", "a13")},
 )  # fmt: skip
 
 
 def passed(offset: int, rank: float = float("nan"), visit: int | None = 7) -> tuple[Any, ...]:
     """Return the row of an alert that passed filter 0."""
-    return (PASSED, *SPOT, offset, 1000 + offset, visit, f"a{offset}", [0], [rank], None, None)
+    return (PASSED, *PARTITION, offset, 1000 + offset, visit, f"a{offset}", [0], [rank], None, None)
 
 
 ROWS = [
     passed(14, 0.5, visit=None),
     passed(11),
-    (DEAD, *SPOT, 12, None, None, None, None, None, "DecodeError: short", None),
+    (DEAD, *PARTITION, 12, None, None, None, None, None, "DecodeError: short", None),
     COUNTS.row(),
 ]
 
@@ -69,7 +69,7 @@ def test_a_decision_survives_the_disk(tmp_path: Path, about: dict[str, Any]) -> 
     after = state.keep_decision(3, decision, Quotas())
     assert state.decision(3) == decision
     assert state.decision(4) is None
-    assert (state.newest_decision(), state.caps(3)) == (3, after)
+    assert (state.newest_decision(), state.quotas(3)) == (3, after)
 
 
 def test_an_account_adds_up_and_its_range_is_that_of_the_offsets() -> None:
@@ -82,9 +82,12 @@ def test_an_account_adds_up_and_its_range_is_that_of_the_offsets() -> None:
 
 
 def test_two_ranges_of_a_partition_have_each_its_own_account() -> None:
-    about = {"judges": [0], "evaluated": [5], "passed": [1], "faulted": [0]}
+    about = {"filters": [0], "evaluated": [5], "passed": [1], "faulted": [0]}
     ends = [(10, 12), (12, 22)]
-    rows = [RangeCounts(OffsetRange(*SPOT, *range_), read=5, hits=1, **about).row() for range_ in ends]  # type: ignore[arg-type]
+    rows = [
+        RangeCounts(OffsetRange(*PARTITION, *range_), read=5, passed_alerts=1, **about).row()
+        for range_ in ends
+    ]  # type: ignore[arg-type]
     both = accounts(decided([passed(11), passed(14), *rows]))
     assert [(one.first, one.last, one.delivered) for one in both] == [(10, 11, 1), (12, 21, 1)]
     assert [one.filters["me/f"] for one in both] == [FilterClasses(5, 1, 4, 0, 0)] * 2
@@ -115,7 +118,7 @@ def test_what_is_held_is_capped_until_it_is_sent() -> None:
 
 
 def test_a_pick_that_expired_before_it_was_sent_is_not_delivered() -> None:
-    (account,) = accounts(decided(), unsent=Unsent(lost=[(*SPOT, 11)]))
+    (account,) = accounts(decided(), unsent=Unsent(lost=[(*PARTITION, 11)]))
     assert (account.delivered, account.rejected["expired"]) == (1, 3)
     assert discrepancies([account]) == []
 
@@ -124,13 +127,13 @@ def test_a_copy_that_a_transform_cannot_make_is_its_fault_and_dead_lettered_wher
     None
 ):
     pass_of = partial(Pass, version=2)
-    picks = [
+    items = [
         DeliveryItem(hit(11), (pass_of("me/f"),)),
         DeliveryItem(hit(14), (pass_of("me/f"), pass_of("me/made"))),
     ]
-    counts = replace(COUNTS, judges=[0, 1], evaluated=[9, 9], passed=[2, 1], faulted=[1, 0])
-    decision = replace(decided(), judges=[("me/f", 2), ("me/made", 2)], picks=picks, counts=[counts])
-    malformed = [((*SPOT, 11), "me/f"), ((*SPOT, 14), "me/made")]
+    counts = replace(COUNTS, filters=[0, 1], evaluated=[9, 9], passed=[2, 1], faulted=[1, 0])
+    decision = replace(decided(), versions=[("me/f", 2), ("me/made", 2)], items=items, counts=[counts])
+    malformed = [((*PARTITION, 11), "me/f"), ((*PARTITION, 14), "me/made")]
     (account,) = accounts(decision, unsent=Unsent(malformed=malformed))
     assert (account.read, account.delivered, account.dead_lettered) == (12, 1, 2)  # 14 went out untouched
     assert account.filters == {"me/f": FilterClasses(9, 1, 6, 0, 2), "me/made": FilterClasses(9, 0, 8, 0, 1)}
@@ -139,25 +142,25 @@ def test_a_copy_that_a_transform_cannot_make_is_its_fault_and_dead_lettered_wher
 
 def test_what_could_not_be_sent_is_remembered_by_batch(tmp_path: Path) -> None:
     state = EngineState(tmp_path)
-    first = Unsent({(*SPOT, 11)}, {((*SPOT, 14), "me/made")})
+    first = Unsent({(*PARTITION, 11)}, {((*PARTITION, 14), "me/made")})
     state.keep_unsent(3, first)
-    state.keep_unsent(3, Unsent({(*SPOT, 12)}))
-    assert state.unsent(3) == Unsent({(*SPOT, 11), (*SPOT, 12)}, first.malformed)
+    state.keep_unsent(3, Unsent({(*PARTITION, 12)}))
+    assert state.unsent(3) == Unsent({(*PARTITION, 11), (*PARTITION, 12)}, first.malformed)
     assert state.unsent(4) == Unsent()
-    assert first.of({(*SPOT, 14)}) == Unsent(frozenset(), first.malformed)
+    assert first.of({(*PARTITION, 14)}) == Unsent(frozenset(), first.malformed)
 
 
 def test_what_could_not_be_sent_is_forgotten_with_its_decision(tmp_path: Path) -> None:
     state = EngineState(tmp_path)
     for batch in range(2 * KEPT):
         state.keep_decision(batch, decided([]), Quotas())
-        state.keep_unsent(batch, Unsent({(*SPOT, batch)}))
+        state.keep_unsent(batch, Unsent({(*PARTITION, batch)}))
     files = (state.checkpoint / "unsent").iterdir()
     assert sorted(int(file.stem) for file in files) == [*range(KEPT, 2 * KEPT)]
 
 
 def test_all_that_passed_is_chosen_in_order_of_offsets() -> None:
-    assert [pick.hit.offset for pick in decided().picks] == [11, 14]
+    assert [item.alert.offset for item in decided().items] == [11, 14]
 
 
 def test_only_what_is_wanted_is_fetched_again() -> None:
@@ -177,12 +180,12 @@ def test_a_wide_gap_is_not_read() -> None:
 
 def hit(offset: int, visit: int | None = None) -> PassedAlert:
     """Return an alert that passed."""
-    return PassedAlert(*SPOT, offset, 1000 + offset, visit, f"a{offset}")
+    return PassedAlert(*PARTITION, offset, 1000 + offset, visit, f"a{offset}")
 
 
 def test_headers_say_where_a_copy_comes_from() -> None:
-    pick = DeliveryItem(hit(14), (Pass("me/f", 2, 0.5), Pass("me/g", 1, again=True)))
-    assert copy_headers(pick, pick.passes[0]) == [
+    item = DeliveryItem(hit(14), (Pass("me/f", 2, 0.5), Pass("me/g", 1, again=True)))
+    assert copy_headers(item, item.passes[0]) == [
         ("filter", b"me/f"),
         ("version", b"2"),
         ("visit", b""),
@@ -193,7 +196,7 @@ def test_headers_say_where_a_copy_comes_from() -> None:
         ("partition", b"1"),
         ("offset", b"14"),
     ]
-    assert copy_headers(pick, pick.passes[1])[-1] == ("duplicate", b"yes")
+    assert copy_headers(item, item.passes[1])[-1] == ("duplicate", b"yes")
 
 
 def test_state_belongs_to_one_kafka(tmp_path: Path) -> None:

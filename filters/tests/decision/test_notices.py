@@ -33,14 +33,14 @@ def counts(
 ) -> RangeCounts:
     """Return what two filters did with a range."""
     return RangeCounts(
-        OffsetRange("alerts.sim", partition, first, first + 100), 100, judges=[0, 1], evaluated=[evaluated] * 2,
+        OffsetRange("alerts.sim", partition, first, first + 100), 100, filters=[0, 1], evaluated=[evaluated] * 2,
         passed=[0, 0], faulted=faulted, faults=faults or {}, late=late,
     )  # fmt: skip
 
 
 def decision(*ranges: RangeCounts, **about: Any) -> Decision:
     """Return the decision of a batch."""
-    return Decision(57, **{"judges": JUDGES, **about}, counts=ranges)
+    return Decision(57, **{"versions": JUDGES, **about}, counts=ranges)
 
 
 def test_an_owner_is_told_once_from_where_a_version_is_live() -> None:
@@ -49,7 +49,7 @@ def test_an_owner_is_told_once_from_where_a_version_is_live() -> None:
     assert (one.key, one.version, one.good) == ("bob/b", 3, True)
     assert one.text == "live from batch 7: alerts.sim[0] from offset 10, alerts.sim[1] from offset 30"
     assert list(live_notices(record, 8, decision(counts()))) == []
-    (back,) = live_notices(record, 9, decision(counts(), judges=[("ada/a", 2), ("bob/b", 3)]))
+    (back,) = live_notices(record, 9, decision(counts(), versions=[("ada/a", 2), ("bob/b", 3)]))
     assert (back.key, back.version) == ("ada/a", 2)
 
 

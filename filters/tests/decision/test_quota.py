@@ -1,4 +1,4 @@
-"""Places: at most so many alerts per visit and filter, however alerts arrive and batches are cut."""
+"""Quotas: at most so many alerts per visit and filter, however alerts arrive and batches are cut."""
 
 import json
 import tempfile
@@ -20,21 +20,21 @@ from nightwire.filters.decision.select import BatchContext
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, PassedAlert, RangeCounts
-from nightwire.filters.model.offsets import Ends, OffsetRange, Visit
+from nightwire.filters.model.offsets import OffsetRange, Visit, VisitEnds
 from nightwire.filters.reading.followers import closed_visits
 
 FIRST = LiveFilter("me", "first", 1, "*", "", "", cap=3)
 BEST = LiveFilter("me", "best", 1, "*", "", "", cap=3, choice="best")
 ALL = LiveFilter("me", "all", 1, "*", "", "", cap=0)
 SET = [ALL, BEST, FIRST]
-SPOTS: list[TopicPartition] = [("alerts.sim", 0), ("alerts.sim", 1)]
+PARTITIONS: list[TopicPartition] = [("alerts.sim", 0), ("alerts.sim", 1)]
 
 
 @dataclass(frozen=True)
 class Alert:
     """An alert as it lies in Kafka, and its rank; every filter of the set passes it."""
 
-    hit: PassedAlert
+    alert: PassedAlert
     rank: float
 
 
@@ -43,28 +43,28 @@ class Batch:
     """Some alerts, and the visits that were closed meanwhile."""
 
     alerts: Sequence[Alert]
-    closed: Mapping[Visit, Ends] = field(default_factory=dict)
+    closed: Mapping[Visit, VisitEnds] = field(default_factory=dict)
     at: int = 0
 
 
 class Log:
-    """Gives alerts their places in Kafka, and plays batches."""
+    """Gives alerts their offsets in Kafka, and plays batches."""
 
     def __init__(self) -> None:
-        self.ends: dict[TopicPartition, int] = dict.fromkeys(SPOTS, 0)
+        self.ends: dict[TopicPartition, int] = dict.fromkeys(PARTITIONS, 0)
         self.last: dict[Visit, dict[int, int]] = {}
 
     def alert(self, number: int, visit: int | None, rank: float = 0.0, part: int = 0, late: int = 0) -> Alert:
-        spot = SPOTS[part]
-        offset = self.ends[spot]
-        self.ends[spot] += 1
+        partition = PARTITIONS[part]
+        offset = self.ends[partition]
+        self.ends[partition] += 1
         if visit is not None:
             self.last.setdefault(("sim", visit), {})[part] = offset
         return Alert(
-            PassedAlert(*spot, offset, 1000 + sum(self.ends.values()) - late, visit, f"a{number}"), rank
+            PassedAlert(*partition, offset, 1000 + sum(self.ends.values()) - late, visit, f"a{number}"), rank
         )
 
-    def close(self, *visits: int) -> dict[Visit, Ends]:
+    def close(self, *visits: int) -> dict[Visit, VisitEnds]:
         """Return what `visits` says when these are closed now."""
         return {("sim", one): dict(self.last[("sim", one)]) for one in visits if ("sim", one) in self.last}
 
@@ -74,44 +74,50 @@ def judged(batch: Batch) -> JudgedBatch:
     n, m = len(batch.alerts), len(SET)
     ranks = np.repeat([one.rank for one in batch.alerts], m).astype(float)
     counts = []
-    for spot in SPOTS:
-        offsets = [one.hit.offset for one in batch.alerts if one.hit[:2] == spot]
+    for partition in PARTITIONS:
+        offsets = [one.alert.offset for one in batch.alerts if one.alert[:2] == partition]
         if offsets:
-            k, work = len(offsets), OffsetRange(*spot, min(offsets), max(offsets) + 1)
+            k, work = len(offsets), OffsetRange(*partition, min(offsets), max(offsets) + 1)
             counts.append(
                 RangeCounts(
-                    work, k, hits=k, judges=[0, 1, 2], evaluated=[k] * m, passed=[k] * m, faulted=[0] * m
+                    work,
+                    k,
+                    passed_alerts=k,
+                    filters=[0, 1, 2],
+                    evaluated=[k] * m,
+                    passed=[k] * m,
+                    faulted=[0] * m,
                 )
             )
-    hits = [one.hit for one in batch.alerts]
-    return JudgedBatch(hits, np.repeat(np.arange(n), m), np.tile(np.arange(m), n), ranks, [], counts)
+    alerts = [one.alert for one in batch.alerts]
+    return JudgedBatch(alerts, np.repeat(np.arange(n), m), np.tile(np.arange(m), n), ranks, [], counts)
 
 
 def play(batches: Sequence[Batch], deadline: int = 10**9, crash: int = -1) -> Iterator[Decision]:
     """Yield the decisions of *batches*; after batch *crash* everything is read again from the disk."""
     with tempfile.TemporaryDirectory() as folder:
-        state, caps, reached = EngineState(Path(folder)), Quotas(), dict[TopicPartition, int]()
+        state, quotas, reached = EngineState(Path(folder)), Quotas(), dict[TopicPartition, int]()
         for number, batch in enumerate(batches):
             for one in batch.alerts:
-                spot = one.hit.topic, one.hit.partition
-                reached[spot] = max(reached.get(spot, 0), one.hit.offset + 1)
-            moment = BatchContext(number, 1, batch.at, number, dict(reached), batch.closed, deadline)
-            decision = decide(judged(batch), caps, SET, moment)
-            caps = state.keep_decision(number, decision, caps)
+                partition = one.alert.topic, one.alert.partition
+                reached[partition] = max(reached.get(partition, 0), one.alert.offset + 1)
+            context = BatchContext(number, 1, batch.at, number, dict(reached), batch.closed, deadline)
+            decision = decide(judged(batch), quotas, SET, context)
+            quotas = state.keep_decision(number, decision, quotas)
             if number == crash:
-                again = state.caps(number)
-                assert again == caps
-                caps = again
+                again = state.quotas(number)
+                assert again == quotas
+                quotas = again
             yield decision
 
 
 def copies(decisions: Sequence[Decision], key: str) -> list[tuple[int | None, str]]:
     """Return (visit, alert id) of each copy that a filter's topic gets."""
     return [
-        (pick.hit.visit, pick.hit.alert)
+        (item.alert.visit, item.alert.alert)
         for decision in decisions
-        for pick in decision.sent()
-        for one in pick.passes
+        for item in decision.sent()
+        for one in item.passes
         if one.key == key
     ]
 
@@ -119,9 +125,9 @@ def copies(decisions: Sequence[Decision], key: str) -> list[tuple[int | None, st
 def cut(decisions: Sequence[Decision], key: str) -> list[tuple[int | None, str]]:
     """Return (visit, alert id) of each alert that goes to a filter's overflow."""
     return [
-        (hit.visit, hit.alert)
+        (alert.visit, alert.alert)
         for decision in decisions
-        for hit, one in decision.cut.passes()
+        for alert, one in decision.overflow.passes()
         if one.key == key
     ]
 
@@ -164,19 +170,19 @@ def night(drawn: Sequence[tuple[Sequence[Drawn], Sequence[int]]]) -> list[Batch]
 
 @given(nights)
 @settings(max_examples=60, deadline=None)
-def test_first_gives_each_visit_its_places_and_accounts_for_everything(
+def test_first_fills_the_quota_of_each_visit_and_accounts_for_everything(
     drawn: list[tuple[list[Drawn], list[int]]],
 ) -> None:
     batches = night(drawn)
     decisions = list(play(batches))
-    everything = [(one.hit.visit, one.hit.alert) for batch in batches for one in batch.alerts]
+    everything = [(one.alert.visit, one.alert.alert) for batch in batches for one in batch.alerts]
     for key, live in ((one.key, one) for one in SET):
         sent, off = copies(decisions, key), cut(decisions, key)
         assert sorted(map(str, sent + off)) == sorted(map(str, everything))  # nothing lost, nothing twice
         for visit in {1, 2, 3} if live.cap else ():
             there = {alert for number, alert in everything if number == visit}
-            taken = {alert for number, alert in sent if number == visit}
-            assert len(taken) == min(live.cap, len(there))
+            admitted = {alert for number, alert in sent if number == visit}
+            assert len(admitted) == min(live.cap, len(there))
     total = sum(account.filters["me/best"].passed for account in final_accounts(decisions))
     assert total == len(copies(decisions, "me/best"))
 
@@ -204,10 +210,10 @@ def test_best_is_what_an_offline_evaluation_gives_however_batches_are_cut(
     sent = copies(list(play([*pieces, batches[-1]])), "me/best")
     for visit in (1, 2, 3):
         mine = sorted(
-            (one for one in batches[0].alerts if one.hit.visit == visit),
-            key=lambda one: (np.inf if np.isnan(one.rank) else -one.rank, one.hit.turn),
+            (one for one in batches[0].alerts if one.alert.visit == visit),
+            key=lambda one: (np.inf if np.isnan(one.rank) else -one.rank, one.alert.order_key),
         )
-        offline = list(dict.fromkeys(one.hit.alert for one in mine))[:3]
+        offline = list(dict.fromkeys(one.alert.alert for one in mine))[:3]
         assert {alert for number, alert in sent if number == visit} == set(offline)
 
 
@@ -217,7 +223,7 @@ def test_first_is_in_the_order_of_kafkas_timestamps() -> None:
     assert copies(list(play([Batch(some)])), "me/first") == [(7, f"a{n}") for n in (3, 4, 5)]
 
 
-def test_a_late_alert_takes_a_place_if_one_is_free() -> None:
+def test_a_late_alert_is_admitted_if_the_quota_is_not_used_up() -> None:
     log = Log()
     batches = [
         Batch([log.alert(1, 7), log.alert(2, 7)], log.close(7)),
@@ -229,13 +235,13 @@ def test_a_late_alert_takes_a_place_if_one_is_free() -> None:
         assert cut(decisions[2:], key) == [(7, "a4"), (8, "a99")]
 
 
-def test_an_alert_that_comes_again_shares_its_place_and_is_marked() -> None:
+def test_an_alert_that_comes_again_counts_once_and_is_marked() -> None:
     log = Log()
     batches = [Batch([log.alert(n, 7) for n in (1, 2, 3, 4)]), Batch([log.alert(n, 7) for n in (1, 4, 1)])]
     decisions = list(play(batches))
     assert copies(decisions[1:], "me/first") == [(7, "a1"), (7, "a1")]
     assert cut(decisions[1:], "me/first") == [(7, "a4")]
-    marks = [one.again for pick in decisions[1].picks for one in pick.passes if one.key == "me/first"]
+    marks = [one.again for item in decisions[1].items for one in item.passes if one.key == "me/first"]
     assert marks == [True, True]
 
 
@@ -269,16 +275,16 @@ def test_what_best_cuts_off_is_told_visit_by_visit_however_the_interpreter_hashe
 
 
 def test_old_visits_are_forgotten_but_never_what_they_hold() -> None:
-    log, caps = Log(), Quotas()
+    log, quotas = Log(), Quotas()
     for visit in range(VISITS_REMEMBERED + 10):
         batch = Batch([log.alert(1, visit)], at=visit)
-        decision = decide(judged(batch), caps, SET, BatchContext(visit, at=visit))
-        caps = apply_changes(caps, decision.changes)
-    assert len(caps.visits) == VISITS_REMEMBERED + 10
-    closing: dict[Visit, Ends] = {("sim", visit): {} for visit in range(VISITS_REMEMBERED + 10)}
-    over = decide(judged(Batch([])), caps, SET, BatchContext(VISITS_REMEMBERED + 10, closed=closing))
-    caps = apply_changes(caps, over.changes)
-    assert sorted(visit for _, visit in caps.visits) == list(range(10, VISITS_REMEMBERED + 10))
+        decision = decide(judged(batch), quotas, SET, BatchContext(visit, at=visit))
+        quotas = apply_changes(quotas, decision.changes)
+    assert len(quotas.visits) == VISITS_REMEMBERED + 10
+    closing: dict[Visit, VisitEnds] = {("sim", visit): {} for visit in range(VISITS_REMEMBERED + 10)}
+    over = decide(judged(Batch([])), quotas, SET, BatchContext(VISITS_REMEMBERED + 10, closed=closing))
+    quotas = apply_changes(quotas, over.changes)
+    assert sorted(visit for _, visit in quotas.visits) == list(range(10, VISITS_REMEMBERED + 10))
     assert len(copies([over], "me/best")) == VISITS_REMEMBERED + 10
 
 
@@ -287,34 +293,38 @@ def test_a_smaller_cap_cuts_what_is_held() -> None:
     first = Batch([log.alert(n, 7, float(n)) for n in (1, 2, 3)])
     before = decide(judged(first), Quotas(), SET, BatchContext(0))
     smaller = [ALL, replace(BEST, cap=1), FIRST]
-    moment = BatchContext(1, closed={("sim", 7): {}})
+    context = BatchContext(1, closed={("sim", 7): {}})
     after = decide(
-        judged(Batch([log.alert(4, 7, 0.0)])), apply_changes(Quotas(), before.changes), smaller, moment
+        judged(Batch([log.alert(4, 7, 0.0)])), apply_changes(Quotas(), before.changes), smaller, context
     )
     assert copies([after], "me/best") == [(7, "a3")]
     assert sorted(cut([after], "me/best")) == [(7, "a1"), (7, "a2"), (7, "a4")]
 
 
-def test_the_places_are_stored_now_and_then_and_told_by_decisions_between(tmp_path: Path) -> None:
-    log, caps, state = Log(), Quotas(), EngineState(tmp_path)
+def test_the_quotas_are_stored_now_and_then_and_made_of_decisions_between(tmp_path: Path) -> None:
+    log, quotas, state = Log(), Quotas(), EngineState(tmp_path)
     for number in range(27):
-        decision = decide(judged(Batch([log.alert(number, number % 4)])), caps, SET, BatchContext(number))
-        caps = state.keep_decision(number, decision, caps)
-        assert state.caps(number) == caps
+        decision = decide(judged(Batch([log.alert(number, number % 4)])), quotas, SET, BatchContext(number))
+        quotas = state.keep_decision(number, decision, quotas)
+        assert state.quotas(number) == quotas
     assert json.loads((state.checkpoint / "places" / "20.json").read_text())
 
 
 def test_a_decision_is_kept_as_long_as_something_of_it_is_held(tmp_path: Path) -> None:
-    log, caps, state = Log(), Quotas(), EngineState(tmp_path)
+    log, quotas, state = Log(), Quotas(), EngineState(tmp_path)
     for number in range(40):
         some = [log.alert(1, 7)] if number == 2 else []
-        caps = state.keep_decision(number, decide(judged(Batch(some)), caps, SET, BatchContext(number)), caps)
+        quotas = state.keep_decision(
+            number, decide(judged(Batch(some)), quotas, SET, BatchContext(number)), quotas
+        )
     assert state.decision(2) is not None
     assert state.decision(3) is None
 
 
 @pytest.mark.parametrize(("when", "expected"), [(None, {}), ("2026", {("sim", 7): {0: 12}})])
-def test_a_visit_is_closed_when_its_record_says_so(when: str | None, expected: dict[Visit, Ends]) -> None:
+def test_a_visit_is_closed_when_its_record_says_so(
+    when: str | None, expected: dict[Visit, VisitEnds]
+) -> None:
     record = {
         "survey": "sim",
         "visit": 7,

@@ -46,7 +46,7 @@ class Past:
         self.job = BackfillJob("ann", self.name, 1, since=0, until={spot: first + ALERTS})
         self.jobs = BackfillJobs(folder)
         self.jobs.ask(self.job)
-        self.jobs.keep_reached(self.job, BackfillProgress(at={spot: first}, whole=ALERTS))
+        self.jobs.keep_progress(self.job, BackfillProgress(at={spot: first}, whole=ALERTS))
         self.make_live(live=True)
 
     def headers(self, number: int) -> list[tuple[str, bytes]]:
@@ -130,11 +130,11 @@ def test_the_past_of_a_chained_filter_is_what_passed_the_one_before_it_however_i
 
 
 def test_a_process_that_dies_before_it_notes_a_batch_sends_the_same_again(past: Past) -> None:
-    begun = past.jobs.reached(past.job)
+    begun = past.jobs.progress(past.job)
     assert begun is not None
     past.process().round()
     once = past.sent()
-    past.jobs.keep_reached(past.job, begun)
+    past.jobs.keep_progress(past.job, begun)
     process = past.process()
     while process.round():
         pass

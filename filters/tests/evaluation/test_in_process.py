@@ -28,7 +28,7 @@ def judge(source: str, *, budget: float = 5.0) -> Verdict:
 
 def test_what_is_true_passes() -> None:
     one = judge("def keep(a): return a.flux is not None and a.flux > 5")
-    assert (one.judge, one.passed.tolist(), one.faults, one.evaluated) == (4, [1, 3], {}, None)
+    assert (one.number, one.passed.tolist(), one.faults, one.evaluated) == (4, [1, 3], {}, None)
 
 
 def test_a_fault_is_of_that_alert_alone_and_says_the_line() -> None:

@@ -47,14 +47,14 @@ def test_what_workers_say_is_what_the_driver_hears(passed: list[set[int]], cut: 
         pa.Table.from_batches([passed_rows(verdicts, KNOWN), rows_to_arrow([one.row() for one in told])])
     )
     for judge, some in enumerate(passed):
-        mine = found.judge == judge
-        assert {found.hits[hit].offset for hit in found.hit[mine]} == some
+        mine = found.filter_index == judge
+        assert {found.alerts[at].offset for at in found.alert_index[mine]} == some
         assert all(
-            math.isnan(rank) if found.hits[hit].offset == 0 else rank == found.hits[hit].offset
-            for hit, rank in zip(found.hit[mine], found.rank[mine].tolist(), strict=True)
+            math.isnan(rank) if found.alerts[at].offset == 0 else rank == found.alerts[at].offset
+            for at, rank in zip(found.alert_index[mine], found.rank[mine].tolist(), strict=True)
         )
     assert sorted(found.counts, key=lambda one: one.range.end) == sorted(told, key=lambda one: one.range.end)
-    assert sum(one.hits for one in told) == len(set().union(*passed))
+    assert sum(one.passed_alerts for one in told) == len(set().union(*passed))
 
 
 @given(rows, rows, st.integers(0, ROWS), st.integers(0, ROWS))
@@ -92,10 +92,10 @@ def test_ranges_share_what_a_filter_took_by_their_rows_and_one_of_them_has_its_s
     spots = ((0, 0), (0, 15), (15, ROWS))
     portions = [RangeRows(OffsetRange("alerts.sim", n, *spot), *spot, 5) for n, spot in enumerate(spots)]
     told = [count_range(portion, [one], KNOWN.alert) for portion in portions]
-    assert [found.cost for found in told] == [[0], [3000], [1000]]
+    assert [found.cpu_us for found in told] == [[0], [3000], [1000]]
     assert [found.stopped for found in told] == [{}, {0: one.stopped}, {}]
     heard = judged_batch(to_table(told)).counts
-    assert [(found.cost, found.stopped) for found in heard] == [(one.cost, one.stopped) for one in told]
+    assert [(found.cpu_us, found.stopped) for found in heard] == [(one.cpu_us, one.stopped) for one in told]
 
 
 def to_table(told: Iterable[RangeCounts]) -> pa.Table:
@@ -106,6 +106,6 @@ def test_what_the_sandbox_says_of_a_stopped_filter() -> None:
     killed = verdict_of_outcome(
         4, Outcome(3, np.array([1]), np.array([0.5]), {2: "x"}, killed="too much memory"), 10
     )
-    assert (killed.judge, killed.evaluated, killed.late, killed.fault) == (4, 3, True, "too much memory")
+    assert (killed.number, killed.evaluated, killed.late, killed.fault) == (4, 3, True, "too much memory")
     fine = verdict_of_outcome(4, Outcome(10, cpu_s=0.5), 10)
     assert (fine.evaluated, fine.late, fine.fault, fine.cpu_s) == (None, False, None, 0.5)

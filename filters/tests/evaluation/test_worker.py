@@ -77,16 +77,16 @@ def judge(bootstrap: str, tmp_path: Path) -> Callable[..., JudgedBatch]:
 
 def passes(found: JudgedBatch, number: int) -> dict[str, float | None]:
     """Return the ids of the alerts that passed a filter, with their ranks."""
-    mine = found.judge == number
+    mine = found.filter_index == number
     return {
-        found.hits[hit].alert: None if math.isnan(rank) else rank
-        for hit, rank in zip(found.hit[mine], found.rank[mine].tolist(), strict=True)
+        found.alerts[at].alert: None if math.isnan(rank) else rank
+        for at, rank in zip(found.alert_index[mine], found.rank[mine].tolist(), strict=True)
     }
 
 
 def tally(found: JudgedBatch, number: int) -> tuple[int, int, int]:
     """Return evaluated, passed and faulted of a filter."""
-    rows = [(one, list(one.judges).index(number)) for one in found.counts]
+    rows = [(one, list(one.filters).index(number)) for one in found.counts]
     sums = [sum(getattr(one, name)[at] for one, at in rows) for name in ("evaluated", "passed", "faulted")]
     return sums[0], sums[1], sums[2]
 
@@ -122,8 +122,11 @@ def test_a_filter_says_what_plain_python_says(
     for number, source in enumerate(SOURCES):
         assert passes(found, number) == by_python(source, alerts[:100]), source
     assert tally(found, 1) == (100, 20, 10)
-    assert [(one.read, one.dead, one.hits) for one in found.counts] == [(51, 0, 31), (51, 2, 49)]
-    assert [dead.reason for dead in found.dead]
+    assert [(one.read, one.undecodable, one.passed_alerts) for one in found.counts] == [
+        (51, 0, 31),
+        (51, 2, 49),
+    ]
+    assert [dead.reason for dead in found.undecodable]
     fault = found.counts[0].faults[1]
     assert fault.alert == "10"
     assert "ZeroDivisionError: division by zero (line 2: return 1 / (alert.id % 10) > 0.4)" in fault.text
@@ -176,7 +179,7 @@ def test_what_is_asked_stays_within_its_share_of_the_time() -> None:
 
     def asked(spent: float) -> dict[int, Mapping[str, int]]:
         found = prober.ask(some, filters, verdicts, judge_in_process(1.0), spent)
-        return {one.judge: one.stopped for one in found if one.stopped}
+        return {one.number: one.stopped for one in found if one.stopped}
 
     line = {"line 2: alert.flux > 300": 1}
     assert asked(0.0) == {}
@@ -188,9 +191,9 @@ def test_what_is_asked_stays_within_its_share_of_the_time() -> None:
 
 def test_the_hits_say_where_and_when_and_what(judge: Callable[..., JudgedBatch], alerts: list[bytes]) -> None:
     found = judge(alerts, [compiled(0, RANKED)])
-    assert [hit.alert for hit in found.hits] == [str(number) for number in range(91, 101)]
-    assert {hit.visit for hit in found.hits} == {7}
-    assert [hit.timestamp for hit in found.hits] == [1000 + number for number in range(90, 100)]
+    assert [at.alert for at in found.alerts] == [str(number) for number in range(91, 101)]
+    assert {at.visit for at in found.alerts} == {7}
+    assert [at.timestamp for at in found.alerts] == [1000 + number for number in range(90, 100)]
     assert passes(found, 0)["91"] == 910.0
 
 
@@ -207,7 +210,7 @@ def test_a_filter_of_another_survey_is_not_asked(
 ) -> None:
     other = LiveFilter("me", "f", 1, "ztf", BRIGHT, "keep")
     found = judge(alerts, [other, compiled(1, BRIGHT)])
-    assert [one.judges for one in found.counts] == [[1], [1]]
+    assert [one.filters for one in found.counts] == [[1], [1]]
 
 
 def test_a_field_that_nobody_has_is_the_fault_of_its_filter_alone(
@@ -239,7 +242,10 @@ def test_a_filter_that_makes_up_a_name_is_judged_on_whole_alerts(
 
 def test_no_filter_at_all(judge: Callable[..., JudgedBatch], alerts: list[bytes]) -> None:
     found = judge(alerts, [])
-    assert [(one.read, one.dead, one.hits) for one in found.counts] == [(51, 0, 0), (51, 2, 0)]
+    assert [(one.read, one.undecodable, one.passed_alerts) for one in found.counts] == [
+        (51, 0, 0),
+        (51, 2, 0),
+    ]
 
 
 @pytest.mark.parametrize("sandbox", ["none", "weak"])

@@ -110,7 +110,12 @@ def carried_out(decision: Decision) -> Iterator[Copy]:
         for one in pick.passes:
             if one.key.removeprefix("me/") in FILTERS:
                 yield Copy(
-                    one.key, one.version, pick.hit[:3], pick.hit.visit or 0, int(pick.hit.alert), one.again
+                    one.key,
+                    one.version,
+                    pick.alert[:3],
+                    pick.alert.visit or 0,
+                    int(pick.alert.alert),
+                    one.again,
                 )
 
 

@@ -50,7 +50,7 @@ def test_a_filter_judges_its_sources_alone() -> None:
             [live("a", "broker.fink.x"), live("x", "filter.ann.a", owner="fink", output="broker.fink.x")],
             ["ann/a", "fink/x", "ann/a"],
         ),
-        ([live("a", "filter.ann.gone")], []),
+        ([live("a", "filter.ann.expired")], []),
     ],
     ids=["none", "itself", "two", "through a broker's stream", "of nobody"],
 )
@@ -65,12 +65,12 @@ def test_a_cycle_behind_a_filter_is_found_from_it() -> None:
 
 def test_depth_is_how_many_filters_an_alert_passes_before() -> None:
     assert chain_depths(CHAIN) == [0, 1, 2]
-    assert chain_depths([live("a", "alerts.sim"), live("b", "filter.ann.gone")]) == [0, 1]
+    assert chain_depths([live("a", "alerts.sim"), live("b", "filter.ann.expired")]) == [0, 1]
     assert chain_depths([live("me", "filter.ann.me")]) == [1]
 
 
 def test_a_source_to_which_nobody_writes_is_silent() -> None:
-    assert silent(["alerts.sim", BRIGHT, "filter.ann.gone"], CHAIN) == ["filter.ann.gone"]
+    assert silent(["alerts.sim", BRIGHT, "filter.ann.expired"], CHAIN) == ["filter.ann.expired"]
 
 
 def test_a_topic_is_read_from_the_batch_after_the_first_that_knew_its_reader() -> None:
@@ -95,16 +95,31 @@ def test_alerts_are_always_read_and_what_passed_when_it_is_asked_for() -> None:
 def test_counts_of_one_range_add_up() -> None:
     work, other = OffsetRange(BRIGHT, 0, 0, 9), OffsetRange(BRIGHT, 1, 0, 3)
     sim = RangeCounts(
-        work, 5, 1, hits=2, judges=[0, 2], evaluated=[4, 4], passed=[1, 2], faulted=[0, 1], cost=[3, 4]
+        work,
+        5,
+        1,
+        passed_alerts=2,
+        filters=[0, 2],
+        evaluated=[4, 4],
+        passed=[1, 2],
+        faulted=[0, 1],
+        cpu_us=[3, 4],
     )
     ztf = RangeCounts(
-        work, 3, hits=1, judges=[2, 3], evaluated=[3, 3], passed=[1, 0], faulted=[0, 0], cost=[5, 6]
+        work,
+        3,
+        passed_alerts=1,
+        filters=[2, 3],
+        evaluated=[3, 3],
+        passed=[1, 0],
+        faulted=[0, 0],
+        cpu_us=[5, 6],
     )
-    rest = RangeCounts(work, 1, 1, gone=2)
+    rest = RangeCounts(work, 1, 1, expired=2)
     total, alone = merge_counts([ztf, RangeCounts(other, 3), rest, sim])
-    assert (total.read, total.dead, total.gone, total.hits) == (9, 2, 2, 3)
-    assert (total.judges, total.evaluated, total.passed) == ([0, 2, 3], [4, 7, 3], [1, 3, 0])
-    assert (total.faulted, total.cost) == ([0, 1, 0], [3, 9, 6])
+    assert (total.read, total.undecodable, total.expired, total.passed_alerts) == (9, 2, 2, 3)
+    assert (total.filters, total.evaluated, total.passed) == ([0, 2, 3], [4, 7, 3], [1, 3, 0])
+    assert (total.faulted, total.cpu_us) == ([0, 1, 0], [3, 9, 6])
     assert alone == RangeCounts(other, 3)
 
 
@@ -129,7 +144,7 @@ def batch(
 
 def sent(decision: Decision) -> list[str]:
     """Return the ids of the alerts that go to the chained filter's topic."""
-    return [pick.hit.alert for pick in decision.sent() for one in pick.passes if one.key == "ann/best"]
+    return [pick.alert.alert for pick in decision.sent() for one in pick.passes if one.key == "ann/best"]
 
 
 def fed(*numbers: int) -> list[PassedAlert]:
@@ -142,13 +157,13 @@ def test_a_visit_ends_link_by_link() -> None:
     raw = [PassedAlert("alerts.sim", 0, n, n, 7, str(n)) for n in range(4)]
     reached = {("alerts.sim", 0): 4}
     one, caps = batch(Quotas(), 0, raw, 0, closed={VISIT: {0: 3}}, reached=reached, drained=True)
-    assert len(one.picks) == 4
+    assert len(one.items) == 4
     two, caps = batch(caps, 1, fed(0, 1), 1, reached=reached)  # its topic is not read to the end yet
     assert sent(two) == []
     assert caps.due(10**9) == 0  # so the next batch does not wait for alerts
     three, caps = batch(caps, 2, fed(2, 3), 1, reached=reached, drained=True)
     assert sorted(sent(three)) == ["2", "3"]
-    assert [hit.alert for hit, _ in (*two.cut.passes(), *three.cut.passes())] == ["1", "0"]
+    assert [hit.alert for hit, _ in (*two.overflow.passes(), *three.overflow.passes())] == ["1", "0"]
     assert caps.due(10**9) is None
     late, caps = batch(caps, 3, fed(9), 1, reached=reached, drained=True)
     assert sent(late) == []  # both places are taken
@@ -162,7 +177,7 @@ def test_what_a_chain_held_is_sent_when_its_filter_is_gone() -> None:
 
 def test_a_copy_tells_where_its_alert_first_lay() -> None:
     decision, _ = batch(Quotas(), 0, [PassedAlert("alerts.sim", 1, 5, 0, 7, "5")], 0)
-    (pick,) = decision.picks
+    (pick,) = decision.items
     assert dict(copy_headers(pick, pick.passes[0])).keys().isdisjoint({"via"})
     carried = {"topic": "alerts.sim", "partition": "1", "offset": "5", "via": BRIGHT}
     said = dict(copy_headers(pick, pick.passes[0], carried))

@@ -204,7 +204,7 @@ def test_nobody_waits_twice_in_a_batch_for_who_had_to_be_stopped(sandbox: Sandbo
     rowwise, work = judge_in_sandbox(sandbox, leashes), alerts(batch)
     filters = [(0, live("eve", function("while alert.id == 5: pass\nreturn True"))), (1, live("al", BRIGHT))]
     leashes.begin()
-    first, second = ({one.judge: one for one in rowwise(work, filters)} for _ in range(2))
+    first, second = ({one.number: one for one in rowwise(work, filters)} for _ in range(2))
     assert (first[0].evaluated, first[0].late) == (5, True)
     assert (second[0].evaluated, second[0].late) == (0, True)
     assert (second[0].fault or "").startswith("took longer than 0.05 s of CPU time")
@@ -216,7 +216,7 @@ def test_nobody_waits_twice_in_a_batch_for_who_had_to_be_stopped(sandbox: Sandbo
     )
     assert (told.evaluated, told.passed, told.faulted, told.late) == ([ROWS], [0], [ROWS], [0])
     leashes.begin()
-    (third,) = (one for one in rowwise(work, filters) if one.judge == 0)
+    (third,) = (one for one in rowwise(work, filters) if one.number == 0)
     assert third.evaluated == 5
 
 

@@ -79,7 +79,7 @@ def test_bytes_headers_and_accounts(
     assert discrepancies(accounted(engine, "alerts.sim")) == []
     counts = Counter[str]()
     for account in accounted(engine, "alerts.sim"):
-        counts += Counter(delivered=account.delivered, dead=account.dead_lettered)
+        counts += Counter(delivered=account.delivered, undecodable=account.dead_lettered)
         for name, classes in account.filters.items():
             counts += Counter({f"{name} {kind}": count for kind, count in vars(classes).items()})
     assert counts["me/bright evaluated"] == counts["me/odd evaluated"] == 101

@@ -48,13 +48,13 @@ def counts(
 ) -> RangeCounts:
     """Return what became of ten alerts: *passed* passed the first filter, the second failed on two."""
     return RangeCounts(
-        OffsetRange("alerts.sim", partition, 0, 10), 10, judges=[0, 1], evaluated=[10, 10],
-        passed=[passed, 0], faulted=[0, 2], cost=[5, 2000], stopped=stopped or {},
+        OffsetRange("alerts.sim", partition, 0, 10), 10, filters=[0, 1], evaluated=[10, 10], passed=[passed, 0],
+        faulted=[0, 2], cpu_us=[5, 2000], stopped=stopped or {},
     )  # fmt: skip
 
 
 def decision(*ranges: RangeCounts, at: int = NOON, cut: Overflow = Overflow()) -> Decision:  # noqa: B008 - it is frozen
-    return Decision(4, JUDGES, at=at, counts=ranges, cut=cut)
+    return Decision(4, JUDGES, at=at, counts=ranges, overflow=cut)
 
 
 CUT = Overflow([HIT], JUDGES, [0], [0], [None])
@@ -66,16 +66,16 @@ def test_ranges_add_up_by_filter() -> None:
     assert found.evaluated.tolist() == [20, 20, 0]
     assert found.passed.tolist() == [7, 0, 0]
     assert found.faulted.tolist() == [0, 4, 0]
-    assert found.cost.tolist() == [10, 4000, 0]
+    assert found.cpu_us.tolist() == [10, 4000, 0]
     old = batch_totals(
         [
             RangeCounts(
-                OffsetRange("alerts.sim", 0, 0, 1), 1, judges=[0], evaluated=[1], passed=[1], faulted=[0]
+                OffsetRange("alerts.sim", 0, 0, 1), 1, filters=[0], evaluated=[1], passed=[1], faulted=[0]
             )
         ],
         1,
     )
-    assert (old.evaluated.tolist(), old.cost.tolist()) == ([1], [0])
+    assert (old.evaluated.tolist(), old.cpu_us.tolist()) == ([1], [0])
 
 
 def told(collector: StatsCollector) -> dict[str, dict[str, Any]]:

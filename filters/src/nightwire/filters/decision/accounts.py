@@ -1,8 +1,10 @@
-"""The accounts of what was decided: per range, read = delivered + rejected + capped + dead-lettered, and per
-filter evaluated = passed + rejected + capped + faulted.  Pure.
+"""The accounts of what was decided.  Pure.
 
-An alert of which a transform makes nothing, for it is malformed where no filter looked, is a fault of that
-filter; it counts as dead-lettered where nobody else got it.
+For each range, read = delivered + rejected + capped + dead-lettered; in it for each filter, evaluated =
+passed + rejected + capped + faulted.
+
+An alert of which a transform makes nothing, for it is malformed where no filter looked, is a fault of
+that filter; it counts as dead-lettered where nobody else got it.
 
 What a `best` filter holds counts as capped: it passed and is not sent.  When it is sent, the account of
 the range in which it was read is written once more, under the same key, with what was sent since; so an
@@ -31,9 +33,9 @@ class Unsent:
     """What was to be sent, and could not be.
 
     Attributes:
-        lost: Places of alerts that expired between the decision and their sending.
+        lost: Positions of alerts that expired between the decision and their sending.
         malformed: Copies that a transform could not make, for their alert is malformed where no filter
-            looked: its place, and the transform, ``owner/name``.  They are dead-lettered.
+            looked: its position, and the transform, ``owner/name``.  They are dead-lettered.
     """
 
     lost: Collection[RecordPosition] = frozenset()
@@ -43,11 +45,11 @@ class Unsent:
         """Whether there is anything."""
         return bool(self.lost or self.malformed)
 
-    def of(self, places: Collection[RecordPosition]) -> "Unsent":
-        """Return what of it lies at *places*."""
+    def of(self, positions: Collection[RecordPosition]) -> "Unsent":
+        """Return what of it lies at *positions*."""
         return Unsent(
-            frozenset(one for one in self.lost if one in places),
-            frozenset(one for one in self.malformed if one[0] in places),
+            frozenset(one for one in self.lost if one in positions),
+            frozenset(one for one in self.malformed if one[0] in positions),
         )
 
     def __or__(self, other: "Unsent") -> "Unsent":
@@ -68,63 +70,61 @@ def accounts(
         later: What later batches sent of what this one held.
         unsent: What could not be sent.
     """
-    by_spot: dict[TopicPartition, dict[RecordPosition, list[str]]] = {}
-    for pick in [*decision.picks, *later]:
-        place = pick.hit[:3]
-        keys = by_spot.setdefault(place[:2], {}).setdefault(place, [])
-        keys += [one.key for one in pick.passes]
+    sent: dict[TopicPartition, dict[RecordPosition, list[str]]] = {}
+    for item in [*decision.items, *later]:
+        position = item.alert.position
+        keys = sent.setdefault(position[:2], {}).setdefault(position, [])
+        keys += [one.key for one in item.passes]
     return [
         _account(
             one,
-            _within(one, by_spot.get((one.range.topic, one.range.partition), {})),
+            _within(one, sent.get((one.range.topic, one.range.partition), {})),
             unsent,
-            decision.judges,
+            decision.versions,
         )
         for one in decision.counts
     ]
 
 
-def _within(
-    one: RangeCounts, picked: Mapping[RecordPosition, list[str]]
-) -> Mapping[RecordPosition, list[str]]:
-    return {place: keys for place, keys in picked.items() if one.range.first <= place[2] < one.range.end}
+def _within(one: RangeCounts, sent: Mapping[RecordPosition, list[str]]) -> Mapping[RecordPosition, list[str]]:
+    return {at: keys for at, keys in sent.items() if one.range.first <= at[2] < one.range.end}
 
 
 def _account(
     one: RangeCounts,
-    picked: Mapping[RecordPosition, Sequence[str]],
+    wanted: Mapping[RecordPosition, Sequence[str]],
     unsent: Unsent,
-    judges: Sequence[FilterVersion],
+    versions: Sequence[FilterVersion],
 ) -> Account:
-    there = {place: keys for place, keys in picked.items() if place not in unsent.lost}
-    bad = [(place, key) for place, key in unsent.malformed if key in there.get(place, ())]
+    there = {at: keys for at, keys in wanted.items() if at not in unsent.lost}
+    bad = [(at, key) for at, key in unsent.malformed if key in there.get(at, ())]
     malformed = Counter(key for _, key in bad)
     sent = Counter(key for keys in there.values() for key in keys) - malformed
-    nobodys = sum(len(there[place]) == number for place, number in Counter(at for at, _ in bad).items())
-    lost = len(picked) - len(there)
-    rejected = {REJECTED: one.read - one.dead - one.hits, EXPIRED: one.gone + lost}
+    nobodys = sum(len(there[at]) == number for at, number in Counter(at for at, _ in bad).items())
+    lost = len(wanted) - len(there)
+    rejected = {REJECTED: one.read - one.undecodable - one.passed_alerts, EXPIRED: one.expired + lost}
     return Account(
         stage=STAGE,
         source=one.range.topic,
         partition=one.range.partition,
         first=one.range.first,
         last=one.range.end - 1,
-        read=one.read + one.gone,
+        read=one.read + one.expired,
         delivered=len(there) - nobodys,
         rejected={reason: count for reason, count in rejected.items() if count},
-        capped=one.hits - len(picked),
-        dead_lettered=one.dead + nobodys,
-        filters=dict(_classes(one, sent, malformed, judges)),
+        capped=one.passed_alerts - len(wanted),
+        dead_lettered=one.undecodable + nobodys,
+        filters=dict(_classes(one, sent, malformed, versions)),
     )
 
 
 def _classes(
-    one: RangeCounts, sent: Mapping[str, int], malformed: Mapping[str, int], judges: Sequence[FilterVersion]
+    one: RangeCounts, sent: Mapping[str, int], malformed: Mapping[str, int], versions: Sequence[FilterVersion]
 ) -> Iterable[tuple[str, FilterClasses]]:
     for number, evaluated, passed, faulted in zip(
-        one.judges, one.evaluated, one.passed, one.faulted, strict=True
+        one.filters, one.evaluated, one.passed, one.faulted, strict=True
     ):
-        key, _ = judges[number]
+        key, _ = versions[number]
         copies, bad = sent.get(key, 0), malformed.get(key, 0)
         rejected, capped = evaluated - passed - faulted, passed - copies - bad
         yield key, FilterClasses(evaluated, copies, rejected, capped, faulted + bad)

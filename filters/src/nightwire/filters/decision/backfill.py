@@ -31,7 +31,7 @@ STRIKES = 3
 
 @dataclass(frozen=True)
 class BackfillJob:
-    """What is to be judged for one version of a filter.
+    """The request to judge the past for one version of a filter.
 
     Attributes:
         owner: Whose.
@@ -91,42 +91,47 @@ def decide_backfill(judged: JudgedBatch, live: LiveFilter, number: int, at: int,
     """Return what becomes of a batch of the past.
 
     Args:
-        judged: What the worker said.
+        judged: What the worker found.
         live: The filter by which it was judged.
         number: The batch.
         at: When it was judged. [ms since 1970, UTC]
         left: How many alerts may still be sent.
     """
-    past = replace(judged, hits=[hit._replace(past=True) for hit in judged.hits])
-    whole = decide(past, Quotas(), [live], BatchContext(number, filters=1, at=at))
-    in_turn = sorted(whole.picks, key=lambda pick: pick.hit.turn)
-    counts = [replace(one, read=one.read - one.dead, dead=0) for one in whole.counts]  # the live stream's
+    alerts = [one._replace(backfilled=True) for one in judged.alerts]
+    whole = decide(replace(judged, alerts=alerts), Quotas(), [live], BatchContext(number, filters=1, at=at))
+    in_order = sorted(whole.items, key=lambda item: item.alert.order_key)
+    # undecodable records are the live stream's
+    counts = [replace(one, read=one.read - one.undecodable, undecodable=0) for one in whole.counts]
     return replace(
-        whole, picks=sorted(in_turn[:left]), cut=_overflow(in_turn[left:], live), dead=(), counts=counts
+        whole,
+        items=sorted(in_order[:left]),
+        overflow=_overflow(in_order[left:], live),
+        undecodable=(),
+        counts=counts,
     )
 
 
-def _overflow(picks: Sequence[DeliveryItem], live: LiveFilter) -> Overflow:
-    hits, ranks = [pick.hit for pick in picks], [pick.passes[0].rank for pick in picks]
-    return Overflow(hits, [(live.key, live.version)], list(range(len(hits))), [0] * len(hits), ranks)
+def _overflow(items: Sequence[DeliveryItem], live: LiveFilter) -> Overflow:
+    alerts, ranks = [item.alert for item in items], [item.passes[0].rank for item in items]
+    return Overflow(alerts, [(live.key, live.version)], list(range(len(alerts))), [0] * len(alerts), ranks)
 
 
 def advance_progress(
-    reached: BackfillProgress, end: Mapping[TopicPartition, int], decision: Decision
+    progress: BackfillProgress, end: Mapping[TopicPartition, int], decision: Decision
 ) -> BackfillProgress:
     """Return how far a backfill is after a batch."""
     counts = decision.counts
     return BackfillProgress(
         at=end,
-        whole=reached.whole,
-        done=reached.done + sum(one.range.size for one in counts),
-        batch=reached.batch + 1,
-        evaluated=reached.evaluated + sum(sum(one.evaluated) for one in counts),
-        passed=reached.passed + sum(sum(one.passed) for one in counts),
-        faulted=reached.faulted + sum(sum(one.faulted) for one in counts),
-        sent=reached.sent + len(decision.picks),
-        expired=reached.expired + sum(one.gone for one in counts),
-        strikes=reached.strikes + bool(bad_filters(counts)),
+        whole=progress.whole,
+        done=progress.done + sum(one.range.size for one in counts),
+        batch=progress.batch + 1,
+        evaluated=progress.evaluated + sum(sum(one.evaluated) for one in counts),
+        passed=progress.passed + sum(sum(one.passed) for one in counts),
+        faulted=progress.faulted + sum(sum(one.faulted) for one in counts),
+        sent=progress.sent + len(decision.items),
+        expired=progress.expired + sum(one.expired for one in counts),
+        strikes=progress.strikes + bool(bad_filters(counts)),
     )
 
 
@@ -138,15 +143,19 @@ def backfill_accounts(job: BackfillJob, decision: Decision, unsent: Unsent) -> l
     ]
 
 
-def progress_text(reached: BackfillProgress) -> str:
+def progress_text(progress: BackfillProgress) -> str:
     """Return how far a backfill is, in words."""
-    parts = [f"{reached.evaluated:,} alerts judged", f"{reached.passed:,} passed", f"{reached.sent:,} sent"]
-    if beyond := reached.passed - reached.sent:
+    parts = [
+        f"{progress.evaluated:,} alerts judged",
+        f"{progress.passed:,} passed",
+        f"{progress.sent:,} sent",
+    ]
+    if beyond := progress.passed - progress.sent:
         parts.append(f"{beyond:,} to overflow")
-    if reached.faulted:
-        parts.append(f"{reached.faulted:,} failed")
-    if reached.expired:
-        parts.append(f"{reached.expired:,} had expired")
+    if progress.faulted:
+        parts.append(f"{progress.faulted:,} failed")
+    if progress.expired:
+        parts.append(f"{progress.expired:,} had expired")
     return ", ".join(parts)
 
 
@@ -161,9 +170,9 @@ def load_job(said: Mapping[str, Any]) -> BackfillJob:
     return BackfillJob(**{**said, "until": until})
 
 
-def dump_progress(reached: BackfillProgress) -> dict[str, Any]:
+def dump_progress(progress: BackfillProgress) -> dict[str, Any]:
     """Return how far a backfill is as JSON can hold it."""
-    return {**asdict(replace(reached, at={})), "at": to_offset(reached.at, 0)}
+    return {**asdict(replace(progress, at={})), "at": to_offset(progress.at, 0)}
 
 
 def load_progress(said: Mapping[str, Any]) -> BackfillProgress:
@@ -172,16 +181,17 @@ def load_progress(said: Mapping[str, Any]) -> BackfillProgress:
 
 
 def live_from(
-    judge: int, start: Mapping[TopicPartition, int], counts: Iterable[RangeCounts]
+    number: int, start: Mapping[TopicPartition, int], counts: Iterable[RangeCounts]
 ) -> dict[TopicPartition, int]:
     """Return the offsets from which a filter is live that was not live before a batch.
 
     Args:
-        judge: Its number.
+        number: The filter's.
         start: Where the batch began.
-        counts: What was done with the batch's ranges: it was too late for those that it did not judge.
+        counts: What was done with the batch's ranges: the filter was too late for those that it did not
+            judge.
     """
     missed = {
-        (one.range.topic, one.range.partition): one.range.end for one in counts if judge not in one.judges
+        (one.range.topic, one.range.partition): one.range.end for one in counts if number not in one.filters
     }
     return {**start, **missed}

@@ -39,18 +39,18 @@ class BackfillJobs:
         """Note that *job* is wanted; it waits until its version is live."""
         write_atomically(self._file(job.id), json.dumps(dump_job(job)))
 
-    def waits(self, named: FilterVersion) -> bool:
+    def waits(self, version: FilterVersion) -> bool:
         """Return whether there is a job for a version of a filter that waits until that is live."""
-        file = self._of(named)
+        file = self._of(version)
         return file.exists() and _load(file).until is None
 
     def any_waits(self) -> bool:
         """Return whether some job waits until its version is live."""
         return any(_load(file).until is None for file in self._files())
 
-    def begin(self, named: FilterVersion, at: Mapping[TopicPartition, int]) -> None:
+    def begin(self, version: FilterVersion, at: Mapping[TopicPartition, int]) -> None:
         """Let the job of a version begin; what lies from *at* on is the live stream's."""
-        file = self._of(named)
+        file = self._of(version)
         write_atomically(file, json.dumps(dump_job(replace(_load(file), until=at))))
 
     def due(self) -> list[BackfillJob]:
@@ -61,14 +61,14 @@ class BackfillJobs:
         """Return where a job keeps its filter and its decisions."""
         return EngineState(self._file(job.id).parent, "past")
 
-    def reached(self, job: BackfillJob) -> BackfillProgress | None:
+    def progress(self, job: BackfillJob) -> BackfillProgress | None:
         """Return how far a job is; None where it has not begun."""
         file = self._file(job.id).with_name("reached.json")
         return load_progress(json.loads(file.read_text())) if file.exists() else None
 
-    def keep_reached(self, job: BackfillJob, reached: BackfillProgress) -> None:
+    def keep_progress(self, job: BackfillJob, progress: BackfillProgress) -> None:
         """Store how far a job is; on return it is on disk."""
-        write_atomically(self._file(job.id).with_name("reached.json"), json.dumps(dump_progress(reached)))
+        write_atomically(self._file(job.id).with_name("reached.json"), json.dumps(dump_progress(progress)))
 
     def done(self, job: BackfillJob) -> None:
         """Forget a job."""
@@ -77,9 +77,9 @@ class BackfillJobs:
     def _files(self) -> list[Path]:
         return sorted((self.root / "backfills").glob("*/job.json"))
 
-    def _of(self, named: FilterVersion) -> Path:
-        key, version = named
-        return self._file(f"{key.replace('/', '.')}.{version}")
+    def _of(self, version: FilterVersion) -> Path:
+        key, number = version
+        return self._file(f"{key.replace('/', '.')}.{number}")
 
     def _file(self, id_: str) -> Path:
         return self.root / "backfills" / id_ / "job.json"

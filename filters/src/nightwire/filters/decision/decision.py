@@ -20,46 +20,46 @@ from nightwire.filters.model.messages import (
 from nightwire.filters.model.transform import Transform
 from nightwire.schemas.topics import filter_topic
 
-NOTHING: Mapping[str, str] = {}
+NO_HEADERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, order=True)
 class DeliveryItem:
     """One alert that goes to the topics of the filters it passed."""
 
-    hit: PassedAlert
+    alert: PassedAlert
     passes: tuple[Pass, ...] = field(compare=False)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """All that a batch will do to the outside.
+    """All that a batch will send and write.
 
     Attributes:
         filters: Version of the filter set.
-        judges: The filters of that set, by their numbers.
+        versions: The filters of that set, by their numbers.
         outputs: Topics of those filters that have not their own, by ``owner/name``; and
-        shapes: what becomes of the alerts of those that are transforms.
+        transforms: what becomes of the alerts of those that are transforms.
         at: When the batch was planned. [ms since 1970, UTC]
-        picks: Alerts of this batch that are sent.
+        items: Alerts of this batch that are sent.
         released: Alerts of earlier batches that are sent, by batch; and
         before: what of those batches was released already.
-        cut: What is cut off.
-        dead: Records that are no alerts.
+        overflow: Passes beyond their quotas.
+        undecodable: Records that are no alerts.
         counts: What became of each range.
-        changes: What this makes of the places.
+        changes: What this changes in the quotas.
     """
 
     filters: int
-    judges: Sequence[FilterVersion] = ()
+    versions: Sequence[FilterVersion] = ()
     outputs: Mapping[str, str] = field(default_factory=dict)
-    shapes: Mapping[str, Transform] = field(default_factory=dict)
+    transforms: Mapping[str, Transform] = field(default_factory=dict)
     at: int = 0
-    picks: Sequence[DeliveryItem] = ()
+    items: Sequence[DeliveryItem] = ()
     released: Mapping[int, Sequence[DeliveryItem]] = field(default_factory=dict)
     before: Mapping[int, Sequence[DeliveryItem]] = field(default_factory=dict)
-    cut: Overflow = field(default_factory=Overflow)
-    dead: Sequence[UndecodableRecord] = ()
+    overflow: Overflow = field(default_factory=Overflow)
+    undecodable: Sequence[UndecodableRecord] = ()
     counts: Sequence[RangeCounts] = ()
     changes: QuotaChanges = field(default_factory=QuotaChanges)
 
@@ -69,73 +69,76 @@ class Decision:
 
     def sent(self) -> Iterator[DeliveryItem]:
         """Yield all alerts that are sent."""
-        yield from self.picks
+        yield from self.items
         for some in self.released.values():
             yield from some
 
 
 def decide(
-    judged: JudgedBatch, caps: Quotas, filters: Sequence[LiveFilter], moment: BatchContext
+    judged: JudgedBatch, quotas: Quotas, filters: Sequence[LiveFilter], context: BatchContext
 ) -> Decision:
-    """Return the decision for what workers *judged* by *filters*, after *caps*."""
-    choice = select(caps, judged, filters, moment)
-    fresh = {one.batch for one in choice.released}
+    """Return the decision for what workers *judged* by *filters*, with the *quotas* of the batch before."""
+    selection = select(quotas, judged, filters, context)
+    fresh = {one.batch for one in selection.released}
     return Decision(
-        filters=moment.filters,
-        judges=[(one.key, one.version) for one in filters],
+        filters=context.filters,
+        versions=[(one.key, one.version) for one in filters],
         outputs={one.key: one.output for one in filters if one.output},
-        shapes={one.key: one.shape for one in filters if one.shape},
-        at=moment.at,
-        picks=delivery_items(choice.sent),
+        transforms={one.key: one.transformation for one in filters if one.transformation},
+        at=context.at,
+        items=delivery_items(selection.sent),
         released={
-            batch: _released_items(one for one in choice.released if one.batch == batch)
+            batch: _released_items(one for one in selection.released if one.batch == batch)
             for batch in sorted(fresh)
         },
-        before={batch: _released_items(some) for batch, some in caps.released.items() if batch in fresh},
-        cut=choice.cut,
-        dead=judged.dead,
+        before={batch: _released_items(some) for batch, some in quotas.released.items() if batch in fresh},
+        overflow=selection.overflow,
+        undecodable=judged.undecodable,
         counts=judged.counts,
-        changes=choice.changes,
+        changes=selection.changes,
     )
 
 
 def delivery_items(passes: Iterable[tuple[PassedAlert, Pass]]) -> list[DeliveryItem]:
-    """Return one pick for each alert, in order of place."""
-    by_hit: dict[PassedAlert, list[Pass]] = {}
-    for hit, one in passes:
-        by_hit.setdefault(hit, []).append(one)
-    return [DeliveryItem(hit, tuple(by_hit[hit])) for hit in sorted(by_hit, key=lambda hit: hit[:3])]
+    """Return one item for each alert, in order of topic, partition, offset."""
+    by_alert: dict[PassedAlert, list[Pass]] = {}
+    for alert, one in passes:
+        by_alert.setdefault(alert, []).append(one)
+    return [
+        DeliveryItem(alert, tuple(by_alert[alert]))
+        for alert in sorted(by_alert, key=lambda alert: alert.position)
+    ]
 
 
 def _released_items(candidates: Iterable[Candidate]) -> list[DeliveryItem]:
-    return delivery_items((one.hit, pass_of(one)) for one in candidates)
+    return delivery_items((one.alert, pass_of(one)) for one in candidates)
 
 
 def copy_headers(
-    pick: DeliveryItem, one: Pass, carried: Mapping[str, str] = NOTHING
+    item: DeliveryItem, one: Pass, carried: Mapping[str, str] = NO_HEADERS
 ) -> list[tuple[str, bytes]]:
-    """Return the headers of *pick*'s copy for the filter that it passed; all are text.
+    """Return the headers of *item*'s copy for the filter that it passed; all are text.
 
     Args:
-        pick: The alert.
-        one: The filter.
+        item: The alert.
+        one: Its pass of the filter.
         carried: What the alert brings along of another filter's topic.
     """
-    hit = pick.hit
+    alert = item.alert
     values = {
         "filter": one.key,
         "version": one.version,
-        "visit": "" if hit.visit is None else hit.visit,
+        "visit": "" if alert.visit is None else alert.visit,
         "rank": "" if one.rank is None else repr(one.rank),
-        "survey": hit.survey,
-        "alert": hit.alert,
-        "topic": hit.topic,
-        "partition": hit.partition,
-        "offset": hit.offset,
+        "survey": alert.survey,
+        "alert": alert.alert,
+        "topic": alert.topic,
+        "partition": alert.partition,
+        "offset": alert.offset,
         **carried,
     }
     if one.again:
         values["duplicate"] = "yes"
-    if hit.past:
+    if alert.backfilled:
         values[BACKFILL] = "yes"
     return [(name, str(value).encode()) for name, value in values.items()]

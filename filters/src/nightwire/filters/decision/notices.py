@@ -1,4 +1,7 @@
-"""What owners are told unasked: from where a filter is live, its first fault, why it is suspended.  Pure."""
+"""Notices to the owners of filters.  Pure.
+
+From where a filter is live, its first fault, and why it is suspended.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,41 +37,41 @@ class Notice:
 
 @dataclass
 class NoticeState:
-    """What the engine remembers of its filters: those that are live, faults told, and their bad batches."""
+    """What the engine remembers: filters that are live, that have failed, and their bad batches."""
 
     live: set[FilterVersion] = field(default_factory=set)
-    told: set[FilterVersion] = field(default_factory=set)
+    faulted: set[FilterVersion] = field(default_factory=set)
     strikes: dict[FilterVersion, set[int]] = field(default_factory=dict)
 
-    def strike(self, named: FilterVersion, number: int) -> int:
-        """Note that batch *number* was a bad one of a filter; return how many of the last were."""
-        recent = {one for one in self.strikes.get(named, ()) if one >= number - LASTING}
-        self.strikes[named] = recent | {number}
-        return len(self.strikes[named])
+    def strike(self, version: FilterVersion, batch: int) -> int:
+        """Note that *batch* was a bad one of a filter; return how many of the last were."""
+        recent = {one for one in self.strikes.get(version, ()) if one >= batch - LASTING}
+        self.strikes[version] = recent | {batch}
+        return len(self.strikes[version])
 
 
-def live_notices(record: NoticeState, number: int, decision: Decision) -> Iterator[Notice]:
+def live_notices(state: NoticeState, batch: int, decision: Decision) -> Iterator[Notice]:
     """Yield from where the filters are live that the batch before did not have."""
-    for judge, (key, version) in enumerate(decision.judges):
-        if (key, version) not in record.live:
-            work = [one.range for one in decision.counts if judge in one.judges]
-            yield Notice(key, version, f"live from batch {number}{_from(work)}", good=True)
-    record.live = set(decision.judges)
+    for number, (key, version) in enumerate(decision.versions):
+        if (key, version) not in state.live:
+            work = [one.range for one in decision.counts if number in one.filters]
+            yield Notice(key, version, f"live from batch {batch}{_from(work)}", good=True)
+    state.live = set(decision.versions)
 
 
 def _from(work: Sequence[OffsetRange]) -> str:
-    spots = [f"{one.topic}[{one.partition}] from offset {one.first}" for one in work]
-    return f": {', '.join(spots)}" if spots else ""
+    starts = [f"{one.topic}[{one.partition}] from offset {one.first}" for one in work]
+    return f": {', '.join(starts)}" if starts else ""
 
 
-def fault_notices(record: NoticeState, number: int, decision: Decision) -> Iterator[Notice]:
+def fault_notices(state: NoticeState, batch: int, decision: Decision) -> Iterator[Notice]:
     """Yield the first fault of each filter's version."""
     for one in decision.counts:
-        for judge, fault in one.faults.items():
-            named = decision.judges[judge]
-            if named not in record.told:
-                record.told.add(named)
-                yield Notice(*named, f"failed in batch {number}{_on(one, fault)}: {fault.text}")
+        for number, fault in one.faults.items():
+            version = decision.versions[number]
+            if version not in state.faulted:
+                state.faulted.add(version)
+                yield Notice(*version, f"failed in batch {batch}{_on(one, fault)}: {fault.text}")
 
 
 def _on(one: RangeCounts, fault: Fault) -> str:
@@ -76,37 +79,38 @@ def _on(one: RangeCounts, fault: Fault) -> str:
     return f", first on alert {fault.alert}{where}" if fault.alert else where
 
 
-def suspensions(record: NoticeState, number: int, decision: Decision) -> Iterator[Notice]:
-    """Yield the filters that are to be suspended: stopped, or failed on every alert, in several batches."""
-    stopped = {judge for one in decision.counts for judge in one.late}
-    for judge, reason in bad_filters(decision.counts).items():
-        named = decision.judges[judge]
-        strikes = record.strike(named, number)
-        if strikes >= (STOPS if judge in stopped else STRIKES):
-            yield Notice(*named, f"suspended: {reason}, in {strikes} batches")
+def suspensions(state: NoticeState, batch: int, decision: Decision) -> Iterator[Notice]:
+    """Yield the filters to be suspended: stopped, or failed on every alert, in several batches."""
+    stopped = {number for one in decision.counts for number in one.late}
+    for number, reason in bad_filters(decision.counts).items():
+        version = decision.versions[number]
+        strikes = state.strike(version, batch)
+        if strikes >= (STOPS if number in stopped else STRIKES):
+            yield Notice(*version, f"suspended: {reason}, in {strikes} batches")
 
 
 def bad_filters(counts: Iterable[RangeCounts]) -> Mapping[int, str]:
     """Return why this batch is a strike against which filters, by number."""
     counts = list(counts)
-    faults = {judge: fault.text for one in counts for judge, fault in one.faults.items()}
+    faults = {number: fault.text for one in counts for number, fault in one.faults.items()}
     late = {
-        judge: f"had to be stopped: {faults.get(judge, 'no time was left')}"
+        number: f"had to be stopped: {faults.get(number, 'no time was left')}"
         for one in counts
-        for judge in one.late
+        for number in one.late
     }
     evaluated, faulted = _sums(counts, "evaluated"), _sums(counts, "faulted")
     useless = {
-        judge: f"failed on every alert: {faults.get(judge, 'no reason given')}"
-        for judge, number in evaluated.items()
-        if number >= ENOUGH and faulted[judge] == number
+        number: f"failed on every alert: {faults.get(number, 'no reason given')}"
+        for number, alerts in evaluated.items()
+        if alerts >= ENOUGH and faulted[number] == alerts
     }
     return {**useless, **late}
 
 
 def _sums(counts: Iterable[RangeCounts], name: str) -> dict[int, int]:
+    """Return one of the counts of each filter, over all ranges."""
     sums: dict[int, int] = {}
     for one in counts:
-        for judge, number in zip(one.judges, getattr(one, name), strict=True):
-            sums[judge] = sums.get(judge, 0) + number
+        for number, value in zip(one.filters, getattr(one, name), strict=True):
+            sums[number] = sums.get(number, 0) + value
     return sums

@@ -1,4 +1,4 @@
-"""Which of a batch's passes are sent, held and cut off.  Pure."""
+"""Which of a batch's passes are sent, held until their visit is over, or go to overflow.  Pure."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,17 +9,18 @@ import numpy as np
 
 from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.quota import (
+    ADMITTED,
     DUPLICATE,
+    HELD,
     NO_IDS,
     OVERFLOWED,
-    SENT,
     Candidate,
     QuotaChanges,
     Quotas,
     VisitQuota,
     admit,
     changes_between,
-    end_visit,
+    end_level,
     held_candidates,
     is_visit_judged,
     is_visit_over,
@@ -27,12 +28,9 @@ from nightwire.filters.decision.quota import (
     newest_visits,
 )
 from nightwire.filters.model.chains import chain_depths
-from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.live_filter import FilterVersion, LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, Pass, PassedAlert
-from nightwire.filters.model.offsets import Ends, Visit
-
-HELD = 3
-"""A pass of a `best` filter: whether it stays is the visit's business."""
+from nightwire.filters.model.offsets import Visit, VisitEnds
 
 DEADLINE = 300_000
 """Longest that a `best` filter holds a visit's alerts when nobody says that the visit is closed. [ms]"""
@@ -58,25 +56,33 @@ class BatchContext:
     at: int = 0
     position: int = 0
     reached: Mapping[TopicPartition, int] = field(default_factory=dict)
-    closed: Mapping[Visit, Ends] = field(default_factory=dict)
+    closed: Mapping[Visit, VisitEnds] = field(default_factory=dict)
     deadline: int = DEADLINE
     drained: bool = False
 
 
 @dataclass(frozen=True)
 class Overflow:
-    """Passes that were cut off: for each the number of its alert, of its filter, and its rank."""
+    """Passes beyond their filters' quotas.
 
-    hits: Sequence[PassedAlert] = ()
-    judges: Sequence[tuple[str, int]] = ()
-    hit: Sequence[int] = ()
-    judge: Sequence[int] = ()
+    Attributes:
+        alerts: What they may be passes of, and
+        filters: by which filters; then for each pass:
+        alert_index: its alert, an index into *alerts*,
+        filter_index: its filter, an index into *filters*,
+        rank: its rank.
+    """
+
+    alerts: Sequence[PassedAlert] = ()
+    filters: Sequence[FilterVersion] = ()
+    alert_index: Sequence[int] = ()
+    filter_index: Sequence[int] = ()
     rank: Sequence[float | None] = ()
 
     def passes(self) -> Iterator[tuple[PassedAlert, Pass]]:
-        """Yield what was cut off."""
-        for hit, judge, rank in zip(self.hit, self.judge, self.rank, strict=True):
-            yield self.hits[hit], Pass(*self.judges[judge], rank)
+        """Yield each alert with its pass."""
+        for alert, number, rank in zip(self.alert_index, self.filter_index, self.rank, strict=True):
+            yield self.alerts[alert], Pass(*self.filters[number], rank)
 
 
 @dataclass(frozen=True)
@@ -84,173 +90,175 @@ class Selection:
     """What becomes of a batch's passes, and of what was held.
 
     Attributes:
-        sent: Alerts of this batch that are sent.
-        released: Alerts of earlier batches that are sent.
-        cut: What goes to overflow.
-        changes: What this makes of the places.
+        sent: Passes of this batch that are sent.
+        released: Passes of earlier batches that are sent.
+        overflow: Those beyond their quotas.
+        changes: What this changes in the quotas.
     """
 
     sent: Sequence[tuple[PassedAlert, Pass]]
     released: Sequence[Candidate]
-    cut: Overflow
+    overflow: Overflow
     changes: QuotaChanges
 
 
 def select(
-    caps: Quotas, judged: JudgedBatch, filters: Sequence[LiveFilter], moment: BatchContext
+    quotas: Quotas, judged: JudgedBatch, filters: Sequence[LiveFilter], context: BatchContext
 ) -> Selection:
     """Return what becomes of what passed.
 
     Args:
-        caps: The places after the batch before.
+        quotas: Those after the batch before.
         judged: What passed, by numbers of *filters*.
         filters: The filter set by which it was judged.
-        moment: What else there is to know.
+        context: What else there is to know.
     """
-    usher = _Selector(caps, judged, filters, moment)
-    for group in usher.groups():
-        usher.seat(group)
-    usher.end_visits()
-    return usher.choice()
+    selector = _Selector(quotas, judged, filters, context)
+    for group in selector.groups():
+        selector.admit(group)
+    selector.end_visits()
+    return selector.selection()
 
 
 class _Selector:
-    """Gives places; holds what changes while one batch is decided."""
+    """Admits alerts by the quotas; holds what changes while one batch is decided."""
 
     def __init__(
-        self, caps: Quotas, judged: JudgedBatch, filters: Sequence[LiveFilter], moment: BatchContext
+        self, quotas: Quotas, judged: JudgedBatch, filters: Sequence[LiveFilter], context: BatchContext
     ) -> None:
-        self._before, self._judged, self._filters, self._moment = caps, judged, filters, moment
+        self._before, self._judged, self._filters, self._context = quotas, judged, filters, context
         self._depths = dict(zip((one.key for one in filters), chain_depths(filters), strict=True))
-        self._visits = dict(caps.visits)
-        self._closing = {**caps.closing, **moment.closed}
-        self._fates = np.full(len(judged.hit), SENT, np.int8)
-        self._cut: list[Candidate] = []
+        self._visits = dict(quotas.visits)
+        self._closing = {**quotas.closing, **context.closed}
+        self._fates = np.full(len(judged.alert_index), ADMITTED, np.int8)
+        self._displaced: list[Candidate] = []
         self._released: list[Candidate] = []
 
     def groups(self) -> list[Any]:
-        """Return the passes that have to do with caps, by filter and visit, each in the order of time."""
-        hits, hit, judge = self._judged.hits, self._judged.hit, self._judged.judge
-        turn = np.argsort(sorted(range(len(hits)), key=lambda at: hits[at].turn))
-        numbers = {visit: n for n, visit in enumerate(sorted({_visit(one) for one in hits}))}
-        visit = np.array([numbers[_visit(one)] for one in hits], np.int64)
-        counts = np.array([one.cap > 0 for one in self._filters], bool)[judge]
-        counts &= np.array([one.visit is not None and not one.past for one in hits], bool)[hit]
+        """Return the passes that count, by filter and visit, each group in the order of time."""
+        alerts, alert, number = self._judged.alerts, self._judged.alert_index, self._judged.filter_index
+        order = np.argsort(sorted(range(len(alerts)), key=lambda at: alerts[at].order_key))
+        numbers = {visit: n for n, visit in enumerate(sorted({_visit(one) for one in alerts}))}
+        visit = np.array([numbers[_visit(one)] for one in alerts], np.int64)
+        counts = np.array([one.cap > 0 for one in self._filters], bool)[number]
+        counts &= np.array([one.visit is not None and not one.backfilled for one in alerts], bool)[alert]
         at = np.flatnonzero(counts)
-        at = at[np.lexsort((turn[hit[at]], visit[hit[at]], judge[at]))]
-        joints = np.flatnonzero((np.diff(visit[hit[at]]) != 0) | (np.diff(judge[at]) != 0)) + 1
+        at = at[np.lexsort((order[alert[at]], visit[alert[at]], number[at]))]
+        joints = np.flatnonzero((np.diff(visit[alert[at]]) != 0) | (np.diff(number[at]) != 0)) + 1
         return [some for some in np.split(at, joints) if len(some)]
 
-    def seat(self, group: Any) -> None:
-        """Give places to the passes *group* of one filter and visit."""
-        live = self._filters[self._judged.judge[group[0]]]
-        hits = [self._judged.hits[at] for at in self._judged.hit[group].tolist()]
-        visit = _visit(hits[0])
-        now = self._moment.at
-        places = replace(self._visits.get(visit, VisitQuota(now, now)), seen=now)
-        taken, waiting = places.taken.get(live.key, NO_IDS), places.held.get(live.key, ())
-        if live.choice == "best" and places.over <= self._depths[live.key]:
-            self._visits[visit] = self._held(places, live, group, hits)
+    def admit(self, group: Any) -> None:
+        """Admit the passes *group* of one filter and visit, as far as its quota goes."""
+        live = self._filters[self._judged.filter_index[group[0]]]
+        alerts = [self._judged.alerts[at] for at in self._judged.alert_index[group].tolist()]
+        visit, now = _visit(alerts[0]), self._context.at
+        quota = replace(self._visits.get(visit, VisitQuota(now, now)), latest=now)
+        admitted, held = quota.admitted.get(live.key, NO_IDS), quota.held.get(live.key, ())
+        if live.choice == "best" and quota.levels_ended <= self._depths[live.key]:
+            self._visits[visit] = self._hold(quota, live, group, alerts)
             return
-        free = live.cap - len(taken) - len({one.hit.alert for one in waiting})
-        self._fates[group], taken = admit((hit.alert for hit in hits), taken, free)
-        self._visits[visit] = replace(places, taken={**places.taken, live.key: taken})
+        free = live.cap - len(admitted) - len({one.alert.alert for one in held})
+        self._fates[group], admitted = admit((one.alert for one in alerts), admitted, free)
+        self._visits[visit] = replace(quota, admitted={**quota.admitted, live.key: admitted})
 
-    def _held(
-        self, places: VisitQuota, live: LiveFilter, group: Any, hits: Sequence[PassedAlert]
+    def _hold(
+        self, quota: VisitQuota, live: LiveFilter, group: Any, alerts: Sequence[PassedAlert]
     ) -> VisitQuota:
-        taken = places.taken.get(live.key, NO_IDS)
-        ranks, batch = self._judged.rank[group].tolist(), self._moment.batch
-        self._fates[group] = [DUPLICATE if hit.alert in taken else HELD for hit in hits]
+        """Return the quota with the best of *alerts* and of what was held."""
+        admitted = quota.admitted.get(live.key, NO_IDS)
+        ranks, batch = self._judged.rank[group].tolist(), self._context.batch
+        self._fates[group] = [DUPLICATE if one.alert in admitted else HELD for one in alerts]
         fresh = [
-            Candidate(hit, live.key, live.version, rank_or_none(rank), batch)
-            for hit, rank in zip(hits, ranks, strict=True)
-            if hit.alert not in taken
+            Candidate(one, live.key, live.version, rank_or_none(rank), batch)
+            for one, rank in zip(alerts, ranks, strict=True)
+            if one.alert not in admitted
         ]
-        kept, cut = keep_best([*places.held.get(live.key, ()), *fresh], live.cap - len(taken))
-        self._cut += cut
-        return replace(places, held={**places.held, live.key: kept})
+        kept, displaced = keep_best([*quota.held.get(live.key, ()), *fresh], live.cap - len(admitted))
+        self._displaced += displaced
+        return replace(quota, held={**quota.held, live.key: kept})
 
     def end_visits(self) -> None:
         """Release what visits hold that are over, and forget the old ones."""
-        moment, longest = self._moment, max(self._depths.values(), default=0)
+        longest = max(self._depths.values(), default=0)
         if longest:
             self._note_closed()
-        for visit, places in self._visits.items():
-            if self._ends(visit, places, longest):
-                ending = {key for key in places.held if self._depths.get(key, 0) <= places.over}
-                self._released += (one for one in held_candidates(places) if one.key in ending)
-                self._visits[visit] = end_visit(places, ending)
+        for visit, quota in self._visits.items():
+            if self._is_level_over(visit, quota, longest):
+                ending = {key for key in quota.held if self._depths.get(key, 0) <= quota.levels_ended}
+                self._released += (one for one in held_candidates(quota) if one.key in ending)
+                self._visits[visit] = end_level(quota, ending)
         self._closing = {
-            visit: ends
-            for visit, ends in self._closing.items()
-            if not is_visit_judged(ends, visit[0], moment.reached)
+            visit: ends for visit, ends in self._closing.items() if not self._is_judged(visit, ends)
         }
 
-    def _ends(self, visit: Visit, places: VisitQuota, longest: int) -> bool:
-        """Return whether a visit is over for one link more of the chains, the *longest* of which has so many.
+    def _is_level_over(self, visit: Visit, quota: VisitQuota, longest: int) -> bool:
+        """Return whether a visit is over for one more level of chains, the *longest* of which has so many.
 
-        For filters that read alerts that is when it is closed and judged; for those that read what passed
-        them, in a later batch that reads all that passed until then.
+        For filters that read alerts that is when it is closed and judged; for those that read what
+        passed them, in a later batch that reads all that passed until then.
         """
-        if places.over:
-            return self._moment.drained and (places.over <= longest or any(held_candidates(places)))
-        moment, ends = self._moment, self._closing.get(visit)
-        return is_visit_over(places, ends, visit[0], moment.at, moment.reached, moment.deadline)
+        context, ends = self._context, self._closing.get(visit)
+        if quota.levels_ended:
+            return context.drained and (quota.levels_ended <= longest or any(held_candidates(quota)))
+        judged = ends is not None and self._is_judged(visit, ends)
+        return is_visit_over(quota, judged, context.at, context.deadline)
+
+    def _is_judged(self, visit: Visit, ends: VisitEnds) -> bool:
+        return is_visit_judged(ends, visit[0], self._context.reached)
 
     def _note_closed(self) -> None:
-        """Remember visits of which nothing took a place yet: what passed may still come along a chain."""
-        now = self._moment.at
+        """Remember closed visits of which nothing passed yet: it may still come along a chain."""
+        now = self._context.at
         for visit, ends in self._closing.items():
-            if is_visit_judged(ends, visit[0], self._moment.reached):
+            if self._is_judged(visit, ends):
                 self._visits.setdefault(visit, VisitQuota(now, now))
 
-    def choice(self) -> Selection:
-        """Return all that was chosen."""
-        batch = self._moment.batch
-        own = [(one.hit, pass_of(one)) for one in self._released if one.batch == batch]
+    def selection(self) -> Selection:
+        """Return all that was decided."""
+        batch, position = self._context.batch, self._context.position
+        own = [(one.alert, pass_of(one)) for one in self._released if one.batch == batch]
         earlier = [one for one in self._released if one.batch != batch]
-        after = Quotas(
-            newest_visits(self._visits), self._closing, self._all_released(earlier), self._moment.position
-        )
-        return Selection(
-            [*self._sent(), *own], earlier, self._all_cut(), changes_between(self._before, after)
-        )
+        after = Quotas(newest_visits(self._visits), self._closing, self._all_released(earlier), position)
+        changes = changes_between(self._before, after)
+        return Selection([*self._sent(), *own], earlier, self._overflow(), changes)
 
     def _all_released(self, fresh: Sequence[Candidate]) -> dict[int, Sequence[Candidate]]:
-        """Return what was released of each batch, as long as something of it is held or was until now."""
-        waiting = Quotas(self._visits).batches() | {one.batch for one in fresh}
-        together = [one for some in self._before.released.values() for one in some] + [*fresh]
+        """Return what was released of each batch, while something of it is held or was until now."""
+        held = Quotas(self._visits).batches() | {one.batch for one in fresh}
+        released = [one for some in self._before.released.values() for one in some] + [*fresh]
         return {
-            batch: [one for one in together if one.batch == batch]
-            for batch in sorted(waiting & {one.batch for one in together})
+            batch: [one for one in released if one.batch == batch]
+            for batch in sorted(held & {one.batch for one in released})
         }
 
     def _sent(self) -> Iterator[tuple[PassedAlert, Pass]]:
-        hit, judge, rank = self._judged.hit, self._judged.judge, self._judged.rank
-        added = self._judged.added
+        judged = self._judged
         for at in np.flatnonzero(self._fates <= DUPLICATE).tolist():
-            live = self._filters[judge[at]]
-            again = bool(self._fates[at] == DUPLICATE)
-            alert = self._judged.hits[hit[at]]
-            text = added.get((*alert[:3], int(judge[at])), "") if added else ""
-            yield alert, Pass(live.key, live.version, rank_or_none(rank[at]), again, text)
+            number = int(judged.filter_index[at])
+            live, alert = self._filters[number], judged.alerts[judged.alert_index[at]]
+            text = judged.added.get((*alert[:3], number), "") if judged.added else ""
+            rank, again = rank_or_none(judged.rank[at]), bool(self._fates[at] == DUPLICATE)
+            yield alert, Pass(live.key, live.version, rank, again, text)
 
-    def _all_cut(self) -> Overflow:
+    def _overflow(self) -> Overflow:
+        """Return what was not admitted, and candidates that better ones displaced."""
+        judged, old = self._judged, self._displaced
         at = np.flatnonzero(self._fates == OVERFLOWED)
-        old, judges = self._cut, [(one.key, one.version) for one in self._filters]
-        hits = [*self._judged.hits, *(one.hit for one in old)] if len(at) or old else []
+        if not (len(at) or old):
+            return Overflow([], [], [], [], [])
+        versions = [(one.key, one.version) for one in self._filters]
+        alerts = [*judged.alerts, *(one.alert for one in old)]
         return Overflow(
-            hits,
-            [*judges, *((one.key, one.version) for one in old)] if hits else [],
-            [*self._judged.hit[at].tolist(), *range(len(self._judged.hits), len(hits))],
-            [*self._judged.judge[at].tolist(), *range(len(judges), len(judges) + len(old))],
-            [*map(rank_or_none, self._judged.rank[at].tolist()), *(one.rank for one in old)],
+            alerts,
+            [*versions, *((one.key, one.version) for one in old)],
+            [*judged.alert_index[at].tolist(), *range(len(judged.alerts), len(alerts))],
+            [*judged.filter_index[at].tolist(), *range(len(versions), len(versions) + len(old))],
+            [*map(rank_or_none, judged.rank[at].tolist()), *(one.rank for one in old)],
         )
 
 
 def rank_or_none(rank: float) -> float | None:
-    """Return a rank as it is told: None for no number."""
+    """Return a rank as it is written; None where it is no number."""
     return None if math.isnan(rank) else float(rank)
 
 
@@ -259,5 +267,5 @@ def pass_of(one: Candidate) -> Pass:
     return Pass(one.key, one.version, one.rank)
 
 
-def _visit(hit: PassedAlert) -> Visit:
-    return (hit.survey, -1 if hit.visit is None else hit.visit)
+def _visit(alert: PassedAlert) -> Visit:
+    return (alert.survey, -1 if alert.visit is None else alert.visit)

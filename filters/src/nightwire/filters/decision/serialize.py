@@ -1,6 +1,7 @@
-"""Decisions and places as JSON, for the disk.  Pure.
+"""Decisions and quotas as JSON, for the disk.  Pure.
 
-What has a name in the code has the same name there; an alert is a list in the order of `PassedAlert`.
+An alert is a list in the order of `PassedAlert`.  The names on the disk are older than those in the code:
+a new engine goes on where an old one stopped.
 """
 
 import json
@@ -11,7 +12,7 @@ from typing import Any
 from nightwire.filters.decision.decision import Decision, DeliveryItem
 from nightwire.filters.decision.quota import Candidate, QuotaChanges, Quotas, VisitQuota
 from nightwire.filters.decision.select import Overflow
-from nightwire.filters.model.messages import Pass, PassedAlert, RangeCounts, UndecodableRecord, load_counts
+from nightwire.filters.model.messages import Pass, PassedAlert, UndecodableRecord, load_counts
 from nightwire.filters.model.offsets import Visit
 from nightwire.filters.model.transform import load_transform
 
@@ -20,121 +21,128 @@ Json = Any
 
 def dump_decision(decision: Decision) -> str:
     """Return *decision* as JSON."""
-    said = {
+    values = {
         "filters": decision.filters,
-        "judges": decision.judges,
+        "judges": decision.versions,
         "outputs": dict(decision.outputs),
-        "shapes": {key: shape.as_json() for key, shape in decision.shapes.items()},
+        "shapes": {key: one.as_json() for key, one in decision.transforms.items()},
         "at": decision.at,
-        "picks": _picks(decision.picks),
-        "released": {batch: _picks(some) for batch, some in decision.released.items()},
-        "before": {batch: _picks(some) for batch, some in decision.before.items()},
-        "cut": vars(decision.cut),
-        "dead": [asdict(one) for one in decision.dead],
-        "counts": [_counts(one) for one in decision.counts],
-        "changes": {
-            **_caps(decision.changes),
-            "forgotten": decision.changes.forgotten,
-        },
+        "picks": _dump_items(decision.items),
+        "released": {batch: _dump_items(some) for batch, some in decision.released.items()},
+        "before": {batch: _dump_items(some) for batch, some in decision.before.items()},
+        "cut": _dump_overflow(decision.overflow),
+        "dead": [asdict(one) for one in decision.undecodable],
+        "counts": [[one.range.topic, one.range.partition, one.as_json()] for one in decision.counts],
+        "changes": {**_dump_quotas(decision.changes), "forgotten": decision.changes.forgotten},
     }
-    return json.dumps(said, separators=(",", ":"))
+    return json.dumps(values, separators=(",", ":"))
 
 
 def load_decision(text: str) -> Decision:
     """Return the decision in what `dump_decision` made."""
-    said = json.loads(text)
-    cut = said["cut"]
-    forgotten = [_visit(one) for one in said["changes"].pop("forgotten")]
+    values = json.loads(text)
+    forgotten = [_visit(one) for one in values["changes"].pop("forgotten")]
     return Decision(
-        filters=said["filters"],
-        judges=[(key, version) for key, version in said["judges"]],
-        outputs=said["outputs"],
-        shapes={key: load_transform(shape) for key, shape in said.get("shapes", {}).items()},
-        at=said["at"],
-        picks=_picked(said["picks"]),
-        released=_by_batch(said["released"]),
-        before=_by_batch(said["before"]),
-        cut=Overflow(**{**cut, "hits": _hits(cut["hits"]), "judges": [(key, n) for key, n in cut["judges"]]}),
-        dead=[UndecodableRecord(**one) for one in said["dead"]],
-        counts=[load_counts(*one) for one in said["counts"]],
-        changes=QuotaChanges(**_parts(said["changes"]), forgotten=forgotten),
+        filters=values["filters"],
+        versions=[(key, version) for key, version in values["judges"]],
+        outputs=values["outputs"],
+        transforms={key: load_transform(one) for key, one in values.get("shapes", {}).items()},
+        at=values["at"],
+        items=_load_items(values["picks"]),
+        released=_load_batches(values["released"]),
+        before=_load_batches(values["before"]),
+        overflow=_load_overflow(values["cut"]),
+        undecodable=[UndecodableRecord(**one) for one in values["dead"]],
+        counts=[load_counts(*one) for one in values["counts"]],
+        changes=QuotaChanges(**_load_quotas(values["changes"]), forgotten=forgotten),
     )
 
 
-def dump_quotas(caps: Quotas) -> str:
-    """Return *caps* as JSON."""
-    return json.dumps(_caps(caps), separators=(",", ":"))
+def dump_quotas(quotas: Quotas) -> str:
+    """Return *quotas* as JSON."""
+    return json.dumps(_dump_quotas(quotas), separators=(",", ":"))
 
 
 def load_quotas(text: str) -> Quotas:
-    """Return the places in what `dump_quotas` made."""
-    return Quotas(**_parts(json.loads(text)))
+    """Return the quotas in what `dump_quotas` made."""
+    return Quotas(**_load_quotas(json.loads(text)))
 
 
-def _counts(one: RangeCounts) -> Json:
-    first, end = one.range.first, one.range.end
-    return [one.range.topic, one.range.partition, {**vars(one), "range": [first, end]}]
+def _dump_items(items: Iterable[DeliveryItem]) -> Json:
+    return [[one.alert, [list(vars(passed).values()) for passed in one.passes]] for one in items]
 
 
-def _picks(picks: Iterable[DeliveryItem]) -> Json:
-    return [[one.hit, [list(vars(passed).values()) for passed in one.passes]] for one in picks]
+def _load_items(values: Json) -> list[DeliveryItem]:
+    return [
+        DeliveryItem(PassedAlert(*alert), tuple(Pass(*one) for one in passes)) for alert, passes in values
+    ]
 
 
-def _picked(said: Json) -> list[DeliveryItem]:
-    return [DeliveryItem(PassedAlert(*hit), tuple(Pass(*one) for one in passes)) for hit, passes in said]
+def _load_batches(values: Json) -> dict[int, Sequence[DeliveryItem]]:
+    return {int(batch): _load_items(some) for batch, some in values.items()}
 
 
-def _by_batch(said: Json) -> dict[int, Sequence[DeliveryItem]]:
-    return {int(batch): _picked(some) for batch, some in said.items()}
+def _dump_overflow(overflow: Overflow) -> Json:
+    return {
+        "hits": overflow.alerts,
+        "judges": overflow.filters,
+        "hit": overflow.alert_index,
+        "judge": overflow.filter_index,
+        "rank": overflow.rank,
+    }
 
 
-def _hits(said: Json) -> list[PassedAlert]:
-    return [PassedAlert(*one) for one in said]
+def _load_overflow(values: Json) -> Overflow:
+    alerts = [PassedAlert(*one) for one in values["hits"]]
+    filters = [(key, version) for key, version in values["judges"]]
+    return Overflow(alerts, filters, values["hit"], values["judge"], values["rank"])
 
 
-def _visit(said: Json) -> Visit:
-    survey, number = said
+def _visit(value: Json) -> Visit:
+    survey, number = value
     return survey, number
 
 
-def _caps(caps: Quotas | QuotaChanges) -> dict[str, Json]:
+def _dump_quotas(quotas: Quotas | QuotaChanges) -> dict[str, Json]:
     return {
-        "visits": [[visit, _places(places)] for visit, places in caps.visits.items()],
-        "closing": [[visit, ends] for visit, ends in caps.closing.items()],
-        "released": {batch: _candidates(some) for batch, some in caps.released.items()},
-        "position": caps.position,
+        "visits": [[visit, _dump_visit(quota)] for visit, quota in quotas.visits.items()],
+        "closing": [[visit, ends] for visit, ends in quotas.closing.items()],
+        "released": {batch: _dump_candidates(some) for batch, some in quotas.released.items()},
+        "position": quotas.position,
     }
 
 
-def _parts(said: Json) -> dict[str, Any]:
-    closing = {
-        _visit(visit): {int(part): last for part, last in ends.items()} for visit, ends in said["closing"]
-    }
+def _load_quotas(values: Json) -> dict[str, Any]:
     return {
-        "visits": {_visit(visit): _to_places(places) for visit, places in said["visits"]},
-        "closing": closing,
-        "released": {int(batch): _to_candidates(some) for batch, some in said["released"].items()},
-        "position": said["position"],
+        "visits": {_visit(visit): _load_visit(quota) for visit, quota in values["visits"]},
+        "closing": {
+            _visit(visit): {int(part): last for part, last in ends.items()}
+            for visit, ends in values["closing"]
+        },
+        "released": {int(batch): _load_candidates(some) for batch, some in values["released"].items()},
+        "position": values["position"],
     }
 
 
-def _places(places: VisitQuota) -> dict[str, Json]:
+def _dump_visit(quota: VisitQuota) -> dict[str, Json]:
     return {
-        **vars(places),
-        "taken": {key: sorted(ids) for key, ids in places.taken.items()},
-        "held": {key: _candidates(some) for key, some in places.held.items()},
+        "since": quota.since,
+        "seen": quota.latest,
+        "over": quota.levels_ended,
+        "taken": {key: sorted(ids) for key, ids in quota.admitted.items()},
+        "held": {key: _dump_candidates(some) for key, some in quota.held.items()},
     }
 
 
-def _to_places(said: Mapping[str, Any]) -> VisitQuota:
-    taken = {key: frozenset(ids) for key, ids in said["taken"].items()}
-    held = {key: _to_candidates(some) for key, some in said["held"].items()}
-    return VisitQuota(**{**said, "taken": taken, "held": held})
+def _load_visit(values: Mapping[str, Any]) -> VisitQuota:
+    admitted = {key: frozenset(ids) for key, ids in values["taken"].items()}
+    held = {key: _load_candidates(some) for key, some in values["held"].items()}
+    return VisitQuota(values["since"], values["seen"], values["over"], admitted, held)
 
 
-def _candidates(some: Iterable[Candidate]) -> Json:
-    return [(one.hit, one.key, one.version, one.rank, one.batch) for one in some]
+def _dump_candidates(some: Iterable[Candidate]) -> Json:
+    return [(one.alert, one.key, one.version, one.rank, one.batch) for one in some]
 
 
-def _to_candidates(said: Json) -> list[Candidate]:
-    return [Candidate(PassedAlert(*hit), *rest) for hit, *rest in said]
+def _load_candidates(values: Json) -> list[Candidate]:
+    return [Candidate(PassedAlert(*alert), *rest) for alert, *rest in values]

@@ -124,8 +124,8 @@ class EngineState:
         after = apply_changes(before, decision.changes)
         write_atomically(self._decision(batch), dump_decision(decision))
         if batch % EVERY == 0:
-            write_atomically(self._places(batch), dump_quotas(after))
-            prune_numbered(self._places(batch).parent)
+            write_atomically(self._quotas(batch), dump_quotas(after))
+            prune_numbered(self._quotas(batch).parent)
         prune_numbered(self._decision(batch).parent, after.batches())
         self._prune_unsent()
         return after
@@ -134,14 +134,14 @@ class EngineState:
         """Return the newest batch that was decided; -1 when none was."""
         return max(_numbers(self._decision(0).parent), default=-1)
 
-    def caps(self, batch: int) -> Quotas:
+    def quotas(self, batch: int) -> Quotas:
         """Return the places after *batch*: those stored last, and what was decided since."""
-        stored = max((one for one in _numbers(self._places(0).parent) if one <= batch), default=-1)
-        caps = load_quotas(self._places(stored).read_text()) if stored >= 0 else Quotas()
+        stored = max((one for one in _numbers(self._quotas(0).parent) if one <= batch), default=-1)
+        quotas = load_quotas(self._quotas(stored).read_text()) if stored >= 0 else Quotas()
         for number in range(stored + 1, batch + 1):
             if (decision := self.decision(number)) is not None:
-                caps = apply_changes(caps, decision.changes)
-        return caps
+                quotas = apply_changes(quotas, decision.changes)
+        return quotas
 
     def unsent(self, batch: int) -> Unsent:
         """Return what of *batch* could not be sent."""
@@ -196,7 +196,7 @@ class EngineState:
     def _decision(self, batch: int) -> Path:
         return self.checkpoint / "decisions" / f"{batch}.json"
 
-    def _places(self, batch: int) -> Path:
+    def _quotas(self, batch: int) -> Path:
         return self.checkpoint / "places" / f"{batch}.json"
 
     @property

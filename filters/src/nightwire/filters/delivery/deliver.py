@@ -79,8 +79,8 @@ class Delivery:
 
     def _send_cut(self, decision: Decision) -> None:
         bulk = BulkProducer(self._made_producer())
-        topics = {key: overflow(*key.split("/")) for key, _ in decision.cut.judges}
-        for key, visit, record in encode_overflow(decision.cut, decision.at):
+        topics = {key: overflow(*key.split("/")) for key, _ in decision.overflow.filters}
+        for key, visit, record in encode_overflow(decision.overflow, decision.at):
             bulk.write(topics[key], record, visit)
         bulk.flush()
 
@@ -109,7 +109,7 @@ class Delivery:
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
         return Unsent(
-            {pick.hit[:3] for some in left.values() for pick in some if isinstance(pick, DeliveryItem)},
+            {pick.alert[:3] for some in left.values() for pick in some if isinstance(pick, DeliveryItem)},
             malformed,
         )
 
@@ -118,16 +118,16 @@ class Delivery:
     ) -> set[tuple[RecordPosition, str]]:
         """Write an alert to each filter that it passed; return the copies that could not be made."""
         key, malformed = message.key(), set[tuple[RecordPosition, str]]()
-        carried = origin_headers(message) if is_derived(one.hit.topic) else {}
+        carried = origin_headers(message) if is_derived(one.alert.topic) else {}
         for passed in one.passes:
             try:
-                value = self._value(message, one.hit, passed, decision)
+                value = self._value(message, one.alert, passed, decision)
             except DecodeError as error:
                 send_message_to_dead_letters(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
-                malformed.add((one.hit[:3], passed.key))
+                malformed.add((one.alert[:3], passed.key))
                 continue
             said = copy_headers(one, passed, carried)
-            noted = partial(self._noted, passed.key, one.hit.timestamp)
+            noted = partial(self._noted, passed.key, one.alert.timestamp)
             writer.write(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
         return malformed
 
@@ -137,7 +137,7 @@ class Delivery:
         Raises:
             DecodeError: It cannot be transformed: it is malformed where no filter looked.
         """
-        value, shape = message.value(), decision.shapes.get(passed.key)
+        value, shape = message.value(), decision.transforms.get(passed.key)
         if shape is None or value is None:
             return value
         if self.outlet is None:
@@ -150,7 +150,7 @@ class Delivery:
     def _make_topics(self, decision: Decision) -> None:
         """Make topics that somebody removed; sending to one that is missing would block all."""
         sent = {passed.key for pick in decision.sent() for passed in pick.passes}
-        cut = {decision.cut.judges[judge][0] for judge in set(decision.cut.judge)}
+        cut = {decision.overflow.filters[judge][0] for judge in set(decision.overflow.filter_index)}
         wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in cut}
         if missing := sorted(wanted - self._topics):
             ensure_topics(self.bootstrap, [settings(topic) for topic in missing])
@@ -166,8 +166,8 @@ def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
     """Return the ranges to fetch and what is wanted of each.  Pure."""
     wanted: dict[TopicPartition, Wanted] = defaultdict(dict)
     for pick in decision.sent():
-        wanted[pick.hit.topic, pick.hit.partition].setdefault(pick.hit.offset, []).append(pick)
-    for dead in decision.dead:
+        wanted[pick.alert.topic, pick.alert.partition].setdefault(pick.alert.offset, []).append(pick)
+    for dead in decision.undecodable:
         wanted[dead.topic, dead.partition].setdefault(dead.offset, []).append(dead)
     return [
         (OffsetRange(*spot, near[0], near[-1] + 1), {offset: some[offset] for offset in near})

@@ -37,10 +37,10 @@ def encode_overflow(
         at: When. [ms since 1970, UTC]
         schema: Avro's, of the record.
     """
-    keys = {"filter": cut.judge, "alert": cut.hit, "pass": cut.rank}
+    keys = {"filter": cut.filter_index, "alert": cut.alert_index, "pass": cut.rank}
     values: dict[str, Callable[[Any], Mapping[str, Any]]] = {
-        "filter": lambda judge: _of_filter(*cut.judges[judge]),
-        "alert": lambda hit: _of_alert(cut.hits[hit]),
+        "filter": lambda number: _of_filter(*cut.filters[number]),
+        "alert": lambda alert: _of_alert(cut.alerts[alert]),
         "pass": lambda rank: {"rank": rank, "time": at},
     }
     columns = []
@@ -53,10 +53,11 @@ def encode_overflow(
             for key, one in about.items()
         }
         columns.append([encoded[key] for key in keys[part]])
-    visits = {hit: str(cut.hits[hit].visit).encode() for hit in set(cut.hit)}
+    visits = {alert: str(cut.alerts[alert].visit).encode() for alert in set(cut.alert_index)}
     header = wire.frame(records.OVERFLOW.schema_id, b"")
-    for hit, judge, body in zip(cut.hit, cut.judge, map(b"".join, zip(*columns)), strict=True):
-        yield cut.judges[judge][0], visits[hit], header + body
+    bodies = map(b"".join, zip(*columns, strict=True))
+    for alert, number, body in zip(cut.alert_index, cut.filter_index, bodies, strict=True):
+        yield cut.filters[number][0], visits[alert], header + body
 
 
 def _of_filter(key: str, version: int) -> dict[str, Any]:
@@ -64,10 +65,10 @@ def _of_filter(key: str, version: int) -> dict[str, Any]:
     return {"owner": owner, "name": name, "version": version}
 
 
-def _of_alert(hit: PassedAlert) -> dict[str, Any]:
+def _of_alert(alert: PassedAlert) -> dict[str, Any]:
     return {
-        "survey": hit.survey, "visit": hit.visit, "topic": hit.topic, "partition": hit.partition,
-        "offset": hit.offset, "alert": hit.alert,
+        "survey": alert.survey, "visit": alert.visit, "topic": alert.topic, "partition": alert.partition,
+        "offset": alert.offset, "alert": alert.alert,
     }  # fmt: skip
 
 

@@ -121,22 +121,22 @@ class BackfillRunner:
             DeliveryError: Kafka did not take something.
             RegistryAwayError: The registry is away.
         """
-        live, reached = self._filter(job), self._jobs.reached(job)
+        live, progress = self._filter(job), self._jobs.progress(job)
         if live is None:
             self._end(
                 job,
-                f"stopped, version {job.version} is not live: {progress_text(reached or BackfillProgress())}",
+                f"stopped, version {job.version} is not live: {progress_text(progress or BackfillProgress())}",
             )
             return
-        until = {spot: end for spot, end in (job.until or {}).items() if live.judges(spot[0])}
-        if reached is None:
+        until = {spot: end for spot, end in (job.until or {}).items() if live.reads_topic(spot[0])}
+        if progress is None:
             self._begin(job, live, until)
-        elif reached.strikes >= STRIKES:
-            self._end(job, f"stopped, {STRIKES} batches were too slow or failed: {progress_text(reached)}")
-        elif (end := advance(reached.at, until, BATCH)) == reached.at:
-            self._end(job, f"ended: {progress_text(reached)}")
+        elif progress.strikes >= STRIKES:
+            self._end(job, f"stopped, {STRIKES} batches were too slow or failed: {progress_text(progress)}")
+        elif (end := advance(progress.at, until, BATCH)) == progress.at:
+            self._end(job, f"ended: {progress_text(progress)}")
         else:
-            self._say(job, self._go_on(job, live, reached, end))
+            self._say(job, self._go_on(job, live, progress, end))
 
     def _restart(self) -> None:
         """Make new clients: the old ones may be lost."""
@@ -144,8 +144,8 @@ class BackfillRunner:
         self._delivery = Delivery(self.settings.bootstrap, outlet=made_over)
 
     def _left(self, job: BackfillJob) -> int:
-        reached = self._jobs.reached(job)
-        return 0 if reached is None else reached.whole - reached.done
+        progress = self._jobs.progress(job)
+        return 0 if progress is None else progress.whole - progress.done
 
     def _filter(self, job: BackfillJob) -> LiveFilter | None:
         """Return the filter, while this version of it is live."""
@@ -158,46 +158,54 @@ class BackfillRunner:
     def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[TopicPartition, int]) -> None:
         """Find out where the past begins, and tell what there is of it."""
         past = find_start(self.settings.bootstrap, job.since, until)
-        reached = BackfillProgress(at=past.first, whole=sum(until.values()) - sum(past.first.values()))
+        progress = BackfillProgress(at=past.first, whole=sum(until.values()) - sum(past.first.values()))
         most = self.settings.trial.backfill
-        self._tell(job, f"began: {reached.whole:,} alerts {past}; at most {most:,} are sent")
+        self._tell(job, f"began: {progress.whole:,} alerts {past}; at most {most:,} are sent")
         self._said[job.id] = (0, time.monotonic())
-        self._jobs.keep_reached(job, reached)
+        self._jobs.keep_progress(job, progress)
 
     def _go_on(
-        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[TopicPartition, int]
+        self,
+        job: BackfillJob,
+        live: LiveFilter,
+        progress: BackfillProgress,
+        end: Mapping[TopicPartition, int],
     ) -> BackfillProgress:
         """Judge, decide and send a batch; on return it is accounted, and noted as done."""
-        state, number = self._jobs.state(job), reached.batch
+        state, number = self._jobs.state(job), progress.batch
         decision = state.decision(number)
         if decision is None:
-            left = max(0, self.settings.trial.backfill - reached.sent)
-            decision = decide_backfill(self._judged(job, live, reached, end), live, number, now_ms(), left)
+            left = max(0, self.settings.trial.backfill - progress.sent)
+            decision = decide_backfill(self._judged(job, live, progress, end), live, number, now_ms(), left)
             state.keep_decision(number, decision, Quotas())
         unsent = self._delivery.send(decision)
         self._delivery.account(backfill_accounts(job, decision, unsent))
-        now = advance_progress(reached, end, decision)
-        self._jobs.keep_reached(job, now)
+        now = advance_progress(progress, end, decision)
+        self._jobs.keep_progress(job, now)
         return now
 
     def _judged(
-        self, job: BackfillJob, live: LiveFilter, reached: BackfillProgress, end: Mapping[TopicPartition, int]
+        self,
+        job: BackfillJob,
+        live: LiveFilter,
+        progress: BackfillProgress,
+        end: Mapping[TopicPartition, int],
     ) -> JudgedBatch:
         """Return what the worker says of a batch."""
         state = self._jobs.state(job)
         state.keep_filters(1, _filterset.dump([live]))
         options = {**self.settings.options(), "state": str(state.root)}
-        work = tuple(ranges(reached.at, end, {}))
+        work = tuple(ranges(progress.at, end, {}))
         rows = _worker.run(_worker.make_task(options, work, 1, derived_sources([live])))
         return judged_batch(pa.Table.from_batches(rows, COLUMNS))
 
-    def _say(self, job: BackfillJob, reached: BackfillProgress) -> None:
+    def _say(self, job: BackfillJob, progress: BackfillProgress) -> None:
         """Tell how far it is: at most at every tenth, and not too often."""
-        tenths = 10 * reached.done // reached.whole
+        tenths = 10 * progress.done // progress.whole
         before, when = self._said.get(job.id, (0, -QUIET))
         if tenths > before and time.monotonic() - when >= QUIET:
             self._said[job.id] = (tenths, time.monotonic())
-            self._tell(job, f"at {10 * tenths} %: {progress_text(reached)}")
+            self._tell(job, f"at {10 * tenths} %: {progress_text(progress)}")
 
     def _end(self, job: BackfillJob, how: str) -> None:
         self._tell(job, how)

@@ -39,7 +39,7 @@ class BatchRunner:
     settings: EngineSettings
     state: EngineState
     metrics: Metrics
-    _places: tuple[int, Quotas] | None = None
+    _quotas: tuple[int, Quotas] | None = None
     _watch: VisitFollower | None = None
     _set: tuple[int, Sequence[LiveFilter]] = (0, ())
 
@@ -71,7 +71,7 @@ class BatchRunner:
 
     def _count(self, number: int, decision: Decision, seconds: float) -> None:
         """Tell the metrics of a batch that took so many *seconds*; one that is run again was counted."""
-        held = len(self._places[1].waiting()) if self._places else 0
+        held = len(self._quotas[1].held()) if self._quotas else 0
         again = number <= self.state.counted()
         self.metrics.batch_done(decision, self._filters(decision.filters), held, seconds, again=again)
         if not again:
@@ -80,15 +80,15 @@ class BatchRunner:
     def _decided(self, number: int, rows: Callable[[], pa.Table]) -> Decision:
         if (known := self.state.decision(number)) is not None:
             log.info("batch %d was decided before: sending it again", number)
-            self._places = number, self.state.caps(number)
+            self._quotas = number, self.state.quotas(number)
             return known
         before = self._before(number)
-        moment = self._moment(number, before)
+        context = self._moment(number, before)
         with self._phase("judge"):
             table = rows()
         with self._phase("decide"):
-            decision = decide(judged_batch(table), before, self._filters(moment.filters), moment)
-            self._places = number, self.state.keep_decision(number, decision, before)
+            decision = decide(judged_batch(table), before, self._filters(context.filters), context)
+            self._quotas = number, self.state.keep_decision(number, decision, before)
         return decision
 
     def _phase(self, name: str) -> AbstractContextManager[None]:
@@ -102,9 +102,9 @@ class BatchRunner:
 
     def _before(self, number: int) -> Quotas:
         """Return the places before a batch."""
-        if self._places is not None and self._places[0] == number - 1:
-            return self._places[1]
-        return self.state.caps(number - 1)
+        if self._quotas is not None and self._quotas[0] == number - 1:
+            return self._quotas[1]
+        return self.state.quotas(number - 1)
 
     def _moment(self, number: int, before: Quotas) -> BatchContext:
         """Return what the batch's offset says; Spark has logged it before it asked us."""
@@ -123,8 +123,8 @@ class BatchRunner:
         )
 
     def _keep_unsent(self, number: int, decision: Decision, unsent: Unsent) -> None:
-        for batch, picks in {number: decision.picks, **decision.released}.items():
-            self.state.keep_unsent(batch, unsent.of({pick.hit[:3] for pick in picks}))
+        for batch, picks in {number: decision.items, **decision.released}.items():
+            self.state.keep_unsent(batch, unsent.of({pick.alert[:3] for pick in picks}))
 
     def _accounts(self, number: int, decision: Decision) -> Iterator[Account]:
         """Yield the batch's accounts, and anew those of ranges of which something was held until now."""
@@ -143,5 +143,5 @@ class BatchRunner:
 
 def accounts_touched(accounts: list[Account], released: Sequence[DeliveryItem]) -> Iterator[Account]:
     """Yield those of *accounts* in whose ranges *released* alerts lie."""
-    spots = {(pick.hit.topic, pick.hit.partition) for pick in released}
+    spots = {(pick.alert.topic, pick.alert.partition) for pick in released}
     return (one for one in accounts if (one.source, one.partition) in spots)

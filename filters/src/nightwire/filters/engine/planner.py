@@ -180,7 +180,7 @@ class Planner:
         """Return whether a visit whose best alerts are held is over: that makes a batch of its own."""
         newest = self.state.newest_decision()
         if newest != self._due[0]:
-            self._due = (newest, self.state.caps(newest).due(self.deadline))
+            self._due = (newest, self.state.quotas(newest).due(self.deadline))
         due = self._due[1]
         return due is not None and (now >= due or self._closings().closed_since(visits(start)))
 

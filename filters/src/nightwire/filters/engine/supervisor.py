@@ -36,7 +36,7 @@ class FilterSupervisor:
         self._outbox, self._catalog, self._metrics = ControlProducer(bootstrap), catalog, metrics
         self._state, self._jobs = state, BackfillJobs(state.root)
         before = state.decision(state.newest_commit())  # a batch that is done again is looked at again
-        self._record = NoticeState(live=set(before.judges) if before else set())
+        self._record = NoticeState(live=set(before.versions) if before else set())
 
     def look(self, number: int, decision: Decision) -> None:
         """Tell the owners what batch *number* says of their filters, and suspend the bad."""
@@ -55,7 +55,7 @@ class FilterSupervisor:
 
     def _begin_backfills(self, number: int, decision: Decision) -> None:
         """Say of the filters that are live now and were not before where their past ends."""
-        for judge, named in enumerate(decision.judges):
+        for judge, named in enumerate(decision.versions):
             if named not in self._record.live and self._jobs.waits(named):
                 self._jobs.begin(named, live_from(judge, batch_start(self._state, number), decision.counts))
 

@@ -100,12 +100,12 @@ class Prober:
             spent: Time that judging took. [s]
         """
         self._credit = min(self._credit + SHARE * spent, SAVED)
-        late = {one.judge for one in verdicts if one.late or one.fault}
+        late = {one.number for one in verdicts if one.late or one.fault}
         able = [one for one in filters if one[0] not in late]
         if self._credit <= 0 or not able:
             return verdicts
         found = dict(self._answers(sample(alerts), able, rowwise))
-        return [replace(one, stopped=found.get(one.judge, {})) for one in verdicts]
+        return [replace(one, stopped=found.get(one.number, {})) for one in verdicts]
 
     def _answers(self, alerts: Alerts, able: Sequence[NumberedFilter], rowwise: RowJudge) -> Iterator[Answer]:
         """Yield answers, filter after filter in turn, until the time is spent or all were asked."""

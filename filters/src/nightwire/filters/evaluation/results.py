@@ -18,7 +18,7 @@ class Verdict:
     """What one filter said of n alerts.
 
     Attributes:
-        judge: The filter's number.
+        number: The filter's.
         passed: Rows that passed, ascending.  Shape (p,).
         rank: Their ranks, NaN where there is none.  Shape (p,).
         faults: What went wrong, by row.
@@ -30,7 +30,7 @@ class Verdict:
         stopped: How many alerts of a sample each of its conditions stopped.
     """
 
-    judge: int
+    number: int
     passed: Array = field(default_factory=lambda: np.empty(0, np.int64))
     rank: Array = field(default_factory=lambda: np.empty(0, np.float64))
     faults: Mapping[int, str] = field(default_factory=dict)
@@ -58,12 +58,13 @@ def passed_rows(
         past: Whether they came as copies that backfills sent.
     """
     row = _joined([one.passed for one in verdicts], np.int64)
-    judge = np.repeat([one.judge for one in verdicts], [len(one.passed) for one in verdicts]).astype(np.int32)
+    lengths = [len(one.passed) for one in verdicts]
+    number = np.repeat([one.number for one in verdicts], lengths).astype(np.int32)
     rank = _joined([one.rank for one in verdicts], np.float64)
     order = np.argsort(row, kind="stable")
     hits, first = np.unique(row[order], return_index=True)
     offsets = pa.array(np.append(first, len(row)).astype(np.int32))
-    lists = [pa.ListArray.from_arrays(offsets, pa.array(values[order])) for values in (judge, rank)]
+    lists = [pa.ListArray.from_arrays(offsets, pa.array(values[order])) for values in (number, rank)]
     chosen = hits.tolist()
     columns = {
         "kind": [PASSED] * len(chosen),
@@ -80,7 +81,7 @@ def passed_rows(
 def added_rows(verdicts: Iterable[Verdict], known: AlertIdentities) -> list[Row]:
     """Return a row for each alert and each transform that adds something to it."""
     return [
-        (ADDED, *_position(known, row), None, None, None, [one.judge], None, text, None)
+        (ADDED, *_position(known, row), None, None, None, [one.number], None, text, None)
         for one in verdicts
         for row, text in one.added.items()
     ]
@@ -113,21 +114,21 @@ def count_range(portion: RangeRows, verdicts: Sequence[Verdict], ids: Sequence[s
     return RangeCounts(
         portion.range,
         portion.read,
-        portion.dead,
-        portion.gone,
-        hits=len(np.unique(passed)),
-        judges=[one.judge for one in verdicts],
+        portion.undecodable,
+        portion.expired,
+        passed_alerts=len(np.unique(passed)),
+        filters=[one.number for one in verdicts],
         evaluated=[end - first] * len(verdicts),
         passed=[part.stop - part.start for part in inside],
         faulted=[_faulted(one, first, end) for one in verdicts],
         faults=dict(_first_faults(verdicts, first, end, ids)),
-        late=[one.judge for one in verdicts if one.late and _stopped(one, first, end)],
-        cost=_costs(verdicts, end - first, len(ids)),
-        stopped={one.judge: one.stopped for one in verdicts if one.stopped and first == 0 < end},
+        late=[one.number for one in verdicts if one.late and _stopped(one, first, end)],
+        cpu_us=_cpu_us(verdicts, end - first, len(ids)),
+        stopped={one.number: one.stopped for one in verdicts if one.stopped and first == 0 < end},
     )
 
 
-def _costs(verdicts: Sequence[Verdict], rows: int, of: int) -> list[int]:
+def _cpu_us(verdicts: Sequence[Verdict], rows: int, of: int) -> list[int]:
     """Return what each filter took for some *rows* of so many. [µs]"""
     return [round(1e6 * one.cpu_s * rows / max(1, of)) for one in verdicts]
 
@@ -156,9 +157,9 @@ def _first_faults(
     for one in verdicts:
         row = min((row for row in one.faults if first <= row < end), default=None)
         if row is not None:
-            yield one.judge, Fault(one.faults[row], ids[row])
+            yield one.number, Fault(one.faults[row], ids[row])
         elif one.fault is not None and _unseen(one, first, end):
-            yield one.judge, Fault(one.fault)
+            yield one.number, Fault(one.fault)
 
 
 def _joined(arrays: Sequence[Array], kind: Any) -> Array:

@@ -53,7 +53,7 @@ def _tried(
     for one in asked:
         leashes.note(one, outcomes[one.key])
     return [
-        verdict_of_outcome(number, check_added(outcomes[live.key], live.shape.adds), rows)
+        verdict_of_outcome(number, check_added(outcomes[live.key], live.transformation.adds), rows)
         for number, live in filters
     ]
 

@@ -52,6 +52,6 @@ def merge_verdicts(verdict: Verdict, rows: Any, other: Verdict) -> Verdict:
     unsure = set(rows.tolist())
     faults = {row: text for row, text in verdict.faults.items() if row not in unsure}
     return Verdict(
-        verdict.judge, passed[order], rank[order], {**faults, **other.faults}, None, other.late, other.fault,
+        verdict.number, passed[order], rank[order], {**faults, **other.faults}, None, other.late, other.fault,
         verdict.cpu_s + other.cpu_s,
     )  # fmt: skip

@@ -118,9 +118,11 @@ def judge(
     live = enumerate(_filters(task.state, task.filters))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
     alerts, verdicts = _judged(task, source, filters, name, work)
-    yield passed_rows(verdicts, alerts.known, name if is_derived(topic) else None, past=past)
-    ranges = (count_range(portion, verdicts, alerts.known.alert) for portion in alerts.portions)
-    yield rows_to_arrow([*alerts.dead, *added_rows(verdicts, alerts.known), *(one.row() for one in ranges)])
+    yield passed_rows(verdicts, alerts.identities, name if is_derived(topic) else None, past=past)
+    ranges = (count_range(portion, verdicts, alerts.identities.alert) for portion in alerts.ranges)
+    yield rows_to_arrow(
+        [*alerts.undecodable, *added_rows(verdicts, alerts.identities), *(one.row() for one in ranges)]
+    )
 
 
 def _judged(
@@ -135,10 +137,10 @@ def _judged(
     while True:
         alerts, wanted = _read(source, filters, name, work, known)
         began = time.monotonic()
-        verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.judge)
+        verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.number)
         spent = time.monotonic() - began
         narrow = {number: (live.key, live.version) for number, live in wanted.narrow}
-        surprised = {narrow[one.judge] for one in verdicts if one.judge in narrow and one.asks(UNREAD)}
+        surprised = {narrow[one.number] for one in verdicts if one.number in narrow and one.asks(UNREAD)}
         if not surprised and not len(alerts.table):
             return alerts, verdicts
         if not surprised:

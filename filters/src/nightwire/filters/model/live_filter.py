@@ -57,11 +57,11 @@ class LiveFilter:
         return self.output or topics.filter_topic(self.owner, self.name)
 
     @property
-    def shape(self) -> Transform:
+    def transformation(self) -> Transform:
         """What becomes of what passed."""
         return Transform(self.drop, self.means, declared_fields(self.source) if self.transform else ())
 
-    def judges(self, topic: str) -> bool:
+    def reads_topic(self, topic: str) -> bool:
         """Return whether it judges alerts that lie in *topic*."""
         if self.sources:
             return topic in self.sources
@@ -70,7 +70,7 @@ class LiveFilter:
 
     def wants(self, survey: str, topic: str) -> bool:
         """Return whether it judges alerts of *survey* that lie in *topic*."""
-        return self.survey in ("*", survey) and self.judges(topic)
+        return self.survey in ("*", survey) and self.reads_topic(topic)
 
 
 FilterVersion = tuple[str, int]

@@ -1,12 +1,13 @@
-"""What workers tell the driver: rows, one per alert that passed, per record that is none, per range.  Pure.
+"""What workers send to the driver: rows, and what the driver makes of them.  Pure.
 
-What passed is a row with the numbers of the filters (their places in the filter set) and their ranks, so
-a thousand filters that pass a hundred alerts each cost no text.
+There is a row for each alert that passed, for each record that is no alert, and for each range that was read.
+An alert's row has the numbers of its filters (their indices in the filter set) and their ranks, so a
+thousand filters that pass a hundred alerts each cost no text.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -14,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nightwire.filters.model.offsets import OffsetRange
+from nightwire.filters.model.offsets import OffsetRange, RecordPosition
 
 PASSED, DEAD, RANGE, ADDED = "passed", "dead", "range", "added"
-"""Kinds of rows: an alert that passed, a record that could not be read, the counts of a range, and what a
-transform adds to an alert."""
+"""Kinds of rows: an alert that passed, a record that could not be read, the counts of a range, and what
+a transform adds to an alert."""
 
 BACKFILL = "backfill"
 """The detail of an alert that passed, where it came as a copy that some filter's backfill sent."""
@@ -48,10 +49,10 @@ Row = tuple[Any, ...]
 
 
 class PassedAlert(NamedTuple):
-    """An alert that passed a filter: where it lies, when Kafka took it [ms], and what it is.
+    """An alert that passed a filter: where it lies, when Kafka took it [ms], its visit, and its id.
 
-    *named* is the survey that its headers name, where its topic names none.  *past* says that it is of a
-    backfill, this filter's or one of those that it passed before: it takes no place.
+    *survey_header* is the survey that its headers name, where its topic names none.  *backfilled* says
+    that it is of a backfill, this filter's or one of those that it passed before: no quota counts it.
     """
 
     topic: str
@@ -60,18 +61,38 @@ class PassedAlert(NamedTuple):
     timestamp: int
     visit: int | None
     alert: str
-    named: str = ""
-    past: bool = False
+    survey_header: str = ""
+    backfilled: bool = False
 
     @property
     def survey(self) -> str:
         """Its survey."""
-        return self.named or self.topic.partition(".")[2]
+        return self.survey_header or self.topic.partition(".")[2]
 
     @property
-    def turn(self) -> tuple[int, str, int, int]:
-        """Sorts hits: by Kafka's timestamp, then by place."""
+    def position(self) -> RecordPosition:
+        """Its topic, partition and offset."""
+        return self[:3]
+
+    @property
+    def order_key(self) -> tuple[int, str, int, int]:
+        """Sorts alerts: by Kafka's timestamp, then by position."""
         return (self.timestamp, self.topic, self.partition, self.offset)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """An alert passed this filter; *rank* is the number that it returned, where it returned one.
+
+    *again* says that the visit has had a copy of the same alert before, *added* what a transform
+    computed, as JSON.
+    """
+
+    key: str
+    version: int
+    rank: float | None = None
+    again: bool = False
+    added: str = ""
 
 
 class Fault(NamedTuple):
@@ -91,6 +112,12 @@ class UndecodableRecord:
     reason: str
 
 
+WRITTEN_NAMES = {
+    "undecodable": "dead", "expired": "gone", "passed_alerts": "hits", "filters": "judges", "cpu_us": "cost",
+}  # fmt: skip
+"""What some counts are called in rows and on the disk, where names are older than in the code."""
+
+
 @dataclass(frozen=True)
 class RangeCounts:
     """What became of one range.
@@ -98,70 +125,78 @@ class RangeCounts:
     Attributes:
         range: Which.
         read: Records read.
-        dead: Of these, undecodable.
-        gone: Offsets that had expired.
-        hits: Alerts that passed at least one filter.
-        judges: The filters that judged it, by number; then for each of them:
+        undecodable: Of these, so many are no alerts.
+        expired: Offsets that retention had deleted.
+        passed_alerts: Alerts that passed at least one filter.
+        filters: The filters that judged it, by number; then for each of them:
         evaluated: alerts judged,
         passed: of these passed,
         faulted: and those on which it failed.
         faults: Its first fault, by number.
         late: Filters that had no time left, by number.
-        cost: CPU time that each of *judges* took. [µs]
+        cpu_us: CPU time that each of *filters* took. [µs]
         stopped: How many alerts of a sample each condition of a filter stopped, by the filter's number.
     """
 
     range: OffsetRange
     read: int
-    dead: int = 0
-    gone: int = 0
-    hits: int = 0
-    judges: Sequence[int] = ()
+    undecodable: int = 0
+    expired: int = 0
+    passed_alerts: int = 0
+    filters: Sequence[int] = ()
     evaluated: Sequence[int] = ()
     passed: Sequence[int] = ()
     faulted: Sequence[int] = ()
     faults: Mapping[int, Fault] = field(default_factory=dict)
     late: Sequence[int] = ()
-    cost: Sequence[int] = ()
+    cpu_us: Sequence[int] = ()
     stopped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        values = {WRITTEN_NAMES.get(name, name): value for name, value in vars(self).items()}
+        return {**values, "range": [self.range.first, self.range.end]}
 
     def row(self) -> Row:
         """Return it as a row."""
-        one, detail = self.range, asdict(self)
-        detail["range"] = [one.first, one.end]
-        return (RANGE, one.topic, one.partition, one.first, *[None] * 5, json.dumps(detail), None)
+        one = self.range
+        return (RANGE, one.topic, one.partition, one.first, *[None] * 5, json.dumps(self.as_json()), None)
+
+
+def load_counts(topic: str, partition: int, values: Mapping[str, Any]) -> RangeCounts:
+    """Return the counts in what `RangeCounts.as_json` made."""
+    first, end = values["range"]
+    numbers = {name: values[written] for name, written in WRITTEN_NAMES.items() if written in values}
+    rest = {name: value for name, value in values.items() if name not in WRITTEN_NAMES.values()}
+    about: dict[str, Any] = {
+        "range": OffsetRange(topic, partition, first, end),
+        "faults": {int(number): Fault(*fault) for number, fault in values["faults"].items()},
+        "stopped": {int(number): some for number, some in values.get("stopped", {}).items()},
+    }
+    return RangeCounts(**{**rest, **numbers, **about})
 
 
 @dataclass(frozen=True)
 class JudgedBatch:
-    """All that the workers said of a batch.
+    """All that the workers found in a batch.
 
     Attributes:
-        hits: Alerts that passed something, in order of place.
-        hit: For each pass, its alert: an index into *hits*.  Shape (n,), as the next two.
-        judge: For each pass, its filter's number.
+        alerts: Those that passed something, in order of position.
+        alert_index: For each pass, its alert: an index into *alerts*.  Shape (n,), as the next two.
+        filter_index: For each pass, its filter's number.
         rank: For each pass, the filter's rank; NaN where it gave none.
-        dead: Records that could not be read, in order.
+        undecodable: Records that could not be read, in order.
         counts: For each range, in order.
-        added: What transforms add, as JSON, by the alert's place and the filter's number.
+        added: What transforms add, as JSON, by the alert's position and the filter's number.
     """
 
-    hits: Sequence[PassedAlert]
-    hit: "np.ndarray[Any, Any]"
-    judge: "np.ndarray[Any, Any]"
+    alerts: Sequence[PassedAlert]
+    alert_index: "np.ndarray[Any, Any]"
+    filter_index: "np.ndarray[Any, Any]"
     rank: "np.ndarray[Any, Any]"
-    dead: Sequence[UndecodableRecord] = ()
+    undecodable: Sequence[UndecodableRecord] = ()
     counts: Sequence[RangeCounts] = ()
     added: Mapping[tuple[str, int, int, int], str] = field(default_factory=dict)
-
-
-def load_counts(topic: str, partition: int, detail: Mapping[str, Any]) -> RangeCounts:
-    """Return the counts that JSON made of `RangeCounts` holds."""
-    first, end = detail["range"]
-    faults = {int(number): Fault(*fault) for number, fault in detail["faults"].items()}
-    stopped = {int(number): some for number, some in detail.get("stopped", {}).items()}
-    own = {"range": OffsetRange(topic, partition, first, end), "faults": faults, "stopped": stopped}
-    return RangeCounts(**{**detail, **own})
 
 
 def rows_to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -172,20 +207,20 @@ def rows_to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def judged_batch(table: pa.Table) -> JudgedBatch:
-    """Return what *table*, of `COLUMNS`, says; the same however the work was shared out."""
+    """Return what the rows of *table*, of `COLUMNS`, say; the same however the work was shared out."""
     kinds = np.array(table["kind"].to_pylist(), object)
     passed = table.filter(pa.array(kinds == PASSED))
     others = table.filter(pa.array(kinds != PASSED)).to_pylist()
-    dead = sorted(_undecodable(row) for row in others if row["kind"] == DEAD)
+    undecodable = sorted(_undecodable(row) for row in others if row["kind"] == DEAD)
     counts = merge_counts(_counts(row) for row in others if row["kind"] == RANGE)
-    hits = _passed_alerts(passed)
-    judge, rank = (_flat(passed[name]) for name in ("filters", "ranks"))
-    places = np.argsort(sorted(range(len(hits)), key=lambda at: hits[at][:3]))
-    hit = places.astype(np.int64).repeat(_lengths(passed["filters"]))
-    order = np.lexsort((judge, hit))
-    added = {_key_of_added(row): row["detail"] for row in others if row["kind"] == ADDED}
-    ordered = sorted(hits, key=lambda one: one[:3])
-    return JudgedBatch(ordered, hit[order], judge[order], rank[order], dead, counts, added)
+    added = {_added_key(row): row["detail"] for row in others if row["kind"] == ADDED}
+    alerts = _passed_alerts(passed)
+    number, rank = (_flat(passed[name]) for name in ("filters", "ranks"))
+    by_position = sorted(range(len(alerts)), key=lambda at: alerts[at][:3])
+    alert = np.argsort(by_position).astype(np.int64).repeat(_lengths(passed["filters"]))
+    order = np.lexsort((number, alert))
+    ordered = [alerts[at] for at in by_position]
+    return JudgedBatch(ordered, alert[order], number[order], rank[order], undecodable, counts, added)
 
 
 def merge_counts(counts: Iterable[RangeCounts]) -> list[RangeCounts]:
@@ -196,29 +231,35 @@ def merge_counts(counts: Iterable[RangeCounts]) -> list[RangeCounts]:
 
 def _add(one: RangeCounts, other: RangeCounts) -> RangeCounts:
     """Return the counts of a range of which each has seen other records."""
-    judges = sorted({*one.judges, *other.judges})
-    sums: dict[str, Any] = {
-        name: _by_judge(judges, *((some.judges, getattr(some, name)) for some in (one, other)))
-        for name in ("evaluated", "passed", "faulted", "cost")
+    filters = sorted({*one.filters, *other.filters})
+    per_filter: dict[str, Any] = {
+        name: _by_filter(filters, *((some.filters, getattr(some, name)) for some in (one, other)))
+        for name in ("evaluated", "passed", "faulted", "cpu_us")
     }
-    sums |= {name: getattr(one, name) + getattr(other, name) for name in ("read", "dead", "gone", "hits")}
-    sums |= {name: {**getattr(other, name), **getattr(one, name)} for name in ("faults", "stopped")}
-    return RangeCounts(one.range, judges=judges, late=sorted({*one.late, *other.late}), **sums)
+    sums: dict[str, Any] = {
+        name: getattr(one, name) + getattr(other, name)
+        for name in ("read", "undecodable", "expired", "passed_alerts")
+    }
+    first: dict[str, Any] = {
+        name: {**getattr(other, name), **getattr(one, name)} for name in ("faults", "stopped")
+    }
+    late = sorted({*one.late, *other.late})
+    return RangeCounts(one.range, filters=filters, late=late, **per_filter, **sums, **first)
 
 
-def _by_judge(judges: Sequence[int], *some: tuple[Sequence[int], Sequence[int]]) -> list[int]:
-    sums = dict.fromkeys(judges, 0)
+def _by_filter(filters: Sequence[int], *some: tuple[Sequence[int], Sequence[int]]) -> list[int]:
+    sums = dict.fromkeys(filters, 0)
     for numbers, values in some:
-        for judge, value in zip(numbers, values, strict=True):
-            sums[judge] += value
-    return [sums[judge] for judge in judges]
+        for number, value in zip(numbers, values, strict=True):
+            sums[number] += value
+    return [sums[number] for number in filters]
 
 
 def _passed_alerts(passed: pa.Table) -> list[PassedAlert]:
     known = [passed[name].to_pylist() for name in PassedAlert._fields[:-2]]
-    named = [name or "" for name in passed["survey"].to_pylist()]
-    past = [detail == BACKFILL for detail in passed["detail"].to_pylist()]
-    return list(map(PassedAlert._make, zip(*known, named, past, strict=True)))
+    surveys = [name or "" for name in passed["survey"].to_pylist()]
+    backfilled = [detail == BACKFILL for detail in passed["detail"].to_pylist()]
+    return list(map(PassedAlert._make, zip(*known, surveys, backfilled, strict=True)))
 
 
 def _lengths(lists: Any) -> "np.ndarray[Any, Any]":
@@ -229,9 +270,9 @@ def _flat(lists: Any) -> "np.ndarray[Any, Any]":
     return np.asarray(lists.combine_chunks().flatten())
 
 
-def _key_of_added(row: Mapping[str, Any]) -> tuple[str, int, int, int]:
-    (judge,) = row["filters"]
-    return row["topic"], row["partition"], row["offset"], judge
+def _added_key(row: Mapping[str, Any]) -> tuple[str, int, int, int]:
+    (number,) = row["filters"]
+    return row["topic"], row["partition"], row["offset"], number
 
 
 def _undecodable(row: Mapping[str, Any]) -> UndecodableRecord:
@@ -240,18 +281,3 @@ def _undecodable(row: Mapping[str, Any]) -> UndecodableRecord:
 
 def _counts(row: Mapping[str, Any]) -> RangeCounts:
     return load_counts(row["topic"], row["partition"], json.loads(row["detail"]))
-
-
-@dataclass(frozen=True)
-class Pass:
-    """An alert passed this filter; *rank* is the number it returned, where it returned one.
-
-    *again* says that the visit has had a copy of the same alert before, *added* what a transform computed,
-    as JSON.
-    """
-
-    key: str
-    version: int
-    rank: float | None = None
-    again: bool = False
-    added: str = ""

@@ -1,9 +1,10 @@
-"""Arithmetic on Spark's offsets of this source.  Pure.
+"""Arithmetic on Kafka's offsets, and on the engine's own, which Spark keeps in its checkpoint.  Pure.
 
-An offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57, "visits": 12, "at": 1764…}``: for each
-partition the next Kafka offset to read; the version of the filter set (the end offset of the topic
-`filters`) by which the records before it were judged; how far the topic `visits` was read; when the
-batch was planned [ms since 1970, UTC]; and whether it reads all that passed filters until then (`drained`).
+An engine's offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57, "visits": 12, "at": 1764…}``:
+for each partition the next Kafka offset to read; the version of the filter set (the end offset of the
+topic `filters`) by which the records before it were judged; how far the topic `visits` was read; when
+the batch was planned [ms since 1970, UTC]; and whether it reads all that passed filters until then
+(`drained`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,20 @@ from nightwire.core.kafka import TopicPartition
 
 FILTERS, VISITS, AT, DRAINED = "filters", "visits", "at", "drained"
 
+RecordPosition = tuple[str, int, int]
+"""Topic, partition, offset of a record."""
+
+Positions = Mapping[TopicPartition, int]
+"""An offset of each partition."""
+
 Offset = dict[str, Any]
+"""The engine's; see above."""
+
+Visit = tuple[str, int]
+"""Survey and number."""
+
+VisitEnds = Mapping[int, int]
+"""The last offset of a visit, by partition of its survey's topic."""
 
 
 @dataclass(frozen=True, order=True)
@@ -42,7 +56,7 @@ def positions(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
     }
 
 
-def to_offset(reached: Mapping[TopicPartition, int], filters: int, **more: int) -> Offset:
+def to_offset(reached: Positions, filters: int, **more: int) -> Offset:
     """Return Spark's offset for these positions and this version of the filter set, with what *more* says."""
     offset: Offset = {}
     for (topic, partition), next_ in sorted(reached.items()):
@@ -70,33 +84,27 @@ def drained(offset: Mapping[str, Any]) -> bool:
     return bool(offset.get(DRAINED, 0))
 
 
-def advance(
-    start: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int | None
-) -> dict[TopicPartition, int]:
+def advance(start: Positions, ends: Positions, limit: int | None) -> dict[TopicPartition, int]:
     """Return how far to read: never before *start*, never past *ends*, at most *limit* offsets in all.
 
     The limit is shared evenly; what one partition does not need goes to the others.
     """
-    backlog = {spot: max(0, end - start.get(spot, 0)) for spot, end in ends.items()}
+    backlog = {partition: max(0, end - start.get(partition, 0)) for partition, end in ends.items()}
     taken = dict(start)
     left = sum(backlog.values()) if limit is None else limit
-    waiting = sorted(backlog, key=lambda spot: (backlog[spot], spot))
-    for index, spot in enumerate(waiting):
-        share = min(backlog[spot], max(left // (len(waiting) - index), min(left, 1)))
-        taken[spot] = start.get(spot, 0) + share
+    waiting = sorted(backlog, key=lambda partition: (backlog[partition], partition))
+    for index, partition in enumerate(waiting):
+        share = min(backlog[partition], max(left // (len(waiting) - index), min(left, 1)))
+        taken[partition] = start.get(partition, 0) + share
         left -= share
     return taken
 
 
-def ranges(
-    start: Mapping[TopicPartition, int],
-    end: Mapping[TopicPartition, int],
-    beginnings: Mapping[TopicPartition, int],
-) -> list[OffsetRange]:
+def ranges(start: Positions, end: Positions, beginnings: Positions) -> list[OffsetRange]:
     """Return what lies between two positions; a partition new in *end* starts at its beginning."""
     found = (
-        OffsetRange(*spot, start.get(spot, beginnings.get(spot, 0)), next_)
-        for spot, next_ in sorted(end.items())
+        OffsetRange(*partition, start.get(partition, beginnings.get(partition, 0)), next_)
+        for partition, next_ in sorted(end.items())
     )
     return [one for one in found if one.size > 0]
 
@@ -126,25 +134,10 @@ def cut(work: Iterable[OffsetRange], most: int) -> Iterator[OffsetRange]:
             yield replace(one, first=first, end=min(first + most, one.end))
 
 
-def lag(
-    ends: Mapping[TopicPartition, int],
-    done: Mapping[TopicPartition, int],
-    beginnings: Mapping[TopicPartition, int],
-) -> dict[str, int]:
+def lag(ends: Positions, done: Positions, beginnings: Positions) -> dict[str, int]:
     """Return, per topic, how many offsets are not processed yet."""
     behind: dict[str, int] = {}
-    for spot, end in ends.items():
-        missing = max(0, end - done.get(spot, beginnings.get(spot, end)))
-        behind[spot[0]] = behind.get(spot[0], 0) + missing
+    for partition, end in ends.items():
+        missing = max(0, end - done.get(partition, beginnings.get(partition, end)))
+        behind[partition[0]] = behind.get(partition[0], 0) + missing
     return behind
-
-
-Visit = tuple[str, int]
-"""Survey and number."""
-
-Ends = Mapping[int, int]
-"""The last offset of a visit, by partition of its survey's topic."""
-
-
-RecordPosition = tuple[str, int, int]
-"""Topic, partition, offset of an alert."""

@@ -40,16 +40,16 @@ class RangeRows:
         first: First row.
         end: Row after the last.
         read: Records read.
-        dead: Of these, no alerts.
-        gone: Offsets that had expired.
+        undecodable: Of these, so many are no alerts.
+        expired: Offsets that had expired.
     """
 
     range: OffsetRange
     first: int
     end: int
     read: int
-    dead: int = 0
-    gone: int = 0
+    undecodable: int = 0
+    expired: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class RecordSource:
     decoder: AlertDecoder
     registry: SchemaRegistry
 
-    def records(self, work: OffsetRange, gone: ExpiredCount) -> Iterator[Sequence[Message]]:
-        """Yield the records of a range, some at a time; *gone* counts what has expired.
+    def records(self, work: OffsetRange, expired: ExpiredCount) -> Iterator[Sequence[Message]]:
+        """Yield the records of a range, some at a time; *expired* counts what has expired.
 
         Raises:
             KafkaException: Kafka was silent too long.
         """
-        return fetch(self.consumer, work, gone)
+        return fetch(self.consumer, work, expired)
 
 
 class MalformedAlert:
@@ -110,9 +110,9 @@ class Alerts:
         survey: Its name.
         table: Their columns.
         batch: The same as Arrow has it.
-        known: Where they lie and what they are.
-        portions: The ranges and their rows.
-        dead: Rows for what is no alert.
+        identities: Where they lie and what they are.
+        ranges: The ranges and their rows.
+        undecodable: Rows for what is no alert.
         decoder: What decodes them whole.
         values: The alerts as they lay in Kafka, by row, where that was asked for; and
         schemas: the schemas that these name, by id.
@@ -121,9 +121,9 @@ class Alerts:
     survey: str
     table: AlertTable
     batch: Any
-    known: AlertIdentities
-    portions: Sequence[RangeRows]
-    dead: Sequence[Row]
+    identities: AlertIdentities
+    ranges: Sequence[RangeRows]
+    undecodable: Sequence[Row]
     decoder: AlertDecoder
     values: Sequence[bytes] = ()
     schemas: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -150,19 +150,19 @@ class _RangeReader:
     met: Collection[int]
     batches: list[Any] = field(default_factory=list)
     messages: list[tuple[str, int, int, int]] = field(default_factory=list)
-    portions: list[RangeRows] = field(default_factory=list)
-    dead: list[Row] = field(default_factory=list)
+    ranges: list[RangeRows] = field(default_factory=list)
+    undecodable: list[Row] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
     vetted: set[int] = field(default_factory=set)
 
     def read(self, work: OffsetRange) -> None:
         """Read a range."""
-        gone, records, first, before = ExpiredCount(), 0, len(self.messages), len(self.dead)
-        for messages in self.source.records(work, gone):
+        expired, records, first, before = ExpiredCount(), 0, len(self.messages), len(self.undecodable)
+        for messages in self.source.records(work, expired):
             records += len(messages)
             self._add(messages)
-        dead = len(self.dead) - before
-        self.portions.append(RangeRows(work, first, len(self.messages), records, dead, gone.count))
+        dead = len(self.undecodable) - before
+        self.ranges.append(RangeRows(work, first, len(self.messages), records, dead, expired.count))
 
     def _add(self, messages: Sequence[Message]) -> None:
         values = [message.value() or b"" for message in messages]
@@ -172,7 +172,7 @@ class _RangeReader:
         reasons = {at: f"{type(error).__name__}: {error}" for at, error in found.faults.items()}
         reasons |= {at: "the record has no value" for at in reasons if messages[at].value() is None}
         reasons |= alien
-        self.dead += [undecodable_row(messages[at], reason) for at, reason in sorted(reasons.items())]
+        self.undecodable += [undecodable_row(messages[at], reason) for at, reason in sorted(reasons.items())]
         rows = [row for row, at in enumerate(found.rows) if at not in alien]
         self.batches.append(found.batch.take(pa.array(rows, pa.int64())) if alien else found.batch)
         kept = [found.rows[row] for row in rows]
@@ -215,8 +215,8 @@ class _RangeReader:
             table,
             batch,
             known,
-            self.portions,
-            self.dead,
+            self.ranges,
+            self.undecodable,
             self.source.decoder,
             self.values,
             schemas,

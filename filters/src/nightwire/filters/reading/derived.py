@@ -33,7 +33,7 @@ class GroupSource(RecordSource):
     fetched: "FetchedRecords"
     group: "RecordGroup"
 
-    def records(self, work: OffsetRange, gone: ExpiredCount) -> Iterator[Sequence[Message]]:
+    def records(self, work: OffsetRange, expired: ExpiredCount) -> Iterator[Sequence[Message]]:
         """Yield the records of a range; what has expired was counted when they were fetched."""
         yield self.fetched.messages.get((work, self.group), [])
 
@@ -45,12 +45,12 @@ class FetchedRecords:
     Attributes:
         source: Where they come from.
         messages: The records, by range and group.
-        gone: Offsets that had expired, by range.
+        expired: Offsets that had expired, by range.
     """
 
     source: RecordSource
     messages: dict[tuple[OffsetRange, "RecordGroup"], list[Message]]
-    gone: dict[OffsetRange, int]
+    expired: dict[OffsetRange, int]
 
     @property
     def groups(self) -> "list[RecordGroup]":
@@ -62,13 +62,13 @@ class FetchedRecords:
         return GroupSource(self.source.consumer, self.source.decoder, self.source.registry, self, group)
 
     def rest(self) -> Iterator[Row]:
-        """Yield the rows of records that are nobody's alert, and the counts of these and of what is gone."""
-        for work, gone in self.gone.items():
+        """Yield the rows of records that are nobody's alert, and the counts of these and of what is expired."""
+        for work, expired in self.expired.items():
             strange = self.messages.get((work, UNKNOWN_SURVEY), [])
             yield from (
                 undecodable_row(message, "no header `survey` says whose alert it is") for message in strange
             )
-            yield RangeCounts(work, len(strange), len(strange), gone).row()
+            yield RangeCounts(work, len(strange), len(strange), expired).row()
 
 
 def fetch_groups(source: RecordSource, work: Iterable[OffsetRange], known: Collection[str]) -> FetchedRecords:
@@ -79,12 +79,12 @@ def fetch_groups(source: RecordSource, work: Iterable[OffsetRange], known: Colle
     """
     found = FetchedRecords(source, defaultdict(list), {})
     for one in work:
-        gone = ExpiredCount()
-        for messages in source.records(one, gone):
+        expired = ExpiredCount()
+        for messages in source.records(one, expired):
             for message in messages:
                 group = RecordGroup(survey_of(message), header(message, BACKFILL) == "yes")
                 found.messages[one, group if group.survey in known else UNKNOWN_SURVEY].append(message)
-        found.gone[one] = gone.count
+        found.expired[one] = expired.count
     return found
 
 

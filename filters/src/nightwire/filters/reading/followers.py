@@ -8,9 +8,9 @@ from confluent_kafka import Consumer
 from nightwire.core.kafka import watermarks
 from nightwire.filters.model.filter_set import FilterSet
 from nightwire.filters.model.offsets import (
-    Ends,
     OffsetRange,
     Visit,
+    VisitEnds,
 )
 from nightwire.filters.reading.fetch import TIMEOUT, ExpiredCount, fetch, range_consumer
 from nightwire.schemas import DecodeError, records
@@ -49,7 +49,7 @@ class VisitFollower:
             self._last, self._next = max([self._last, *found]), end
         return self._last >= position
 
-    def closed(self, first: int, end: int) -> dict[Visit, Ends]:
+    def closed(self, first: int, end: int) -> dict[Visit, VisitEnds]:
         """Return the visits that records *first* to *end* - 1 close.
 
         Raises:
@@ -67,7 +67,7 @@ class VisitFollower:
                     continue  # a tombstone, or nobody's record: it closes nothing
 
 
-def closed_visits(said: Iterable[Mapping[str, Any]]) -> dict[Visit, Ends]:
+def closed_visits(said: Iterable[Mapping[str, Any]]) -> dict[Visit, VisitEnds]:
     """Return the visits that the records of `visits` close, with their last offsets.  Pure."""
     return {
         (record["survey"], record["visit"]): {one["partition"]: one["last"] for one in record["partitions"]}

@@ -31,7 +31,7 @@ class StatsCollector:
             totals: Its counts.
             live: The filters of its set, by number.
         """
-        cut = Counter(decision.cut.judges[judge][0] for judge in decision.cut.judge)
+        cut = Counter(decision.overflow.filters[judge][0] for judge in decision.overflow.filter_index)
         with self._lock:
             for number in np.flatnonzero(totals.evaluated).tolist():
                 self._count(self._of(live[number], decision.at), number, totals, decision.at)
@@ -57,7 +57,7 @@ class StatsCollector:
         stats.evaluated += int(totals.evaluated[number])
         stats.passed += passed
         stats.faulted += int(totals.faulted[number])
-        stats.cpu_s += 1e-6 * int(totals.cost[number])
+        stats.cpu_s += 1e-6 * int(totals.cpu_us[number])
         stats.evaluated_at = at
         stats.passed_at = at if passed else stats.passed_at
         self._changed.add(stats.key)

@@ -99,14 +99,14 @@ class BatchTotals:
         evaluated: Alerts judged.  int64, shape (filters,), as the others.
         passed: Alerts that passed.
         faulted: Alerts on which it failed.
-        cost: CPU time. [µs]
+        cpu_us: CPU time. [µs]
         late: Filters whose time limit of the batch ran out.
     """
 
     evaluated: "np.ndarray[Any, Any]"
     passed: "np.ndarray[Any, Any]"
     faulted: "np.ndarray[Any, Any]"
-    cost: "np.ndarray[Any, Any]"
+    cpu_us: "np.ndarray[Any, Any]"
     late: Sequence[int]
 
 
@@ -114,9 +114,9 @@ def batch_totals(counts: Iterable[RangeCounts], filters: int) -> BatchTotals:
     """Return the sums of the counts of all ranges, for each of so many *filters*."""
     counts = list(counts)
     late = sorted({judge for one in counts for judge in one.late})
-    columns = {name: np.zeros(filters, np.int64) for name in ("evaluated", "passed", "faulted", "cost")}
+    columns = {name: np.zeros(filters, np.int64) for name in ("evaluated", "passed", "faulted", "cpu_us")}
     for one in counts:
-        at = np.asarray(one.judges, np.int64)
+        at = np.asarray(one.filters, np.int64)
         for name, column in columns.items():
             if len(values := getattr(one, name)):  # decisions of older versions have no cost
                 np.add.at(column, at, values)

@@ -43,7 +43,7 @@ class Metrics:
             return Gauge(f"nightwire_filters_{name}", text, labels, registry=registry)
 
         self.judged = counter("records_judged_total", "Records read and judged or dead-lettered.", "source")
-        self.dead = counter("records_dead_lettered_total", "Records that are no alert.", "source")
+        self.undecodable = counter("records_dead_lettered_total", "Records that are no alert.", "source")
         self.expired = counter("records_expired_total", "Records deleted before they were read.", "source")
         self.passed = counter("alerts_passed_total", "Alerts that passed the filter.", "filter")
         self.rejected = counter("alerts_rejected_total", "Alerts that the filter did not want.", "filter")
@@ -131,16 +131,18 @@ class Metrics:
         self.collector.add_batch(decision, totals, live)
         self._count_sources(decision)
         self._count_filters(totals, live)
-        for judge, number in Tally(decision.cut.judge).items():
-            self.capped.labels(decision.cut.judges[judge][0]).inc(number)
+        for judge, number in Tally(decision.overflow.filter_index).items():
+            self.capped.labels(decision.overflow.filters[judge][0]).inc(number)
         self._count_copies({one.key: one.choice for one in live})
 
     def _count_sources(self, decision: Decision) -> None:
         self.records.set(sum(one.read for one in decision.counts))
         for source, some in groupby(decision.counts, key=lambda one: one.range.topic):
-            read, dead, gone = np.sum([(one.read, one.dead, one.gone) for one in some], axis=0).tolist()
+            read, dead, gone = np.sum(
+                [(one.read, one.undecodable, one.expired) for one in some], axis=0
+            ).tolist()
             self.judged.labels(source).inc(read)
-            self.dead.labels(source).inc(dead)
+            self.undecodable.labels(source).inc(dead)
             self.expired.labels(source).inc(gone)
 
     def _count_filters(self, totals: BatchTotals, live: Sequence[LiveFilter]) -> None:
@@ -152,7 +154,7 @@ class Metrics:
                 if column[number] or one.key not in self._known:  # begins at zero
                     counter.labels(one.key).inc(int(column[number]))
             self._known.add(one.key)
-            self.cpu.labels(one.key, evaluation_mode(one)).inc(1e-6 * int(totals.cost[number]))
+            self.cpu.labels(one.key, evaluation_mode(one)).inc(1e-6 * int(totals.cpu_us[number]))
         for number in totals.late:
             self.late.labels(live[number].key).inc()
 
