@@ -130,8 +130,8 @@ def test_an_owner_sees_his_filters_at_work(office: Office) -> None:
     office.submit("busy", keep("alert.flux > 97"))
     live = [LiveFilter("me", "busy", 1, "sim", "", "keep", program="x")]
     one = RangeCounts(
-        OffsetRange("alerts.sim", 0, 0, 10), 10, filters=[0], evaluated=[10], passed=[3], faulted=[0], cpu_us=[25],
-        stopped={0: {"line 2: alert.flux > 97": 7}},
+        OffsetRange("alerts.sim", 0, 0, 10), 10, filters=[0], evaluated=[10], passed=[3], faulted=[0],
+        cpu_us=[25], stopped={0: {"line 2: alert.flux > 97": 7}},
     )  # fmt: skip
     stats, batch = StatsCollector(), Decision(4, [("me/busy", 1)], at=now_ms(), counts=[one])
     stats.add_batch(batch, batch_totals(batch.counts, 1), live)

@@ -32,8 +32,8 @@ from nightwire.filters.reading.fetch import offset_runs
 
 PARTITION = ("alerts.sim", 1)
 COUNTS = RangeCounts(
-    OffsetRange(*PARTITION, 10, 22), read=10, undecodable=1, expired=2, passed_alerts=2, filters=[0], evaluated=[9], passed=[2], faulted=[1],
-    faults={0: Fault("x", "a13")},
+    OffsetRange(*PARTITION, 10, 22), read=10, undecodable=1, expired=2, passed_alerts=2,
+    filters=[0], evaluated=[9], passed=[2], faulted=[1], faults={0: Fault("x", "a13")},
 )  # fmt: skip
 
 

@@ -33,8 +33,8 @@ def counts(
 ) -> RangeCounts:
     """Return what two filters did with a range."""
     return RangeCounts(
-        OffsetRange("alerts.sim", partition, first, first + 100), 100, filters=[0, 1], evaluated=[evaluated] * 2,
-        passed=[0, 0], faulted=faulted, faults=faults or {}, late=late,
+        OffsetRange("alerts.sim", partition, first, first + 100), 100, filters=[0, 1],
+        evaluated=[evaluated] * 2, passed=[0, 0], faulted=faulted, faults=faults or {}, late=late,
     )  # fmt: skip
 
 

@@ -44,8 +44,8 @@ from nightwire.schemas import (
 )
 
 ADDS = (
-    AddedField("score", "float"), AddedField("label", "str"), AddedField("points", "int"), AddedField("sure", "bool"),
-    AddedField("curve", "list[float]"),
+    AddedField("score", "float"), AddedField("label", "str"), AddedField("points", "int"),
+    AddedField("sure", "bool"), AddedField("curve", "list[float]"),
 )  # fmt: skip
 
 

@@ -48,8 +48,8 @@ def counts(
 ) -> RangeCounts:
     """Return what became of ten alerts: *passed* passed the first filter, the second failed on two."""
     return RangeCounts(
-        OffsetRange("alerts.sim", partition, 0, 10), 10, filters=[0, 1], evaluated=[10, 10], passed=[passed, 0],
-        faulted=[0, 2], cpu_us=[5, 2000], stopped=stopped or {},
+        OffsetRange("alerts.sim", partition, 0, 10), 10, filters=[0, 1], evaluated=[10, 10],
+        passed=[passed, 0], faulted=[0, 2], cpu_us=[5, 2000], stopped=stopped or {},
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Writing very many small records: with less to do for each than `nightwire.core.kafka.clients.Writer` does."""
+"""Producers for many small records, and for control records now and then."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -123,10 +123,8 @@ class BackfillRunner:
         """
         live, progress = self._filter(job), self._jobs.progress(job)
         if live is None:
-            self._end(
-                job,
-                f"stopped, version {job.version} is not live: {progress_text(progress or BackfillProgress())}",
-            )
+            reached = progress_text(progress or BackfillProgress())
+            self._end(job, f"stopped, version {job.version} is not live: {reached}")
             return
         until = {spot: end for spot, end in (job.until or {}).items() if live.reads_topic(spot[0])}
         if progress is None:

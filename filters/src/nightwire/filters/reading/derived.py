@@ -62,7 +62,7 @@ class FetchedRecords:
         return GroupSource(self.source.consumer, self.source.decoder, self.source.registry, self, group)
 
     def rest(self) -> Iterator[Row]:
-        """Yield the rows of records that are nobody's alert, and the counts of these and of what is expired."""
+        """Yield the rows of records that are nobody's alert, and the counts of these and of expired ones."""
         for work, expired in self.expired.items():
             strange = self.messages.get((work, UNKNOWN_SURVEY), [])
             yield from (
