@@ -1,4 +1,4 @@
-"""The engine's own copy of the filter set, and the only hand that writes the topic `filters`."""
+"""The catalog of filters by owner, name and version: the only writer of the topic `filters`."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ SUBMITTED = (
     *("survey", "language", "source", "entry", "cap", "choice", "sources", "output"),
     *("drop", "means", "transform"),
 )
-"""What of a request makes the filter what it is."""
+"""Fields of a request that make a filter; two requests equal in them are the same version."""
 
 
 class Catalog:
@@ -29,21 +29,21 @@ class Catalog:
 
     def __init__(self, bootstrap: str) -> None:
         self._sources = SourceChecker(bootstrap)
-        self._outbox = ControlProducer(bootstrap)
+        self._producer = ControlProducer(bootstrap)
         self._lock = threading.Lock()
-        self._watch = FilterFollower(bootstrap)
+        self._follower = FilterFollower(bootstrap)
 
     def accept(
         self,
         request: Mapping[str, Any],
-        compiled: Compilation,
+        compilation: Compilation,
         before: Callable[[int], object] = lambda _: None,
     ) -> int:
         """Make the filter of a request live and return its version; asked twice, it is the same version.
 
         Args:
-            request: What is submitted.
-            compiled: What became of it.
+            request: The submission.
+            compilation: Its compilation.
             before: Called with the version before anybody can see it.
 
         Raises:
@@ -54,14 +54,14 @@ class Catalog:
             known = self._refreshed()
             owner, name = request["owner"], request["name"]
             version = _same(known, request) or known.newest(owner, name) + 1
-            record = _record(request, compiled, version)
+            record = _record(request, compilation, version)
             if known.live_version(owner, name) != version:
                 before(version)
                 self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
             return version
 
     def refusals(self, request: Mapping[str, Any]) -> list[str]:
-        """Return why the filter of *request* may not read its sources; empty where it may.
+        """Return the reasons why the filter of *request* may not read its sources; none where it may.
 
         Raises:
             KafkaException: Kafka does not answer.
@@ -70,7 +70,7 @@ class Catalog:
             return self._sources.refusals(to_filter(request), self._refreshed().live())
 
     def unchanged(self, request: Mapping[str, Any]) -> int:
-        """Return the live version when it is just what *request* submits, else 0.
+        """Return the live version if *request* submits the same again, else 0.
 
         Raises:
             KafkaException: Kafka does not answer.
@@ -86,8 +86,8 @@ class Catalog:
         """Make a version live that was accepted before; return it, 0 when there is none such.
 
         Args:
-            owner: Whose.
-            name: Which.
+            owner: Its owner.
+            name: Its name.
             version: Which version; 0 for the one that was live last, else the newest.
 
         Raises:
@@ -103,8 +103,8 @@ class Catalog:
         """Make an earlier version live; return it, 0 when there is none such.
 
         Args:
-            owner: Whose.
-            name: Which.
+            owner: Its owner.
+            name: Its name.
             version: Which version; 0 for the newest that is older than the one that is live.
 
         Raises:
@@ -123,10 +123,10 @@ class Catalog:
         """Take a filter out of the live set; return the version that was live, 0 when none was.
 
         Args:
-            owner: Whose.
-            name: Which.
-            version: Only if this is the live one.
-            suspended: Why the engine does so; its owner may enable it again.
+            owner: Its owner.
+            name: Its name.
+            version: The version to stop; None for any that is live.
+            suspended: The engine's reason to suspend it; its owner may enable it again.
             keep: Whether its owner may enable it again without naming the version.
 
         Raises:
@@ -158,12 +158,12 @@ class Catalog:
         return version
 
     def _refreshed(self) -> FilterSet:
-        self._watch.refresh()
-        return self._watch.filters
+        self._follower.refresh()
+        return self._follower.filters
 
     def _write(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
         """Write in the order given: a version before the record that makes it live."""
-        with self._outbox.writer() as writer:
+        with self._producer.writer() as writer:
             for key, record in entries.items():
                 writer.write(FILTERS, records.FILTER.encode(record), key=key.encode())
 
@@ -175,21 +175,21 @@ def _pointed(known: FilterSet, owner: str, name: str) -> int:
 
 
 def _same(known: FilterSet, request: Mapping[str, Any]) -> int:
-    """Return the version that this very request has already made, or 0."""
+    """Return the version that this very request has made already, or 0."""
     owner, name = request["owner"], request["name"]
     version = known.newest(owner, name)
-    made = known.versions.get((owner, name, version))
-    if made is None or milliseconds(made["submitted"]) != milliseconds(request["time"]):
+    record = known.versions.get((owner, name, version))
+    if record is None or milliseconds(record["submitted"]) != milliseconds(request["time"]):
         return 0
-    return version if all(made[part] == request[part] for part in SUBMITTED) else 0
+    return version if all(record[part] == request[part] for part in SUBMITTED) else 0
 
 
-def _record(request: Mapping[str, Any], compiled: Compilation, version: int) -> dict[str, Any]:
+def _record(request: Mapping[str, Any], compilation: Compilation, version: int) -> dict[str, Any]:
     return {name: request[name] for name in ("owner", "name", *SUBMITTED)} | {
         "version": version,
         "live": True,
-        "fields": list(compiled.fields),
-        "program": compiled.text,
-        "remarks": list(compiled.remarks),
+        "fields": list(compilation.fields),
+        "program": compilation.text,
+        "remarks": list(compilation.remarks),
         "submitted": milliseconds(request["time"]),
     }

@@ -1,16 +1,20 @@
-"""Deciding about owners' requests: check a filter, compile it, try it, make its topics, make it live."""
+"""Decisions about owners' requests: check a filter, compile it, try it, make its topics, make it live."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from nightwire.core.access import may_read
 from nightwire.core.kafka import ensure_topics
 from nightwire.filters.admission.catalog import Catalog
-from nightwire.filters.admission.transform_check import schema_mismatches, transform_objections
+from nightwire.filters.admission.transform_check import (
+    Request,
+    schema_mismatches,
+    surveys_of,
+    transform_objections,
+)
 from nightwire.filters.admission.trial import AdmissionPolicy, Trial, TrialRunner
 from nightwire.filters.decision.backfill import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
@@ -25,7 +29,6 @@ from nightwire.schemas.topics import NameError_, broker_topic, filter_topic, ove
 
 log = logging.getLogger("nightwire.filters.requests")
 
-Request = Mapping[str, Any]
 Reply = tuple[bool, int, list[str]]
 """Accepted, version, reasons or remarks."""
 
@@ -46,30 +49,30 @@ class SubmissionService:
         registry: URL of the schema registry.
         schemas: Folder in which schemas are kept.
         catalog: All filters.
-        rules: What a filter must satisfy.
-        strength: Of the sandbox in which filters are tried that cannot be compiled.
-        computes: Whether the engine has a sandbox for what transforms compute.
-        backfills: Where backfills are noted; None where this engine does none.
+        policy: The operator's conditions for a filter that goes live.
+        strength: Strength of the sandbox in which filters that cannot be compiled are tried.
+        computes: Whether the engine has a sandbox for the functions of transforms.
+        backfills: The backfills on disk; None where this engine does none.
     """
 
     bootstrap: str
     registry: str
     schemas: Path
     catalog: Catalog
-    rules: AdmissionPolicy = field(default_factory=AdmissionPolicy)
+    policy: AdmissionPolicy = field(default_factory=AdmissionPolicy)
     strength: Strength = "weak"
     computes: bool = True
     backfills: BackfillJobs | None = None
 
     @cached_property
-    def _bench(self) -> TrialRunner:
-        return TrialRunner(self.registry, self.schemas, self.rules, self.strength)
+    def _trials(self) -> TrialRunner:
+        return TrialRunner(self.registry, self.schemas, self.policy, self.strength)
 
     def close(self) -> None:
-        """End what the trials have started."""
-        if "_bench" in vars(self):
-            self._bench.close()
-            del self._bench
+        """End the sandbox of the trials."""
+        if "_trials" in vars(self):
+            self._trials.close()
+            del self._trials
 
     def reply(self, request: Request, owner: str) -> Reply:
         """Do what *request*, found in the topic of *owner*, asks for.
@@ -91,35 +94,35 @@ class SubmissionService:
         if (action := actions.get(request["action"])) is None:
             return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
         try:
-            accepted, version, said = action(request)
+            accepted, version, messages = action(request)
         except FilterError as error:
             return False, 0, error.reasons
         if accepted:
             log.info("filter %s/%s: %s, version %d", owner, request["name"], request["action"], version)
-        return accepted, version, said
+        return accepted, version, messages
 
     def _submit(self, request: Request) -> Reply:
         if reasons := self._refusals(request):
             return False, 0, reasons
         if not request["backfill"] and (version := self.catalog.unchanged(request)):
             return True, version, ["unchanged: it was live already"]
-        made = compile_request(request)
-        if made.program is None and (lack := self._bench.lack()):
-            return False, 0, [lack, *made.said]
+        compilation = compile_request(request)
+        if compilation.program is None and (reason := self._trials.missing_sandbox()):
+            return False, 0, [reason, *compilation.said]
         remark = "not tried, as was asked"
         if request["trial"]:
-            trial = self._tried(request, made)
-            if refusals := trial.refusals(self.rules, any_share=_takes_any_share(request)):
+            trial = self._try(request, compilation)
+            if refusals := trial.refusals(self.policy, any_share=_takes_any_share(request)):
                 return False, 0, refusals
             remark = trial.remark()
         self._make_topics(request)
-        version = self.catalog.accept(request, made, partial(self._ask_backfill, request))
-        return True, version, [remark, *made.said, *_backfill_remark(request)]
+        version = self.catalog.accept(request, compilation, partial(self._ask_backfill, request))
+        return True, version, [remark, *compilation.said, *_backfill_remark(request)]
 
     def _refusals(self, request: Request) -> list[str]:
-        """Return what is wrong with a submission before anything of it is compiled."""
+        """Return the reasons for which a submission is refused before it is compiled."""
         owner, output = request["owner"], request["output"]
-        if reasons := submission_objections(request, self.rules) or transform_objections(request):
+        if reasons := submission_objections(request, self.policy) or transform_objections(request):
             return reasons
         if request["transform"] and not self.computes:
             return [TRANSFORM_NEEDS_SANDBOX]
@@ -136,12 +139,11 @@ class SubmissionService:
             since = milliseconds(request["time"]) - request["backfill"]
             self.backfills.ask(BackfillJob(request["owner"], request["name"], version, since))
 
-    def _tried(self, request: Request, made: Compilation) -> Trial:
-        wanted = surveys() if request["survey"] == "*" else [request["survey"]]
-        samples = newest_alerts(self.bootstrap, wanted, self.rules.alerts, request["sources"])
+    def _try(self, request: Request, compilation: Compilation) -> Trial:
+        samples = newest_alerts(self.bootstrap, surveys_of(request), self.policy.alerts, request["sources"])
         names = (request["owner"], request["name"], 0, request["source"], request["entry"])
         one = RowFilter(*names, transform=request["transform"])
-        return self._bench.tried(one, made, samples)
+        return self._trials.run(one, compilation, samples)
 
     def _make_topics(self, request: Request) -> None:
         owner, name = request["owner"], request["name"]
@@ -170,9 +172,8 @@ class SubmissionService:
         return _done(self.catalog.roll_back(owner, name, version), absent, "live as it was")
 
 
-def submission_objections(request: Request, rules: AdmissionPolicy | None = None) -> list[str]:
-    """Say what is wrong with a submission, without running anything of it.  Pure."""
-    rules = rules or AdmissionPolicy()
+def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str]:
+    """Return the objections to a submission, found without running anything of it.  Pure."""
     if request["language"] not in ("python", "sql"):
         return [f"filters are written in python or sql, not in {request['language']}"]
     if request["survey"] not in ("*", *surveys()):
@@ -187,7 +188,7 @@ def submission_objections(request: Request, rules: AdmissionPolicy | None = None
         return [
             f"{request['owner']} may write to broker.{request['owner']}.<stream>, not to {request['output']}"
         ]
-    if not request["trial"] and not rules.untried:
+    if not request["trial"] and not policy.untried:
         return ["this engine tries every filter: submit it without --no-trial"]
     return objections(request["source"], request["entry"]) if request["language"] == "python" else []
 
@@ -198,7 +199,7 @@ def _backfill_remark(request: Request) -> list[str]:
 
 
 def _takes_any_share(request: Request) -> bool:
-    """Return whether a filter may pass all it likes: the best few, what passed others, a broker's stream."""
+    """Return whether a filter may pass any share: of a visit's best, of derived topics, to a broker."""
     best = request["choice"] == "best" and request["cap"] > 0
     return (
         best

@@ -1,4 +1,4 @@
-"""Which topics a filter may read: checked, by name, before it goes live."""
+"""The topics that a filter may read: checked, by name, before it goes live."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FORMS = "alerts.<survey>, filter.<owner>.<name> or broker.<broker>.<stream>"
 
 @dataclass(frozen=True)
 class SourceChecker:
-    """Knows what there is to read, and who may.
+    """Checks that the sources of a filter exist, and that its owner may read them.
 
     Args:
         bootstrap: Kafka's address.
@@ -26,33 +26,33 @@ class SourceChecker:
     bootstrap: str
 
     def refusals(self, one: LiveFilter, live: Sequence[LiveFilter]) -> list[str]:
-        """Return why filter *one* may not read its sources beside the *live* filters; empty where it may.
+        """Return the reasons why filter *one* may not read its sources beside the *live* filters.
 
         Raises:
             KafkaException: Kafka does not answer.
         """
         if not one.sources:
             return []
-        if wrong := [*misnamed_sources(one)]:
-            return wrong
-        if loop := find_cycle([one, *(other for other in live if other.key != one.key)]):
-            return [f"a cycle: {' reads '.join(loop)}"]
-        there = kafka.admin(self.bootstrap).list_topics(timeout=10).topics
-        if absent := [topic for topic in one.sources if topic not in there]:
-            return [f"there is no topic {topic}{_hint(topic, [*there])}" for topic in absent]
+        if misnamed := [*misnamed_sources(one)]:
+            return misnamed
+        if cycle := find_cycle([one, *(other for other in live if other.key != one.key)]):
+            return [f"a cycle: {' reads '.join(cycle)}"]
+        topics = kafka.admin(self.bootstrap).list_topics(timeout=10).topics
+        if absent := [topic for topic in one.sources if topic not in topics]:
+            return [f"there is no topic {topic}{_suggestion(topic, [*topics])}" for topic in absent]
         return [
-            f"{one.owner} may not read {topic}: {_ask(topic)}"
+            f"{one.owner} may not read {topic}: {_advice(topic)}"
             for topic in one.sources
-            if self._is_shut(one, topic)
+            if not self._is_readable(one, topic)
         ]
 
-    def _is_shut(self, one: LiveFilter, topic: str) -> bool:
+    def _is_readable(self, one: LiveFilter, topic: str) -> bool:
         own = topic.startswith((f"filter.{one.owner}.", f"broker.{one.owner}."))
-        return not own and not may_read(self.bootstrap, one.owner, topic)
+        return own or may_read(self.bootstrap, one.owner, topic)
 
 
 def misnamed_sources(one: LiveFilter) -> Iterator[str]:
-    """Yield what is wrong with the names of a filter's sources.  Pure."""
+    """Yield the objections to the names of a filter's sources.  Pure."""
     for topic in one.sources:
         kind, _, survey = topic.partition(".")
         try:
@@ -67,12 +67,12 @@ def misnamed_sources(one: LiveFilter) -> Iterator[str]:
             yield f"{topic} holds no alerts of survey {one.survey}, for which it is submitted"
 
 
-def _hint(topic: str, there: Sequence[str]) -> str:
-    near = get_close_matches(topic, [name for name in there if name.startswith(KINDS)], 1)
+def _suggestion(topic: str, topics: Sequence[str]) -> str:
+    near = get_close_matches(topic, [name for name in topics if name.startswith(KINDS)], 1)
     return f"; there is {near[0]}" if near else ""
 
 
-def _ask(topic: str) -> str:
+def _advice(topic: str) -> str:
     owner = topic.split(".")[1]
     return (
         f"ask {owner}, or who runs this Kafka, for the right"

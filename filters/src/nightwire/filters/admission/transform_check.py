@@ -1,4 +1,4 @@
-"""Whether a transform can be had as it was asked for: said by name before it goes live."""
+"""Objections to a transform, each with the name of its field, before it goes live."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +10,7 @@ from nightwire.schemas import Codec, SchemaError, SchemaRegistry, UnknownSchemaE
 from nightwire.schemas.topics import alerts
 
 Request = Mapping[str, Any]
+"""A record of `requests.<owner>`."""
 
 
 def is_transform(request: Request) -> bool:
@@ -18,7 +19,7 @@ def is_transform(request: Request) -> bool:
 
 
 def transform_objections(request: Request) -> list[str]:
-    """Return what is wrong with a transform, as far as the request tells; empty for other filters.  Pure."""
+    """Return the objections to a transform that its request alone shows; none to other filters.  Pure."""
     if not is_transform(request):
         return []
     if not request["output"]:
@@ -29,17 +30,17 @@ def transform_objections(request: Request) -> list[str]:
 
 
 def schema_mismatches(request: Request, registry: str, cache: Path) -> list[str]:
-    """Return what of a transform does not fit the schemas of its surveys' alerts, as far as they are known.
+    """Return the parts of a transform that do not fit the known schemas of its surveys' alerts.
 
     Args:
-        request: A sound one, of a transform or any other filter.
+        request: The submission of a transform, or of any other filter.
         registry: The schema registry's URL.
         cache: Folder in which schemas are kept.
     """
     if not is_transform(request):
         return []
     with SchemaRegistry(registry, cache_dir=cache) as known:
-        codecs = [*_newest(known, _judged(request))]
+        codecs = [*_newest(known, surveys_of(request))]
     made = declared_fields(request["source"]) if request["transform"] else ()
     return (
         [*shape_mismatches(Transform(tuple(request["drop"]), tuple(request["means"]), made), codecs)]
@@ -49,7 +50,7 @@ def schema_mismatches(request: Request, registry: str, cache: Path) -> list[str]
 
 
 def shape_mismatches(shape: Transform, codecs: Sequence[Codec]) -> Iterator[str]:
-    """Yield what of *shape* fits none of the schemas of *codecs*.  Pure."""
+    """Yield the parts of a transform that fit none of the schemas of *codecs*.  Pure."""
     for path in (*shape.drop, *shape.means):
         if not any(codec.has(path) for codec in codecs):
             yield f"no field {path} in these alerts"
@@ -62,7 +63,7 @@ def shape_mismatches(shape: Transform, codecs: Sequence[Codec]) -> Iterator[str]
 
 
 def _lost_ids(request: Request) -> Iterator[str]:
-    ids = {path for name in _judged(request) for path in survey(name).description.ids.alert}
+    ids = {path for name in surveys_of(request) for path in survey(name).description.ids.alert}
     for dropped in request["drop"]:
         if any(path == dropped or path.startswith(f"{dropped}.") for path in ids):
             yield f"{dropped} tells which alert it is: it cannot be dropped"
@@ -82,7 +83,8 @@ def _wrong_code(request: Request) -> list[str]:
     return []
 
 
-def _judged(request: Request) -> list[str]:
+def surveys_of(request: Request) -> list[str]:
+    """Return the surveys whose alerts a submitted filter judges."""
     return surveys() if request["survey"] == "*" else [request["survey"]]
 
 

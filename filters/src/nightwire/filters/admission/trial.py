@@ -1,4 +1,7 @@
-"""What a filter did with recent alerts before it goes live, and whether that is good enough.  Pure."""
+"""Trying a filter on recent alerts before it goes live, and whether the result is good enough.
+
+Compiled filters are tried over columns, all others in the sandbox.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,12 +20,12 @@ from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, Sandb
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry, survey
 
 MIN_TIMED_ALERTS = 20
-"""Fewest alerts from which the cost of one is told."""
+"""Fewest alerts of which the cost of one is an average worth telling."""
 
 
 @dataclass(frozen=True)
 class AdmissionPolicy:
-    """What an operator asks of a filter before it goes live.
+    """The operator's conditions for a filter that goes live.
 
     Attributes:
         alerts: Recent alerts of each survey that it is tried on.
@@ -47,15 +50,15 @@ class AdmissionPolicy:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a filter did with some recent alerts.
+    """The result of a filter on some recent alerts.
 
     Attributes:
         evaluated: Alerts with a verdict or a failure.
-        passed: Those that passed.
-        faulted: Those that it failed on.
-        fault: What went wrong first, with its line.
-        broken: Why it could not be tried, or was stopped.
-        cpu_ms: What an alert cost. [ms]  None where there were too few.
+        passed: Alerts that passed.
+        faulted: Alerts on which it failed.
+        fault: The first failure, with its line.
+        broken: The reason why it could not be tried, or was stopped.
+        cpu_ms: CPU time for an alert; None where there were too few. [ms]
     """
 
     evaluated: int = 0
@@ -65,40 +68,40 @@ class Trial:
     broken: str | None = None
     cpu_ms: float | None = None
 
-    def refusals(self, rules: AdmissionPolicy, *, any_share: bool = False) -> list[str]:
-        """Return why the filter is refused; empty when it is not.  *any_share*: it may pass them all."""
+    def refusals(self, policy: AdmissionPolicy, *, any_share: bool = False) -> list[str]:
+        """Return the reasons for which the filter is refused; *any_share*: it may pass all alerts."""
         if self.broken:
             return [self.broken]
         if (self.fault or "").startswith("MemoryError"):
-            return [f"too much memory: it takes more than {rules.memory_mb:,} MB: {self.fault}"]
+            return [f"too much memory: it takes more than {policy.memory_mb:,} MB: {self.fault}"]
         if self.evaluated and self.faulted == self.evaluated:
             return [f"failed on all of {self.evaluated} recent alerts: {self.fault}"]
-        return [*self._too_dear(rules), *(() if any_share else self._too_many(rules))]
+        return [*self._too_slow(policy), *(() if any_share else self._too_many(policy))]
 
-    def _too_dear(self, rules: AdmissionPolicy) -> Iterator[str]:
-        if self.cpu_ms is not None and self.cpu_ms > rules.cpu_ms:
+    def _too_slow(self, policy: AdmissionPolicy) -> Iterator[str]:
+        if self.cpu_ms is not None and self.cpu_ms > policy.cpu_ms:
             yield (
-                f"too slow: {self.cpu_ms:.2f} ms of CPU time an alert, limit is {rules.cpu_ms:g} ms: "
+                f"too slow: {self.cpu_ms:.2f} ms of CPU time an alert, limit is {policy.cpu_ms:g} ms: "
                 "ask the cheap and selective questions first"
             )
 
-    def _too_many(self, rules: AdmissionPolicy) -> Iterator[str]:
-        if self.evaluated < rules.fewest or self.passed <= rules.share * self.evaluated:
+    def _too_many(self, policy: AdmissionPolicy) -> Iterator[str]:
+        if self.evaluated < policy.fewest or self.passed <= policy.share * self.evaluated:
             return
         yield (
             f"passes too much: {self.passed} of {self.evaluated} recent alerts, "
-            f"{self.passed / self.evaluated:.1%}, limit is {rules.share:.0%}: "
+            f"{self.passed / self.evaluated:.1%}, limit is {policy.share:.0%}: "
             "ask for more, or return a rank and submit with --choice best"
         )
 
     def remark(self) -> str:
-        """Return what the owner should know of an accepted filter."""
+        """Return the remark on an accepted filter for its owner."""
         if not self.evaluated:
             return "not tried: there are no alerts yet"
-        said = f"tried on {self.evaluated} recent alerts: {self.passed} passed"
+        remark = f"tried on {self.evaluated} recent alerts: {self.passed} passed"
         if self.cpu_ms is not None:
-            said += f", {1000 * self.cpu_ms:.0f} µs each"
-        return f"{said}, {self.faulted} failed: {self.fault}" if self.faulted else said
+            remark += f", {1000 * self.cpu_ms:.0f} µs each"
+        return f"{remark}, {self.faulted} failed: {self.fault}" if self.faulted else remark
 
 
 def combined(trials: list[Trial]) -> Trial:
@@ -127,15 +130,15 @@ class TrialRunner:
     Args:
         registry: URL of the schema registry.
         cache: Folder in which schemas are kept.
-        rules: What a filter must satisfy.
-        strength: Of the sandbox.
+        policy: The operator's conditions.
+        strength: Strength of the sandbox.
     """
 
     def __init__(
-        self, registry: str, cache: Path, rules: AdmissionPolicy, strength: Strength = "strong"
+        self, registry: str, cache: Path, policy: AdmissionPolicy, strength: Strength = "strong"
     ) -> None:
         self._registry = SchemaRegistry(registry, cache_dir=cache)
-        self._rules, self._strength = rules, strength
+        self._policy, self._strength = policy, strength
         self._sandbox: Sandbox | None = None
 
     def close(self) -> None:
@@ -144,28 +147,28 @@ class TrialRunner:
             self._sandbox.close()
         self._registry.close()
 
-    def lack(self) -> str | None:
-        """Say why filters that are code cannot be judged here; None where they can."""
+    def missing_sandbox(self) -> str | None:
+        """Return the reason why filters that are code cannot be judged here; None where they can."""
         try:
-            self._opened()
+            self._opened_sandbox()
         except SandboxError as error:
             return f"it cannot be compiled, and this engine has no sandbox for it: {error}"
         return None
 
-    def tried(self, one: RowFilter, made: Compilation, samples: Sequence[Sample]) -> Trial:
-        """Return what a filter does with *samples*, the alerts of some surveys."""
+    def run(self, one: RowFilter, compilation: Compilation, samples: Sequence[Sample]) -> Trial:
+        """Return the trial of a filter on *samples*, the alerts of some surveys."""
         try:
-            return self._tried(one, made, samples)
+            return self._run(one, compilation, samples)
         except SandboxError as error:
             self._sandbox = None  # the next trial starts another
             return Trial(broken=f"the sandbox failed, please submit again: {error}")
 
-    def _tried(self, one: RowFilter, made: Compilation, samples: Sequence[Sample]) -> Trial:
+    def _run(self, one: RowFilter, compilation: Compilation, samples: Sequence[Sample]) -> Trial:
         by_survey: dict[str, list[bytes]] = {}
         for name, value in samples:
             by_survey.setdefault(name, []).append(value)
-        if made.program is not None:
-            return combined([self._by_columns(one, made.program, *part) for part in by_survey.items()])
+        if compilation.program is not None:
+            return combined([self._by_columns(one, compilation.program, *part) for part in by_survey.items()])
         return combined([self._by_rows(one, *part) for part in by_survey.items()] or [self._top_level(one)])
 
     def _by_columns(self, one: RowFilter, program: Program, name: str, values: Sequence[bytes]) -> Trial:
@@ -188,33 +191,35 @@ class TrialRunner:
         return Trial(count, int(verdicts.passed.sum()), len(verdicts.faults), fault, None, cost)
 
     def _by_rows(self, one: RowFilter, name: str, values: Sequence[bytes]) -> Trial:
-        sound, schemas = self._sound(values, name)
-        sandbox = self._opened()
+        readable, schemas = self._readable(values, name)
+        sandbox = self._opened_sandbox()
         adds = declared_fields(one.source) if one.transform else ()
-        first = check_added(sandbox.judge([one], name, values=sound[:1], schemas=schemas)[one.key], adds)
-        if first.killed or first.late or len(sound) < 2:
-            return _told([first])
-        rest = check_added(sandbox.judge([one], name, values=sound[1:], schemas=schemas)[one.key], adds)
-        return _told([first, rest])
+        first = check_added(sandbox.judge([one], name, values=readable[:1], schemas=schemas)[one.key], adds)
+        if first.killed or first.late or len(readable) < 2:
+            return _trial_of([first])
+        rest = check_added(sandbox.judge([one], name, values=readable[1:], schemas=schemas)[one.key], adds)
+        return _trial_of([first, rest])
 
     def _top_level(self, one: RowFilter) -> Trial:
-        """Run what the filter does before it sees an alert; for a time without alerts."""
+        """Run the top level of the filter's source, while there are no alerts to try it on."""
         probe = replace(
             one, source=f"{one.source}\n{TOP_LEVEL_PROBE}", entry="nightwire_probe", fields=(), transform=""
         )
-        outcome = self._opened().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
-        found = _told([outcome])
+        outcome = self._opened_sandbox().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
+        found = _trial_of([outcome])
         return Trial(broken=found.broken or found.fault)
 
-    def _opened(self) -> Sandbox:
+    def _opened_sandbox(self) -> Sandbox:
         if self._sandbox is None:
-            limits = Limits(cpu_s=CPU_S, memory_mb=self._rules.memory_mb)
+            limits = Limits(cpu_s=CPU_S, memory_mb=self._policy.memory_mb)
             self._sandbox = Sandbox(self._strength, limits)
         return self._sandbox
 
-    def _sound(self, values: Sequence[bytes], name: str) -> tuple[list[bytes], dict[int, dict[str, object]]]:
-        """Return those of *values* that can be read, and their schemas; others go to dead-letters later."""
-        decoder, sound, schemas = AlertDecoder(self._registry), [], {}
+    def _readable(
+        self, values: Sequence[bytes], name: str
+    ) -> tuple[list[bytes], dict[int, dict[str, object]]]:
+        """Return the readable values and their schemas; the engine puts others into dead-letters later."""
+        decoder, readable, schemas = AlertDecoder(self._registry), [], {}
         for value in values:
             try:
                 alert = decoder.decode(value)
@@ -223,12 +228,12 @@ class TrialRunner:
                 continue
             if alert.schema_id is not None:
                 schemas[alert.schema_id] = dict(alert.schema)
-            sound.append(value)
-        return sound, schemas
+            readable.append(value)
+        return readable, schemas
 
 
-def _told(outcomes: Sequence[Outcome]) -> Trial:
-    """Return what became of the first alert, and of all others; the cost is told by the others alone."""
+def _trial_of(outcomes: Sequence[Outcome]) -> Trial:
+    """Return the outcomes of the first alert and of all others as one trial; the cost is the others'."""
     last = outcomes[-1]
     faults = [(at, row, one.faults[row]) for at, one in enumerate(outcomes) for row in sorted(one.faults)]
     fault = faults[0][2] if faults else None

@@ -77,9 +77,7 @@ class Metrics:
             ["phase"],
             registry=registry,
         )
-        self.spark_rows = gauge(
-            "spark_input_rows", "Rows of Spark's last batch: passed alerts, not all alerts."
-        )
+        self.spark_rows = gauge("spark_input_rows", "Rows of Spark's last batch: passed alerts alone.")
         self.records = gauge("batch_records", "Records of the last batch.")
         self.lag = gauge("lag_records", "Records not yet judged.", "source")
         self.set = gauge("set_version", "Version of the filter set of the last batch.")
@@ -179,7 +177,7 @@ class Metrics:
 
 
 def _delay_histogram(registry: CollectorRegistry) -> Histogram:
-    """Return the histogram of delays by choice; each begins at zero, so that the first visit is an increase."""
+    """Return the delays by choice; each begins at zero, so that the first visit is an increase."""
     text = "From Kafka's timestamp of an alert to the acknowledged copy in a filter's topic."
     histogram = Histogram(
         "nightwire_filters_delay_seconds", text, ["choice"], buckets=DELAY_BUCKETS, registry=registry
