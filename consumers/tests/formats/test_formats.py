@@ -14,10 +14,10 @@ from confluent_kafka import Message
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert.record_decoder import RecordDecoder, survey_of
-from nightwire.consumers.formats.container import AlertContainers, ContainerWriter, MixedSchemasError, long
+from nightwire.consumers.formats.container import AlertContainers, ContainerWriter, MixedSchemasError
 from nightwire.consumers.formats.json import json_line, json_value
 from nightwire.schemas import AlertDecoder, Codec, SchemaRegistry, records
-from nightwire.schemas.wire import frame
+from nightwire.schemas.wire import frame, varint
 
 Encode = Callable[..., bytes]
 
@@ -132,7 +132,7 @@ def test_json_leaves_bytes_out_wherever_they_are() -> None:
     [(0, b"\x00"), (-1, b"\x01"), (1, b"\x02"), (-64, b"\x7f"), (64, b"\x80\x01"), (8192, b"\x80\x80\x01")],
 )
 def test_longs_are_those_of_the_specification(value: int, encoded: bytes) -> None:
-    assert long(value) == encoded
+    assert varint(value) == encoded
 
 
 def test_a_container_is_these_bytes() -> None:

@@ -3,8 +3,9 @@
 Names are imported when they are asked for, so that `nightwire --help` need not wait for NumPy.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.consumers.alert import ReceivedAlert, Stamp, StampError
@@ -33,19 +34,23 @@ __all__ = [
     "joined",
 ]
 
-_PACKAGES = {
-    "alert": ("ReceivedAlert", "Stamp", "StampError"),
-    "reader": ("AlertReader", "BadRecord"),
-    "returns": ("BadReturn", "Classification", "Return", "ReturnReader", "joined"),
-    "source": ("GroupError", "TopicError"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for package, names in _PACKAGES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{package}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_demand(
+    __name__,
+    {
+        "AlertReader": "reader",
+        "BadRecord": "reader",
+        "BadReturn": "returns",
+        "Classification": "returns",
+        "GroupError": "source",
+        "ReceivedAlert": "alert",
+        "Return": "returns",
+        "ReturnReader": "returns",
+        "Stamp": "alert",
+        "StampError": "alert",
+        "TopicError": "source",
+        "joined": "returns",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -1,16 +1,36 @@
 """What a message looks like on the wire, without any I/O.
 
 Confluent's wire format is a zero byte, the schema's id (four bytes, big-endian), and the Avro body.  Some
-surveys send a whole Avro object container instead, its schema inside; `read_container` takes those apart.
+surveys send a whole Avro object container instead, its schema inside: `container_head` and
+`container_block` make those, `read_container` takes them apart.
 """
 
 import struct
 from typing import TypeVar
 
-from nightwire.schemas.avro.container import MAGIC, ContainerRecord, read_container
+from nightwire.schemas.avro.container import (
+    MAGIC,
+    SYNC_SIZE,
+    ContainerRecord,
+    container_block,
+    container_head,
+    read_container,
+)
+from nightwire.schemas.avro.plans.primitives import varint
 from nightwire.schemas.errors import DecodeError
 
-__all__ = ["HEADER", "ContainerRecord", "frame", "is_container", "read_container", "unframe"]
+__all__ = [
+    "HEADER",
+    "SYNC_SIZE",
+    "ContainerRecord",
+    "container_block",
+    "container_head",
+    "frame",
+    "is_container",
+    "read_container",
+    "unframe",
+    "varint",
+]
 
 Bytes = TypeVar("Bytes", bytes, memoryview)
 

@@ -120,7 +120,7 @@ def last_option(text: str, default: int | None = None) -> Option:
     )
 
 
-def survey_option(text: str, *, required: bool = False) -> Option:
+def alerts_survey_option(text: str, *, required: bool = False) -> Option:
     """Return the option ``--survey``, which names the survey of the alerts; *text* says when it is needed."""
     return click.option("--survey", metavar="NAME", required=required, help=text)
 

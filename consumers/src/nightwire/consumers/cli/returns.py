@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.consumers.cli.options import (
+    alerts_survey_option,
     follow_option,
     last_option,
     since_option,
-    survey_option,
 )
 from nightwire.core.cli import bootstrap_option, json_option, registry_option
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SURVEY = "Whose alerts they are about."
 oldest_option = since_option("the oldest")
-any_survey_option = survey_option(f"{SURVEY}  [default: any]")
+any_survey_option = alerts_survey_option(f"{SURVEY}  [default: any]")
 
 
 @click.group()
@@ -107,7 +107,7 @@ def list_(broker: str, as_json: bool, **options: Any) -> None:
 
 @returns.command()
 @click.argument("broker")
-@survey_option(SURVEY, required=True)
+@alerts_survey_option(SURVEY, required=True)
 @oldest_option
 @bootstrap_option
 @registry_option

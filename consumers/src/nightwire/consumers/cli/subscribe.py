@@ -11,10 +11,10 @@ from nightwire.consumers.cli.options import (
     FIELD_FORMATS,
     Names,
     OutputOptions,
+    alerts_survey_option,
     follow_option,
     last_option,
     since_option,
-    survey_option,
 )
 from nightwire.core.cli import bootstrap_option, registry_option
 
@@ -81,7 +81,7 @@ from nightwire.core.cli import bootstrap_option, registry_option
     metavar="FILE",
     help="Write there.  [default: standard output]",
 )
-@survey_option("The alerts' survey, where neither a header nor the topic's name has it.")
+@alerts_survey_option("The alerts' survey, where neither a header nor the topic's name has it.")
 @click.option(
     "--as-version",
     metavar="VERSION",

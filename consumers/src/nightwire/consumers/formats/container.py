@@ -8,23 +8,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from nightwire.consumers.alert import ReceivedAlert
-
-MAGIC = b"Obj\x01"
-SYNC_SIZE = 16
+from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
 
 
 class MixedSchemasError(Exception):
     """An alert has another schema than those before in the same stream, which can hold one only."""
-
-
-def long(value: int) -> bytes:
-    """Return *value* as an Avro long: zigzag, seven bits a byte, the lowest first (Avro 1.12)."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(0x80 | rest & 0x7F)
-        rest >>= 7
-    return bytes([*out, rest])
 
 
 class ContainerWriter:
@@ -39,16 +27,12 @@ class ContainerWriter:
     def __init__(self, file: BinaryIO, schema: Mapping[str, Any], *, sync: bytes | None = None) -> None:
         self._file = file
         self._sync = sync or os.urandom(SYNC_SIZE)
-        head = {"avro.schema": json.dumps(schema).encode(), "avro.codec": b"null"}
-        file.write(MAGIC + long(len(head)))
-        for name, value in head.items():
-            file.write(long(len(name)) + name.encode() + long(len(value)) + value)
-        file.write(long(0) + self._sync)
+        file.write(container_head(json.dumps(schema).encode(), self._sync))
         file.flush()
 
     def write(self, body: bytes) -> None:
         """Add one alert."""
-        self._file.write(long(1) + long(len(body)) + body + self._sync)
+        self._file.write(container_block(body, self._sync))
         self._file.flush()
 
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from nightwire.producer.writing.message_format import avro_long
+from nightwire.schemas.wire import varint
 
 Alert = Mapping[str, Any]
 Value = int | float
@@ -78,7 +78,7 @@ def replaced(alert: Alert, values: Values, places: Places) -> dict[str, Any]:
 
 def spelled(value: Value) -> bytes:
     """Return *value* as Avro writes it: an int as a long, a float as a double."""
-    return _DOUBLE.pack(value) if isinstance(value, float) else avro_long(value)
+    return _DOUBLE.pack(value) if isinstance(value, float) else varint(value)
 
 
 def _with(record: Any, steps: Sequence[str], value: Value) -> Any:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from nightwire.schemas.wire import frame
+from nightwire.schemas.wire import container_block, container_head, frame
 
 TEST = ("_test", b"true")
 """Header that marks what is no real alert; hop-client leaves such messages out unless told."""
@@ -53,13 +53,11 @@ class ContainerFormat:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         text = json.dumps(schema, separators=(",", ":")).encode()
         self._sync = hashlib.md5(text, usedforsecurity=False).digest()
-        head = {b"avro.schema": text, b"avro.codec": b"null"}
-        entries = b"".join(avro_long(len(part)) + part for item in head.items() for part in item)
-        self._head = b"".join((b"Obj\x01", avro_long(len(head)), entries, avro_long(0), self._sync))
+        self._head = container_head(text, self._sync)
 
     def value(self, body: bytes) -> bytes:
         """Return a container that holds the alert of *body* alone."""
-        return b"".join((self._head, avro_long(1), avro_long(len(body)), body, self._sync))
+        return self._head + container_block(body, self._sync)
 
     @staticmethod
     def headers() -> list[tuple[str, bytes]]:
@@ -70,14 +68,3 @@ class ContainerFormat:
 def message_format(name: str, schema: Mapping[str, Any], schema_id: int) -> MessageFormat:
     """Return the format *name*, ``wire`` or ``container``, for alerts of *schema*."""
     return ContainerFormat(schema) if name == "container" else WireFormat(schema_id)
-
-
-def avro_long(number: int) -> bytes:
-    """Return *number* as an Avro long: zigzag, seven bits a byte, the lowest first (Avro 1.11)."""
-    rest = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)

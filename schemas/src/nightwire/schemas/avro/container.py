@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from nightwire.schemas.avro.generated.read import Reader
+from nightwire.schemas.avro.plans.primitives import varint
 from nightwire.schemas.avro.plans.resolve import own_plan
 from nightwire.schemas.avro.plans.schema import parse
 from nightwire.schemas.errors import DecodeError, SchemaError
@@ -61,6 +62,23 @@ class _ByteSource:
 
     def at_end(self) -> bool:
         return self.at == len(self._data)
+
+
+def container_head(schema: bytes, sync: bytes) -> bytes:
+    """Return the head of a container without compression.
+
+    Args:
+        schema: The writer's schema, as JSON.
+        sync: Sixteen bytes that end the head and every block.
+    """
+    head = {b"avro.schema": schema, b"avro.codec": b"null"}
+    entries = b"".join(varint(len(part)) + part for item in head.items() for part in item)
+    return b"".join((MAGIC, varint(len(head)), entries, varint(0), sync))
+
+
+def container_block(body: bytes, sync: bytes) -> bytes:
+    """Return a block that holds the one record of *body*."""
+    return b"".join((varint(1), varint(len(body)), body, sync))
 
 
 def read_container(value: bytes) -> Iterator[ContainerRecord]:
