@@ -71,14 +71,14 @@ def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -
 
 def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: str) -> None:
     writer = Writer(producer(kafka))
-    desk = VisitTopic(writer, "sim", who=DEAD)
-    ledger = desk.open(2020010100001)
+    visit_topic = VisitTopic(writer, "sim", who=DEAD)
+    ledger = visit_topic.open(2020010100001)
     for _ in range(3):
         writer.write("alerts.sim", frame(SIM_ALERT_ID, b""), headers=[("visit", b"2020010100001")])
     writer.flush()
     left = abandoned(known_visits(kafka, "sim"), utc_now())
     assert [known.number for known in left] == [ledger.visit]
-    close_abandoned(kafka, desk, left)
+    close_abandoned(kafka, visit_topic, left)
     record = known_visits(kafka, "sim")[ledger.visit].record
     assert (record["written"], record["estimated"], record["closed"] is None) == (3, True, False)
     assert {account.first: account.delivered for account in read_accounts(kafka)}[ledger.visit] == 3
@@ -88,10 +88,10 @@ def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(fr
     kafka = fresh_broker.bootstrap
     ensure_topics(kafka, [settings(name) for name in ("visits", "accounts", "alerts.sim")])
     writer = Writer(producer(kafka))
-    desk = VisitTopic(writer, "sim", who=DEAD)
-    ledger = desk.open(2020010100002)
+    visit_topic = VisitTopic(writer, "sim", who=DEAD)
+    ledger = visit_topic.open(2020010100002)
     writer.flush()
-    close_abandoned(kafka, desk, abandoned(known_visits(kafka, "sim"), utc_now()))
+    close_abandoned(kafka, visit_topic, abandoned(known_visits(kafka, "sim"), utc_now()))
     record = known_visits(kafka, "sim")[ledger.visit].record
     assert (record["written"], record["closed"] is None) == (0, False)
 

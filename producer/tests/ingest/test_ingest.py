@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.accounting import RANGE
 from nightwire.core.accounting.accounts import discrepancies
 from nightwire.producer.ingest.batch import Batcher
 from nightwire.producer.ingest.commands import ingest
 from nightwire.producer.ingest.items import Counts, Item, Output, beginning, expired
 from nightwire.producer.ingest.metrics import Metrics
 from nightwire.producer.ingest.plan import Topics, night
-from nightwire.producer.ingest.positions import RANGE, SourcePositions
+from nightwire.producer.ingest.positions import SourcePositions
 from nightwire.producer.ingest.schemas import SchemaPatience
 from nightwire.producer.ingest.source import SourceError, connect
 from nightwire.producer.ingest.transform import Transformer, has, wanted_fields
@@ -140,7 +141,7 @@ def test_a_message_in_wire_format_on_literal_bytes() -> None:
     literal = bytes.fromhex("00 000026ac 0e 0e 3e 10 00".replace(" ", ""))
     item = mirror().item(Record(literal, said=(("offset", b"99"), ("own", "text"), ("none", None))))
     (one,) = item.outputs
-    assert (item.spot, item.first, item.last, item.dead) == (("theirs", 3), 5, 5, None)
+    assert (item.source_partition, item.first, item.last, item.dead) == (("theirs", 3), 5, 5, None)
     assert (one.key, one.value, one.visit) == (b"8", literal, 31)
     assert list(one.headers) == [
         ("visit", b"31"),

@@ -64,7 +64,7 @@ def test_a_full_spool_is_an_error_that_says_what_to_do_and_the_alert_can_be_offe
     writer = AlertWriter(producer(nowhere()), survey("sim"), codec, SIM_ALERT_ID, spool=spool)
     assert isinstance(writer.records, SpoolingWriter)
     writer.records._patience = 0.2
-    one = VisitWriter(writer, writer.desk.open(VISIT))
+    one = VisitWriter(writer, writer.visit_topic.open(VISIT))
     for _turn in range(2):
         one.write(visit[0])
     writer.flush()

@@ -55,13 +55,13 @@ def add(
         raise click.UsageError("--quota sets what --no-quota leaves alone")
     wanted = replace(wanted, quota=None) if no_quota else wanted
     try:
-        desk, given = AccessAdmin(where.kafka), _passwords.given_password()
-        now = desk.standing(wanted.name, wanted.topics, with_quota=quota is not None)
+        admin, given = AccessAdmin(where.kafka), _passwords.given_password()
+        now = admin.standing(wanted.name, wanted.topics, with_quota=quota is not None)
         steps = additions(wanted, now, quota=quota, new_password=new_password)
         sets = any(step.part is AccessPart.PASSWORD for step in steps)
         password = (given or _passwords.new_password()) if sets else ""
         if not dry_run:
-            desk.do(wanted.name, steps, adding=True, password=password)
+            admin.do(wanted.name, steps, adding=True, password=password)
     except MENDED as error:
         raise click.ClickException(str(error)) from error
     keys = {} if dry_run else _keys(where, wanted.name, password="" if given else password)
@@ -89,16 +89,16 @@ def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -
         ClickException: There is none, or it is of another kind.
     """
     try:
-        desk = AccessAdmin(kafka)
-        now = desk.standing(name)
+        admin = AccessAdmin(kafka)
+        now = admin.standing(name)
         _check_kind(now, kind)
         steps = removals(now)
         if not dry_run:
-            desk.do(name, steps, adding=False)
+            admin.do(name, steps, adding=False)
     except MENDED as error:
         raise click.ClickException(str(error)) from error
     _say(name, steps, {}, dry_run, as_json)
-    for live in desk.live_filters(name):
+    for live in admin.live_filters(name):
         advice = f"nightwire filter remove {live} --owner {name}"
         click.echo(f"its filter {live} runs on: `{advice}`", err=True)
 

@@ -17,10 +17,11 @@ from nightwire.core.accounting.dead_letters import (
     send_message_to_dead_letters,
     send_to_dead_letters,
 )
-from nightwire.core.accounting.offset_accounts import OffsetAccounts, extended, open_account
+from nightwire.core.accounting.offset_accounts import RANGE, OffsetAccounts, extended, open_account
 
 __all__ = [
     "ORIGINAL",
+    "RANGE",
     "Account",
     "FilterClasses",
     "Key",

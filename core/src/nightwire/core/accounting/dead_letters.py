@@ -18,7 +18,7 @@ ORIGINAL = "original."
 def send_message_to_dead_letters(
     writer: Writer, message: Message, *, stage: str, reason: str, cluster: str = ""
 ) -> None:
-    """Queue the record *message* to `dead-letters`, with its place, key and headers; see `send_to_dead_letters`.
+    """Queue the record *message* to `dead-letters`, with its position, key and headers.
 
     *cluster* names another Kafka than ours that it came from.
     """

@@ -8,7 +8,7 @@ from nightwire.core.accounting.accounts import Account
 from nightwire.core.kafka import TopicPartition
 
 RANGE = 10_000
-"""Records after which a partition's next account begins: compaction keeps one record of so many."""
+"""Offsets after which a partition's next account begins: compaction keeps one record of so many."""
 
 
 def open_account(latest: Account | None, stage: str, source: TopicPartition, first: int) -> Account:
@@ -20,7 +20,7 @@ def open_account(latest: Account | None, stage: str, source: TopicPartition, fir
         source: Topic and partition.
         first: Where to begin without a *latest* one.
     """
-    if latest is not None and latest.read < RANGE:
+    if latest is not None and latest.last - latest.first + 1 < RANGE:
         return latest
     begin = first if latest is None else latest.last + 1
     return Account(stage, *source, begin, begin - 1, read=0)

@@ -37,20 +37,20 @@ def run_replay(job: Replay, where: tuple[str | None, str | None], *, as_json: bo
         for schema in schemas_in(job.schemas) if job.schemas else ():
             SchemaIds(registry, job.survey).id(schema)
         writer = kafka.Writer(kafka.producer(found.kafka))
-        desk = _desk(found.kafka, writer, job.survey, stop)
-        batch = desk.open(desk.replay)
-        player = Player(described, writer, registry, batch, desk, as_is=job.as_is)
+        visit_topic = _visit_topic(found.kafka, writer, job.survey, stop)
+        batch = visit_topic.open(visit_topic.replay)
+        player = Player(described, writer, registry, batch, visit_topic, as_is=job.as_is)
         lateness = Lateness()
         with progress(None, "alerts", quiet=as_json) as meter:
             try:
                 lateness = play_all(player, job, described, stop=stop, meter=meter, clock=time.monotonic)
             finally:  # what was written counts, even where the registry went away
                 player.finish()
-                close_replay(desk, writer, player)
+                close_replay(visit_topic, writer, player)
     return replayed(player, lateness)
 
 
-def _desk(bootstrap: str, writer: kafka.Writer, name: str, stop: Stop) -> "ReplayDesk":
+def _visit_topic(bootstrap: str, writer: kafka.Writer, name: str, stop: Stop) -> "ReplayDesk":
     """Return a desk for a new replay, after closing what an earlier writer left open."""
     patiently(lambda: make_topics(bootstrap, name), stop)
     patiently(lambda: close_dead_visits(bootstrap, VisitTopic(writer, name), name), stop)
@@ -71,7 +71,7 @@ class ReplayDesk(VisitTopic):
         self.replay = replay
 
 
-def close_replay(desk: VisitTopic, writer: kafka.Writer, player: Player) -> None:
+def close_replay(visit_topic: VisitTopic, writer: kafka.Writer, player: Player) -> None:
     """Write the account of a replay, then the end of the visits that it met, and its own.
 
     The account is the whole replay's: visits that are played twice count twice, as they lie in the topic.
@@ -82,7 +82,7 @@ def close_replay(desk: VisitTopic, writer: kafka.Writer, player: Player) -> None
     write_account(writer, player.batch.account())
     writer.flush()
     for ledger in [*by_visit(player.visits), player.batch]:
-        desk.end(ledger)
+        visit_topic.end(ledger)
     writer.flush()
 
 

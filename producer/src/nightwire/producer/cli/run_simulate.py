@@ -69,7 +69,7 @@ def run_simulate(
         patiently(lambda: writer.tidy(found.kafka), stop)
         writers.append(writer)
         claims = exits.enter_context(
-            VisitIdAllocator(found.kafka, "sim", writer.desk, writer.records, WriterId.me())
+            VisitIdAllocator(found.kafka, "sim", writer.visit_topic, writer.records, WriterId.me())
         )
         field = _field(plan, writer, quiet=endless or as_json)
         simulation = Simulation(plan, field, writer, claims, Clocks(time.monotonic, utc_now), stop)

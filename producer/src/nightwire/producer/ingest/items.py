@@ -26,7 +26,7 @@ class Item:
     """What becomes of some offsets of the source; mostly one record.
 
     Attributes:
-        spot: Where it lay.
+        source_partition: Where it lay.
         first: Its offset, or the first of several.
         last: Its offset, or the last of several; ``first - 1`` says that reading begins here.
         read: How many records it counts as.
@@ -38,7 +38,7 @@ class Item:
         headers: Its headers, likewise.
     """
 
-    spot: TopicPartition
+    source_partition: TopicPartition
     first: int
     last: int
     read: int = 1
@@ -56,17 +56,17 @@ class Item:
     @property
     def where(self) -> str:
         """Its place, for people: ``topic[partition]@offset``."""
-        return f"{self.spot[0]}[{self.spot[1]}]@{self.first}"
+        return f"{self.source_partition[0]}[{self.source_partition[1]}]@{self.first}"
 
 
-def beginning(spot: TopicPartition, offset: int) -> Item:
-    """Return what says that reading of *spot* begins at *offset*."""
-    return Item(spot, offset, offset - 1, read=0)
+def beginning(source_partition: TopicPartition, offset: int) -> Item:
+    """Return what says that reading of *source_partition* begins at *offset*."""
+    return Item(source_partition, offset, offset - 1, read=0)
 
 
-def expired(spot: TopicPartition, first: int, end: int) -> Item:
+def expired(source_partition: TopicPartition, first: int, end: int) -> Item:
     """Return what says that the offsets *first* to before *end* were deleted before they were read."""
-    return Item(spot, first, end - 1, read=end - first, rejected=EXPIRED)
+    return Item(source_partition, first, end - 1, read=end - first, rejected=EXPIRED)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How far the source has been mirrored: its accounts are the marks.  Pure.
+"""How far the source has been mirrored: its accounts say so.  Pure.
 
 Each partition of the source has an account that grows from transaction to transaction, until it is long
 enough and the next one begins.  It is written in the transaction of the alerts that it counts, so what it
@@ -6,16 +6,13 @@ says and what lies in ``alerts.<survey>`` are the same at every moment, and a ki
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
-from nightwire.core.accounting import Account
+from nightwire.core.accounting import Account, extended, open_account
 from nightwire.core.kafka import TopicPartition
 from nightwire.producer.ingest.items import Item
 
 STAGE = "ingest"
-RANGE = 10_000
-"""Offsets after which a partition's next account begins: compaction keeps one record of so many."""
 
 
 class SourcePositions:
@@ -38,42 +35,43 @@ class SourcePositions:
         """The topics of the source that were ever read."""
         return {topic for topic, _ in self._latest}
 
-    def position(self, spot: TopicPartition) -> int | None:
+    def position(self, source_partition: TopicPartition) -> int | None:
         """Return the next offset to mirror; None of a partition that was never read."""
-        account = self._latest.get(spot)
+        account = self._latest.get(source_partition)
         return None if account is None else account.last + 1
 
     def after(self, items: Iterable[Item]) -> list[Account]:
         """Return the accounts as they are once *items* are mirrored; nothing is changed yet."""
         by_spot: dict[TopicPartition, list[Item]] = defaultdict(list)
         for item in items:
-            by_spot[item.spot].append(item)
-        return [grown(self._open(spot, some[0].first), some) for spot, some in by_spot.items()]
+            by_spot[item.source_partition].append(item)
+        return [
+            grown(self._open(source_partition, some[0].first), some)
+            for source_partition, some in by_spot.items()
+        ]
 
     def keep(self, accounts: Iterable[Account]) -> None:
         """Take over *accounts*, which Kafka has."""
         for account in accounts:
             self._latest[account.source.removeprefix(self._prefix), account.partition] = account
 
-    def _open(self, spot: TopicPartition, first: int) -> Account:
-        account = self._latest.get(spot)
-        if account is not None and account.last - account.first + 1 < RANGE:
-            return account
-        begin = first if account is None else account.last + 1
-        return Account(STAGE, self._prefix + spot[0], spot[1], begin, begin - 1, read=0)
+    def _open(self, source_partition: TopicPartition, first: int) -> Account:
+        topic, partition = source_partition
+        source = (self._prefix + topic, partition)
+        return open_account(self._latest.get(source_partition), STAGE, source, first)
 
 
 def grown(account: Account, items: Sequence[Item]) -> Account:
     """Return *account* with *items*, the next ones of its partition, counted too."""
-    rejected: Mapping[str, int] = Counter(account.rejected)
+    rejected: Counter[str] = Counter()
     for item in items:
         if item.rejected is not None:
-            rejected = Counter(rejected) + Counter({item.rejected: item.read})
-    return replace(
+            rejected[item.rejected] += item.read
+    return extended(
         account,
-        last=max(account.last, items[-1].last),
-        read=account.read + sum(item.read for item in items),
-        delivered=account.delivered + sum(len(item.outputs) > 0 for item in items),
-        rejected=dict(rejected),
-        dead_lettered=account.dead_lettered + sum(item.read for item in items if item.dead is not None),
+        items[-1].last,
+        sum(item.read for item in items),
+        delivered=sum(len(item.outputs) > 0 for item in items),
+        dead_lettered=sum(item.read for item in items if item.dead is not None),
+        rejected=rejected,
     )

@@ -142,9 +142,11 @@ class Source:
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many offsets of each partition lie ahead, as far as is known without asking."""
         behind = {}
-        for spot, next_ in self._next.items():
-            _low, high = self.consumer.get_watermark_offsets(TopicPartitionOffset(*spot), cached=True)
-            behind[spot] = max(0, high - next_)
+        for source_partition, next_ in self._next.items():
+            _low, high = self.consumer.get_watermark_offsets(
+                TopicPartitionOffset(*source_partition), cached=True
+            )
+            behind[source_partition] = max(0, high - next_)
         return behind
 
     def _full(self, size: int) -> bool:
@@ -152,30 +154,30 @@ class Source:
 
     def _sort(self, message: Message) -> int:
         """Note what *message* says; return its size. [byte]"""
-        spot, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
+        source_partition, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
         if (error := message.error()) is not None:
-            self._fault(spot, offset, error)
+            self._fault(source_partition, offset, error)
             return 0
-        if offset < self._next.get(spot, offset + 1):  # of an assignment that is no more
+        if offset < self._next.get(source_partition, offset + 1):  # of an assignment that is no more
             return 0
-        self._next[spot] = offset + 1
-        self._reached(spot, offset + 1)
+        self._next[source_partition] = offset + 1
+        self._reached(source_partition, offset + 1)
         self._events.append(message)
         return len(message.value() or b"")
 
-    def _fault(self, spot: TopicPartition, offset: int, error: KafkaError) -> None:
+    def _fault(self, source_partition: TopicPartition, offset: int, error: KafkaError) -> None:
         if error.code() == KafkaError._PARTITION_EOF:
-            self._reached(spot, offset)
+            self._reached(source_partition, offset)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._skip(spot)
+            self._skip(source_partition)
         elif error.code() not in PASSING or error.fatal():
             raise KafkaException(error)
         elif error.code() in GONE:
             self._looked = float("-inf")
 
-    def _reached(self, spot: TopicPartition, offset: int) -> None:
-        if self._ends is not None and offset >= self._ends.get(spot, offset + 1):
-            del self._ends[spot]
+    def _reached(self, source_partition: TopicPartition, offset: int) -> None:
+        if self._ends is not None and offset >= self._ends.get(source_partition, offset + 1):
+            del self._ends[source_partition]
 
     def _look(self) -> None:
         """Find new topics and partitions, and leave those that are gone."""
@@ -188,7 +190,10 @@ class Source:
                 for part in there[topic].partitions
                 if there[topic].error is None
             }
-            fresh = {spot: self._begin(spot) for spot in sorted(wanted - self._next.keys())}
+            fresh = {
+                source_partition: self._begin(source_partition)
+                for source_partition in sorted(wanted - self._next.keys())
+            }
         except KafkaException as error:
             never = self._ends is None and self.plan.until_end
             if error.args[0].code() not in PASSING or never:
@@ -201,63 +206,75 @@ class Source:
         self, found: Mapping[TopicPartition, tuple[int, list[Item]]], wanted: set[TopicPartition]
     ) -> None:
         gone = self._next.keys() - wanted
-        fresh = {spot: at for spot, (at, _said) in found.items()}
+        fresh = {source_partition: at for source_partition, (at, _said) in found.items()}
         if self._ends is None and self.plan.until_end:
-            ends = {spot: held(self.consumer, *spot, patience=TIMEOUT)[1] for spot in fresh}
-            self._ends = {spot: end for spot, end in ends.items() if end > fresh[spot]}
+            ends = {
+                source_partition: held(self.consumer, *source_partition, patience=TIMEOUT)[1]
+                for source_partition in fresh
+            }
+            self._ends = {
+                source_partition: end
+                for source_partition, end in ends.items()
+                if end > fresh[source_partition]
+            }
         if not fresh and not gone:
             return
         log.info("reading %s", _names(fresh) if fresh else "no more of " + _names(gone))
         self.seen.update(topic for topic, _ in fresh)
-        self._next = {spot: at for spot, at in self._next.items() if spot in wanted} | fresh
+        self._next = {
+            source_partition: at for source_partition, at in self._next.items() if source_partition in wanted
+        } | fresh
         self._events += [item for _at, said in found.values() for item in said]
         self._assign()
 
     def _assign(self) -> None:
-        self.consumer.assign([TopicPartitionOffset(*spot, at) for spot, at in self._next.items()])
+        self.consumer.assign(
+            [TopicPartitionOffset(*source_partition, at) for source_partition, at in self._next.items()]
+        )
 
-    def _begin(self, spot: TopicPartition) -> tuple[int, list[Item]]:
-        """Return where to begin with *spot*, and what that means for its account."""
-        low, high = held(self.consumer, *spot, patience=TIMEOUT)
-        mark = self.position(spot)
+    def _begin(self, source_partition: TopicPartition) -> tuple[int, list[Item]]:
+        """Return where to begin with *source_partition*, and what that means for its account."""
+        low, high = held(self.consumer, *source_partition, patience=TIMEOUT)
+        mark = self.position(source_partition)
         if mark is None:
-            at = self._start(spot, low, high)
-            return at, [beginning(spot, at)]
+            at = self._start(source_partition, low, high)
+            return at, [beginning(source_partition, at)]
         if mark > high:
-            raise SourceError(_made_anew(spot, mark, high))
-        return max(mark, low), _expired(spot, mark, low)
+            raise SourceError(_made_anew(source_partition, mark, high))
+        return max(mark, low), _expired(source_partition, mark, low)
 
-    def _start(self, spot: TopicPartition, low: int, high: int) -> int:
+    def _start(self, source_partition: TopicPartition, low: int, high: int) -> int:
         start = self.plan.start
-        if not self.plan.topics.is_new(spot[0], self.seen):
+        if not self.plan.topics.is_new(source_partition[0], self.seen):
             return low
         if start.at is not None:
-            asked = TopicPartitionOffset(*spot, int(start.at.timestamp() * 1000))
+            asked = TopicPartitionOffset(*source_partition, int(start.at.timestamp() * 1000))
             (found,) = self.consumer.offsets_for_times([asked], timeout=TIMEOUT)
             return int(found.offset) if found.offset >= 0 else high
         return high if start.live else low
 
-    def _skip(self, spot: TopicPartition) -> None:
+    def _skip(self, source_partition: TopicPartition) -> None:
         """Go on with the oldest record there is, after the next one was deleted."""
-        next_ = self._next[spot]
-        low, high = held(self.consumer, *spot)
+        next_ = self._next[source_partition]
+        low, high = held(self.consumer, *source_partition)
         if next_ > high:
-            raise SourceError(_made_anew(spot, next_, high))
-        self._next[spot] = max(next_, low)
-        self._events += _expired(spot, next_, low)
+            raise SourceError(_made_anew(source_partition, next_, high))
+        self._next[source_partition] = max(next_, low)
+        self._events += _expired(source_partition, next_, low)
         self._assign()  # librdkafka cannot seek in this state
 
 
-def _expired(spot: TopicPartition, next_: int, low: int) -> list[Item]:
+def _expired(source_partition: TopicPartition, next_: int, low: int) -> list[Item]:
     if low <= next_:
         return []
-    log.error("%s[%d]: %d records expired before they were mirrored", *spot, low - next_)
-    return [expired(spot, next_, low)]
+    log.error("%s[%d]: %d records expired before they were mirrored", *source_partition, low - next_)
+    return [expired(source_partition, next_, low)]
 
 
-def _made_anew(spot: TopicPartition, mark: int, end: int) -> str:
+def _made_anew(source_partition: TopicPartition, mark: int, end: int) -> str:
+    topic, partition = source_partition
     return (
-        f"{spot[0]}[{spot[1]}] of the source ends at offset {end}, but is mirrored up to {mark}: it was made "
+        f"{topic}[{partition}] of the source ends at offset {end}, but is mirrored up to {mark}: it was made "
         "anew, or --from names another cluster.  Mirror it under another --name"
     )
 

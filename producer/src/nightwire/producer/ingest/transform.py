@@ -179,9 +179,9 @@ class Transformer:
 
 def of(record: Record) -> Item:
     """Return *record* as an item of which nothing is decided."""
-    spot, offset = (str(record.topic()), record.partition() or 0), record.offset() or 0
+    source_partition, offset = (str(record.topic()), record.partition() or 0), record.offset() or 0
     value, key = record.value() or b"", record.key()
-    return Item(spot, offset, offset, value=value, key=key, headers=own_headers(record))
+    return Item(source_partition, offset, offset, value=value, key=key, headers=own_headers(record))
 
 
 def own_headers(record: Record) -> list[tuple[str, bytes]]:

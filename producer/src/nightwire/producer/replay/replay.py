@@ -76,14 +76,14 @@ class Player:
         writer: Writer,
         registry: SchemaRegistry,
         batch: VisitCounts,
-        desk: VisitTopic,
+        visit_topic: VisitTopic,
         *,
         as_is: bool = False,
     ) -> None:
         self._survey, self._writer, self._registry = survey, writer, registry
         self._ids = SchemaIds(registry, survey.name)
         self._as_is = as_is
-        self._desk = desk
+        self._visit_topic = visit_topic
         self._topic = topics.alerts(survey.name)
         self._contained = topics.settings(self._topic).format == "container"
         self._refused: list[Refused] = []
@@ -138,7 +138,7 @@ class Player:
         if number is None:
             return [self._replay], self.batch.delivered
         if number not in self.visits:
-            self.visits[number] = self._desk.open(number)
+            self.visits[number] = self._visit_topic.open(number)
         visit = self.visits[number]
         visit.offered += 1
 

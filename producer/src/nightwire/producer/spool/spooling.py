@@ -58,7 +58,7 @@ class SpoolingWriter(Writer):
         self._spool, self._patience = spool, patience
         self._closing: Closing = lambda _ledger: ()
         self._lock = threading.RLock()
-        self._underway = InFlight()
+        self._in_flight = InFlight()
         self._acks: list[Ack] = []
         self._sent = 0
         self._failed = False
@@ -101,7 +101,7 @@ class SpoolingWriter(Writer):
         Raises:
             DeliveryError: Kafka refused one for what it is.
         """
-        while not self.spooling and self._underway.direct:
+        while not self.spooling and self._in_flight.direct:
             self.serve(0.1)
             self._raise_failure()
             self._look()
@@ -163,11 +163,11 @@ class SpoolingWriter(Writer):
 
     def _handed_over(self, record: Record, visit: int | None) -> bool:
         """Hand *record* to librdkafka; return False when its queue stayed full, and we went to disk."""
-        token = self._underway.add(record, visit)
+        token = self._in_flight.add(record, visit)
         try:
             super()._queue(self._watched(token, record))
         except _SilentError:
-            self._underway.take(token)
+            self._in_flight.take(token)
             self._to_disk()
             return False
         self.serve(0)
@@ -175,7 +175,7 @@ class SpoolingWriter(Writer):
 
     def _watched(self, token: int, record: Record) -> Record:
         """Return *record* so that we hear what becomes of it; whose size nobody asked about is an error."""
-        asked = record.on_refused is not None or not self._underway.is_direct(token)
+        asked = record.on_refused is not None or not self._in_flight.is_direct(token)
         return replace(
             record,
             on_delivered=partial(self._acknowledged, token),
@@ -200,8 +200,8 @@ class SpoolingWriter(Writer):
     def _to_disk(self) -> None:
         with self._lock:
             log.warning("Kafka does not acknowledge: alerts go to %s", self._spool.path)
-            numbers = self._spool.append(self._underway.direct)
-            self._underway.now_spooled(numbers)
+            numbers = self._spool.append(self._in_flight.direct)
+            self._in_flight.now_spooled(numbers)
             self._sent = max(numbers, default=0)
             self._start()
 
@@ -212,7 +212,7 @@ class SpoolingWriter(Writer):
 
     def _acknowledged(self, token: int, message: Message) -> None:
         with self._lock:
-            taken = self._underway.take(token)
+            taken = self._in_flight.take(token)
             if isinstance(taken, int):
                 self._acks.append(Ack(taken, message.partition() or 0, message.offset() or 0))
                 return
@@ -224,9 +224,9 @@ class SpoolingWriter(Writer):
         if error.code() not in AWAY:
             return False
         with self._lock:
-            if self._underway.is_direct(token) and not self._kept():
+            if self._in_flight.is_direct(token) and not self._kept():
                 return True
-            self._underway.take(token)
+            self._in_flight.take(token)
             if not self._failed:  # the others behind it must not overtake it
                 self._failed = True
                 self._producer.purge(in_queue=True, in_flight=False, blocking=False)
@@ -243,7 +243,7 @@ class SpoolingWriter(Writer):
 
     def _too_large(self, token: int, error: KafkaError) -> None:
         with self._lock:
-            taken = self._underway.take(token)
+            taken = self._in_flight.take(token)
             if isinstance(taken, int):
                 if self._spool.refuse(taken, "too-large"):
                     log.warning("refused: record %d of the spool: %s", taken, error.str())
@@ -272,21 +272,21 @@ class SpoolingWriter(Writer):
         self._spool.delivered(acks)
         for ledger in self._spool.close_visits(self._closing):
             log.info("visit %d left the spool: %d acknowledged", ledger.visit, ledger.acknowledged)
-        if self._failed and not self._underway.has_spooled:
+        if self._failed and not self._in_flight.has_spooled:
             self._failed, self._sent = False, 0
             self.rewinds += 1
         if not self._failed:
             self._send()
-        if self._spool.is_empty and not self._underway.has_spooled:
+        if self._spool.is_empty and not self._in_flight.has_spooled:
             self._spool.shrink()
             self.spooling = False
             log.info("the spool is empty")
 
     def _send(self) -> None:
-        room = WINDOW - self._underway.spooled_bytes
+        room = WINDOW - self._in_flight.spooled_bytes
         if room < WINDOW // 2:
             return
         for seq, record in self._spool.after(self._sent, room):
-            token = self._underway.add_spooled(seq, len(record.value or b""))
+            token = self._in_flight.add_spooled(seq, len(record.value or b""))
             super()._queue(self._watched(token, record))
             self._sent = seq

@@ -76,7 +76,7 @@ def abandoned(visits: Mapping[int, KnownVisit], now: datetime) -> list[KnownVisi
     return [known for _number, known in sorted(visits.items()) if known.is_abandoned(now)]
 
 
-def close_abandoned(bootstrap: str, desk: VisitTopic, left: list[KnownVisit]) -> list[VisitCounts]:
+def close_abandoned(bootstrap: str, visit_topic: VisitTopic, left: list[KnownVisit]) -> list[VisitCounts]:
     """Close the visits *left* open by a writer that died, with what lies in their survey's topic.
 
     Returns:
@@ -103,19 +103,19 @@ def close_abandoned(bootstrap: str, desk: VisitTopic, left: list[KnownVisit]) ->
                 if known.holds(visit, replay):
                     ledgers[known.number].delivered(message)
     for known in left:
-        _close(desk, ledgers[known.number], account=known.has_account)
+        _close(visit_topic, ledgers[known.number], account=known.has_account)
     return list(ledgers.values())
 
 
-def _close(desk: VisitTopic, ledger: VisitCounts, *, account: bool) -> None:
+def _close(visit_topic: VisitTopic, ledger: VisitCounts, *, account: bool) -> None:
     ledger.offered = ledger.acknowledged
     if account:
-        desk.close(ledger)
+        visit_topic.close(ledger)
     else:
-        desk.end(ledger)
+        visit_topic.end(ledger)
 
 
-def close_dead_visits(bootstrap: str, desk: VisitTopic, survey: str) -> int:
+def close_dead_visits(bootstrap: str, visit_topic: VisitTopic, survey: str) -> int:
     """Close the visits of *survey* that a writer left open when it died; return the highest number in use.
 
     Raises:
@@ -123,7 +123,7 @@ def close_dead_visits(bootstrap: str, desk: VisitTopic, survey: str) -> int:
         DeliveryError: Kafka did not take the records.
     """
     known = known_visits(bootstrap, survey)
-    for ledger in close_abandoned(bootstrap, desk, abandoned(known, utc_now())):
+    for ledger in close_abandoned(bootstrap, visit_topic, abandoned(known, utc_now())):
         log.warning("visit %d had been left open: closed with %d alerts", ledger.visit, ledger.acknowledged)
     return max((one.number for one in known.values() if one.has_account and one.replay is None), default=0)
 

@@ -32,8 +32,10 @@ class VisitIdAllocator:
         who: Who claims.
     """
 
-    def __init__(self, bootstrap: str, survey: str, desk: VisitTopic, writer: Writer, who: WriterId) -> None:
-        self._survey, self._desk, self._writer, self._who = survey, desk, writer, who
+    def __init__(
+        self, bootstrap: str, survey: str, visit_topic: VisitTopic, writer: Writer, who: WriterId
+    ) -> None:
+        self._survey, self._visit_topic, self._writer, self._who = survey, visit_topic, writer, who
         self._reader = consumer(bootstrap)
         self._reader.assign([TopicPartition(topics.VISITS, 0, OFFSET_BEGINNING)])
         self._highest = 0
@@ -48,7 +50,7 @@ class VisitIdAllocator:
         while True:
             number = max(wanted, self._highest + 1)
             mine: list[Message] = []
-            ledger = self._desk.open(number, opened=opened, on_delivered=mine.append)
+            ledger = self._visit_topic.open(number, opened=opened, on_delivered=mine.append)
             self._writer.flush()
             others = self._others(number, mine[0].offset() or 0)
             if not others:

@@ -66,9 +66,9 @@ class AlertWriter:
         self.topic = topic or topics.alerts(survey.name)
         self._spooling = None if spool is None else SpoolingWriter(producer, spool)
         self.records: Writer = self._spooling or Writer(producer, flush_timeout=flush_timeout)
-        self.desk = VisitTopic(self.records, survey.name)
+        self.visit_topic = VisitTopic(self.records, survey.name)
         if self._spooling is not None:
-            self._spooling.begin(self.desk.closing)
+            self._spooling.begin(self.visit_topic.closing)
 
     @classmethod
     def connect(
@@ -196,7 +196,7 @@ class AlertWriter:
         Raises:
             DeliveryError: An alert was lost.
         """
-        ledger = self.desk.open(number)
+        ledger = self.visit_topic.open(number)
         yield VisitWriter(self, ledger)
         self.close_visit(ledger)
 
@@ -208,7 +208,7 @@ class AlertWriter:
         """
         self.flush()
         if self._spooling is None or not self._spooling.ended(ledger):
-            self.desk.close(ledger)
+            self.visit_topic.close(ledger)
 
     def tidy(self, bootstrap: str) -> int:
         """Close the visits that a writer left open when it died; return the highest visit number in use.
@@ -222,7 +222,7 @@ class AlertWriter:
         from nightwire.producer.visits.abandoned import close_dead_visits
 
         if self._spooling is None or self._spooling.drained():
-            return close_dead_visits(bootstrap, self.desk, self._survey.name)
+            return close_dead_visits(bootstrap, self.visit_topic, self._survey.name)
         return 0
 
     def close(self) -> None:
