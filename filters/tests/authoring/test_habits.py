@@ -149,7 +149,7 @@ def judged_by_engine(
     if program is not None:
         table, _ = decode_table(values, program.names, "sim", decoder)
         found = evaluate(program, table)
-        assert not len(found.unsure)
+        assert not len(found.needs_python)
         return [(bool(found.passed[at]), found.rank[at], found.faults.get(at)) for at in range(len(values))]
     one = RowFilter("me", "habit", 1, travelled, "keep")
     outcome = sandbox.judge([one], "sim", values=values, schemas={SIM_ALERT_ID: sim_alert_schema()})[

@@ -11,7 +11,7 @@ from nightwire.filters import FilterError, try_filter
 from nightwire.filters.authoring.extract import extract
 from nightwire.filters.authoring.page import html_document
 from nightwire.filters.authoring.report import report, sql_report
-from nightwire.filters.language.explain import conditions, explain
+from nightwire.filters.language import compile_explained, sql_conditions
 from nightwire.filters.model.compilation import compile_request
 from nightwire.schemas import SchemaRegistry, survey, wire
 
@@ -65,7 +65,7 @@ def keep(alert: Any) -> Any:
 def test_the_condition_that_stopped_an_alert_is_named(alert: int | None, stopped: str | None) -> None:
     namespace: dict[str, Any] = {}
     exec(CODE, namespace)  # noqa: S102
-    result, said = explain(CODE, "keep")(alert)
+    result, said = compile_explained(CODE, "keep")(alert)
     assert said == stopped
     assert result == namespace["keep"](alert)
 
@@ -111,19 +111,21 @@ def keep(alert):
 def test_conditions_of_helpers_are_named_one_by_one(alert: int | None, stopped: str | None) -> None:
     namespace: dict[str, Any] = {}
     exec(HELPED, namespace)  # noqa: S102
-    result, said = explain(HELPED, "keep")(alert)
+    result, said = compile_explained(HELPED, "keep")(alert)
     assert said == stopped
     assert result == namespace["keep"](alert)
 
 
 def test_a_helper_that_calls_itself_is_followed_three_times() -> None:
     source = "def f(x):\n    return x > 1 and f(x - 3)\ndef keep(alert):\n    return f(alert)"
-    assert explain(source, "keep")(2)[1] == "line 2: x > 1, in f(x - 3), in f(alert)"
-    assert explain(source, "keep")(99)[1] == "line 2: f(x - 3), in f(x - 3), in f(x - 3), in f(alert)"
+    assert compile_explained(source, "keep")(2)[1] == "line 2: x > 1, in f(x - 3), in f(alert)"
+    assert (
+        compile_explained(source, "keep")(99)[1] == "line 2: f(x - 3), in f(x - 3), in f(x - 3), in f(alert)"
+    )
 
 
 def test_a_function_without_a_return_says_so() -> None:
-    assert explain("def keep(alert):\n    pass", "keep")(1) == (
+    assert compile_explained("def keep(alert):\n    pass", "keep")(1) == (
         None,
         "the end of the function, without a return",
     )
@@ -168,7 +170,7 @@ def test_nothing_to_try_it_on() -> None:
     ],
 )
 def test_the_parts_of_a_condition(condition: str, parts: list[str]) -> None:
-    assert conditions(condition) == parts
+    assert sql_conditions(condition) == parts
 
 
 def test_an_sql_condition_is_explained(encode: Callable[..., bytes], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Filters that are judged in several ways, which must agree: what is compared, and how much of it."""
+"""Filters that are judged in several ways, which must agree; what was compared is counted."""
 
 import math
 import warnings
@@ -35,7 +35,7 @@ class Account:
 
     filters: int = 0
     rows: int = 0
-    unsure: int = 0
+    needs_python: int = 0
     telling: int = 0
     depth: int = 0
     inputs: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class Account:
         """Count a program, what it said, and what it read."""
         self.filters += 1
         self.rows += len(verdicts.passed)
-        self.unsure += len(verdicts.unsure)
+        self.needs_python += len(verdicts.needs_python)
         self.telling += 0.01 <= verdicts.passed.mean() <= 0.99
         self.depth += depth(program)
         self.inputs += inputs.of(program)
@@ -66,7 +66,7 @@ class Account:
         kinds = ", ".join(f"{kind} {100 * share:.2f} %" for kind, share in self.shares().items())
         return (
             f"{self.filters:,} filters, {self.rows:,} verdicts; mean depth {self.depth / self.filters:.1f}; "
-            f"{100 * self.telling / self.filters:.0f} % pass 1-99 %; {100 * self.unsure / self.rows:.1f} % "
+            f"{100 * self.telling / self.filters:.0f} % pass 1-99 %; {100 * self.needs_python / self.rows:.1f} % "
             f"left to Python; of {names} operations the least used is {rarest}, in {times}; "
             f"{100 * odd_share(self.inputs):.1f} % of {self.inputs.total():,} inputs odd: {kinds}"
         )
@@ -78,7 +78,7 @@ class Account:
     def check(self) -> None:
         """Check that something was compared."""
         assert self.telling > self.filters / 2
-        assert self.unsure < self.rows / 30
+        assert self.needs_python < self.rows / 30
         assert self.depth >= 4 * self.filters
         assert odd_share(self.inputs) >= 1 / 3
 
@@ -92,7 +92,7 @@ def depth(program: Program) -> int:
 
 
 def by_python(source: str, alert: Any) -> tuple[bool, float, str | None]:
-    """Return what plain Python says: passed, rank, and the fault with its line but without its details."""
+    """Return plain Python's verdict: passed, rank, and the kind and line of the fault."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -134,10 +134,10 @@ def compared(sources: list[str], seed: int, account: Account) -> None:
     inputs = Inputs(columns)
     verdicts = evaluate_all(list(programs.values()), columns)
     for (source, program), said in zip(programs.items(), verdicts, strict=True):
-        unsure = set(said.unsure.tolist())
+        needs_python = set(said.needs_python.tolist())
         for at, alert in enumerate(rows):
             got = (bool(said.passed[at]), float(said.rank[at]), brief(said.faults.get(at)))
-            assert at in unsure or repr(got) == repr(by_python(source, alert)), (
+            assert at in needs_python or repr(got) == repr(by_python(source, alert)), (
                 f"alert {at} of {seed}:\n{source}"
             )
         account.add(program, said, inputs)

@@ -1,7 +1,7 @@
 """What filters read of alerts, counted by kind: how much of it is no ordinary value.
 
-An input is a value that an alert has where a filter looks: of a history, each point's.  A list that a filter
-goes over is one as well: it may be empty.
+An input is a value that an alert has where a filter looks: of a history, each point's.  A list that
+a filter goes over is one as well: it may be empty.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Random alerts.  Some are as they should be, of others hardly a value: null, NaN, infinite, huge, empty."""
+"""Random alerts: good ones, and some whose values are null, NaN, infinite, huge, empty."""
 
 import math
 import random
@@ -52,7 +52,7 @@ def odd_float(random_: random.Random) -> float | None:
 
 
 def odd_int(random_: random.Random) -> int | None:
-    """Return a whole number that 64 bits, or a float, hold no longer once it is computed with, or nothing."""
+    """Return a whole number that overflows 64 bits, or a float's, in computations, or None."""
     small = random_.choice([0, -1, 2**53 + 1])
     return random_.choice([None, small, 2**62, 2**62 + 1, 2**63 - 1, 1 - 2**63, -(2**63)])
 
@@ -160,7 +160,7 @@ POINT = ("mjd_tai", "flux", "flux_error", "snr", "magnitude", "band")
 
 
 def database(of: Sequence[dict[str, Any]]) -> sqlite3.Connection:
-    """Return them in SQLite: a table ``alerts``, and one of their ``history``.  It takes NaN for NULL."""
+    """Return them in SQLite: tables ``alerts`` and ``history``.  It takes NaN for NULL."""
     found = sqlite3.connect(":memory:")
     own = [f'"diaSource.{name}"' for name in SOURCE]
     found.execute(f"CREATE TABLE alerts (at INTEGER PRIMARY KEY, {', '.join([*CANONICAL, *own])})")

@@ -1,7 +1,7 @@
 """Random conditions that Python and SQL can both say, in the words of each.
 
-Nothing is unknown in them: each comparison asks beforehand whether there is anything to compare, so that
-Python's faults and SQL's NULL do not come up.
+Nothing is unknown in them: each comparison asks beforehand whether there is anything to compare, so
+that Python's faults and SQL's NULL do not come up.
 """
 
 import random

@@ -214,7 +214,7 @@ EVERY = (
 
 
 class Filters:
-    """Makes random filters, the same for the same *seed*; four of `EVERY` function are in each, in turn."""
+    """Random filters, the same for the same *seed*; each has four of `EVERY` function, in turn."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -11,7 +11,7 @@ from nightwire.schemas import AlertTable, Codec, sim_alert_schema, survey
 
 ROWS = 8
 LIMITS = Limits(cpu_s=0.3, wall_s=1.5, memory_mb=256)
-"""Short, so that what is stopped is stopped soon; alerts are few.  The clock has room for a busy machine."""
+"""Short, so that filters are stopped soon; the clock has room for a busy machine."""
 
 FIELDS = ("id", "history", "light_curve", "flux", "snr", "ra", "dec", "mjd_tai", "band", "magnitude")
 BRIGHT = "def keep(alert):\n    return alert.flux if alert.flux > 300 else 0"

@@ -1,9 +1,9 @@
 """Compiled filters, Python itself and SQL agree on every alert, odd ones among them.
 
-They share no code below the parsers: Python calls the function with one alert after the other, SQLite
-judges rows, and the compiled program whole columns.  SQLite has no NaN (it takes it for NULL, as our SQL
-does), divides whole numbers without remainder, and compares texts with numbers, where ours refuses: the
-conditions keep clear of the latter two.
+They share no code below the parsers: Python calls the function with one alert after the other,
+SQLite judges rows, and the compiled program whole columns.  SQLite has no NaN (it takes it for
+NULL, as our SQL does), divides whole numbers without remainder, and compares texts with numbers,
+where ours refuses: the conditions keep clear of the latter two.
 """
 
 import sys
@@ -29,14 +29,14 @@ def test_compiled_python_and_sql_and_sqlite_agree() -> None:
     for seeds in batches(100):
         conditions(seeds, account)
     account.check()
-    assert account.unsure == 0
+    assert account.needs_python == 0
 
 
 OF_SQL = {
     f"sql.{name}"
     for name in (
-        *COMPARISONS.values(), *ONE_ARGUMENT.values(), *TWO_ARGUMENTS.values(), *ANY_ARGUMENTS.values(), "and", "or", "not", "null",
-        "coalesce", "like", "field", "neg", "+", "-", "*", "/", "round_to",
+        *COMPARISONS.values(), *ONE_ARGUMENT.values(), *TWO_ARGUMENTS.values(), *ANY_ARGUMENTS.values(),
+        "and", "or", "not", "null", "coalesce", "like", "field", "neg", "+", "-", "*", "/", "round_to",
     )
 }  # fmt: skip
 """All that SQL's words are made of."""
@@ -45,7 +45,7 @@ WANTED = ({*OPERATIONS} - {*SQL} - {name for name in OPERATIONS if name.startswi
 
 
 LEAST = {"null": 0.1, "NaN": 0.03, "infinite": 0.01, "empty list": 0.005, "overflow": 0.01, "odd text": 0.03}
-"""The least share of each odd kind in what filters read; a list counts once, beside its points' values."""
+"""The least share of each odd kind in what filters read; a list counts once itself."""
 
 
 @pytest.mark.proof

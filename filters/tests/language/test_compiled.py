@@ -12,12 +12,13 @@ from nightwire.filters.language import (
     FilterError,
     NotCompilable,
     Program,
+    compile_explained,
     compile_filter,
     compile_python,
     evaluate,
     evaluate_all,
+    instrumented_copy,
 )
-from nightwire.filters.language.explain import explain, instrumented_copy
 from nightwire.filters.language.vector.evaluate import CostShares
 
 ALERTS = alerts(7, 150)
@@ -257,7 +258,7 @@ def test_compiled_says_what_python_says(body: str) -> None:
     said = evaluate(compile_python(source), table(ALERTS))
     expected = answers(source)
     for row, one in enumerate(expected):
-        if row not in said.unsure:
+        if row not in said.needs_python:
             assert (
                 said.faults[row].partition(":")[0] if row in said.faults else bool(said.passed[row])
             ) == one
@@ -304,7 +305,7 @@ def test_what_is_no_filter_is_refused() -> None:
 def test_nothing_grows_without_bound(value: str) -> None:
     """What could is left to Python itself, which runs it where it can do no harm."""
     said = evaluate(compile_python(f"def keep(alert):\n    return {value}"), table(ALERTS))
-    assert len(said.unsure) + len(said.faults) >= len(ALERTS) - 1
+    assert len(said.needs_python) + len(said.faults) >= len(ALERTS) - 1
     assert said.passed.sum() <= 1
 
 
@@ -349,7 +350,7 @@ def test_a_text_that_is_gone_over_is_left_to_python() -> None:
             compile_python(f"def keep(alert):\n    return len([s for s in {value}])"), table(ALERTS)
         )
         texts = [row for row, one in enumerate(ALERTS) if one["diaSource"]["band"] is not None]
-        assert said.unsure.tolist() == texts
+        assert said.needs_python.tolist() == texts
 
 
 def test_a_fault_of_a_point_names_the_line_too() -> None:
@@ -362,7 +363,7 @@ def test_a_fault_of_a_point_names_the_line_too() -> None:
 
 
 def test_what_fails_first_is_told() -> None:
-    """A sum fails at the first point that cannot be added, before a later one cannot be asked for."""
+    """A sum fails at the first point that cannot be added, before a later one cannot be read."""
     some = table(ALERTS)
     looped = "    n = 0\n    for p in a.history:\n        if {}:\n            n += p.snr\n    return n"
     for body in (
@@ -393,8 +394,8 @@ def test_what_stopped_an_alert_is_found_over_columns_as_well() -> None:
     for body in COMPILES.values():
         source = HEAD + "    " + body.strip("\n").removeprefix("    ") + "\n"
         asking, conditions = instrumented_copy(source, "keep")
-        said, explained = evaluate(compile_python(asking), columns), explain(source, "keep")
-        unknown = {*said.faults, *said.unsure.tolist()}
+        said, explained = evaluate(compile_python(asking), columns), compile_explained(source, "keep")
+        unknown = {*said.faults, *said.needs_python.tolist()}
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for at in set(range(len(rows))) - unknown:

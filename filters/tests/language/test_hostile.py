@@ -83,4 +83,4 @@ def test_texts_that_are_put_together_stay_short() -> None:
     for nodes in (doubled, wide):
         text = json.dumps({"nodes": nodes, "lines": [1] * len(nodes), "texts": {}})
         said = evaluate(Program.loads(text), table(alerts(3, 20)))
-        assert len(said.unsure) == 20
+        assert len(said.needs_python) == 20

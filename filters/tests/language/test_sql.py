@@ -68,7 +68,7 @@ def test_conditions_choose_what_sqlite_chooses(
     chosen = {at for (at,) in rows.execute(f"SELECT at FROM alerts WHERE {where}")}  # noqa: S608
     assert set(said.passed.nonzero()[0].tolist()) == chosen
     assert not said.faults
-    assert len(said.unsure) == 0
+    assert len(said.needs_python) == 0
 
 
 def test_least_and_greatest_are_sqlites_min_and_max(rows: sqlite3.Connection) -> None:
@@ -137,4 +137,4 @@ def test_what_no_alert_can_answer_is_a_fault_not_a_silent_no(condition: str, sai
         return
     found = evaluate(compile_sql(condition), table(ALERTS))
     assert f"{said} (line 1: {condition})" in found.faults.values()
-    assert len(found.unsure) == 0
+    assert len(found.needs_python) == 0

@@ -183,7 +183,7 @@ class TrialRunner:
                 return self._by_rows(one, name, values)
             return Trial(broken=f"the schemas of survey {name} differ: {error}")
         spent = 1000 * (time.thread_time() - began)
-        if len(verdicts.unsure):
+        if len(verdicts.needs_python):
             return self._by_rows(one, name, values)
         count = len(table)
         cost = spent / count if count > MIN_TIMED_ALERTS else None

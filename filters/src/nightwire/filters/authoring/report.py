@@ -15,8 +15,16 @@ from typing import Any
 import numpy as np
 
 from nightwire.filters.authoring.notebook import SourceMap
-from nightwire.filters.language import FilterError, compile_filter, compile_sql, evaluate, fault_text, rank_of
-from nightwire.filters.language.explain import conditions, explain
+from nightwire.filters.language import (
+    FilterError,
+    compile_explained,
+    compile_filter,
+    compile_sql,
+    evaluate,
+    fault_text,
+    rank_of,
+    sql_conditions,
+)
 from nightwire.filters.reading.decode import NoColumn, decode_table
 from nightwire.filters.reading.recent import Sample
 from nightwire.schemas import AlertDecoder, AlertView, SchemaRegistry, survey
@@ -108,7 +116,7 @@ def report(source: str, entry: str, sample: Sequence[AlertView], remarks: Sequen
         FilterError: It is no filter, or its top level fails.
     """
     function = compile_filter(source, entry)
-    explained = explain(source, entry)
+    explained = compile_explained(source, entry)
     costs = []
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -154,7 +162,7 @@ def sql_report(condition: str, of_survey: str, samples: Sequence[Sample], regist
     Raises:
         FilterError: It is no condition, or reads what these alerts do not have.
     """
-    parts = conditions(condition)
+    parts = sql_conditions(condition)
     programs = [compile_sql(condition, of_survey), *(compile_sql(part, of_survey) for part in parts)]
     values, decoder = [value for _, value in samples], AlertDecoder(registry)
     names = {name for program in programs for name in program.names}

@@ -12,8 +12,15 @@ import numpy as np
 
 from nightwire.filters.evaluation.results import Array, Verdict
 from nightwire.filters.evaluation.rowwise import RowJudge, take_rows
-from nightwire.filters.language import FilterError, Program, compile_python, compile_sql, evaluate_all
-from nightwire.filters.language.explain import conditions, instrumented_copy
+from nightwire.filters.language import (
+    FilterError,
+    Program,
+    compile_python,
+    compile_sql,
+    evaluate_all,
+    instrumented_copy,
+    sql_conditions,
+)
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.alerts import Alerts
 from nightwire.filters.reading.requirements import NumberedFilter
@@ -43,7 +50,7 @@ def probe(live: LiveFilter, survey: str) -> Probe | None:
     """Return how to find out what stops alerts of *survey*; None where that cannot be asked."""
     try:
         if live.language == "sql":
-            parts = conditions(live.source)
+            parts = sql_conditions(live.source)
             return Probe(parts, [compile_sql(part, survey) for part in parts])
         source, found = instrumented_copy(live.source, live.entry)
         if live.program:

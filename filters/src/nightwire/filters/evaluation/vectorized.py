@@ -40,7 +40,11 @@ def _alone(one: NumberedFilter, table: AlertTable, again: Fallback) -> Verdict:
 def _verdict(one: NumberedFilter, said: Any, again: Fallback) -> Verdict:
     passed = np.flatnonzero(said.passed)
     verdict = Verdict(one[0], passed, said.rank[passed], said.faults, cpu_s=said.cpu_s)
-    return merge_verdicts(verdict, said.unsure, again(one, said.unsure)) if len(said.unsure) else verdict
+    return (
+        merge_verdicts(verdict, said.needs_python, again(one, said.needs_python))
+        if len(said.needs_python)
+        else verdict
+    )
 
 
 def merge_verdicts(verdict: Verdict, rows: Any, other: Verdict) -> Verdict:

@@ -1,14 +1,14 @@
-"""The filter language: what a filter may be, and its closed part, which is data and runs over columns.
+"""The filter language: what a filter may be, and its closed part, which runs over columns.
 
-Everything here is pure: no Kafka, no Spark.  It may be imported wherever a filter is judged, inside the
-engine or not.  What needs NumPy is imported when it is asked for.
+Everything here is pure: no Kafka, no Spark.  It may be imported wherever a filter is judged, inside
+the engine or not.  Names that need NumPy are imported when they are asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
 from nightwire.filters.language.program import NotCompilable, Program
-from nightwire.filters.language.python.compile import compile_python
+from nightwire.filters.language.python import compile_python
 from nightwire.filters.language.source import (
     DUNDERS,
     FILENAME,
@@ -24,9 +24,10 @@ from nightwire.filters.language.source import (
     rank_of,
 )
 from nightwire.filters.language.sql import compile_sql
+from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.filters.language.vector.evaluate import Verdicts, evaluate, evaluate_all
+    from nightwire.filters.language.vector import Verdicts, evaluate, evaluate_all
 
 __all__ = [
     "DUNDERS",
@@ -39,6 +40,7 @@ __all__ = [
     "Predicate",
     "Program",
     "Verdicts",
+    "compile_explained",
     "compile_filter",
     "compile_python",
     "compile_sql",
@@ -46,12 +48,10 @@ __all__ = [
     "evaluate_all",
     "fault_text",
     "fields_read",
+    "instrumented_copy",
     "objections",
     "rank_of",
+    "sql_conditions",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in ("Verdicts", "evaluate", "evaluate_all"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.vector.evaluate"), name)
+__getattr__ = on_demand(__name__, dict.fromkeys(("Verdicts", "evaluate", "evaluate_all"), "vector"))

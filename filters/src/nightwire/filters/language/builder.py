@@ -1,4 +1,4 @@
-"""The list of nodes as it grows: equal nodes once, constants folded, sizes bounded."""
+"""A program under construction: equal nodes once, constants folded, sizes bounded."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ from nightwire.filters.language.program import (
 )
 
 MAX_STEPS = 5_000
-"""Most statements that are compiled, those of helpers and of branches that meet again counted each time."""
+"""Most statements that are compiled; those of helpers and joined branches count each time."""
 
 SAFE = frozenset(
     {
@@ -41,16 +41,16 @@ SAFE = frozenset(
 FOLDED: Mapping[str, Callable[..., int | float]] = {
     "neg": operator.neg, "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
-"""Operations that are done at once where all is constant: numbers in, a number of the same size out."""
+"""Operations that are folded where all operands are constant numbers."""
 
 
 class Builder:
     """Nodes, each with its line; the line that is compiled now is *line*.
 
-    *survey* is told of helpers that cannot be put in, by whoever wants to know all that keeps them from it.
+    *survey* is called with helpers that cannot be inlined, to collect all reasons for that.
 
-    Of each node is known its extent, whether it is *safe* (cannot have a fault) and, once somebody asked,
-    whether it is an array's *numbers*.
+    Each node has an extent, is *safe* if it cannot have a fault and, once that was asked, an
+    array's *numbers* or not.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Builder:
         return self._add(node, node if safe else (node, self.line), ROW, safe=safe)
 
     def of(self, operation: str, *operands: int) -> int:
-        """Return the node of a plain *operation*, whose operands are an alert's values, or a point's.
+        """Return the node of an *operation* on values of an alert, or of a point.
 
         Where both meet, the alert's are lifted to the points.
 
@@ -218,8 +218,8 @@ def _pruned(builder: Builder, needed: Sequence[int], texts: Sequence[str]) -> Pr
     place = {at: new for new, at in enumerate(needed)}
     nodes = tuple([_renumbered(builder.nodes[at], place) for at in needed])
     lines = tuple([builder.lines[at] for at in needed])
-    said = {line: texts[line - 1].strip()[:120] for line in set(lines) if 0 < line <= len(texts)}
-    return Program(nodes, lines, said)
+    code = {line: texts[line - 1].strip()[:120] for line in set(lines) if 0 < line <= len(texts)}
+    return Program(nodes, lines, code)
 
 
 def _needed(nodes: Sequence[Node], verdict: int) -> list[int]:

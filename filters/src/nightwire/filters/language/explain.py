@@ -1,8 +1,8 @@
-"""Where a filter stopped each alert: its conditions, one by one, as they stand in its source.  Pure.
+"""Where a filter stopped each alert: its conditions, as they stand in its source.  Pure.
 
-A filter is made of the filter, which returns the number of the condition that made it say no.  For each of
-its helper functions that has several conditions, where it is called, another is made in the same way, which
-is asked when the helper has said no.
+A filter is made of the filter, which returns the number of the condition that made it say no.  For
+each of its helper functions that has several conditions, where it is called, another is made in the
+same way, which is asked when the helper has said no.
 """
 
 import ast
@@ -11,7 +11,7 @@ from copy import deepcopy
 from itertools import count
 from typing import Any
 
-from nightwire.filters.language import FILENAME, compile_filter
+from nightwire.filters.language.source import FILENAME, compile_filter
 from nightwire.filters.language.sql import Token, tokens
 
 END = "the end of the function, without a return"
@@ -23,17 +23,17 @@ DEEPEST = 3
 """How many helper functions, one calling the other, are looked into."""
 
 COPY_NAME = "_stopped_in_{}_{}"
-"""What a helper is called that says which of its conditions said no."""
+"""Name of the instrumented copy of a helper."""
 
-Explained = Callable[[Any], tuple[Any, str | None]]
+ExplainedPredicate = Callable[[Any], tuple[Any, str | None]]
 """Of an alert: what the filter answers, and the condition that stopped it, None where it passed."""
 
 
-def explain(source: str, entry: str) -> Explained:
-    """Return the function *entry* of *source* as one that also says which condition stopped the alert.
+def compile_explained(source: str, entry: str) -> ExplainedPredicate:
+    """Return the function *entry* of *source*, which also tells which condition stopped an alert.
 
-    A condition is a part of a returned ``and``, or of the ``if`` above a ``return False``; also of a helper
-    function.  Runs the source's top level; the caller has made sure that it may.
+    A condition is a part of a returned ``and``, or of the ``if`` above a ``return False``; also of
+    a helper function.  Runs the source's top level; the caller has made sure that it may.
 
     Raises:
         FilterError: It is no filter, or its top level fails.
@@ -49,7 +49,7 @@ def explain(source: str, entry: str) -> Explained:
 
 
 def instrumented_copy(source: str, entry: str) -> tuple[str, list[str]]:
-    """Return *source* with its function *entry* changed to say which condition stopped the alert, and those.
+    """Return *source* with *entry* changed to return the number of a condition, and all conditions.
 
     It returns the condition's number, counted from 1, and 0 for an alert that passes.
     """
@@ -58,7 +58,7 @@ def instrumented_copy(source: str, entry: str) -> tuple[str, list[str]]:
     for node in stages.functions.values():
         if node.name == entry:
             stages.change(node)
-    tree.body = [step for node in tree.body for step in (node, *stages.twins.get(node, ()))]
+    tree.body = [step for node in tree.body for step in (node, *stages.copies.get(node, ()))]
     return ast.unparse(ast.fix_missing_locations(tree)), stages.found
 
 
@@ -68,13 +68,13 @@ class _Instrumenter:
     Attributes:
         functions: Those of the source's top level, as they are.
         found: The conditions, in the order of their numbers.
-        twins: For a function, those made of it that say which of its conditions said no.
+        copies: For a function, those made of it that say which of its conditions said no.
     """
 
     def __init__(self, tree: ast.Module) -> None:
         self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         self.found: list[str] = []
-        self.twins: dict[ast.stmt, list[ast.stmt]] = {}
+        self.copies: dict[ast.stmt, list[ast.stmt]] = {}
         self._as_written = deepcopy(self.functions)
         self._inside: tuple[str, ...] = ()
         self._names = count(1)
@@ -86,7 +86,7 @@ class _Instrumenter:
             function.body.append(ast.Return(self._number(END)))
 
     def _step(self, node: ast.stmt, under: str | None = None) -> ast.stmt:
-        """Return a statement, every ``return`` in it with numbers; *under* is what it stands under."""
+        """Return a statement, every ``return`` in it with numbers; *under* is its ``if``."""
         if isinstance(node, ast.Return):
             return ast.copy_location(ast.Return(self._returned(node.value, under)), node)
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -113,13 +113,13 @@ class _Instrumenter:
         return self._chained(value, ast.Constant(0))
 
     def _chained(self, value: ast.expr, passed: ast.expr) -> ast.expr:
-        """Return what is *passed* where *value* is true, and else the number of its part that is not."""
+        """Return *passed* where *value* is true, else the number of its part that is not."""
         parts = _all_of(value)
         if len(parts) > 1:
             for part in reversed(parts):
                 passed = self._chained(part, passed)
             return passed
-        return ast.IfExp(value, passed, self._twin(value) or self._number(_place(value)))
+        return ast.IfExp(value, passed, self._copy(value) or self._number(_place(value)))
 
     def _which(self, test: ast.expr) -> ast.expr:
         """Return the number of the part of *test* that is true, where one is."""
@@ -133,30 +133,30 @@ class _Instrumenter:
         if len(_any_of(part)) > 1:
             return self._which(part)
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
-            twin = self._twin(part.operand)
-            if twin is not None:
-                return twin
+            copy = self._copy(part.operand)
+            if copy is not None:
+                return copy
         return self._number(_place(part, "if "))
 
-    def _twin(self, value: ast.expr) -> ast.expr | None:
-        """Return a call that tells which condition of a helper said no; None where it has not several."""
+    def _copy(self, value: ast.expr) -> ast.expr | None:
+        """Return a call of a helper's instrumented copy; None where it has one condition alone."""
         if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
             return None
         name = value.func.id
         if name not in self._as_written or len(self._inside) >= DEEPEST:
             return None
-        before, known = len(self.found), {node: list(some) for node, some in self.twins.items()}
-        twin = deepcopy(self._as_written[name])
-        twin.name = COPY_NAME.format(name, next(self._names))
+        before, known = len(self.found), {node: list(some) for node, some in self.copies.items()}
+        copy = deepcopy(self._as_written[name])
+        copy.name = COPY_NAME.format(name, next(self._names))
         self._inside = (ast.unparse(value), *self._inside)
-        self.change(twin)
+        self.change(copy)
         self._inside = self._inside[1:]
         if len(self.found) - before < 2:  # the call itself says as much
             del self.found[before:]
-            self.twins = known
+            self.copies = known
             return None
-        self.twins.setdefault(self.functions[name], []).append(twin)
-        return ast.Call(ast.Name(twin.name), value.args, value.keywords)
+        self.copies.setdefault(self.functions[name], []).append(copy)
+        return ast.Call(ast.Name(copy.name), value.args, value.keywords)
 
     def _number(self, condition: str) -> ast.expr:
         self.found.append("".join([condition, *(f", in {_short(call)}" for call in self._inside)]))
@@ -210,34 +210,34 @@ def _short(node: ast.expr | str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}…"
 
 
-def conditions(condition: str) -> list[str]:
-    """Return the parts that a condition's outermost ANDs join; the whole where an OR joins it.  Pure.
+def sql_conditions(condition: str) -> list[str]:
+    """Return the parts of an SQL condition that its outermost ANDs join; the whole for an OR.
 
     Raises:
-        FilterError: Something in it is no word.
+        FilterError: Something in it is no token.
     """
-    found = [word for word in tokens(condition) if (word.kind, word.text) != ("keyword", "WHERE")]
-    cuts = list(_cuts(found))
-    if any(word.text == "OR" for word in cuts):
-        cuts = []
-    starts = [found[0].at, *(word.at + len("AND") for word in cuts)]
-    ends = [*(word.at for word in cuts), found[-1].at]
+    found = [token for token in tokens(condition) if (token.kind, token.text) != ("keyword", "WHERE")]
+    joints = list(_joints(found))
+    if any(token.text == "OR" for token in joints):
+        joints = []
+    starts = [found[0].at, *(token.at + len("AND") for token in joints)]
+    ends = [*(token.at for token in joints), found[-1].at]
     parts = (condition[start:end] for start, end in zip(starts, ends, strict=True))
     return [" ".join(part.strip().rstrip(";").split()) for part in parts]
 
 
-def _cuts(found: Sequence[Token]) -> Iterator[Token]:
+def _joints(found: Sequence[Token]) -> Iterator[Token]:
     """Yield the ANDs and ORs outside of brackets, CASE and BETWEEN."""
     depth = between = 0
-    for word in found:
-        if word.text in ("(", "CASE") and word.kind in ("sign", "keyword"):
+    for token in found:
+        if token.text in ("(", "CASE") and token.kind in ("sign", "keyword"):
             depth += 1
-        elif word.text in (")", "END") and word.kind in ("sign", "keyword"):
+        elif token.text in (")", "END") and token.kind in ("sign", "keyword"):
             depth -= 1
-        elif word.kind == "keyword" and depth == 0:
-            if word.text == "BETWEEN":
+        elif token.kind == "keyword" and depth == 0:
+            if token.text == "BETWEEN":
                 between += 1
-            elif word.text == "AND" and between:
+            elif token.text == "AND" and between:
                 between -= 1
-            elif word.text in ("AND", "OR"):
-                yield word
+            elif token.text in ("AND", "OR"):
+                yield token

@@ -1,10 +1,10 @@
-"""The words of the closed language: each operation, what it takes, and what it costs.
+"""The operations of the closed language: what each takes, and what it costs.
 
-An expression is a list of nodes, each a tuple ``(operation, *arguments)``; an argument is the index of an
-earlier node, or a literal, as the operation's *takes* says, letter by letter:
+An expression is a list of nodes, each a tuple ``(operation, *arguments)``; an argument is the index
+of an earlier node, or a literal, as the operation's *takes* says, letter by letter:
 
-    n  a value            p  a list of points (its extent)      i  a value per point of the list before it
-    c  a constant         f  a field's name                     k  a whole number or nothing
+    n  a value            p  a list of points (its extent)    i  a value per point of that list
+    c  a constant         f  a field's name                   k  a whole number or nothing
     t  text               *  any number of values, from two
     o  a HEALPix order    r  a number that is neither infinite nor NaN
 """
@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nightwire.schemas.survey_model import ALERT_ATTRIBUTES
+
 Function = Callable[..., Any]
 
 
@@ -26,7 +28,7 @@ class Operation:
     Attributes:
         takes: Its arguments, a letter each.
         cost: Work for one value, in comparisons of two numbers.
-        function: What Python itself would call; None where the evaluator has a way of its own.
+        function: The function of Python's; None where the evaluator has its own.
     """
 
     takes: str
@@ -50,7 +52,7 @@ def _formatted(value: Any, how: Any) -> Any:
 
 
 def _joined(*parts: Any) -> Any:
-    """Return the texts as one; where that is too long, what no lane holds, so that Python itself is asked."""
+    """Return the texts as one; where too long, a value of no known type, which needs Python."""
     found = "".join(parts)
     return found if len(found) <= MAX_FORMATTED else Ellipsis
 
@@ -238,7 +240,7 @@ OPERATIONS: Mapping[str, Operation] = {
 """All there are."""
 
 MOST_POINTS = 1000
-"""How many points of a history the cost bound reckons with (Rubin's longest history seen: 1,168)."""
+"""Points of a history in the bound of costs (Rubin's longest history seen: 1,168)."""
 
 REFERENCES: Mapping[str, tuple[int, ...]] = {
     name: tuple(at for at, letter in enumerate(one.takes, 1) if letter in "npi")
@@ -248,19 +250,5 @@ REFERENCES: Mapping[str, tuple[int, ...]] = {
 """By operation, which of its arguments are nodes; of an operation that is not here all are."""
 
 
-CANONICAL = frozenset(
-    {
-        *(
-            "id",
-            "object_id",
-            "solar_system_id",
-            "visit",
-            "ra",
-            "dec",
-            "galactic_longitude",
-            "galactic_latitude",
-        ),
-        *("healpix", "mjd_tai", "band", "flux", "flux_error", "snr", "magnitude"),
-    }
-)
+CANONICAL = frozenset(ALERT_ATTRIBUTES)
 """Attributes of an alert that are columns."""

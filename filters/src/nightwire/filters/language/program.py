@@ -1,4 +1,4 @@
-"""Filters as data: an expression of the closed language, which holds no code and is checked when read."""
+"""Programs: filters as data, expressions that hold no code and are checked when read."""
 
 import json
 import math
@@ -37,7 +37,7 @@ ANY = -2
 
 
 def letters(node: Node) -> str:
-    """Return what each argument of *node* is, a letter each, as `_operations` has them."""
+    """Return what each argument of *node* is, a letter each, as in `operations`."""
     takes = OPERATIONS[node[0]].takes
     return "n" * (len(node) - 1) if takes == "*" else takes
 
@@ -86,7 +86,7 @@ def _presence(name: str) -> str:
 
 
 def misplaced(node: Node, nodes: Sequence[Node], extents: Sequence[int]) -> str | None:
-    """Return what is wrong if *node* mixes values of different lists of points, or points and values."""
+    """Return what is wrong if *node* mixes values of different lists, or lists and values."""
     lists = [nodes[at][0] in POINTS for at in operands(node)]
     if lists != [letter == "p" for letter in letters(node) if letter in "npi"]:
         return f"{node[0]} takes a list of points where there is none, or the other way round"
@@ -125,7 +125,7 @@ def _is_tuple(node: Node) -> bool:
 
 
 def extents_of(nodes: Sequence[Node]) -> Iterator[int]:
-    """Yield, for each of *nodes*, the list of points that it has a value for each of, or `ROW`, or `ANY`."""
+    """Yield each node's extent: the list of points it has values for, `ROW`, or `ANY`."""
     found: list[int] = []
     for node in nodes:
         found.append(_extent(node, found))
@@ -150,7 +150,7 @@ def _work(operation: str) -> tuple[int, int]:
 
 
 WORK: Mapping[str, tuple[int, int]] = {operation: _work(operation) for operation in OPERATIONS}
-"""Most work of each operation for one alert: done once, and for each point. [comparison of two numbers]"""
+"""Most work of each operation for one alert: once, or for each point. [comparison]"""
 
 
 def work(nodes: Sequence[Node], extents: Sequence[int]) -> int:
@@ -195,7 +195,7 @@ MAX_COST = 100_000
 
 
 class NotCompilable(FilterError):  # noqa: N818 - no error of the owner's: the filter runs, alert by alert
-    """The closed language cannot say what a filter says; *reasons* say where and why, one line each."""
+    """The closed language cannot express a filter; *reasons* say where and why, a line each."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Program:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What it reads: canonical names and dotted paths; ``diaObject?`` is whether there is one."""
+        """Canonical names and dotted paths that it reads; ``diaObject?``: whether there is one."""
         found = dict.fromkeys(names_of(self.nodes))
         inner = {parent for name in found for parent in parents(name)}
         return tuple(dict.fromkeys(f"{name}?" if name in inner else name for name in found))
@@ -254,7 +254,7 @@ class Program:
         try:
             found = json.loads(text)
             nodes = tuple(_tupled(node) for node in found["nodes"])
-            texts = {int(line): str(said)[:200] for line, said in found["texts"].items()}
+            texts = {int(line): str(text)[:200] for line, text in found["texts"].items()}
             program = cls(nodes, tuple(found["lines"]), texts)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FilterError(f"this is no program: {type(error).__name__}: {error}") from error
@@ -262,10 +262,11 @@ class Program:
         return program
 
     def check(self) -> None:
-        """Look whether all is in its place.
+        """Check that it is well-formed.
 
         Raises:
-            FilterError: An operation is unknown, an argument does not fit, or it is too long or too dear.
+            FilterError: An operation is unknown, an argument does not fit, or it is too long or too
+                dear.
         """
         if not 0 < len(self.nodes) <= MAX_NODES:
             raise FilterError(f"the program has {len(self.nodes):,} nodes, limit is {MAX_NODES:,}")

@@ -1,7 +1,7 @@
 """What a filter may be: a Python function of one alert, as source text.
 
-Pure: source in, objections or a callable out.  This is no sandbox.  `objections` refuses what a filter has no
-business with and says so in plain words, but whoever wants to get around it can.
+Pure: source in, objections or a callable out.  This is no sandbox.  `objections` refuses what a
+filter has no business with and says so in plain words, but whoever wants to get around it can.
 """
 
 import ast
@@ -13,10 +13,10 @@ from types import ModuleType
 from typing import Any
 
 FILENAME = "<filter>"
-"""What a filter's code is called in tracebacks."""
+"""File name of a filter's code in tracebacks."""
 
 MODULE = "nightwire_filter"
-"""What a filter's code takes for its module."""
+"""Module name of a filter's code."""
 
 MODULES = frozenset(
     {
@@ -77,7 +77,7 @@ class FilterError(Exception):
 
 
 def objections(source: str, entry: str) -> list[str]:
-    """Say what is wrong with *source* as a filter whose function is *entry*; empty when nothing is."""
+    """Return what is wrong with *source* as a filter whose function is *entry*, if anything."""
     try:
         tree = parsed(source)
     except FilterError as error:
@@ -123,12 +123,12 @@ def compile_filter(source: str, entry: str) -> Predicate:
 
 def fault_text(error: BaseException, source: str) -> str:
     """Describe *error*, raised by the filter *source*, with the line where it happened."""
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:300]
+    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:300]
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILENAME]
     if not lines or lines[-1] is None:
-        return said
-    text = source.splitlines()[lines[-1] - 1].strip() if lines[-1] <= source.count("\n") + 1 else ""
-    return f"{said} (line {lines[-1]}: {text[:120]})"
+        return text
+    code = source.splitlines()[lines[-1] - 1].strip() if lines[-1] <= source.count("\n") + 1 else ""
+    return f"{text} (line {lines[-1]}: {code[:120]})"
 
 
 def fields_read(source: str, entry: str) -> list[str]:
@@ -189,7 +189,7 @@ def _no_import(line: str, module: str) -> str:
 
 
 def _path(node: ast.AST, name: str) -> str | None:
-    """Return the dotted path of an access to the argument *name*, such as ``a["x"].y``; else None."""
+    """Return the dotted path of ``a["x"].y``, ``a`` being the argument *name*; else None."""
     parts: list[str] = []
     while not isinstance(node, ast.Name):
         step = _step(node)

@@ -1,7 +1,7 @@
-"""From an SQL condition (what stands behind WHERE) to a program of the closed language."""
+"""From an SQL condition (the text behind WHERE) to a program: tokens, parser, functions."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nightwire.filters.language.builder import Builder
@@ -12,7 +12,6 @@ from nightwire.schemas import survey as survey_called
 
 if TYPE_CHECKING:
     from nightwire.schemas import Survey
-from collections.abc import Callable, Mapping, Sequence
 
 TOKEN = re.compile(
     r"""\s*(?:
@@ -36,25 +35,25 @@ MAX_CONDITION = 20_000
 
 
 class Token(NamedTuple):
-    """One word: its kind (``number``, ``text``, ``name``, ``sign``, ``keyword``, ``end``), and where."""
+    """A token: kind (``number``, ``text``, ``name``, ``sign``, ``keyword``, ``end``) and place."""
 
     kind: str
     text: str
     at: int
 
 
-def error_at(condition: str, at: int, said: str) -> FilterError:
-    """Return the error that *said* of what stands at position *at*."""
+def error_at(condition: str, at: int, message: str) -> FilterError:
+    """Return the error *message* with the line and column of position *at*."""
     line = condition.count("\n", 0, at) + 1
     column = at - (condition.rfind("\n", 0, at) + 1) + 1
-    return FilterError(f"line {line}, column {column}: {said}")
+    return FilterError(f"line {line}, column {column}: {message}")
 
 
 def tokens(condition: str) -> Iterator[Token]:
-    """Yield the words of *condition*, comments left out, and one that ends it.
+    """Yield the tokens of *condition*, and one that ends it.
 
     Raises:
-        FilterError: Something is no word; says where.
+        FilterError: Something is no token; says where.
     """
     if len(condition) > MAX_CONDITION:
         raise FilterError(f"the condition has {len(condition):,} characters, limit is {MAX_CONDITION:,}")
@@ -89,8 +88,8 @@ def compile_sql(condition: str, survey: "Survey | str | None" = None) -> Program
 
     Args:
         condition: What stands behind WHERE; the word itself may stand before it.
-        survey: Whose alerts: a bare name that is not canonical is a field of its source (``psfFlux``).
-            None: of any survey, and there are no bare names.
+        survey: Whose alerts: a bare name that is not canonical is a field of its source
+            (``psfFlux``). None: of any survey, and there are no bare names.
 
     Raises:
         FilterError: It is no condition; says where and why.
@@ -106,12 +105,12 @@ def _source_path(survey: "Survey | str | None") -> str | None:
 
 
 class _Parser:
-    """Recursive descent; each method takes its words and returns the node of what they mean."""
+    """Recursive descent; each method takes its tokens and returns their node."""
 
     def __init__(self, condition: str, source: str | None) -> None:
         self._condition = condition
         self._source = source
-        self._words = list(tokens(condition))
+        self._tokens = list(tokens(condition))
         self._at = 0
         self._depth = 0
         self._build = Builder()
@@ -120,8 +119,8 @@ class _Parser:
         self._takes("WHERE")
         verdict = self._or()
         self._takes(";")
-        if self._word.kind != "end":
-            raise self._error(f"{self._word.text!r} does not belong here")
+        if self._token.kind != "end":
+            raise self._error(f"{self._token.text!r} does not belong here")
         build = self._build
         try:
             whole = build.of("sql.and", verdict, build.constant(True))
@@ -130,27 +129,27 @@ class _Parser:
             raise FilterError(*error.reasons) from error
 
     @property
-    def _word(self) -> Token:
-        return self._words[self._at]
+    def _token(self) -> Token:
+        return self._tokens[self._at]
 
     def _next(self) -> Token:
-        word = self._word
-        self._at += word.kind != "end"
-        self._build.line = self._condition.count("\n", 0, word.at) + 1
-        return word
+        token = self._token
+        self._at += token.kind != "end"
+        self._build.line = self._condition.count("\n", 0, token.at) + 1
+        return token
 
     def _takes(self, *wanted: str) -> str | None:
-        """Return the next word if it is one of the signs or keywords *wanted*, and go on behind it."""
-        if self._word.kind in ("sign", "keyword") and self._word.text in wanted:
+        """Return the next token if it is a sign or keyword of *wanted*, and go on behind it."""
+        if self._token.kind in ("sign", "keyword") and self._token.text in wanted:
             return self._next().text
         return None
 
     def _expect(self, wanted: str) -> None:
         if self._takes(wanted) is None:
-            raise self._error(f"{wanted} is expected, not {self._word.text!r}")
+            raise self._error(f"{wanted} is expected, not {self._token.text!r}")
 
-    def _error(self, said: str) -> FilterError:
-        return error_at(self._condition, self._word.at, said)
+    def _error(self, message: str) -> FilterError:
+        return error_at(self._condition, self._token.at, message)
 
     def _or(self) -> int:
         self._depth += 1
@@ -182,7 +181,7 @@ class _Parser:
                 left = self._of(COMPARISONS[sign], left, self._sum())
             elif self._takes("IS"):
                 left = self._is(left)
-            elif self._word.text in ("NOT", "BETWEEN", "IN", "LIKE") and self._word.kind == "keyword":
+            elif self._token.text in ("NOT", "BETWEEN", "IN", "LIKE") and self._token.kind == "keyword":
                 turned = self._takes("NOT") is not None
                 found = self._ranged(left)
                 left = self._of("not", found) if turned else found
@@ -211,7 +210,7 @@ class _Parser:
         return found
 
     def _like(self, left: int) -> int:
-        if self._word.kind != "text":
+        if self._token.kind != "text":
             raise self._error("LIKE takes a pattern in quotes: 'ZTF%'")
         return self._build.text("sql.like", left, self._next().text)
 
@@ -235,53 +234,55 @@ class _Parser:
         return self._of("neg", found) if turned else found
 
     def _primary(self) -> int:
-        word = self._next()
-        if word.kind == "number":
-            return self._build.constant(self._number(word))
-        if word.kind == "text":
-            return self._build.constant(word.text)
-        if word.kind == "name":
-            return self._function(word) if self._takes("(") else self._name(word)
-        if word.kind == "keyword" and word.text in ("NULL", "TRUE", "FALSE"):
-            return self._build.constant({"NULL": None, "TRUE": True, "FALSE": False}[word.text])
-        if word.kind == "keyword" and word.text == "CASE":
+        token = self._next()
+        if token.kind == "number":
+            return self._build.constant(self._number(token))
+        if token.kind == "text":
+            return self._build.constant(token.text)
+        if token.kind == "name":
+            return self._function(token) if self._takes("(") else self._name(token)
+        if token.kind == "keyword" and token.text in ("NULL", "TRUE", "FALSE"):
+            return self._build.constant({"NULL": None, "TRUE": True, "FALSE": False}[token.text])
+        if token.kind == "keyword" and token.text == "CASE":
             return self._case()
-        if word.kind == "sign" and word.text == "(":
+        if token.kind == "sign" and token.text == "(":
             found = self._or()
             self._expect(")")
             return found
-        raise error_at(self._condition, word.at, f"a value is expected, not {word.text!r}")
+        raise error_at(self._condition, token.at, f"a value is expected, not {token.text!r}")
 
-    def _number(self, word: Token) -> int | float:
-        if word.text.isdigit():
-            if int(word.text) >> 63:
-                raise error_at(self._condition, word.at, "whole numbers have 64 bits at most")
-            return int(word.text)
-        return float(word.text)
+    def _number(self, token: Token) -> int | float:
+        if token.text.isdigit():
+            if int(token.text) >> 63:
+                raise error_at(self._condition, token.at, "whole numbers have 64 bits at most")
+            return int(token.text)
+        return float(token.text)
 
-    def _name(self, word: Token) -> int:
-        parts = [word.text]
+    def _name(self, token: Token) -> int:
+        parts = [token.text]
         while self._takes("."):
-            if self._word.kind not in ("name", "keyword"):
+            if self._token.kind not in ("name", "keyword"):
                 raise self._error("the name of a field is expected")
             parts.append(self._next().text)
         path = ".".join(parts)
         if "." not in path and path not in CANONICAL:
             if self._source is None:
                 there = f"{', '.join(sorted(CANONICAL))}, and the survey's own fields by their dotted names"
-                raise error_at(self._condition, word.at, f"there is no {path}; there are {there}")
+                raise error_at(self._condition, token.at, f"there is no {path}; there are {there}")
             path = f"{self._source}.{path}"
         return self._build.leaf("sql.field", path)
 
-    def _function(self, word: Token) -> int:
-        name = word.text.upper()
-        given = [] if self._word.text == ")" else [self._or()]
+    def _function(self, token: Token) -> int:
+        name = token.text.upper()
+        given = [] if self._token.text == ")" else [self._or()]
         while self._takes(","):
             given.append(self._or())
         self._expect(")")
         found = function(self._build, name, given)
         if found is None:
-            raise error_at(self._condition, word.at, f"there is no function {name} of {len(given)} arguments")
+            raise error_at(
+                self._condition, token.at, f"there is no function {name} of {len(given)} arguments"
+            )
         return found
 
     def _case(self) -> int:
@@ -295,11 +296,11 @@ class _Parser:
         if not branches:
             raise self._error("CASE takes at least one WHEN … THEN …")
         for condition, value in reversed(branches):
-            found = chosen(self._build, condition, value, found)
+            found = case_node(self._build, condition, value, found)
         return found
 
     def _of(self, operation: str, *operands: int) -> int:
-        return said(self._build, operation, *operands)
+        return sql_node(self._build, operation, *operands)
 
 
 COMPARISONS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "==": "==", "<>": "!=", "!=": "!="}
@@ -322,18 +323,18 @@ ANY_ARGUMENTS: Mapping[str, str] = {"LEAST": "smallest", "GREATEST": "largest"}
 PI = 3.141592653589793
 
 
-def said(build: Builder, operation: str, *operands: int) -> int:
-    """Return the node of an *operation* as SQL has it: of nothing comes nothing."""
+def sql_node(build: Builder, operation: str, *operands: int) -> int:
+    """Return the node of an *operation* as SQL has it: NULL of NULL."""
     return build.of(f"sql.{operation}", *operands)
 
 
-def chosen(build: Builder, condition: int, value: int, other: int) -> int:
+def case_node(build: Builder, condition: int, value: int, other: int) -> int:
     """Return *value* where *condition* is true, else *other*: unknown is not true."""
-    return build.of("if", said(build, "and", condition, build.constant(True)), value, other)
+    return build.of("if", sql_node(build, "and", condition, build.constant(True)), value, other)
 
 
 def function(build: Builder, name: str, given: Sequence[int]) -> int | None:
-    """Return the node of a call of SQL's function *name*, in capitals; None where there is none like it."""
+    """Return the node of a call of SQL's function *name*, in capitals; None if there is none."""
     if name == "PI" and not given:
         return build.constant(PI)
     for table, fits in (
@@ -342,7 +343,7 @@ def function(build: Builder, name: str, given: Sequence[int]) -> int | None:
         (ANY_ARGUMENTS, len(given) > 1),
     ):
         if name in table and fits:
-            return said(build, table[name], *given)
+            return sql_node(build, table[name], *given)
     special = SPECIAL.get((name, len(given))) or SPECIAL.get((name, 0))
     return special(build, given) if special and given else None
 
@@ -351,20 +352,20 @@ def _coalesce(build: Builder, given: Sequence[int]) -> int:
     """Return the first of *given* that is something."""
     *others, found = given
     while others:
-        found = said(build, "coalesce", others.pop(), found)
+        found = sql_node(build, "coalesce", others.pop(), found)
     return found
 
 
 def _none_if(build: Builder, given: Sequence[int]) -> int:
     """Return nothing where both are equal, else the first."""
-    return chosen(build, said(build, "==", *given), build.constant(None), given[0])
+    return case_node(build, sql_node(build, "==", *given), build.constant(None), given[0])
 
 
 SPECIAL: Mapping[tuple[str, int], Callable[[Builder, Sequence[int]], int]] = {
     ("COALESCE", 0): _coalesce,
     ("IFNULL", 2): _coalesce,
     ("NULLIF", 2): _none_if,
-    ("ROUND", 2): lambda build, given: said(build, "round_to", *given),
-    ("IF", 3): lambda build, given: chosen(build, *given),
+    ("ROUND", 2): lambda build, given: sql_node(build, "round_to", *given),
+    ("IF", 3): lambda build, given: case_node(build, *given),
 }
 """By name and number of arguments; 0 for any number."""

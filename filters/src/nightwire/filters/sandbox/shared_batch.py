@@ -27,6 +27,7 @@ from nightwire.schemas import (
     survey,
     wire,
 )
+from nightwire.schemas.survey_model import ALERT_ATTRIBUTES, LIGHT_CURVE_ATTRIBUTES
 
 Section = tuple[int, int]
 """Where a part of the batch begins, and how long it is. [byte]"""
@@ -232,10 +233,6 @@ class BatchSchemas:
         return CODECS[schema_id]
 
 
-CURVE = ("mjd_tai", "flux", "flux_error", "ra", "dec", "band")
-"""Columns of a light curve."""
-
-
 class LazyAlert(Mapping[str, Any]):
     """An alert whose top-level fields are decoded one by one, when they are asked for.
 
@@ -281,7 +278,9 @@ class TableValues:
 
     def curve(self, row: int) -> "dict[str, np.ndarray[Any, Any]] | None":
         """Return a row's light curve, or None."""
-        if self._table is None or any(self.items(f"light_curve.{name}") is None for name in CURVE):
+        if self._table is None or any(
+            self.items(f"light_curve.{name}") is None for name in LIGHT_CURVE_ATTRIBUTES
+        ):
             return None
         return self._table.view(row).light_curve()
 
@@ -317,23 +316,11 @@ class WholeAlertView(AlertView):
         super().__init__(alert, survey)
         self._table_values, self._row = table_values, row
 
-    id = _from_table_or_message("id")
-    object_id = _from_table_or_message("object_id")
-    solar_system_id = _from_table_or_message("solar_system_id")
-    visit = _from_table_or_message("visit")
-    ra = _from_table_or_message("ra")
-    dec = _from_table_or_message("dec")
-    galactic_longitude = _from_table_or_message("galactic_longitude")
-    galactic_latitude = _from_table_or_message("galactic_latitude")
-    healpix = _from_table_or_message("healpix")
-    mjd_tai = _from_table_or_message("mjd_tai")
-    band = _from_table_or_message("band")
-    flux = _from_table_or_message("flux")
-    flux_error = _from_table_or_message("flux_error")
-    snr = _from_table_or_message("snr")
-    magnitude = _from_table_or_message("magnitude")
-
     def light_curve(self) -> "dict[str, np.ndarray[Any, Any]]":
         """As `AlertView.light_curve`."""
         found = self._table_values.curve(self._row)
         return super().light_curve() if found is None else found
+
+
+for _name in ALERT_ATTRIBUTES:
+    setattr(WholeAlertView, _name, _from_table_or_message(_name))

@@ -1,4 +1,4 @@
-"""From Python source to a program of the closed language."""
+"""From Python source to a program, or to all reasons why it cannot be compiled."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,11 +36,13 @@ KNOWN_MODULES = {"math": "math", "numpy": "np"}
 def compile_python(source: str, entry: str = "keep") -> Program:
     """Return the function *entry* of *source* in the closed language.
 
-    Nothing is executed.  What the program says of an alert is what Python would say, faults included.
+    Nothing is executed.  What the program says of an alert is what Python would say, faults
+    included.
 
     Raises:
         NotCompilable: The closed language cannot say it; the reasons name the line.
-        FilterError: It is no filter: it does not parse, or there is no such function of one argument.
+        FilterError: It is no filter: it does not parse, or there is no such function of one
+            argument.
     """
     tree = parsed(source)
     build = Builder()
@@ -79,7 +81,7 @@ def _entered(tree: ast.Module, build: Builder, entry: str) -> tuple[Scope, ast.F
 
 
 class _Top:
-    """What the source's top level calls by which name, compiled when it is asked for."""
+    """The names of the source's top level, compiled when they are asked for."""
 
     def __init__(self, tree: ast.Module, build: Builder) -> None:
         self.found: dict[str, ast.AST] = {}
@@ -165,8 +167,8 @@ def _plain_names(node: ast.Assign | ast.AnnAssign) -> list[str]:
     return names if len(names) == len(targets) else []
 
 
-MOST = 20
-"""Most reasons that are told."""
+MAX_REASONS = 20
+"""Most reasons that are given."""
 
 
 def all_reasons(scope: Scope, code: ast.FunctionDef, first: Sequence[str]) -> list[str]:
@@ -177,10 +179,10 @@ def all_reasons(scope: Scope, code: ast.FunctionDef, first: Sequence[str]) -> li
         code: The function.
         first: What was found when it was compiled.
     """
-    survey = _ReasonCollector()
-    scope.build.survey = survey.helper
-    survey.block(scope, code.body)
-    return sorted(dict.fromkeys([*survey.told, *first]), key=_line)[:MOST]
+    collector = _ReasonCollector()
+    scope.build.survey = collector.helper
+    collector.block(scope, code.body)
+    return sorted(dict.fromkeys([*collector.reasons, *first]), key=_line)[:MAX_REASONS]
 
 
 def _line(reason: str) -> int:
@@ -189,10 +191,14 @@ def _line(reason: str) -> int:
 
 
 class _ReasonCollector:
-    """Goes through statements and notes what cannot be compiled."""
+    """Collects all reasons that keep a function from being compiled, not only the first.
+
+    A statement that cannot be compiled is noted and skipped; the names that it would have bound are
+    unknown from then on, and expressions of them give no reasons of their own.
+    """
 
     def __init__(self) -> None:
-        self.told: dict[str, None] = {}
+        self.reasons: dict[str, None] = {}
         self._helpers: set[ast.FunctionDef] = set()
 
     def block(self, scope: Scope, statements: Sequence[ast.stmt]) -> None:
@@ -212,7 +218,7 @@ class _ReasonCollector:
         try:
             compile_it()
         except NotCompilable as error:
-            self.told.update(dict.fromkeys(error.reasons))
+            self.reasons.update(dict.fromkeys(error.reasons))
             return False
         return True
 

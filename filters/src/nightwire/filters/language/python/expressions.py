@@ -1,4 +1,4 @@
-"""Compiling Python's expressions, but for calls and lists: names, operators, comparisons, choices."""
+"""Compiling expressions: names, operators, comparisons, choices, f-strings; no calls or lists."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Compiling lists, generators and arrays over the points of a history."""
+"""Compiling lists, generators, arrays, sorting and reductions over the points of a history."""
 
 import ast
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def distinct(scope: Scope, value: Static) -> Distinct:
 
 
 def over(scope: Scope, generators: list[ast.comprehension]) -> tuple[int, Scope, int | None]:
-    """Return the points that a comprehension goes over, the scope of its element, and what faults before."""
+    """Return a comprehension's points, its element's scope, and the node that faults before."""
     if len(generators) > 1 or not isinstance(generators[0].target, ast.Name):
         raise scope.build.refuse("a comprehension may go over one list, with one variable")
     one = generators[0]
@@ -78,7 +78,7 @@ def iterated(scope: Scope, node: ast.expr) -> tuple[int, Static, int | None]:
 
 
 def kept(inner: Scope, extent: int, condition: int, variable: str) -> int:
-    """Return the points of *extent* where *condition* holds; *inner*'s variable becomes one of them."""
+    """Return the points of *extent* where *condition* holds, to which *variable* is narrowed."""
     build = inner.build
     if build.extents[condition] != extent:
         condition = build.points("lift", extent, condition)
@@ -144,7 +144,7 @@ HANDLERS[ast.SetComp] = set_of
 
 
 def in_order(scope: Scope, node: ast.Call) -> Static:
-    """Compile ``sorted(fluxes, reverse=True)`` and ``sorted(alert.history, key=lambda p: p.flux)``."""
+    """Compile ``sorted(fluxes, reverse=True)``, ``sorted(alert.history, key=lambda p: p.flux)``."""
     words = {word.arg: word.value for word in node.keywords}
     if len(node.args) != 1 or set(words) - {"key", "reverse"}:
         raise scope.build.refuse(f"`{ast.unparse(node)[:60]}`: sorted takes one list, key= and reverse=")

@@ -1,4 +1,4 @@
-"""Compiling what is looked up: attributes, fields by name, points by number, slices and masks."""
+"""Compiling look-ups: attributes, fields by name, points by number, slices and masks."""
 
 import ast
 import math
@@ -113,14 +113,14 @@ def subscript(scope: Scope, node: ast.Subscript) -> Static:
     if isinstance(owner, Known) and isinstance(owner.value, dict):
         key = scope.scalar(node.slice)
         return looked_up(scope, owner.value, key, scope.build.of("no_key", key))
-    found = _bykey_of(scope, owner, key_of(scope, node.slice))
+    found = _by_key(scope, owner, key_of(scope, node.slice))
     if found is None:
         what = ast.unparse(node)[:60]
         raise scope.build.refuse(f"`{what}`: fields are chosen by name, points by number")
     return found
 
 
-def _bykey_of(scope: Scope, owner: Static, key: Any) -> Static | None:
+def _by_key(scope: Scope, owner: Static, key: Any) -> Static | None:
     if isinstance(owner, Curve):
         return _of_curve(scope, key)
     if isinstance(owner, Known) and key is not None:
@@ -185,7 +185,7 @@ def looked_up(scope: Scope, table: Mapping[Any, Any], key: int, missing: int) ->
 
 
 def points_of(scope: Scope, field: Field, *, indexed: bool = False) -> Points:
-    """Return the records of the array at *field*, one point each; *indexed* if some are chosen by ``[ ]``."""
+    """Return the records of the array at *field* as points; *indexed*: indexed by ``[ ]``."""
     build = scope.build
     extent = build.leaf("points", field.path)
     guard = build.points("chosen" if field.empty or indexed else "each", extent)

@@ -1,7 +1,7 @@
-"""What NumPy says of an array as a whole: that it is a mask, that some value of it cannot be computed.
+"""Arrays as a whole, as NumPy sees them: masks, and arrays with values that cannot be computed.
 
-An array that is made of an empty list holds floats (of which there are none), whatever the list would have
-held: it is no mask, and `&`, `|`, `^`, `~` do not take it.
+An array that is made of an empty list holds floats (of which there are none), whatever the list
+would have held: it is no mask, and `&`, `|`, `^`, `~` do not take it.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ NUMBERS = frozenset({*COMPARISONS, *ARITHMETIC, *NUMPY} - {"in"})
 
 
 def failure(build: Builder, extent: int, item: int) -> int | None:
-    """Return what faults where some value of an array does; None where they are numbers, which cannot."""
+    """Return a node that faults where a value of an array does; None for numbers, which cannot."""
     return None if _are_numbers(build, item) else build.points("sound", extent, item)
 
 
@@ -70,12 +70,12 @@ def is_mask(build: Builder, at: int) -> bool:
 
 
 def no_mask(build: Builder, at: int) -> int | None:
-    """Return what faults where the array *at*, as a mask, is made of an empty list; None where it is not."""
+    """Return a node that faults where the mask *at* is made of an empty list; None: never."""
     return _of_nothing(build, [at], NO_INDEX)
 
 
 def no_bits(build: Builder, operation: str, items: list[int]) -> int | None:
-    """Return what faults where *operation* is one on bits, and one of *items* is made of an empty list."""
+    """Return a node that faults where *operation* is on bits, and an item of an empty list."""
     if operation not in BITS:
         return None
     return _of_nothing(build, items, NO_BITS.format(NAMES[operation]))

@@ -1,4 +1,4 @@
-"""Where an expression is compiled: names in sight, the nodes so far, and how to ask for a value."""
+"""The scope in which an expression is compiled, and what an expression can be meanwhile."""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -7,10 +7,11 @@ from typing import Any
 
 from nightwire.filters.language.builder import Builder
 from nightwire.filters.language.program import NotCompilable
+from nightwire.schemas.survey_model import LIGHT_CURVE_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
 
 OF_POINTS: Mapping[str, frozenset[str]] = {
-    "history": frozenset({"mjd_tai", "flux", "flux_error", "snr", "magnitude", "band", "ra", "dec"}),
-    "light_curve": frozenset({"mjd_tai", "flux", "flux_error", "ra", "dec", "band"}),
+    "history": frozenset(MEASUREMENT_ATTRIBUTES),
+    "light_curve": frozenset(LIGHT_CURVE_ATTRIBUTES),
 }
 """Columns of the canonical lists of points."""
 
@@ -27,10 +28,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Field:
-    """One of the survey's own fields, by its path: a value, a record, or an array, as the survey has it.
+    """One of the survey's own fields, by its path: a value, a record, or an array.
 
     Attributes:
-        steps: Its names, each with how it was reached: ``[]``, ``get``, or ``get {}`` for a default.
+        steps: Its names, each with how it was reached: ``[]``, ``get``, or ``get {}`` for a
+            default.
         empty: Whether ``or {}`` or ``or []`` follows.
     """
 
@@ -135,7 +137,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Unknown:
-    """What could not be compiled, and was passed over."""
+    """An expression that could not be compiled, and was skipped."""
 
 
 Static = (
@@ -174,7 +176,7 @@ Handler = Callable[["Scope", Any], Static]
 HANDLERS: dict[type[ast.expr], Handler] = {}
 """For each kind of expression, what compiles it; the modules of expressions put themselves in."""
 
-WORDS: Mapping[type, str] = {
+DESCRIPTIONS: Mapping[type, str] = {
     Alert: "the alert itself",
     Curve: "a light curve as a whole",
     Points: "a list of points (whether there are any is len(…) > 0)",
@@ -247,7 +249,7 @@ class Scope:
             return self.read(value)
         if isinstance(value, Unknown):
             raise NotCompilable  # said where it was to be made
-        raise self.build.refuse(f"{WORDS[type(value)]} stands where one number or text is needed")
+        raise self.build.refuse(f"{DESCRIPTIONS[type(value)]} stands where one number or text is needed")
 
     def read(self, field: Field) -> int:
         """Return the node of what lies at *field*."""

@@ -1,4 +1,4 @@
-"""Compiling what a function does: statement by statement, to the one expression that it returns."""
+"""Compiling a function's statements and loops to the one expression that it returns."""
 
 import ast
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Operations on values row by row: over whole columns where that is exact, else by Python's own function."""
+"""Operations on values: by kernels over whole columns where exact, else by Python row by row."""
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +23,11 @@ from nightwire.filters.language.vector.values import (
 Function = Callable[..., Any]
 
 LARGEST = {"**": 64, "array **": 64, "round_to": 400}
-"""The largest second operand, a whole number, of operations that could make a number of any length."""
+"""Largest second operand of operations that could make a number of any length."""
 
 NO_NUMBER = frozenset({"none", "str"})
 BY_TYPE = frozenset({*COMPARISONS, *ARITHMETIC, "np.clip/3"})
-"""Operations on several values that look at their types before they look at anything else."""
+"""Operations on several values that check their types first of all."""
 
 GROWING = frozenset({"+", "*", "%", "&", "|", "^"})
 """Operations that could make a text, or a number, of any length."""
@@ -58,7 +58,7 @@ class Apply:
     """Applies operations to values of *size* rows.
 
     Args:
-        faults: Numbers what faults say.
+        faults: Numbers the faults.
         sql: Whether a number that cannot be is nothing (SQL), no fault.
     """
 
@@ -68,94 +68,94 @@ class Apply:
 
     def __call__(self, operation: str, operands: Sequence[Value], size: int) -> Value:
         """Return what *operation* makes of *operands*."""
-        rows = ValueBuilder(size)
-        for lanes in product(*[value.lanes for value in operands]):
-            where = _overlap(lanes)
+        builder = ValueBuilder(size)
+        for typed_values in product(*[value.typed for value in operands]):
+            where = _overlap(typed_values)
             if where is None or where.any():
-                self._lanes(operation, lanes, where, rows)
-        return rows.value(first_fault(operands))
+                self._apply(operation, typed_values, where, builder)
+        return builder.value(first_fault(operands))
 
-    def _lanes(
-        self, operation: str, lanes: Sequence[TypedValues], where: Array | None, rows: ValueBuilder
+    def _apply(
+        self, operation: str, typed_values: Sequence[TypedValues], where: Array | None, builder: ValueBuilder
     ) -> None:
-        kinds = tuple([lane.kind for lane in lanes])
-        quick = KERNELS.get(operation)
-        answer = quick(kinds, [lane.values for lane in lanes]) if quick else None
-        if answer is None:
-            self._slowly(operation, lanes, where, rows)
+        kinds = tuple([typed.kind for typed in typed_values])
+        kernel = KERNELS.get(operation)
+        result = kernel(kinds, [typed.values for typed in typed_values]) if kernel else None
+        if result is None:
+            self._fallback(operation, typed_values, where, builder)
             return
-        kind, values, left = answer
+        kind, values, left = result
         if left is not None:
-            left = np.broadcast_to(left, rows.size) if where is None else left & where
+            left = np.broadcast_to(left, builder.size) if where is None else left & where
             if left.any():
-                self._slowly(operation, lanes, left, rows)
+                self._fallback(operation, typed_values, left, builder)
                 where = ~left if where is None else where & ~left
-        rows.lane(kind, values, where)
+        builder.add(kind, values, where)
 
-    def _slowly(
-        self, operation: str, lanes: Sequence[TypedValues], where: Array | None, rows: ValueBuilder
+    def _fallback(
+        self, operation: str, typed_values: Sequence[TypedValues], where: Array | None, builder: ValueBuilder
     ) -> None:
         """Let Python do it, row by row."""
-        chosen = np.arange(rows.size) if where is None else np.flatnonzero(where)
+        chosen = np.arange(builder.size) if where is None else np.flatnonzero(where)
         if not len(chosen):
             return
-        if _unbounded(operation, lanes):
+        if _unbounded(operation, typed_values):
             code = (
                 self._faults.number("TypeError: texts cannot be computed with") if self._sql else NEEDS_PYTHON
             )
-            rows.fault(code, _mask(chosen, rows.size))
+            builder.fault(code, _mask(chosen, builder.size))
             return
         function = function_of(f"sql.{operation}" if self._sql else operation)
-        typed = len(lanes) == 1 or operation in BY_TYPE
-        odd = typed and not NO_NUMBER.isdisjoint(lane.kind for lane in lanes)
-        if odd and self._hopeless(function, lanes, chosen, rows):
+        by_type = len(typed_values) == 1 or operation in BY_TYPE
+        odd = by_type and not NO_NUMBER.isdisjoint(typed.kind for typed in typed_values)
+        if odd and self._fails_by_type(function, typed_values, chosen, builder):
             return
-        columns = [python(lane, chosen) for lane in lanes]
+        columns = [python(typed, chosen) for typed in typed_values]
         if operation in LARGEST:
-            chosen, columns = self._small(LARGEST[operation], chosen, columns, rows)
-        self._each(function, chosen, columns, rows)
+            chosen, columns = self._small(LARGEST[operation], chosen, columns, builder)
+        self._each(function, chosen, columns, builder)
 
     def _small(
-        self, largest: int, chosen: Array, columns: list[list[Any]], rows: ValueBuilder
+        self, largest: int, chosen: Array, columns: list[list[Any]], builder: ValueBuilder
     ) -> tuple[Array, list[list[Any]]]:
-        """Leave out what would grow too long."""
+        """Leave out the rows whose result would grow too long."""
         large = [type(one) is int and abs(one) > largest for one in columns[1]]
         if not any(large):
             return chosen, columns
-        rows.fault(NEEDS_PYTHON, _mask(chosen[large], rows.size))
+        builder.fault(NEEDS_PYTHON, _mask(chosen[large], builder.size))
         kept = [not one for one in large]
         return chosen[kept], [
             [one for one, keep in zip(column, kept, strict=True) if keep] for column in columns
         ]
 
-    def _hopeless(
-        self, function: Function, lanes: Sequence[TypedValues], chosen: Array, rows: ValueBuilder
+    def _fails_by_type(
+        self, function: Function, typed_values: Sequence[TypedValues], chosen: Array, builder: ValueBuilder
     ) -> bool:
-        """Return whether values of these types cannot be put together at all; note the fault."""
+        """Return whether *function* takes no values of these types; note the fault."""
         try:
-            function(*[python(lane, chosen[:1])[0] for lane in lanes])
+            function(*[python(typed, chosen[:1])[0] for typed in typed_values])
         except (TypeError, AttributeError) as error:
-            rows.fault(self._faults.of(error), _mask(chosen, rows.size))
+            builder.fault(self._faults.of(error), _mask(chosen, builder.size))
             return True
         except Exception:  # noqa: BLE001 - a matter of the value, not of its type: seen again row by row
             return False
         return False
 
     def _each(
-        self, function: Function, chosen: Array, columns: Sequence[Iterable[Any]], rows: ValueBuilder
+        self, function: Function, chosen: Array, columns: Sequence[Iterable[Any]], builder: ValueBuilder
     ) -> None:
         try:
-            rows.scatter(
+            builder.scatter(
                 chosen, map(self._sized, map(function, *columns)) if self._sql else map(function, *columns)
             )
         except Exception:  # noqa: BLE001 - some row has a fault: now one by one
-            self._one_by_one(function, chosen, columns, rows)
+            self._one_by_one(function, chosen, columns, builder)
 
     def _one_by_one(
-        self, function: Function, chosen: Array, columns: Sequence[Iterable[Any]], rows: ValueBuilder
+        self, function: Function, chosen: Array, columns: Sequence[Iterable[Any]], builder: ValueBuilder
     ) -> None:
         good, values = [], []
-        codes = np.zeros(rows.size, np.int32)
+        codes = np.zeros(builder.size, np.int32)
         for at, arguments in zip(chosen.tolist(), zip(*columns, strict=True), strict=True):
             try:
                 value = function(*arguments)
@@ -167,8 +167,8 @@ class Apply:
             if not codes[at]:
                 good.append(at)
                 values.append(self._sized(value) if self._sql else value)
-        rows.fault(codes)
-        rows.scatter(np.array(good, np.int64), values)
+        builder.fault(codes)
+        builder.scatter(np.array(good, np.int64), values)
 
     @staticmethod
     def _sized(value: Any) -> Any:
@@ -187,18 +187,18 @@ def first_fault(operands: Iterable[Value]) -> Array | None:
     return found
 
 
-def _unbounded(operation: str, lanes: Sequence[TypedValues]) -> bool:
-    kinds = {lane.kind for lane in lanes}
+def _unbounded(operation: str, typed_values: Sequence[TypedValues]) -> bool:
+    kinds = {typed.kind for typed in typed_values}
     if "tuple" in kinds:
         return operation != "in"
     return operation in GROWING and "str" in kinds and "none" not in kinds
 
 
-def _overlap(lanes: Sequence[TypedValues]) -> Array | None:
+def _overlap(typed_values: Sequence[TypedValues]) -> Array | None:
     where: Array | None = None
-    for lane in lanes:
-        if lane.where is not None:
-            where = lane.where if where is None else where & lane.where
+    for typed in typed_values:
+        if typed.where is not None:
+            where = typed.where if where is None else where & typed.where
     return where
 
 

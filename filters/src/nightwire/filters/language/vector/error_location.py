@@ -1,4 +1,4 @@
-"""Where the fault of an alert began: the node, and with it the line, whose operands had none yet."""
+"""Where the fault of an alert began: the node, and its line, whose operands had no fault."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ Way = Callable[[Array], Array]
 
 
 class Trail(NamedTuple):
-    """Alerts with a fault, and where it shows in a node's values: the alert's place, or a point's."""
+    """Alerts with a fault, and its index in a node's values: the alert's, or a point's."""
 
     rows: Array
     places: Array
@@ -97,23 +97,23 @@ def _then(first: Way, second: Way) -> Way:
     return way
 
 
-def _into(node: Node, extent: RaggedPoints, item: Value) -> Way:
+def _into(node: Node, ragged: RaggedPoints, item: Value) -> Way:
     """Return the way from a node's values to the points."""
     if node[0] == "lift":
-        return lambda places: extent.owners[places]
+        return lambda places: ragged.owners[places]
     if node[0] not in REDUCTIONS:
         return _same
     if node[0] == "at":
-        place, there = placed(extent, node[3])
+        place, there = placed(ragged, node[3])
         return lambda alerts: np.where(there, place, -1)[alerts]
-    return _first_faulty(extent, item)
+    return _first_faulty(ragged, item)
 
 
-def _first_faulty(extent: RaggedPoints, item: Value) -> Way:
-    first = np.full(len(extent.lengths), -1)
-    fault = extent.faulty(item)
+def _first_faulty(ragged: RaggedPoints, item: Value) -> Way:
+    first = np.full(len(ragged.lengths), -1)
+    fault = ragged.faulty(item)
     if fault is not None:
-        alerts, points = first_of_each(extent, fault != 0)
+        alerts, points = first_of_each(ragged, fault != 0)
         first[alerts] = points
     return lambda alerts: first[alerts]
 
@@ -141,6 +141,6 @@ def _reached(node: Node, operand: int, found: Sequence[Any], places: Array) -> A
 
 
 def _size(value: Value) -> int:
-    arrays = [lane.values for lane in value.lanes if isinstance(lane.values, np.ndarray)]
-    masks = [lane.where for lane in value.lanes if lane.where is not None]
+    arrays = [typed.values for typed in value.typed if isinstance(typed.values, np.ndarray)]
+    masks = [typed.where for typed in value.typed if typed.where is not None]
     return max(map(len, [*arrays, *masks]), default=0)

@@ -1,4 +1,4 @@
-"""Judging tables of alerts by programs: verdicts, ranks and faults, as Python gives them one by one."""
+"""Tables of alerts judged by programs: verdicts, ranks and faults, as Python gives them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,8 +13,6 @@ from nightwire.filters.language.vector.error_location import error_locations
 from nightwire.filters.language.vector.run import Result, Run
 from nightwire.filters.language.vector.values import NEEDS_PYTHON, Array, Value, python, truth
 from nightwire.schemas import AlertTable
-
-CostArray = np.ndarray[Any, Any]
 
 
 class CostShares:
@@ -31,7 +29,7 @@ class CostShares:
         self._users = np.bincount(self._own)
         self.nodes = len(self._users)
 
-    def costs(self, nodes: Sequence[float], alone: Sequence[float], cpu_s: float) -> CostArray:
+    def costs(self, nodes: Sequence[float], alone: Sequence[float], cpu_s: float) -> Array:
         """Return the CPU time of each program. [s]
 
         Args:
@@ -48,48 +46,47 @@ class CostShares:
 
 
 REMEMBERED = 16
-"""Sets of programs whose common parts are remembered."""
+"""Sets of programs whose shared nodes are cached."""
 
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """What a filter says of n alerts.
+    """The verdicts of a filter on n alerts.
 
     Attributes:
         passed: bool, shape (n,).
         rank: float64, shape (n,): the number that the filter returned; NaN where it is none.
             Where *passed* alone.
         faults: By row, what Python would have raised, and in which line.
-        unsure: Rows that must be judged by Python itself, alert by alert: whole numbers beyond
-            64 bits, and such.
+        needs_python: Rows that Python itself has to judge: whole numbers beyond 64 bits, and such.
         cpu_s: CPU time that it took; of what it shares with others, an equal part. [s]
     """
 
     passed: Array
     rank: Array
     faults: Mapping[int, str] = field(default_factory=dict)
-    unsure: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    needs_python: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     cpu_s: float = 0.0
 
 
 def evaluate(program: Program, table: AlertTable) -> Verdicts:
-    """Return what *program* says of each alert of *table*, which has the columns ``program.names``."""
+    """Return the verdicts of *program* on *table*, which has the columns ``program.names``."""
     return evaluate_all([program], table)[0]
 
 
 def evaluate_all(programs: Sequence[Program], table: AlertTable) -> list[Verdicts]:
-    """Return what each of *programs* says of each alert; what they have in common is computed once."""
-    together = _together(tuple(programs))
+    """Return the verdicts of each of *programs*; common subexpressions are computed once."""
+    shared = _shared_nodes(tuple(programs))
     run, began = Run(table), thread_time()
     results: dict[int, Any] = {}
-    verdicts, times, alone = [], [0.0] * together.shares.nodes, []
+    verdicts, times, alone = [], [0.0] * shared.shares.nodes, []
     with np.errstate(all="ignore"):
-        for program, places, done in zip(programs, together.places, together.done, strict=True):
-            for node, place, extent in zip(program.nodes, places, program.extents, strict=True):
+        for program, places, done in zip(programs, shared.places, shared.done, strict=True):
+            for node, place, ragged in zip(program.nodes, places, program.extents, strict=True):
                 if place not in results:
                     moment = perf_counter()
                     results[place] = _computed(
-                        run, node, [results[places[at]] for at in operands(node)], results, places, extent
+                        run, node, [results[places[at]] for at in operands(node)], results, places, ragged
                     )
                     times[place] += perf_counter() - moment
             moment = perf_counter()
@@ -98,25 +95,25 @@ def evaluate_all(programs: Sequence[Program], table: AlertTable) -> list[Verdict
             alone.append(perf_counter() - moment)
             for place in done:
                 del results[place]
-    costs = together.shares.costs(times, alone, thread_time() - began).tolist()
+    costs = shared.shares.costs(times, alone, thread_time() - began).tolist()
     return [replace(one, cpu_s=cost) for one, cost in zip(verdicts, costs, strict=True)]
 
 
 def _computed(
-    run: Run, node: Node, given: Sequence[Any], results: Mapping[int, Any], places: Sequence[int], extent: int
+    run: Run, node: Node, given: Sequence[Any], results: Mapping[int, Any], places: Sequence[int], ragged: int
 ) -> Result:
-    size = run.size if extent in (ROW, ANY) else len(results[places[extent]])
+    size = run.size if ragged in (ROW, ANY) else len(results[places[ragged]])
     return run.node(node, given, size)
 
 
 @dataclass(frozen=True)
-class _Together:
-    """What programs have in common.
+class _SharedNodes:
+    """The different nodes of several programs, by number.
 
     Attributes:
         places: For each program, for each node, its number among all different nodes.
         done: For each program, the nodes that no later one needs.
-        shares: Who pays for which node.
+        shares: Which program pays for which node.
     """
 
     places: Sequence[Sequence[int]]
@@ -125,14 +122,14 @@ class _Together:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _together(programs: tuple[Program, ...]) -> _Together:
+def _shared_nodes(programs: tuple[Program, ...]) -> _SharedNodes:
     numbers: dict[Any, int] = {}
     places = [_placed(program, numbers) for program in programs]
     last = {place: at for at, some in enumerate(places) for place in some}
     done: list[list[int]] = [[] for _ in programs]
     for place, at in last.items():
         done[at].append(place)
-    return _Together(places, done, CostShares(places))
+    return _SharedNodes(places, done, CostShares(places))
 
 
 def _placed(program: Program, numbers: dict[Any, int]) -> list[int]:
@@ -157,19 +154,19 @@ def _verdicts(program: Program, found: Sequence[Any], run: Run) -> Verdicts:
     rank = _ranks(value, passed)
     if fault is None:
         return Verdicts(passed, rank)
-    unsure = np.flatnonzero(fault == NEEDS_PYTHON)
-    return Verdicts(passed, rank, _said(program, found, run), unsure)
+    needs_python = np.flatnonzero(fault == NEEDS_PYTHON)
+    return Verdicts(passed, rank, _fault_texts(program, found, run), needs_python)
 
 
 def _ranks(value: Value, passed: Array) -> Array:
     rank = np.full(len(passed), np.nan)
-    for lane in value.lanes:
-        where = passed if lane.where is None else passed & lane.where
-        if lane.kind in ("int", "npint", "float", "npfloat"):
-            rank[where] = lane.values[where] if isinstance(lane.values, np.ndarray) else lane.values
-        elif lane.kind == "str":
+    for typed in value.typed:
+        where = passed if typed.where is None else passed & typed.where
+        if typed.kind in ("int", "npint", "float", "npfloat"):
+            rank[where] = typed.values[where] if isinstance(typed.values, np.ndarray) else typed.values
+        elif typed.kind == "str":
             rows = np.flatnonzero(where)
-            rank[rows] = [_number(one) for one in python(lane, rows)]
+            rank[rows] = [_number(one) for one in python(typed, rows)]
     return rank
 
 
@@ -180,17 +177,17 @@ def _number(text: str) -> float:
         return np.nan
 
 
-def _said(program: Program, found: Sequence[Any], run: Run) -> dict[int, str]:
-    """Return what the faults of each row say, with their lines."""
-    said: dict[int, str] = {}
+def _fault_texts(program: Program, found: Sequence[Any], run: Run) -> dict[int, str]:
+    """Return the text of each row's fault, with its line."""
+    texts: dict[int, str] = {}
     codes = found[-1].fault
     for at, rows in error_locations(program, found):
         for row in rows.tolist():
             if codes[row] != NEEDS_PYTHON:
-                said[row] = f"{run.faults.said[codes[row]]}{_where(program, at)}"
-    return said
+                texts[row] = f"{run.faults.texts[codes[row]]}{_line_text(program, at)}"
+    return texts
 
 
-def _where(program: Program, at: int) -> str:
+def _line_text(program: Program, at: int) -> str:
     line = program.lines[at]
     return f" (line {line}: {program.texts.get(line, '')})" if line else ""

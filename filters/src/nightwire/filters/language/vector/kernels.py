@@ -1,7 +1,7 @@
-"""Operations on whole columns of numbers, where NumPy does exactly what Python does.
+"""Kernels: operations on whole columns, where NumPy does exactly what Python does.
 
-Each returns the kind and the values of the result, and which rows Python itself has to do (zero divisors,
-whole numbers that grow beyond 64 bits, …); or None where it cannot help.
+Each returns the kind and the values of the result, and which rows Python itself has to do (zero
+divisors, whole numbers that grow beyond 64 bits, …); or None for types that it does not handle.
 """
 
 import operator
@@ -62,7 +62,7 @@ def _wide(kinds: tuple[str, ...], values: Any) -> Array | None:
 
 
 def _compared(function: Callable[[Any, Any], Any]) -> Kernel:
-    def quick(kinds: tuple[str, ...], values: Any) -> KernelResult:
+    def kernel(kinds: tuple[str, ...], values: Any) -> KernelResult:
         if kinds[0] in NUMBERS and kinds[1] in NUMBERS:
             mixed = kinds[0] != kinds[1] and not FLOATS.isdisjoint(kinds)
             wide = _wide(kinds, values) if mixed else None
@@ -71,7 +71,7 @@ def _compared(function: Callable[[Any, Any], Any]) -> Kernel:
             return "bool", function(*values), None
         return None
 
-    return quick
+    return kernel
 
 
 def _number(value: Any) -> Any:
@@ -85,7 +85,7 @@ def _result(kinds: tuple[str, ...]) -> str:
 
 
 def _arithmetic(function: Callable[[Any, Any], Any]) -> Kernel:
-    def quick(kinds: tuple[str, ...], values: Any) -> KernelResult:
+    def kernel(kinds: tuple[str, ...], values: Any) -> KernelResult:
         if not NUMBERS.issuperset(kinds) or "npbool" in kinds:
             return None
         left, right = map(_number, values)
@@ -96,7 +96,7 @@ def _arithmetic(function: Callable[[Any, Any], Any]) -> Kernel:
             rough = np.abs(function(np.asarray(left, float), np.asarray(right, float)))
             return kind, function(np.asarray(left), np.asarray(right)), rough >= 2.0**62
 
-    return quick
+    return kernel
 
 
 def _divided(kinds: tuple[str, ...], values: Any) -> KernelResult:
@@ -111,7 +111,7 @@ def _divided(kinds: tuple[str, ...], values: Any) -> KernelResult:
 
 
 def _signed(function: Callable[[Any], Any]) -> Kernel:
-    def quick(kinds: tuple[str, ...], values: Any) -> KernelResult:
+    def kernel(kinds: tuple[str, ...], values: Any) -> KernelResult:
         if kinds[0] in FLOATS:
             return kinds[0], function(values[0]), None
         if kinds[0] in ("int", "npint"):
@@ -119,18 +119,18 @@ def _signed(function: Callable[[Any], Any]) -> Kernel:
             return kinds[0], function(value), value == np.iinfo(np.int64).min
         return None
 
-    return quick
+    return kernel
 
 
 def _bits(function: Callable[[Any, Any], Any]) -> Kernel:
-    def quick(kinds: tuple[str, ...], values: Any) -> KernelResult:
+    def kernel(kinds: tuple[str, ...], values: Any) -> KernelResult:
         if set(kinds) <= {"bool", "npbool"}:
             return "npbool" if _numpy(kinds) else "bool", function(*map(np.asarray, values)), None
         if set(kinds) == {"int"}:
             return "int", function(*values), None
         return None
 
-    return quick
+    return kernel
 
 
 def _inverted(kinds: tuple[str, ...], values: Any) -> KernelResult:
@@ -150,7 +150,7 @@ def _bool(kinds: tuple[str, ...], values: Any) -> KernelResult:
 
 
 def _extreme(better: Callable[[Any, Any], Any]) -> Kernel:
-    def quick(kinds: tuple[str, ...], values: Any) -> KernelResult:
+    def kernel(kinds: tuple[str, ...], values: Any) -> KernelResult:
         if set(kinds) not in ({"float"}, {"npfloat"}):
             return None
         best, *others = values
@@ -158,7 +158,7 @@ def _extreme(better: Callable[[Any, Any], Any]) -> Kernel:
             best = np.where(better(one, best), one, best)
         return kinds[0], best, None
 
-    return quick
+    return kernel
 
 
 def _root(kinds: tuple[str, ...], values: Any) -> KernelResult:
@@ -169,19 +169,19 @@ def _root(kinds: tuple[str, ...], values: Any) -> KernelResult:
 
 
 def _ufunc(function: Callable[..., Any], kind: str = "npfloat") -> Kernel:
-    def quick(kinds: tuple[str, ...], values: Any) -> KernelResult:
+    def kernel(kinds: tuple[str, ...], values: Any) -> KernelResult:
         if not FLOATS.issuperset(kinds):
             return None
         return kind, function(*map(np.asarray, values)), None
 
-    return quick
+    return kernel
 
 
 def _tested(function: Callable[..., Any]) -> Kernel:
-    def quick(kinds: tuple[str, ...], values: Any) -> KernelResult:
+    def kernel(kinds: tuple[str, ...], values: Any) -> KernelResult:
         return ("bool", function(np.asarray(values[0])), None) if kinds[0] in FLOATS else None
 
-    return quick
+    return kernel
 
 
 def _array_power(kinds: tuple[str, ...], values: Any) -> KernelResult:

@@ -1,4 +1,4 @@
-"""Choices, truth and its logic, Python's and SQL's, over columns."""
+"""Choices, truth and logic over columns, Python's and SQL's, and SQL's LIKE."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,21 +21,21 @@ from nightwire.filters.language.vector.values import (
 
 def of_sql(value: Value, size: int) -> Value:
     """Return *value* as SQL has it: NaN is nothing."""
-    if not any(lane.kind in ("float", "npfloat") for lane in value.lanes):
+    if not any(typed.kind in ("float", "npfloat") for typed in value.typed):
         return value
-    rows = ValueBuilder(size)
-    for lane in value.lanes:
-        if lane.kind not in ("float", "npfloat"):
-            rows.lane(lane.kind, lane.values, np.ones(size, bool) if lane.where is None else lane.where)
+    builder = ValueBuilder(size)
+    for typed in value.typed:
+        if typed.kind not in ("float", "npfloat"):
+            builder.add(typed.kind, typed.values, np.ones(size, bool) if typed.where is None else typed.where)
             continue
-        nan = np.isnan(lane.values)
-        if lane.where is None and not nan.any():
+        nan = np.isnan(typed.values)
+        if typed.where is None and not nan.any():
             return value
         nan = np.broadcast_to(nan, size)
-        where = np.ones(size, bool) if lane.where is None else lane.where
-        rows.lane("float", lane.values, where & ~nan)
-        rows.none(where & nan)
-    return rows.value(value.fault)
+        where = np.ones(size, bool) if typed.where is None else typed.where
+        builder.add("float", typed.values, where & ~nan)
+        builder.none(where & nan)
+    return builder.value(value.fault)
 
 
 def _seq(operands: Sequence[Value], size: int) -> Value:
@@ -69,9 +69,9 @@ def _not(operands: Sequence[Value], size: int) -> Value:
 def _is_none(operands: Sequence[Value], size: int) -> Value:
     (value,) = operands
     none = np.zeros(size, bool)
-    for lane in value.lanes:
-        if lane.kind == "none":
-            none |= True if lane.where is None else lane.where
+    for typed in value.typed:
+        if typed.kind == "none":
+            none |= True if typed.where is None else typed.where
     where = None if value.fault is None else value.fault == 0
     return Value((TypedValues("bool", none, where),), value.fault)
 
@@ -80,7 +80,7 @@ def _logic(absorbing: bool) -> Callable[[Sequence[Value], int], Value]:
     """Return SQL's OR (*absorbing* True) or AND (False): unknown unless one side decides."""
 
     def apply(operands: Sequence[Value], size: int) -> Value:
-        rows = ValueBuilder(size)
+        builder = ValueBuilder(size)
         sides = [_sides(of_sql(one, size), size) for one in operands]
         decided = [(true if absorbing else false) for true, false, _ in sides]
         fault = sides[0][2]
@@ -93,9 +93,9 @@ def _logic(absorbing: bool) -> Callable[[Sequence[Value], int], Value]:
             decided[0] | decided[1] | ((sides[0][0] | sides[0][1]) & (sides[1][0] | sides[1][1]))
         ) & sound
         answer = (decided[0] | decided[1]) if absorbing else ~(decided[0] | decided[1])
-        rows.lane("bool", answer, known)
-        rows.none(~known & sound)
-        return rows.value(fault)
+        builder.add("bool", answer, known)
+        builder.none(~known & sound)
+        return builder.value(fault)
 
     return apply
 
@@ -103,17 +103,17 @@ def _logic(absorbing: bool) -> Callable[[Sequence[Value], int], Value]:
 def _sides(value: Value, size: int) -> tuple[Array, Array, Array | None]:
     """Return where *value* is true, where false, and its faults; elsewhere it is unknown."""
     true, fault = truth(value, size)
-    none = _is_none([value], size).lanes[0].values
+    none = _is_none([value], size).typed[0].values
     false = ~true & ~none if fault is None else ~true & ~none & (fault == 0)
     return true, false, fault
 
 
 def _sql_not(operands: Sequence[Value], size: int) -> Value:
     true, false, fault = _sides(of_sql(operands[0], size), size)
-    rows = ValueBuilder(size)
-    rows.lane("bool", false, true | false)
-    rows.none(~(true | false) if fault is None else ~(true | false) & (fault == 0))
-    return rows.value(fault)
+    builder = ValueBuilder(size)
+    builder.add("bool", false, true | false)
+    builder.none(~(true | false) if fault is None else ~(true | false) & (fault == 0))
+    return builder.value(fault)
 
 
 def _sql_null(operands: Sequence[Value], size: int) -> Value:
@@ -143,10 +143,10 @@ CONTROL: Mapping[str, Callable[[Sequence[Value], int], Value]] = {
 
 @lru_cache(maxsize=1_000)
 def matcher(like: str) -> Callable[[str], bool]:
-    """Return what tells whether a text is *like* a pattern, in time that grows with their lengths alone.
+    """Return a matcher of texts *like* a pattern, in time linear in their lengths.
 
-    What stands between two ``%`` has a fixed length, and where it is found first is as good as any place: so
-    nothing is ever tried again, as one regular expression for all would.
+    What stands between two ``%`` has a fixed length, and where it is found first is as good as any
+    place: so nothing is ever tried again, as one regular expression for all would.
     """
     parts = like.split("%")
     first, *others = [re.compile(_fixed(part), re.IGNORECASE | re.DOTALL) for part in parts]
@@ -165,18 +165,18 @@ def matcher(like: str) -> Callable[[str], bool]:
 
 def like(value: Value, text: str, size: int, faults: FaultTable) -> Value:
     """Return which texts are like the pattern *text*."""
-    rows = ValueBuilder(size)
+    builder = ValueBuilder(size)
     matches = matcher(text)
-    for lane in value.lanes:
-        where = np.ones(size, bool) if lane.where is None else lane.where
-        if lane.kind == "none":
-            rows.none(where)
-        elif lane.kind == "str":
+    for typed in value.typed:
+        where = np.ones(size, bool) if typed.where is None else typed.where
+        if typed.kind == "none":
+            builder.none(where)
+        elif typed.kind == "str":
             chosen = np.flatnonzero(where)
-            rows.scatter(chosen, map(matches, python(lane, chosen)))
+            builder.scatter(chosen, map(matches, python(typed, chosen)))
         else:
-            rows.fault(faults.number("TypeError: LIKE compares texts, not numbers"), where)
-    return rows.value(value.fault)
+            builder.fault(faults.number("TypeError: LIKE compares texts, not numbers"), where)
+    return builder.value(value.fault)
 
 
 def _fixed(part: str) -> str:

@@ -1,6 +1,7 @@
-"""One value of many: sums, extremes, means of each alert's points, to the bit as Python and NumPy make them.
+"""Reductions of each alert's points: sums, extremes, means, to the bit as Python and NumPy.
 
-Alerts with equally many points are put into one matrix, along whose rows NumPy does what it does to an array.
+Alerts with equally many points are put into one matrix, along whose rows NumPy does what it does to
+an array.
 """
 
 import sys
@@ -30,7 +31,7 @@ from nightwire.filters.language.vector.values import (
 )
 
 Along = Callable[[float, Array], tuple[Any, Array | None]]
-"""Of a further argument and a matrix: a value for each row, and the rows that Python has to do itself."""
+"""Of a further argument and a matrix: a value for each row, and the rows left to Python."""
 
 LARGEST_SUM = 2.0**62
 """Sums of whole numbers beyond may not fit 64 bits."""
@@ -73,7 +74,7 @@ def _whole_sum(extra: float, matrix: Array) -> tuple[Any, Array | None]:
 
 
 def too_large(matrix: Array) -> Array | None:
-    """Return the rows of a matrix of whole numbers whose sum may not fit 64 bits; None where all do."""
+    """Return the rows of whole numbers whose sum may not fit 64 bits; None where all do."""
     if matrix.dtype == bool:
         return None
     return np.asarray(np.abs(matrix.astype(float)).sum(axis=1) >= LARGEST_SUM)
@@ -125,90 +126,90 @@ def kind_of(name: str, kind: str, values: Any) -> str:
     return {"bool": "int", "npbool": "npint"}.get(kind, kind) if name == "sum" else kind
 
 
-def any_or_all(name: str, extent: RaggedPoints, item: Value) -> Value:
+def any_or_all(name: str, ragged: RaggedPoints, item: Value) -> Value:
     """Return ``any`` or ``all``, which ask no further once they know."""
-    true, _ = truth(item, len(extent))
-    fault = extent.faulty(item)
+    true, _ = truth(item, len(ragged))
+    fault = ragged.faulty(item)
     decides = true if name == "any" else ~true
-    alerts, first = first_of_each(extent, decides if fault is None else decides | (fault != 0))
-    found = np.full(len(extent.lengths), name == "all")
+    alerts, first = first_of_each(ragged, decides if fault is None else decides | (fault != 0))
+    found = np.full(len(ragged.lengths), name == "all")
     found[alerts] = true[first]
-    rows = ValueBuilder(len(found))
+    builder = ValueBuilder(len(found))
     if fault is None:
-        rows.lane("bool", found, None)
-        return rows.value()
+        builder.add("bool", found, None)
+        return builder.value()
     codes = np.zeros(len(found), np.int32)
     codes[alerts] = fault[first]
-    rows.lane("bool", found, codes == 0)
-    return rows.value(codes)
+    builder.add("bool", found, codes == 0)
+    return builder.value(codes)
 
 
-def reduced(name: str, extent: RaggedPoints, item: Value, faults: FaultTable, extra: float = 0) -> Value:
+def reduced(name: str, ragged: RaggedPoints, item: Value, faults: FaultTable, extra: float = 0) -> Value:
     """Return the reduction *name* of each alert's points."""
-    rows = ValueBuilder(len(extent.lengths))
-    fault = extent.faulty(item)
-    codes = np.zeros(rows.size, np.int32) if fault is None else of_first(extent, fault)
+    builder = ValueBuilder(len(ragged.lengths))
+    fault = ragged.faulty(item)
+    codes = np.zeros(builder.size, np.int32) if fault is None else of_first(ragged, fault)
     if fault is not None and name in AS_IT_GOES:
-        codes = _sooner(codes, fault, extent, item, function_of(name), faults)
+        codes = _sooner(codes, fault, ragged, item, function_of(name), faults)
     left = codes == 0
-    lane = _main(item, len(extent))
-    function = along(name, lane.kind) if lane is not None else None
-    if lane is not None and function is not None:
+    typed = _main(item, len(ragged))
+    function = along(name, typed.kind) if typed is not None else None
+    if typed is not None and function is not None:
         with suppress(TypeError, ValueError):  # no such percentile: each list tells
-            left &= ~_by_matrix(function, name, extra, lane, extent, left, rows)
+            left &= ~_by_matrix(function, name, extra, typed, ragged, left, builder)
     one = partial(_one, name, extra)
-    _nothing(one, left & (extent.lengths == 0), rows, faults)
-    chosen = np.flatnonzero(left & (extent.lengths > 0))
-    _row_by_row(one, _lists(extent, item, chosen), chosen, rows, faults)
-    return rows.value(codes if codes.any() else None)
+    _nothing(one, left & (ragged.lengths == 0), builder, faults)
+    chosen = np.flatnonzero(left & (ragged.lengths > 0))
+    _row_by_row(one, _lists(ragged, item, chosen), chosen, builder, faults)
+    return builder.value(codes if codes.any() else None)
 
 
-def folded(start: Value, extent: RaggedPoints, item: Value, faults: FaultTable) -> Value:
+def folded(start: Value, ragged: RaggedPoints, item: Value, faults: FaultTable) -> Value:
     """Return *start* and then each of the points added, in their order."""
-    rows = ValueBuilder(len(extent.lengths))
-    fault = extent.faulty(item)
-    codes = np.zeros(rows.size, np.int32) if fault is None else of_first(extent, fault)
+    builder = ValueBuilder(len(ragged.lengths))
+    fault = ragged.faulty(item)
+    codes = np.zeros(builder.size, np.int32) if fault is None else of_first(ragged, fault)
     if fault is not None:
-        codes = _sooner(codes, fault, extent, item, partial(reduce, add), faults, start)
+        codes = _sooner(codes, fault, ragged, item, partial(reduce, add), faults, start)
     if start.fault is not None:
         codes = np.where(start.fault, start.fault, codes)
     left = codes == 0
-    lane = _main(item, len(extent))
-    if lane is not None and len(start.lanes) == 1:
-        left &= ~_added_up(start.lanes[0], lane, extent, left, rows)
+    typed = _main(item, len(ragged))
+    if typed is not None and len(start.typed) == 1:
+        left &= ~_added_up(start.typed[0], typed, ragged, left, builder)
     chosen = np.flatnonzero(left)
-    lists = zip(objects(start, chosen), _lists(extent, item, chosen), strict=True)
-    _row_by_row(partial(reduce, add), [[one, *some] for one, some in lists], chosen, rows, faults)
-    return rows.value(codes if codes.any() else None)
+    lists = zip(objects(start, chosen), _lists(ragged, item, chosen), strict=True)
+    _row_by_row(partial(reduce, add), [[one, *some] for one, some in lists], chosen, builder, faults)
+    return builder.value(codes if codes.any() else None)
 
 
-def among(value: Value, extent: RaggedPoints, item: Value, apply: Apply) -> Value:
-    """Return whether *value* is one of each alert's points; NaN, which may be the very same, is unsure."""
-    found = any_or_all("any", extent, apply("==", [broadcast(extent, value), item], len(extent)))
-    rows = ValueBuilder(len(extent.lengths))
+def among(value: Value, ragged: RaggedPoints, item: Value, apply: Apply) -> Value:
+    """Return whether *value* is among each alert's points; NaN, perhaps identical, needs Python."""
+    found = any_or_all("any", ragged, apply("==", [broadcast(ragged, value), item], len(ragged)))
+    builder = ValueBuilder(len(ragged.lengths))
     if value.fault is not None:
-        rows.fault(value.fault)
-    for lane in value.lanes:
-        if lane.kind in ("float", "npfloat"):
-            nan = np.isnan(np.broadcast_to(lane.values, rows.size))
-            rows.fault(NEEDS_PYTHON, nan if lane.where is None else nan & lane.where)
-    faulty = rows.value(found.fault).fault
-    for lane in found.lanes:
-        rows.lane(lane.kind, lane.values, None if faulty is None else faulty == 0)
-    return rows.value()
+        builder.fault(value.fault)
+    for typed in value.typed:
+        if typed.kind in ("float", "npfloat"):
+            nan = np.isnan(np.broadcast_to(typed.values, builder.size))
+            builder.fault(NEEDS_PYTHON, nan if typed.where is None else nan & typed.where)
+    faulty = builder.value(found.fault).fault
+    for typed in found.typed:
+        builder.add(typed.kind, typed.values, None if faulty is None else faulty == 0)
+    return builder.value()
 
 
-def distinct(extent: RaggedPoints, item: Value, faults: FaultTable) -> Value:
-    """Return how many different points each alert has; NaN, which may be the same twice, is unsure."""
-    rows = ValueBuilder(len(extent.lengths))
-    fault = extent.faulty(item)
-    codes = np.zeros(rows.size, np.int32) if fault is None else of_first(extent, fault)
+def distinct(ragged: RaggedPoints, item: Value, faults: FaultTable) -> Value:
+    """Return how many different points each alert has; NaN, perhaps identical, needs Python."""
+    builder = ValueBuilder(len(ragged.lengths))
+    fault = ragged.faulty(item)
+    codes = np.zeros(builder.size, np.int32) if fault is None else of_first(ragged, fault)
     chosen = np.flatnonzero(codes == 0)
-    lists = [set(some) for some in _lists(extent, item, chosen)]
+    lists = [set(some) for some in _lists(ragged, item, chosen)]
     nan = np.array([any(one != one for one in some) for some in lists], bool)
     codes[chosen[nan]] = NEEDS_PYTHON
-    rows.scatter(chosen[~nan], [len(some) for some, odd in zip(lists, nan, strict=True) if not odd])
-    return rows.value(codes if codes.any() else None)
+    builder.scatter(chosen[~nan], [len(some) for some, odd in zip(lists, nan, strict=True) if not odd])
+    return builder.value(codes if codes.any() else None)
 
 
 AS_IT_GOES = frozenset({"sum", "max", "min"})
@@ -216,15 +217,15 @@ AS_IT_GOES = frozenset({"sum", "max", "min"})
 
 
 def _sooner(
-    codes: Array, fault: Array, extent: RaggedPoints, item: Value, function: Callable[[list[Any]], Any],
+    codes: Array, fault: Array, ragged: RaggedPoints, item: Value, function: Callable[[list[Any]], Any],
     faults: FaultTable, start: Value | None = None,
 ) -> Array:  # fmt: skip
-    """Return *codes*, those of alerts replaced whose values fail together before one of them does alone."""
+    """Return *codes*, with the faults of reductions that fail before a point with a fault."""
     found = codes.copy()
-    alerts, first = first_of_each(extent, fault != 0)
+    alerts, first = first_of_each(ragged, fault != 0)
     begun = [None] * len(alerts) if start is None else objects(start, alerts)
     for alert, end, one in zip(alerts.tolist(), first.tolist(), begun, strict=True):
-        values = objects(item, np.arange(extent.offsets[alert], end))
+        values = objects(item, np.arange(ragged.offsets[alert], end))
         values = values if start is None else [one, *values]
         try:
             function(values or [0])
@@ -233,22 +234,22 @@ def _sooner(
     return found
 
 
-def _lists(extent: RaggedPoints, item: Value, chosen: Array) -> list[list[Any]]:
+def _lists(ragged: RaggedPoints, item: Value, chosen: Array) -> list[list[Any]]:
     """Return the values of each of the *chosen* alerts."""
-    lengths = extent.lengths[chosen]
+    lengths = ragged.lengths[chosen]
     ends = np.cumsum(lengths)
-    first = np.repeat(extent.offsets[chosen] - ends + lengths, lengths)
+    first = np.repeat(ragged.offsets[chosen] - ends + lengths, lengths)
     values = objects(item, first + np.arange(len(first)))
     spans = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
     return [values[begin:end] for begin, end in spans]
 
 
 def _main(item: Value, size: int) -> TypedValues | None:
-    """Return the lane of numbers that most points are in, its values an array."""
-    lanes = [lane for lane in item.lanes if lane.kind not in ("none", "str", "tuple")]
-    if not lanes:
+    """Return the typed numbers that most points are among, their values an array."""
+    typed_values = [typed for typed in item.typed if typed.kind not in ("none", "str", "tuple")]
+    if not typed_values:
         return None
-    found = max(lanes, key=lambda lane: size if lane.where is None else lane.where.sum())
+    found = max(typed_values, key=lambda typed: size if typed.where is None else typed.where.sum())
     return found._replace(values=np.broadcast_to(np.asarray(found.values), size))
 
 
@@ -256,39 +257,39 @@ def _by_matrix(
     function: Along,
     name: str,
     extra: float,
-    lane: TypedValues,
-    extent: RaggedPoints,
+    typed: TypedValues,
+    ragged: RaggedPoints,
     left: Array,
-    rows: ValueBuilder,
+    builder: ValueBuilder,
 ) -> Array:
-    """Reduce the alerts whose points are all in *lane*; return which were."""
-    able = _whole(lane, extent, left)
+    """Reduce the alerts whose points are all in *typed*; return which were."""
+    able = _whole(typed, ragged, left)
     found: Array | None = None
-    for alerts, points in _groups(extent, able):
-        values, failed = function(extra, lane.values[points])
+    for alerts, points in _groups(ragged, able):
+        values, failed = function(extra, typed.values[points])
         if failed is not None:
             able[alerts[failed]] = False
         if found is None:
-            found = np.zeros(rows.size, np.asarray(values).dtype)
+            found = np.zeros(builder.size, np.asarray(values).dtype)
         found[alerts] = values
     if found is not None:
-        rows.lane(kind_of(name, lane.kind, found), found, able)
+        builder.add(kind_of(name, typed.kind, found), found, able)
     return able
 
 
 def _added_up(
-    start: TypedValues, lane: TypedValues, extent: RaggedPoints, left: Array, rows: ValueBuilder
+    start: TypedValues, typed: TypedValues, ragged: RaggedPoints, left: Array, builder: ValueBuilder
 ) -> Array:
-    """Add up the alerts whose points are all in *lane*, numbers of Python's; return which were."""
+    """Add up the alerts whose points are all in *typed*, numbers of Python's; return which were."""
     whole = "bool", "int"
-    if start.kind not in (*whole, "float") or lane.kind not in (*whole, "float"):
-        return np.zeros(rows.size, bool)
-    kind = "float" if "float" in (start.kind, lane.kind) else "int"
-    able = _whole(lane, extent, left)
-    found = np.zeros(rows.size, float if kind == "float" else np.int64)
-    first = np.broadcast_to(np.asarray(start.values), rows.size)
-    for alerts, points in _groups(extent, able):
-        parts = first[alerts][:, None], lane.values[points]
+    if start.kind not in (*whole, "float") or typed.kind not in (*whole, "float"):
+        return np.zeros(builder.size, bool)
+    kind = "float" if "float" in (start.kind, typed.kind) else "int"
+    able = _whole(typed, ragged, left)
+    found = np.zeros(builder.size, float if kind == "float" else np.int64)
+    first = np.broadcast_to(np.asarray(start.values), builder.size)
+    for alerts, points in _groups(ragged, able):
+        parts = first[alerts][:, None], typed.values[points]
         failed = np.zeros(len(alerts), bool)
         for part in parts:
             if part.dtype.kind == "i":
@@ -297,21 +298,21 @@ def _added_up(
         found[alerts] = np.cumsum(matrix, axis=1)[:, -1]
         able[alerts[failed]] = False
     if able.any():
-        rows.lane(kind, found, able)
+        builder.add(kind, found, able)
     return able
 
 
-def _whole(lane: TypedValues, extent: RaggedPoints, left: Array) -> Array:
-    """Return which of the alerts *left* have points, all in *lane*."""
-    able = left & (extent.lengths > 0)
-    if lane.where is not None:
-        able[extent.owners[~lane.where]] = False
+def _whole(typed: TypedValues, ragged: RaggedPoints, left: Array) -> Array:
+    """Return which of the alerts *left* have points, all in *typed*."""
+    able = left & (ragged.lengths > 0)
+    if typed.where is not None:
+        able[ragged.owners[~typed.where]] = False
     return able
 
 
-def _groups(extent: RaggedPoints, able: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield those of the groups of *extent* who are *able*."""
-    for alerts, points in extent.groups:
+def _groups(ragged: RaggedPoints, able: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield those of the groups of *ragged* who are *able*."""
+    for alerts, points in ragged.groups:
         whole = able[alerts]
         if whole.all():
             yield alerts, points
@@ -320,7 +321,7 @@ def _groups(extent: RaggedPoints, able: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _nothing(
-    function: Callable[[list[Any]], Any], where: Array, rows: ValueBuilder, faults: FaultTable
+    function: Callable[[list[Any]], Any], where: Array, builder: ValueBuilder, faults: FaultTable
 ) -> None:
     """Reduce the empty lists, which are all alike."""
     if not where.any():
@@ -328,17 +329,17 @@ def _nothing(
     try:
         found = function([])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is these alerts' fault
-        rows.fault(faults.of(error), where)
+        builder.fault(faults.of(error), where)
     else:
         chosen = np.flatnonzero(where)
-        rows.scatter(chosen, [found] * len(chosen))
+        builder.scatter(chosen, [found] * len(chosen))
 
 
 def _row_by_row(
-    function: Any, lists: list[Any], chosen: Array, rows: ValueBuilder, faults: FaultTable
+    function: Any, lists: list[Any], chosen: Array, builder: ValueBuilder, faults: FaultTable
 ) -> None:
     good, values = [], []
-    codes = np.zeros(rows.size, np.int32)
+    codes = np.zeros(builder.size, np.int32)
     for at, one in zip(chosen.tolist(), lists, strict=True):
         if any(type(value) is str for value in one):
             codes[at] = NEEDS_PYTHON  # texts can grow
@@ -349,11 +350,11 @@ def _row_by_row(
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this alert's fault
             codes[at] = faults.of(error)
     if codes.any():
-        rows.fault(codes)
-    rows.scatter(np.array(good, np.int64), values)
+        builder.fault(codes)
+    builder.scatter(np.array(good, np.int64), values)
 
 
 def _one(name: str, extra: float, values: list[Any]) -> Any:
-    """Do to one list what Python or NumPy does."""
+    """Reduce one list as Python or NumPy does."""
     module, _, function = name.rpartition(".")
     return of_numpy(function, extra, np.array(values)) if module else function_of(name)(values)

@@ -42,23 +42,23 @@ class Run:
         self.apply = Apply(self.faults)
         self.apply_sql = Apply(self.faults, sql=True)
 
-    def node(self, node: Node, operands: Sequence[Any], extent: int) -> Result:
+    def node(self, node: Node, operands: Sequence[Any], ragged: int) -> Result:
         """Return what a node gives.
 
         Args:
             node: Its operation and literals.
             operands: What the nodes gave that it refers to.
-            extent: How many values it has.
+            ragged: How many values it has.
         """
         name = node[0]
         if name in SCALAR:
-            return self.apply(name, operands, extent)
+            return self.apply(name, operands, ragged)
         if name in SQL:
-            return self._sql(node, operands, extent)
+            return self._sql(node, operands, ragged)
         if name in LEAVES:
             return LEAVES[name](self, *node[1:])
         if name in CONTROL:
-            return CONTROL[name](operands, extent)
+            return CONTROL[name](operands, ragged)
         return self._points(node, operands)
 
     def _points(self, node: Node, operands: Sequence[Any]) -> Result:
@@ -74,14 +74,14 @@ class Run:
     def _sql(self, node: Node, operands: Sequence[Value], size: int) -> Value:
         name = node[0].partition(".")[2]
         operands = [of_sql(one, size) for one in operands]
-        nothing = [lane for one in operands for lane in one.lanes if lane.kind == "none"]
+        nothing = [typed for one in operands for typed in one.typed if typed.kind == "none"]
         if name == "like":
             return like(operands[0], node[2], size, self.faults)
         if not nothing:
             return of_sql(self.apply_sql(name, operands, size), size)
         null = np.zeros(size, bool)
-        for lane in nothing:
-            null |= True if lane.where is None else lane.where
+        for typed in nothing:
+            null |= True if typed.where is None else typed.where
         rest = [_without_none(one, ~null) for one in operands]
         found = of_sql(self.apply_sql(name, rest, size), size) if not null.all() else Value(())
         fault = found.fault
@@ -108,42 +108,42 @@ class Run:
 
 
 def _without_none(value: Value, there: Array) -> Value:
-    lanes = [
-        TypedValues(lane.kind, lane.values, there if lane.where is None else there & lane.where)
-        for lane in value.lanes
-        if lane.kind != "none"
+    typed_values = [
+        TypedValues(typed.kind, typed.values, there if typed.where is None else there & typed.where)
+        for typed in value.typed
+        if typed.kind != "none"
     ]
-    return Value(tuple(lanes), value.fault)
+    return Value(tuple(typed_values), value.fault)
 
 
 def _joined(found: Value, null: Array, fault: Array | None, size: int) -> Value:
-    rows = ValueBuilder(size)
-    for lane in found.lanes:
-        rows.lane(lane.kind, lane.values, ~null if lane.where is None else lane.where)
-    rows.none(null if fault is None else null & (fault == 0))
-    return rows.value(fault)
+    builder = ValueBuilder(size)
+    for typed in found.typed:
+        builder.add(typed.kind, typed.values, ~null if typed.where is None else typed.where)
+    builder.none(null if fault is None else null & (fault == 0))
+    return builder.value(fault)
 
 
-def _item(run: Run, name: str, extent: RaggedPoints) -> Value:
-    if extent.own is not None:
-        return of_array(extent.own, np.zeros(len(extent.own), bool), numpy=True)
-    column = run.column(f"{extent.name}.{name}")
+def _item(run: Run, name: str, ragged: RaggedPoints) -> Value:
+    if ragged.own is not None:
+        return of_array(ragged.own, np.zeros(len(ragged.own), bool), numpy=True)
+    column = run.column(f"{ragged.name}.{name}")
     if column is None or column.offsets is None:
         code = run.faults.number(f"KeyError: {name!r}")
-        return Value((), np.full(len(extent), code, np.int32))
-    if extent.name == "light_curve":
+        return Value((), np.full(len(ragged), code, np.int32))
+    if ragged.name == "light_curve":
         return of_array(column.values, np.zeros(len(column.values), bool), numpy=True)
     return of_column(column)
 
 
-def _each(run: Run, extent: RaggedPoints) -> Value:
-    if extent.absent is None:
+def _each(run: Run, ragged: RaggedPoints) -> Value:
+    if ragged.absent is None:
         return NONE
     code = run.faults.number("TypeError: 'NoneType' object is not iterable")
-    fault = np.where(extent.absent, code, 0)
-    if extent.failed is not None:
-        fault = np.where(extent.failed, extent.failed, fault)
-    return Value((TypedValues("none", None, ~extent.absent),), fault.astype(np.int32))
+    fault = np.where(ragged.absent, code, 0)
+    if ragged.failed is not None:
+        fault = np.where(ragged.failed, ragged.failed, fault)
+    return Value((TypedValues("none", None, ~ragged.absent),), fault.astype(np.int32))
 
 
 OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
@@ -192,11 +192,11 @@ def _with_parents(run: "Run", path: str, value: Value) -> Value:
         if there is not None and not there.all():
             code = run.faults.number("TypeError: 'NoneType' object is not subscriptable")
             gone = np.where(there, 0, code).astype(np.int32)
-            rows = ValueBuilder(run.size)
-            rows.fault(gone)
-            for lane in value.lanes:
-                rows.lane(lane.kind, lane.values, there if lane.where is None else there & lane.where)
-            return rows.value(value.fault)
+            builder = ValueBuilder(run.size)
+            builder.fault(gone)
+            for typed in value.typed:
+                builder.add(typed.kind, typed.values, there if typed.where is None else there & typed.where)
+            return builder.value(value.fault)
     return value
 
 
@@ -213,7 +213,7 @@ def _sql_field(run: "Run", path: str) -> Value:
     if value.fault is None:
         return value
     code = run.faults.number(f"TypeError: {path} is neither number nor text")
-    return Value(value.lanes, np.where(value.fault, code, 0).astype(np.int32))
+    return Value(value.typed, np.where(value.fault, code, 0).astype(np.int32))
 
 
 def _has(run: "Run", path: str) -> Value:

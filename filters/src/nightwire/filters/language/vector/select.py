@@ -1,4 +1,4 @@
-"""Lists of points that are put in another order, or of which one is chosen, by a value of each."""
+"""Points that are put in another order, or of which one is chosen, by a value of each."""
 
 from collections.abc import Iterator
 from operator import gt, lt
@@ -19,29 +19,29 @@ from nightwire.filters.language.vector.values import (
 ORDERED = frozenset({"float", "npfloat", "int", "npint", "bool", "npbool"})
 
 
-def in_order(extent: RaggedPoints, item: Value, faults: FaultTable, *, backwards: bool) -> RaggedPoints:
+def in_order(ragged: RaggedPoints, item: Value, faults: FaultTable, *, backwards: bool) -> RaggedPoints:
     """Return each list as Python sorts it by *item*: equal ones stay as they were."""
-    key = _key(extent, item, backwards=backwards)
-    kept = np.arange(len(extent)) if key is None else np.lexsort((key, extent.owners))
-    failed = np.zeros(len(extent.lengths), np.int32)
-    for alert, points, values in _left(extent, item, key):
+    key = _key(ragged, item, backwards=backwards)
+    kept = np.arange(len(ragged)) if key is None else np.lexsort((key, ragged.owners))
+    failed = np.zeros(len(ragged.lengths), np.int32)
+    for alert, points, values in _left_to_python(ragged, item, key):
         try:
             kept[points] = points[sorted(range(len(points)), key=values.__getitem__, reverse=backwards)]
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this alert's fault
             failed[alert] = faults.of(error)
-    return _of(extent, extent.offsets, kept, failed)
+    return _of(ragged, ragged.offsets, kept, failed)
 
 
-def best(extent: RaggedPoints, item: Value, faults: FaultTable, *, largest: bool) -> RaggedPoints:
-    """Return of each list the point that ``max`` (or ``min``) finds by *item*; none of an empty one."""
-    found = extent.offsets[:-1].copy()
-    key = _key(extent, item, backwards=largest)
-    filled = extent.lengths > 0
+def best(ragged: RaggedPoints, item: Value, faults: FaultTable, *, largest: bool) -> RaggedPoints:
+    """Return each list's point that ``max`` (or ``min``) finds by *item*; none of an empty list."""
+    found = ragged.offsets[:-1].copy()
+    key = _key(ragged, item, backwards=largest)
+    filled = ragged.lengths > 0
     if key is not None and len(key):
-        found[filled] = np.lexsort((key, extent.owners))[extent.offsets[:-1][filled]]
+        found[filled] = np.lexsort((key, ragged.owners))[ragged.offsets[:-1][filled]]
     failed = np.where(filled, 0, faults.of(_empty(largest=largest))).astype(np.int32)
-    broken = extent.faulty(item)
-    for alert, points, values in _left(extent, item, key):
+    broken = ragged.faulty(item)
+    for alert, points, values in _left_to_python(ragged, item, key):
         try:
             found[alert] = points[_first_best(values, None if broken is None else broken[points], largest)]
         except _FaultyError as error:
@@ -49,32 +49,32 @@ def best(extent: RaggedPoints, item: Value, faults: FaultTable, *, largest: bool
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this alert's fault
             failed[alert] = faults.of(error)
     offsets = np.concatenate([[0], np.cumsum(filled, dtype=np.int64)])
-    return _of(extent, offsets, found[filled], failed)
+    return _of(ragged, offsets, found[filled], failed)
 
 
-def nth(extent: RaggedPoints, index: Value, faults: FaultTable) -> RaggedPoints:
+def nth(ragged: RaggedPoints, index: Value, faults: FaultTable) -> RaggedPoints:
     """Return of each list the point with the number *index*, which each alert has one of."""
-    size = len(extent.lengths)
-    found, there = extent.offsets[:-1].copy(), np.zeros(size, bool)
+    size = len(ragged.lengths)
+    found, there = ragged.offsets[:-1].copy(), np.zeros(size, bool)
     failed = np.full(size, NEEDS_PYTHON, np.int32)
-    for lane in index.lanes:
-        if lane.kind in ("int", "npint"):
-            where = np.ones(size, bool) if lane.where is None else lane.where
-            place, inside = placed(extent, np.broadcast_to(lane.values, size))
+    for typed in index.typed:
+        if typed.kind in ("int", "npint"):
+            where = np.ones(size, bool) if typed.where is None else typed.where
+            place, inside = placed(ragged, np.broadcast_to(typed.values, size))
             found[where], there[where] = place[where], inside[where]
             failed[where] = 0
     failed[(failed == 0) & ~there] = faults.number("IndexError: list index out of range")
     if index.fault is not None:
         failed = np.where(index.fault, index.fault, failed)
     offsets = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])
-    return _of(extent, offsets, found[there], failed)
+    return _of(ragged, offsets, found[there], failed)
 
 
-def failure(extent: RaggedPoints) -> Value:
+def failure(ragged: RaggedPoints) -> Value:
     """Return nothing; the fault of alerts whose points could not be chosen."""
-    if extent.failed is None:
+    if ragged.failed is None:
         return Value((TypedValues("none", None, None),))
-    return Value((TypedValues("none", None, extent.failed == 0),), extent.failed)
+    return Value((TypedValues("none", None, ragged.failed == 0),), ragged.failed)
 
 
 class _FaultyError(Exception):
@@ -94,17 +94,17 @@ def _empty(*, largest: bool) -> ValueError:
     raise AssertionError
 
 
-def _of(extent: RaggedPoints, offsets: Array, kept: Array, failed: Array) -> RaggedPoints:
-    broken = None if extent.broken is None else extent.broken[kept]
+def _of(ragged: RaggedPoints, offsets: Array, kept: Array, failed: Array) -> RaggedPoints:
+    broken = None if ragged.broken is None else ragged.broken[kept]
     return RaggedPoints(offsets, kept, broken, failed=failed if failed.any() else None)
 
 
-def _key(extent: RaggedPoints, item: Value, *, backwards: bool) -> Array | None:
-    """Return numbers that sort as *item* does where it is one, not NaN; None where it is of several types."""
-    lanes = [lane for lane in item.lanes if lane.kind in ORDERED]
-    if len(lanes) != 1:
+def _key(ragged: RaggedPoints, item: Value, *, backwards: bool) -> Array | None:
+    """Return numbers that sort as *item* does, NaN apart; None where it is of several types."""
+    typed_values = [typed for typed in item.typed if typed.kind in ORDERED]
+    if len(typed_values) != 1:
         return None
-    values = np.broadcast_to(np.asarray(lanes[0].values), len(extent))
+    values = np.broadcast_to(np.asarray(typed_values[0].values), len(ragged))
     if values.dtype == bool:
         values = values.astype(np.int64)
     if not backwards:
@@ -112,18 +112,20 @@ def _key(extent: RaggedPoints, item: Value, *, backwards: bool) -> Array | None:
     return ~values if values.dtype.kind == "i" else -values
 
 
-def _left(extent: RaggedPoints, item: Value, key: Array | None) -> Iterator[tuple[int, Array, list[Any]]]:
+def _left_to_python(
+    ragged: RaggedPoints, item: Value, key: Array | None
+) -> Iterator[tuple[int, Array, list[Any]]]:
     """Yield alerts that Python has to sort itself, each with its points and their values."""
-    wanted = np.ones(len(extent), bool)
+    wanted = np.ones(len(ragged), bool)
     if key is not None:
-        (lane,) = (lane for lane in item.lanes if lane.kind in ORDERED)
-        wanted = np.isnan(key) if key.dtype.kind == "f" else np.zeros(len(extent), bool)
-        if lane.where is not None:
-            wanted |= ~lane.where
-        if extent.broken is not None:
-            wanted |= extent.broken != 0
-    for alert in np.unique(extent.owners[wanted]).tolist():
-        points = np.arange(extent.offsets[alert], extent.offsets[alert + 1])
+        (typed,) = (typed for typed in item.typed if typed.kind in ORDERED)
+        wanted = np.isnan(key) if key.dtype.kind == "f" else np.zeros(len(ragged), bool)
+        if typed.where is not None:
+            wanted |= ~typed.where
+        if ragged.broken is not None:
+            wanted |= ragged.broken != 0
+    for alert in np.unique(ragged.owners[wanted]).tolist():
+        points = np.arange(ragged.offsets[alert], ragged.offsets[alert + 1])
         yield alert, points, objects(item, points)
 
 

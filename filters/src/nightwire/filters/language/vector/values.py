@@ -1,7 +1,7 @@
 """Values of many alerts (or points) at once, as Python has them: each of its own type, or a fault.
 
-A value's rows are spread over *lanes*, one for each type: a column of numbers with gaps has a lane ``float``
-and a lane ``none``.  Each row is in exactly one lane, or has a fault.
+The rows of a `Value` are spread over `TypedValues`, one for each type: a column of numbers with
+gaps has typed values ``float`` and ``none``.  Each row is in exactly one of them, or has a fault.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,12 @@ from nightwire.schemas import Column
 Array = np.ndarray[Any, Any]
 
 NEEDS_PYTHON = 1
-"""Fault of rows of which only Python itself can tell: integers beyond 64 bits, and such."""
+"""Fault of rows that Python itself has to judge: integers beyond 64 bits, and such."""
 
 FIRST_FAULT = 2
 
 EXACT = 1 << 53
-"""Whole numbers up to here are floats, too, exactly."""
+"""Largest whole number up to which floats are exact."""
 
 TYPES = {
     type(None): "none", bool: "bool", int: "int", float: "float", str: "str", np.str_: "str",
@@ -31,10 +31,11 @@ SAME_AS_NUMPY = {"bool": "npbool", "int": "npint", "float": "npfloat"}
 
 
 class TypedValues(NamedTuple):
-    """The rows that have one type.
+    """The rows of one type.
 
     Attributes:
-        kind: ``none``, ``bool``, ``int``, ``float``, ``str``, ``npbool``, ``npint``, ``npfloat``, ``tuple``.
+        kind: ``none``, ``bool``, ``int``, ``float``, ``str``, ``npbool``, ``npint``, ``npfloat``,
+            ``tuple``.
         values: An array, of any content elsewhere, or one Python value for all rows.
         where: Which rows; None for all.
     """
@@ -45,29 +46,35 @@ class TypedValues(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Lanes, and for each row the number of its fault, 0 where it has none; None where no row has one."""
+    """The values of n rows.
 
-    lanes: Sequence[TypedValues]
+    Attributes:
+        typed: The rows by type.
+        fault: For each row, the number of its fault, 0 where it has none; None where no row has
+            one.
+    """
+
+    typed: Sequence[TypedValues]
     fault: Array | None = None
 
 
 class FaultTable:
-    """What faults say, by number."""
+    """Texts of faults, by number."""
 
     def __init__(self) -> None:
-        self.said = ["", "unsure"]
+        self.texts = ["", "needs Python"]
         self._numbers: dict[str, int] = {}
 
-    def number(self, said: str) -> int:
-        """Return the number of a fault that says this."""
-        known = self._numbers.get(said)
+    def number(self, text: str) -> int:
+        """Return the number of the fault *text*."""
+        known = self._numbers.get(text)
         if known is None:
-            known = self._numbers[said] = len(self.said)
-            self.said.append(said)
+            known = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
         return known
 
     def of(self, error: BaseException) -> int:
-        """Return the number of a fault that says what *error* does."""
+        """Return the number of the fault with the text of *error*."""
         if type(error).__module__ != "builtins":
             return self.number(format_exception_only(error)[-1].strip()[:300])
         text = str(error)
@@ -83,7 +90,7 @@ def constant(value: Any) -> Value:
 
 
 class ValueBuilder:
-    """Lanes as they fill.
+    """Collects the values of n rows, type by type.
 
     Args:
         size: How many rows.
@@ -91,24 +98,24 @@ class ValueBuilder:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._lanes: dict[str, TypedValues] = {}
+        self._typed: dict[str, TypedValues] = {}
         self._fault: Array | None = None
 
-    def lane(self, kind: str, values: Any, where: Array | None) -> None:
+    def add(self, kind: str, values: Any, where: Array | None) -> None:
         """Add rows of one type."""
         if isinstance(values, np.ndarray | np.generic) and not values.ndim:
             values = np.broadcast_to(values, self.size)
-        known = self._lanes.get(kind)
+        known = self._typed.get(kind)
         if known is None or where is None:
-            self._lanes[kind] = TypedValues(kind, values, where)
+            self._typed[kind] = TypedValues(kind, values, where)
         elif known.where is not None:
             mixed = None if kind == "none" else np.where(where, _array(values), _array(known.values))
-            self._lanes[kind] = TypedValues(kind, mixed, known.where | where)
+            self._typed[kind] = TypedValues(kind, mixed, known.where | where)
 
     def none(self, where: Array) -> None:
         """Add rows of nothing."""
         if where.any():
-            self.lane("none", None, where)
+            self.add("none", None, where)
 
     def fault(self, codes: Any, where: Array | None = None) -> None:
         """Add faults, the numbers *codes* *where* there are any."""
@@ -119,7 +126,7 @@ class ValueBuilder:
         self._fault = codes if self._fault is None else np.where(self._fault, self._fault, codes)
 
     def scatter(self, rows: Array, values: Iterable[Any]) -> None:
-        """Add Python values, one for each of *rows*; those that no lane holds are unsure."""
+        """Add Python values, one for each of *rows*; others than `TYPES` need Python."""
         values = list(values)
         kinds = [TYPES.get(type(one), "other") for one in values]
         for kind in set(kinds):
@@ -134,7 +141,7 @@ class ValueBuilder:
         where = np.zeros(self.size, bool)
         where[rows] = True
         if kind == "none":
-            self.lane(kind, None, where)
+            self.add(kind, None, where)
             return
         filled = np.zeros(self.size, DTYPES.get(kind, object))
         try:
@@ -150,17 +157,17 @@ class ValueBuilder:
         if kind == "other":
             self.fault(NEEDS_PYTHON, where)
         else:
-            self.lane(kind, filled, where)
+            self.add(kind, filled, where)
 
     def value(self, fault: Array | None = None) -> Value:
-        """Return all that was added; *fault* is theirs that had one before."""
+        """Return all that was added; rows of *fault* had a fault before."""
         if fault is not None:
             self.fault(fault)
         codes = self._fault if self._fault is not None and self._fault.any() else None
-        lanes = tuple(self._lanes.values())
-        if codes is None and len(lanes) == 1:
-            lanes = (lanes[0]._replace(where=None),)
-        return Value(lanes, codes)
+        parts = tuple(self._typed.values())
+        if codes is None and len(parts) == 1:
+            parts = (parts[0]._replace(where=None),)
+        return Value(parts, codes)
 
 
 def _array(values: Any) -> Any:
@@ -177,80 +184,80 @@ def _objects(values: list[Any]) -> Array:
 def truth(value: Value, size: int) -> tuple[Array, Array | None]:
     """Return which rows Python takes for true, and the faults; what has a fault is not true."""
     fault = value.fault
-    if len(value.lanes) == 1 and value.lanes[0].where is None:
-        return _true(value.lanes[0], size), fault
+    if len(value.typed) == 1 and value.typed[0].where is None:
+        return _true(value.typed[0], size), fault
     found = np.zeros(size, bool)
-    for lane in value.lanes:
-        if lane.kind != "none":
-            found |= _true(lane, size) if lane.where is None else _true(lane, size) & lane.where
+    for typed in value.typed:
+        if typed.kind != "none":
+            found |= _true(typed, size) if typed.where is None else _true(typed, size) & typed.where
     return found, fault
 
 
-def _true(lane: TypedValues, size: int) -> Array:
-    values = lane.values
+def _true(typed: TypedValues, size: int) -> Array:
+    values = typed.values
     if not isinstance(values, np.ndarray):
         return np.full(size, bool(values))
     if values.dtype == bool:
         return np.asarray(values)
     if values.dtype.kind == "U":
         return np.asarray(values != "")
-    return np.asarray((values != "") & (values != 0) if lane.kind == "str" else values != 0)
+    return np.asarray((values != "") & (values != 0) if typed.kind == "str" else values != 0)
 
 
 def choose(taken: Array, fault: Array | None, first: Value, second: Value) -> Value:
     """Return *first* where *taken*, else *second*; and *fault* where the condition has one."""
     size = len(taken)
-    rows = ValueBuilder(size)
+    builder = ValueBuilder(size)
     other = ~taken if fault is None else ~taken & (fault == 0)
     for value, where in ((first, taken), (second, other)):
-        for lane in value.lanes:
-            chosen = where if lane.where is None else where & lane.where
+        for typed in value.typed:
+            chosen = where if typed.where is None else where & typed.where
             if chosen.any():
-                rows.lane(lane.kind, lane.values, chosen)
+                builder.add(typed.kind, typed.values, chosen)
         if value.fault is not None:
-            rows.fault(value.fault, where)
-    return rows.value(fault)
+            builder.fault(value.fault, where)
+    return builder.value(fault)
 
 
 def take(value: Value, index: Array) -> Value:
     """Return the rows of *value* at *index*."""
-    lanes = [
+    parts = [
         TypedValues(
-            lane.kind,
-            lane.values[index] if isinstance(lane.values, np.ndarray) else lane.values,
-            None if lane.where is None else lane.where[index],
+            typed.kind,
+            typed.values[index] if isinstance(typed.values, np.ndarray) else typed.values,
+            None if typed.where is None else typed.where[index],
         )
-        for lane in value.lanes
+        for typed in value.typed
     ]
     fault = None if value.fault is None else value.fault[index]
     if fault is not None and not fault.any():
         fault = None
-    kept = [lane for lane in lanes if lane.where is None or lane.where.any()]
+    kept = [typed for typed in parts if typed.where is None or typed.where.any()]
     if fault is None and len(kept) == 1:
         kept = [kept[0]._replace(where=None)]
     return Value(tuple(kept), fault)
 
 
-def python(lane: TypedValues, rows: Array) -> list[Any]:
-    """Return the values of *lane* at *rows* as Python has them."""
-    if not isinstance(lane.values, np.ndarray):
-        return [lane.values] * len(rows)
-    chosen = lane.values[rows]
-    return list(chosen) if lane.kind.startswith("np") else chosen.tolist()
+def python(typed: TypedValues, rows: Array) -> list[Any]:
+    """Return the *typed* values at *rows* as Python has them."""
+    if not isinstance(typed.values, np.ndarray):
+        return [typed.values] * len(rows)
+    chosen = typed.values[rows]
+    return list(chosen) if typed.kind.startswith("np") else chosen.tolist()
 
 
 def objects(value: Value, index: Array) -> list[Any]:
     """Return the values at *index* as Python has them; what has a fault is None."""
     found: list[Any] = [None] * len(index)
-    for lane in value.lanes:
-        here = np.arange(len(index)) if lane.where is None else np.flatnonzero(lane.where[index])
-        for at, one in zip(here.tolist(), python(lane, index[here]), strict=True):
+    for typed in value.typed:
+        here = np.arange(len(index)) if typed.where is None else np.flatnonzero(typed.where[index])
+        for at, one in zip(here.tolist(), python(typed, index[here]), strict=True):
             found[at] = one
     return found
 
 
 SHORT = 16
-"""Longest text that is kept beside others of its length, not apart. [character]"""
+"""Longest text that is kept in an array of fixed-width texts. [character]"""
 
 
 def of_column(column: Column) -> Value:
@@ -279,18 +286,17 @@ def _of_objects(values: Array, null: Array) -> Value:
         filled[~null] = texts
         return Value((TypedValues("str", filled, ~null), TypedValues("none", None, null)))
     rows = np.arange(len(values))
-    found = ValueBuilder(len(values))
-    found.none(null)
-    found.scatter(rows[~null], there.tolist())
-    return found.value()
+    builder = ValueBuilder(len(values))
+    builder.none(null)
+    builder.scatter(rows[~null], there.tolist())
+    return builder.value()
 
 
 def compact(texts: Array) -> Array:
-    """Return short texts side by side, where they are compared much faster; long ones as they are."""
+    """Return short texts as fixed-width ones, which compare much faster; long ones as they are."""
     lengths = [*map(len, texts.tolist())]
     if max(lengths, default=0) > SHORT:
         return texts
     found = texts.astype(f"<U{max(lengths, default=1) or 1}")
-    return (
-        found if (np.char.str_len(found) == lengths).all() else texts
-    )  # NumPy drops null characters at an end
+    same = (np.char.str_len(found) == lengths).all()  # NumPy drops null characters at an end
+    return found if same else texts
