@@ -26,15 +26,14 @@ class Canonical(Formulas):
         self._field = field
         self._values: dict[str, Array] = {}
 
-    def values(self, attribute: str) -> Array:
+    def canonical(self, attribute: str) -> Array:
         """Return an attribute: float64 of shape (n,), NaN where `Point` has None; ``band``: object."""
         found = self._values.get(attribute)
         if found is None:
             with np.errstate(over="ignore", invalid="ignore"):  # too large is infinite, and then no flux
-                found = self._values[attribute] = getattr(self, f"_{attribute}")
+                found = self._values[attribute] = getattr(self, f"_{attribute}")()
         return found
 
-    @property
     def _band(self) -> Array:
         """Names of passbands."""
         column = self._field(self._measurement.band)
@@ -54,7 +53,7 @@ class Canonical(Formulas):
     def healpix(self, order: int) -> Column:
         """Return the column of pixel numbers, int64."""
         values = np.zeros(self.count, np.int64)
-        known, ra, dec = self._has_position, self.values("ra"), self.values("dec")
+        known, ra, dec = self._has_position, self.canonical("ra"), self.canonical("dec")
         values[known] = healpix(ra[known], dec[known], order)
         return Column(values, ~known)
 
@@ -62,12 +61,12 @@ class Canonical(Formulas):
     def _galactic(self) -> tuple[Array, Array]:
         known = self._has_position
         return galactic(
-            np.where(known, self.values("ra"), np.nan), np.where(known, self.values("dec"), np.nan)
+            np.where(known, self.canonical("ra"), np.nan), np.where(known, self.canonical("dec"), np.nan)
         )
 
     @cached_property
     def _has_position(self) -> Array:
-        return ~np.isnan(self.values("ra")) & (np.abs(self.values("dec")) <= POLE)
+        return ~np.isnan(self.canonical("ra")) & (np.abs(self.canonical("dec")) <= POLE)
 
     def _sign(self) -> Array:
         if not self._measurement.sign:

@@ -1,7 +1,5 @@
 """How canonical numbers follow from a survey's fields, for one measurement and for many alike."""
 
-from functools import cached_property
-
 from nightwire.schemas.survey_model.astro import Numbers, error_of, finite, flux_of, magnitude_of, where
 from nightwire.schemas.survey_model.description import Measurement
 
@@ -14,8 +12,12 @@ class Formulas:
     _measurement: Measurement
     """Names the fields."""
 
+    def canonical(self, attribute: str) -> Numbers:
+        """Return an attribute's numbers, which are kept where it pays."""
+        raise NotImplementedError
+
     def _number(self, name: str | None) -> Numbers:
-        """Return a field's numbers, NaN where there is none."""
+        """Return a field's numbers."""
         raise NotImplementedError
 
     def _sign(self) -> Numbers:
@@ -26,37 +28,31 @@ class Formulas:
         """Return modified Julian dates of the survey's time scale on TAI. [d]"""
         raise NotImplementedError
 
-    @property
     def _ra(self) -> Numbers:
         return self._number(self._measurement.ra)
 
-    @property
     def _dec(self) -> Numbers:
         return self._number(self._measurement.dec)
 
-    @cached_property
     def _mjd_tai(self) -> Numbers:
         return self._on_tai(self._number(self._measurement.time) - self._measurement.time_zero)
 
-    @cached_property
     def _flux(self) -> Numbers:
         if self._measurement.flux:
             return self._scaled(self._measurement.flux)
         return finite(self._sign() * flux_of(self._number(self._measurement.magnitude)))
 
-    @cached_property
     def _flux_error(self) -> Numbers:
         if self._measurement.flux:
             return self._scaled(self._measurement.flux_error)
-        return finite(error_of(self._flux, self._number(self._measurement.magnitude_error)))
+        return finite(error_of(self.canonical("flux"), self._number(self._measurement.magnitude_error)))
 
-    @property
     def _snr(self) -> Numbers:
-        return abs(self._flux) / where(self._flux_error == 0, NAN, self._flux_error)
+        error = self.canonical("flux_error")
+        return abs(self.canonical("flux")) / where(error == 0, NAN, error)
 
-    @property
     def _magnitude(self) -> Numbers:
-        return magnitude_of(self._flux)
+        return magnitude_of(self.canonical("flux"))
 
     def _scaled(self, name: str | None) -> Numbers:
         """Return a field's numbers as nJy, by their zero point where the survey has one."""

@@ -75,7 +75,7 @@ class Series:
         return by_time(times, np.concatenate([*alerts, np.empty(0, np.int64)]), self.offsets)
 
     def _together(self, attribute: str) -> Array:
-        found = [part.measured.values(attribute) for part in self.parts]
+        found = [part.measured.canonical(attribute) for part in self.parts]
         return np.concatenate(found) if found else np.empty(0)
 
 

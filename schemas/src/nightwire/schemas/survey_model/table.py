@@ -268,7 +268,7 @@ class AlertTable:
 
 
 def _nullable(measured: Canonical, attribute: str) -> Column:
-    values = measured.values(attribute)
+    values = measured.canonical(attribute)
     return Column(values, is_none(values)) if attribute == "band" else numbers(values)
 
 

@@ -37,7 +37,7 @@ class Point(Formulas, Mapping[str, Any]):
 
     def __init__(self, record: Mapping[str, Any], measurement: Measurement) -> None:
         self._measurement = measurement
-        self._record = record
+        self._record = self._source = record  # the latter has the measurement's fields
 
     def __getitem__(self, name: str) -> Any:
         return self._record[name]
@@ -54,17 +54,17 @@ class Point(Formulas, Mapping[str, Any]):
     @property
     def ra(self) -> float | None:
         """Right ascension. [deg, ICRS]"""
-        return _none_if_nan(self._ra)
+        return _none_if_nan(self._ra())
 
     @property
     def dec(self) -> float | None:
         """Declination. [deg, ICRS]"""
-        return _none_if_nan(self._dec)
+        return _none_if_nan(self._dec())
 
-    @property
+    @cached_property
     def mjd_tai(self) -> float | None:
         """Time, as the survey dates an exposure (mostly its midpoint), as modified Julian date on TAI. [d]"""
-        return _none_if_nan(self._mjd_tai)
+        return _none_if_nan(self._mjd_tai())
 
     @property
     def band(self) -> str | None:
@@ -72,30 +72,30 @@ class Point(Formulas, Mapping[str, Any]):
         band = self._source.get(self._measurement.band)
         return None if band is None else self._measurement.bands.get(str(band), str(band))
 
-    @property
+    @cached_property
     def flux(self) -> float | None:
         """Difference flux, negative where fainter than the template. [nJy]"""
-        return _none_if_nan(self._flux)
+        return _none_if_nan(self._flux())
 
-    @property
+    @cached_property
     def flux_error(self) -> float | None:
         """Standard error of `flux`. [nJy]"""
-        return _none_if_nan(self._flux_error)
+        return _none_if_nan(self._flux_error())
 
     @property
     def snr(self) -> float | None:
         """Size of `flux` over `flux_error`."""
-        return _none_if_nan(self._snr)
+        return _none_if_nan(self._snr())
 
     @property
     def magnitude(self) -> float | None:
         """AB magnitude of the size of `flux`; None at zero.  [AB mag]  Its sign is that of `flux`."""
-        return _none_if_nan(self._magnitude)
+        return _none_if_nan(self._magnitude())
 
-    @property
-    def _source(self) -> Mapping[str, Any]:
-        """The record that has the measurement's fields."""
-        return self._record
+    def canonical(self, attribute: str) -> float:
+        """Return a number that an attribute is; NaN where it is None."""
+        found = getattr(self, attribute)
+        return math.nan if found is None else found
 
     def _number(self, name: str | None) -> float:
         value = self._source.get(name) if name else None
@@ -127,11 +127,12 @@ class AlertView(Point):
     """
 
     def __init__(self, alert: Mapping[str, Any], survey: "Survey") -> None:
-        super().__init__(alert, survey.description.source)
+        self._measurement = survey.description.source
+        self._record = alert
         self._survey = survey
 
     @cached_property
-    def _source(self) -> Mapping[str, Any]:
+    def _source(self) -> Mapping[str, Any]:  # type: ignore[override]  # found when it is asked for
         return self._survey.source(self._record) or {}
 
     @property
@@ -170,8 +171,7 @@ class AlertView(Point):
 
         points = sorted([*self.history, self], key=_time_of)
         columns = {
-            name: np.array([getattr(point, f"_{name}") for point in points], float)
-            for name in LIGHT_CURVE_NUMBERS
+            name: np.array([getattr(point, name) for point in points], float) for name in LIGHT_CURVE_NUMBERS
         }
         return {**columns, "band": np.array([point.band or "" for point in points], str)}
 
