@@ -46,7 +46,7 @@ class Batches:
 
     def fault(self, at: int, error: Exception) -> None:
         """Note that message *at* cannot be read."""
-        self._faults[at] = error
+        self._faults[at] = type(error)(str(error))  # without its frames, which hold the messages
 
     def add(self, at: int, codec: Codec, body: bytes | memoryview) -> None:
         """Take in message *at*."""

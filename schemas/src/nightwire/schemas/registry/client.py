@@ -57,7 +57,7 @@ class SchemaRegistry:
         self._transport = transport
         self._schemas: dict[int, dict[str, Any]] = {}
         self._codecs: dict[int, Codec] = {}
-        self._missing: dict[int, tuple[float, SchemaError]] = {}
+        self._missing: dict[int, tuple[float, str]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -189,15 +189,15 @@ class SchemaRegistry:
         return [] if answer["is_compatible"] else list(answer.get("messages") or ["it is not compatible"])
 
     def _fetch(self, schema_id: int) -> dict[str, Any]:
-        since, error = self._missing.get(schema_id, (float("-inf"), SchemaError()))
+        since, why = self._missing.get(schema_id, (float("-inf"), ""))
         if time.monotonic() - since < MISSING_FOR:
-            raise error
+            raise UnknownSchemaError(why)  # a new one: one that is raised again keeps all frames it met
         try:
             schema = self._parsed(self._ask("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchemaError as error:
             if cached := self._cache.load(schema_id):
                 return cached
-            self._missing[schema_id] = (time.monotonic(), error)
+            self._missing[schema_id] = (time.monotonic(), str(error))
             raise
         self._keep(schema_id, schema)
         return schema

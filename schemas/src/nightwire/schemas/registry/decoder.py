@@ -76,8 +76,8 @@ class AlertDecoder:
         self._registry = registry
         self._reader = reader
         self._changes = description(survey).changes if survey else ()
-        self._known: dict[int, Codec | DecodeError] = {}
-        self._contained: Memo[bytes, Codec | DecodeError] = Memo(self._of_container, MOST_CODECS)
+        self._known: dict[int, Codec | str] = {}
+        self._contained: Memo[bytes, Codec | str] = Memo(self._of_container, MOST_CODECS)
 
     def decode(self, value: bytes) -> Decoded:
         """Return the alert in *value*.
@@ -122,30 +122,36 @@ class AlertDecoder:
         """Return what reads a message, its schema's id if it names one, and its body: a part of *whole*."""
         if is_container(value):
             text, contained = only_body(value)
-            return _sound(self._contained[text]), None, contained
+            return _usable(self._contained[text]), None, contained
         schema_id, body = unframe(whole)
         known = self._known.get(schema_id)
         if known is None:
-            known = self._known[schema_id] = self._reading(self._registry.codec(schema_id))
-        return _sound(known), schema_id, body
+            known = self._known[schema_id] = self._resolved(self._registry.codec(schema_id))
+        return _usable(known), schema_id, body
 
-    def _of_container(self, text: bytes) -> Codec | DecodeError:
+    def _of_container(self, text: bytes) -> Codec | str:
         try:
-            return self._reading(Codec(container_schema(text)))
+            return self._resolved(Codec(container_schema(text)))
         except DecodeError as error:
-            return error
+            return str(error)
 
-    def _reading(self, codec: Codec) -> Codec | DecodeError:
-        """Return what reads what *codec* wrote as the reader wants it; the error where nothing can."""
+    def _resolved(self, codec: Codec) -> Codec | str:
+        """Return what reads what *codec* wrote as the reader wants it; the reason where nothing can."""
         if self._reader is None or self._reader == codec.schema:
             return codec
         try:
             return Codec(codec.schema, reader=self._reader, changes=self._changes)
         except SchemaError as error:
-            return DecodeError(str(error))
+            return str(error)
 
 
-def _sound(known: Codec | DecodeError) -> Codec:
-    if isinstance(known, DecodeError):
-        raise known
+def _usable(known: Codec | str) -> Codec:
+    """Return the codec.
+
+    Raises:
+        DecodeError: There is none.  Each is a new one: an error that is raised again keeps the frames
+            of every message that met it.
+    """
+    if isinstance(known, str):
+        raise DecodeError(known)
     return known
