@@ -14,13 +14,14 @@ from functools import lru_cache
 from typing import Any
 
 from nightwire.schemas.avro.generated.read import Reader
-from nightwire.schemas.avro.plans.primitives import varint
+from nightwire.schemas.avro.plans.primitives import read_varint, varint, zigzag
 from nightwire.schemas.avro.plans.resolve import own_plan
 from nightwire.schemas.avro.plans.schema import parse
 from nightwire.schemas.errors import DecodeError, SchemaError
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
+"""Size of the marker behind the header and each block. [byte]"""
 MAX_BLOCK = 256 << 20
 """Longest block after decompression. [byte]  Larger ones are refused: a few bytes can claim terabytes."""
 
@@ -51,14 +52,14 @@ class _ByteSource:
         return self._data[self.at - length : self.at]
 
     def take_long(self, what: str) -> int:
-        value = shift = 0
-        while shift < 70:  # ten groups of seven bits hold a long
-            (byte,) = self.take(1, what)
-            value |= (byte & 0x7F) << shift
-            if not byte & 0x80:
-                return (value >> 1) ^ -(value & 1)
-            shift += 7
-        raise DecodeError(f"container malformed at byte {self.at}: {what} is no Avro long")
+        try:
+            number, self.at = read_varint(self._data, self.at)
+        except IndexError as error:
+            end = len(self._data)
+            raise DecodeError(f"container cut off at byte {end}: {what} wants 1 bytes, 0 are left") from error
+        except ValueError as error:
+            raise DecodeError(f"container malformed at byte {self.at}: {what} is no Avro long") from error
+        return zigzag(number)
 
     def at_end(self) -> bool:
         return self.at == len(self._data)
@@ -224,23 +225,16 @@ def _deflate(packed: bytes) -> bytes:
 def _snappy(packed: bytes) -> bytes:
     import pyarrow as pa
 
-    size, _ = _varint(packed)
+    try:
+        size, _ = read_varint(packed, 0)  # of what was compressed
+    except IndexError as error:
+        raise ValueError("it has no length") from error
     if size > MAX_BLOCK or len(packed) < 4:
         raise ValueError(f"it claims {size} bytes")
     block = bytes(pa.Codec("snappy").decompress(packed[:-4], size, asbytes=True))
     if zlib.crc32(block) != int.from_bytes(packed[-4:], "big"):
         raise ValueError("its checksum is wrong")
     return block
-
-
-def _varint(packed: bytes) -> tuple[int, int]:
-    """Return the number that snappy's data begin with, the length of what was compressed, and its size."""
-    value = 0
-    for at, byte in enumerate(packed[:5]):
-        value |= (byte & 0x7F) << (7 * at)
-        if not byte & 0x80:
-            return value, at + 1
-    raise ValueError("it has no length")
 
 
 def _zstandard(packed: bytes) -> bytes:

@@ -61,13 +61,20 @@ def own_plan(parsed: Any) -> Program:
     return own.draft.program(own.node(parsed))
 
 
-def resolve(writer: Any, reader: Any, changes: Sequence[Change] = ()) -> Resolution:
+def resolve(writer: Any, reader: Any, changes: Sequence[Change] = (), *, strict: bool = False) -> Resolution:
     """Return how what *writer* wrote is read as *reader*; both parsed by fastavro.
+
+    Args:
+        writer: The schema that was written with.
+        reader: The schema that is read as.
+        changes: What the survey changed between the two.
+        strict: Whether to leave out what nightwire adds to Avro, so that a value which only some readers
+            of Avro could take is a mismatch.
 
     Raises:
         SchemaError: A default is no value of its field's type.
     """
-    pair = _Pair(Types(writer), Types(reader), changes)
+    pair = _Pair(Types(writer), Types(reader), changes, strict=strict)
     root = pair.node(writer, reader, "")
     conditions = list(dict.fromkeys(pair.conditions))
     return Resolution(pair.draft.program(root), list(dict.fromkeys(pair.mismatches)), conditions)
@@ -129,13 +136,14 @@ class _Record:
 class _Pair:
     """Nodes of what one schema wrote and another reads."""
 
-    def __init__(self, writer: Types, reader: Types, changes: Sequence[Change]) -> None:
+    def __init__(self, writer: Types, reader: Types, changes: Sequence[Change], *, strict: bool) -> None:
         self.draft = Draft()
         self.mismatches: list[Mismatch] = []
         self.conditions: list[Mismatch] = []
         self._writer = writer
         self._reader = reader
         self._renames = Renames(changes)
+        self._strict = strict
         self._skipped = _Own(self.draft, writer, skip=True)
         self._records: dict[tuple[str, str], _Record] = {}
 
@@ -159,7 +167,7 @@ class _Pair:
         if null is not None:
             value = default_value(self._reader, reader, null)
             return self.draft.add("constant", constant=self.draft.constant(value))
-        if kind(reader) in REALS:
+        if kind(reader) in REALS and not self._strict:
             return self.draft.add("nan")
         return self._refuse("null", path, f"a null is no {type_name(reader)}")
 
@@ -177,7 +185,7 @@ class _Pair:
             del self.mismatches[before:]
         self.draft.nodes[at]["branches"] = branches
         refused = [mismatch for found in mismatches for mismatch in found]
-        (self.mismatches if all(mismatches) else self.conditions).extend(refused)
+        (self.mismatches if self._strict or all(mismatches) else self.conditions).extend(refused)
         self._make_refusals(writer, branches, mismatches)
         return at
 
@@ -212,7 +220,7 @@ class _Pair:
             case "map":
                 return self.draft.add("map", values=self.node(writer["values"], reader["values"], path))
             case "enum":
-                return self._enum(writer, reader)
+                return self._enum(writer, reader, path)
         return self._simple(writer, reader)
 
     def _simple(self, writer: Any, reader: Any) -> int:
@@ -227,7 +235,11 @@ class _Pair:
         mark_logical(self.draft, at, told, logical_reader(told))
         return at
 
-    def _enum(self, writer: Any, reader: Any) -> int:
+    def _enum(self, writer: Any, reader: Any, path: str) -> int:
+        strange = [one for one in writer["symbols"] if one not in reader["symbols"]]
+        if self._strict and strange and "default" not in reader:
+            why = f"{', '.join(strange)} not among the symbols, and there is no default"
+            self.mismatches.append(Mismatch(path, why))
         symbols = [one if one in reader["symbols"] else reader.get("default") for one in writer["symbols"]]
         return self.draft.add("enum", symbols=symbols, writer_symbols=list(writer["symbols"]))
 
@@ -299,18 +311,15 @@ class _Pair:
         """Return the constant of a field that was not written."""
         branches = [kind(branch) for branch in self._reader.branches(wanted["type"])]
         null = self._renames.null(record["name"], wanted["name"])
+        value = None
         if "default" in wanted:
-            value = default_value(self._reader, wanted["type"], wanted["default"])
-        elif "null" in branches:
-            value = None
-        elif null is not None:
-            value = default_value(self._reader, wanted["type"], null)
-        elif branches[0] in REALS:
-            value = math.nan
-        else:
+            if not self._strict:  # which only asks whether there is one
+                value = default_value(self._reader, wanted["type"], wanted["default"])
+        elif self._strict or not ("null" in branches or null is not None or branches[0] in REALS):
             here = f"{path}.{wanted['name']}".lstrip(".")
             self.mismatches.append(Mismatch(here, "it was not written, and has no default"))
-            value = None
+        elif "null" not in branches:
+            value = math.nan if null is None else default_value(self._reader, wanted["type"], null)
         return self.draft.constant(value)
 
 
