@@ -9,6 +9,7 @@ from typing import Any
 from nightwire.filters.language import Program
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.schemas import AlertTable, survey
+from nightwire.schemas.survey_model import ALERT_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
 
 Steps = tuple[str, ...]
 
@@ -34,14 +35,8 @@ WHOLE_RECORD_NAMES = frozenset(
 )
 """Who mentions one of these may read anything: it takes records whole, or makes text."""
 
-CANONICAL = (
-    *("id", "object_id", "solar_system_id", "visit", "ra", "dec", "galactic_longitude", "galactic_latitude"),
-    *("healpix", "mjd_tai", "band", "flux", "flux_error", "snr", "magnitude"),
-    *("light_curve", "colour", "magnitudes", "healpix_at", "stamps"),
-)
+CANONICAL = (*ALERT_ATTRIBUTES, "light_curve", "colour", "magnitudes", "healpix_at", "stamps")
 """Names of an alert's canonical values; those of its history come beside."""
-
-HISTORY_VALUES = ("mjd_tai", "band", "flux", "flux_error", "snr", "magnitude", "ra", "dec")
 
 
 @lru_cache(maxsize=4096)
@@ -64,7 +59,9 @@ def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
     """Return what of the canonical values is mentioned, as `AlertTable.fields` names it."""
     found = [name for name in CANONICAL if name in mentioned]
     if "history" in mentioned:
-        found += [f"history.{name}" for name in HISTORY_VALUES if name in mentioned or name == "mjd_tai"]
+        found += [
+            f"history.{name}" for name in MEASUREMENT_ATTRIBUTES if name in mentioned or name == "mjd_tai"
+        ]
     return found
 
 
