@@ -7,7 +7,7 @@ language: they take modules from where those lie.
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,6 @@ from filters.tests.helpers.sandboxed import (
     BRIGHT,
     LIMITS,
     ROWS,
-    columns,
-    encoded,
     function,
     is_right,
     judge,
@@ -34,12 +32,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "user" / "sandbox.md"
 
 VARIABLE = "NIGHTWIRE_TEST_SECRET"
 """What an attempt looks for in the environment."""
-
-
-@pytest.fixture(scope="module")
-def batch(make_alert: Callable[..., dict[str, Any]]) -> Any:
-    """Return the columns of eight alerts."""
-    return columns(encoded(make_alert))
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
 """What filters may import works in a confined process, where no file can be opened."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from filters.tests.helpers.sandboxed import ROWS, columns, encoded, function, judge, row_filter
+from filters.tests.helpers.sandboxed import ROWS, function, judge, row_filter
 from nightwire.filters.language import MODULES
 from nightwire.filters.sandbox import Limits, Sandbox
 from nightwire.filters.sandbox.preload import BASIC, GROUPS, groups_imported, import_advice
@@ -40,12 +40,6 @@ USES = {
     "return frame.groupby('band')['flux'].mean().iloc[0] and len(frame.dropna(subset=['flux']))",
     "pandas rolling": "import pandas as pd\nreturn pd.Series([1.0, 2.0, 3.0]).rolling(2).mean().iloc[-1]",
 }
-
-
-@pytest.fixture(scope="module")
-def batch(make_alert: Callable[..., dict[str, Any]]) -> Any:
-    """Return the columns of eight alerts."""
-    return columns(encoded(make_alert))
 
 
 @pytest.fixture(scope="module")

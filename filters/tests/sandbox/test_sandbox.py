@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -19,8 +19,6 @@ from filters.tests.helpers.sandboxed import (
     LIMITS,
     PASSED,
     ROWS,
-    columns,
-    encoded,
     function,
     is_right,
     judge,
@@ -36,18 +34,6 @@ REACH = """
 import enum
 modules = getattr(enum, "sys").modules
 """
-
-
-@pytest.fixture(scope="module")
-def bodies(make_alert: Callable[..., dict[str, Any]]) -> list[bytes]:
-    """Return the Avro bodies of eight alerts."""
-    return encoded(make_alert)
-
-
-@pytest.fixture(scope="module")
-def batch(bodies: list[bytes]) -> Any:
-    """Return their columns."""
-    return columns(bodies)
 
 
 @pytest.fixture(scope="module")

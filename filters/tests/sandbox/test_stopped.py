@@ -1,7 +1,7 @@
 """Filters that are stopped: at one alert, or at the end of their memory; and not retried."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import CodeType, FrameType
@@ -16,8 +16,6 @@ from filters.tests.helpers.sandboxed import (
     FIELDS,
     PASSED,
     ROWS,
-    columns,
-    encoded,
     function,
     is_right,
     judge,
@@ -46,12 +44,6 @@ modules = getattr(enum, "sys").modules
 COUNTER = "batches = []"
 COUNT = "if alert.id == 1:\n    batches.append(1)\n"
 """Counts the batches that a process has seen."""
-
-
-@pytest.fixture(scope="module")
-def batch(make_alert: Callable[..., dict[str, Any]]) -> Any:
-    """Return the columns of eight alerts."""
-    return columns(encoded(make_alert))
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ FOLDED: Mapping[str, Callable[..., int | float]] = {
 
 
 class Builder:
-    """Nodes, each with its line; the line that is compiled now is *line*.
+    """Nodes, each with its line; *line* is the one that is compiled now.
 
     *survey* is called with helpers that cannot be inlined, to collect all reasons for that.
 
@@ -140,7 +140,7 @@ class Builder:
         return self.of("seq", first, second)
 
     def both(self, first: int | None, second: int | None) -> int | None:
-        """Return what faults where either does, the first's fault first; None where neither can."""
+        """Return the guard that faults where either does, *first* first; None where neither can."""
         if second is None or self.safe[second]:
             return None if first is None or self.safe[first] else first
         return self.then(first, second)
@@ -155,7 +155,7 @@ class Builder:
         return node == first
 
     def program(self, verdict: int, texts: Sequence[str]) -> Program:
-        """Return the program that ends with *verdict*, of what it needs alone.
+        """Return the program that ends with *verdict*, of the nodes that it needs.
 
         Raises:
             NotCompilable: It would cost too much.

@@ -16,17 +16,17 @@ from nightwire.filters.language.sql import Token, tokens
 
 END = "the end of the function, without a return"
 
-LONGEST = 90
-"""Longest condition that is told as it stands. [character]"""
+MAX_TEXT = 90
+"""Longest condition that is given in full. [character]"""
 
-DEEPEST = 3
-"""How many helper functions, one calling the other, are looked into."""
+MAX_HELPER_DEPTH = 3
+"""Depth to which calls of helper functions are followed."""
 
 COPY_NAME = "_stopped_in_{}_{}"
 """Name of the instrumented copy of a helper."""
 
 ExplainedPredicate = Callable[[Any], tuple[Any, str | None]]
-"""Of an alert: what the filter answers, and the condition that stopped it, None where it passed."""
+"""Of an alert: the filter's result, and the condition that stopped it, None where it passed."""
 
 
 def compile_explained(source: str, entry: str) -> ExplainedPredicate:
@@ -143,7 +143,7 @@ class _Instrumenter:
         if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
             return None
         name = value.func.id
-        if name not in self._as_written or len(self._inside) >= DEEPEST:
+        if name not in self._as_written or len(self._inside) >= MAX_HELPER_DEPTH:
             return None
         before, known = len(self.found), {node: list(some) for node, some in self.copies.items()}
         copy = deepcopy(self._as_written[name])
@@ -164,14 +164,14 @@ class _Instrumenter:
 
 
 def _all_of(value: ast.expr) -> Sequence[ast.expr]:
-    """Return the parts that must all be true for *value* to be true, in the order of asking."""
+    """Return the parts that must all be true for *value* to be true, in the order of evaluation."""
     if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
         return value.values
     return _negated(value, ast.Or) or [value]
 
 
 def _any_of(test: ast.expr) -> Sequence[ast.expr]:
-    """Return the parts of which one must be true for *test* to be true, in the order of asking."""
+    """Return the parts one of which must be true for *test* to be, in the order of evaluation."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
         return test.values
     return _negated(test, ast.And) or [test]
@@ -207,7 +207,7 @@ def _place(node: ast.expr, before: str = "") -> str:
 
 def _short(node: ast.expr | str) -> str:
     text = node if isinstance(node, str) else ast.unparse(node)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}…"
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}…"
 
 
 def sql_conditions(condition: str) -> list[str]:

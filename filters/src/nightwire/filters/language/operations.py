@@ -41,10 +41,10 @@ def _contained(value: Any, choices: Any) -> bool:
 
 
 FORMAT = re.compile(r"(?:[^{}]?[<>=^])?[-+ ]?#?0?\d{0,2}[,_]?(?:\.\d{1,2})?[a-zA-Z%]?")
-"""How f-strings may format a value: as Python has it, up to 99 characters wide."""
+"""Formats of values in f-strings: Python's, up to 99 characters wide."""
 
 MAX_FORMATTED = 4_096
-"""Longest text that is made of several. [character]"""
+"""Longest text that is joined of several. [character]"""
 
 
 def _formatted(value: Any, how: Any) -> Any:
@@ -232,12 +232,12 @@ SQL: Mapping[str, Operation] = {
     "sql.%": Operation("nn", 4, math.fmod),
     "sql.round": Operation("n", 4, _half_away),
 }  # fmt: skip
-"""The same as SQL has them: of nothing comes nothing."""
+"""Operations as SQL has them: NULL of NULL."""
 
 OPERATIONS: Mapping[str, Operation] = {
     **LEAVES, **CONTROL, **POINTS, **ITEMS, **REDUCTIONS, **SCALAR, **SQL,
 }  # fmt: skip
-"""All there are."""
+"""All operations."""
 
 MOST_POINTS = 1000
 """Points of a history in the bound of costs (Rubin's longest history seen: 1,168)."""
@@ -247,7 +247,7 @@ REFERENCES: Mapping[str, tuple[int, ...]] = {
     for name, one in OPERATIONS.items()
     if one.takes != "*"
 }
-"""By operation, which of its arguments are nodes; of an operation that is not here all are."""
+"""By operation, which of its arguments are nodes; where it is absent, all are."""
 
 
 CANONICAL = frozenset(ALERT_ATTRIBUTES)

@@ -24,16 +24,16 @@ MAX_CONSTANT = 4_096
 """Longest text, or tuple, that a program may hold."""
 
 HIGHEST_ORDER = 29
-"""Of HEALPix: pixels of 0.4 milliarcseconds."""
+"""Highest order of HEALPix: pixels of 0.4 milliarcseconds."""
 
 AMONG = frozenset({"in", "sql.in", "np.isin/2"})
 """Operations that look for a value among several constants."""
 
 ROW = -1
-"""Extent of a value that an alert has one of."""
+"""Extent of a value per alert."""
 
 ANY = -2
-"""Extent of a constant: as many as are asked for."""
+"""Extent of a constant, which fits any other."""
 
 
 def letters(node: Node) -> str:
@@ -98,7 +98,7 @@ def misplaced(node: Node, nodes: Sequence[Node], extents: Sequence[int]) -> str 
 
 
 def _wrongly_chosen(node: Node, nodes: Sequence[Node]) -> str | None:
-    """Return what is wrong if *node* reads of a list that is none of its kind."""
+    """Return what is wrong if *node* reads of a list of another kind."""
     points = nodes[node[1]] if node[0] in ITEMS else ("",)
     if node[0] == "item" and points[0] not in ROOTS:
         return "item reads of points that an alert has"
@@ -228,7 +228,7 @@ class Program:
 
     @cached_property
     def extents(self) -> tuple[int, ...]:
-        """For each node, the list of points that it has a value for each of, or `ROW`, or `ANY`."""
+        """For each node, the list of points that it has values for, or `ROW`, or `ANY`."""
         return tuple(extents_of(self.nodes))
 
     @cached_property

@@ -349,7 +349,7 @@ def function(build: Builder, name: str, given: Sequence[int]) -> int | None:
 
 
 def _coalesce(build: Builder, given: Sequence[int]) -> int:
-    """Return the first of *given* that is something."""
+    """Return the first of *given* that is not NULL."""
     *others, found = given
     while others:
         found = sql_node(build, "coalesce", others.pop(), found)
@@ -357,7 +357,7 @@ def _coalesce(build: Builder, given: Sequence[int]) -> int:
 
 
 def _none_if(build: Builder, given: Sequence[int]) -> int:
-    """Return nothing where both are equal, else the first."""
+    """Return NULL where both are equal, else the first."""
     return case_node(build, sql_node(build, "==", *given), build.constant(None), given[0])
 
 
@@ -368,4 +368,4 @@ SPECIAL: Mapping[tuple[str, int], Callable[[Builder, Sequence[int]], int]] = {
     ("ROUND", 2): lambda build, given: sql_node(build, "round_to", *given),
     ("IF", 3): lambda build, given: case_node(build, *given),
 }
-"""By name and number of arguments; 0 for any number."""
+"""Functions by name and number of arguments; 0 for any number."""

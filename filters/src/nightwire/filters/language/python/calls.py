@@ -1,4 +1,4 @@
-"""Compiling calls: Python's functions, those of math and NumPy, methods; helpers are put in."""
+"""Compiling calls: Python's functions, those of math and NumPy, methods; helpers are inlined."""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ COLLECTIONS: Mapping[str, Callable[[Any], Any]] = {
     "set": frozenset,
     "frozenset": frozenset,
 }
-"""What Python's functions make of constants: nothing that is changed later."""
+"""Immutable collections that Python's functions make of constants here."""
 
 
 def call(scope: Scope, node: ast.Call) -> Static:

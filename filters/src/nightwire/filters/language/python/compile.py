@@ -209,7 +209,7 @@ class _ReasonCollector:
                 self._inside(scope, one)
 
     def helper(self, scope: Scope, code: ast.FunctionDef) -> None:
-        """Go through a function that cannot be put in, once."""
+        """Go through a function that cannot be inlined, once."""
         if code not in self._helpers:
             self._helpers.add(code)
             self.block(scope, code.body)
@@ -248,7 +248,7 @@ def _compiled(scope: Scope, one: ast.stmt) -> None:
 
 
 def _conditions(one: ast.stmt) -> Iterator[ast.expr]:
-    """Yield the parts of what a statement asks, or returns."""
+    """Yield the parts of a statement's condition, or of its result."""
     asked = one.value if isinstance(one, ast.Return) else getattr(one, "test", None)
     if isinstance(asked, ast.BoolOp):
         yield from asked.values
@@ -257,7 +257,7 @@ def _conditions(one: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _blocks(one: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
-    """Yield the statements in a statement; those of a loop stand for one thing together."""
+    """Yield the blocks of a statement, but for loops, which are compiled as a whole."""
     if isinstance(one, ast.If | ast.Try | ast.While | ast.With):
         for name in ("body", "orelse", "finalbody"):
             yield getattr(one, name, [])

@@ -50,7 +50,7 @@ def distinct(scope: Scope, value: Static) -> Distinct:
 
 
 def over(scope: Scope, generators: list[ast.comprehension]) -> tuple[int, Scope, int | None]:
-    """Return a comprehension's points, its element's scope, and the node that faults before."""
+    """Return a comprehension's points, the scope of its element, and its guard."""
     if len(generators) > 1 or not isinstance(generators[0].target, ast.Name):
         raise scope.build.refuse("a comprehension may go over one list, with one variable")
     one = generators[0]
@@ -63,7 +63,7 @@ def over(scope: Scope, generators: list[ast.comprehension]) -> tuple[int, Scope,
 
 
 def iterated(scope: Scope, node: ast.expr) -> tuple[int, Static, int | None]:
-    """Return the extent of what is gone over, what its variable is, and what faults before."""
+    """Return the extent of an iteration, its variable, and its guard."""
     owner = scope.value(node)
     if isinstance(owner, Field):
         owner = points_of(scope, owner)
@@ -94,7 +94,7 @@ def kept(inner: Scope, extent: int, condition: int, variable: str) -> int:
 
 
 def sound(scope: Scope, extent: int, item: int) -> int | None:
-    """Return what faults where making a list of *item* does; None where nothing can."""
+    """Return the guard of a list of *item*; None where nothing can fault."""
     return scope.build.points("sound", extent, item) if _can_fail(scope, extent, item) else None
 
 
@@ -180,7 +180,7 @@ def _listed(scope: Scope, value: Static, name: str) -> Points | Values:
 
 
 def _key(scope: Scope, owner: Points | Values, by: ast.expr | None) -> tuple[int, int]:
-    """Return the value per point that decides, and the value per point that it is made of."""
+    """Return the key per point, and the value per point that the key is made of."""
     build = scope.build
     item = build.constant(True) if isinstance(owner, Points) else owner.item
     if by is None:

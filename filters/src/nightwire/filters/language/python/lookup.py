@@ -28,7 +28,7 @@ from nightwire.filters.language.python.scope import (
 )
 
 METHODS = frozenset({"get", "light_curve", "colour", "magnitudes", "healpix_at"})
-"""What an alert can be asked for."""
+"""Methods of an alert."""
 
 NOT_COLUMNS = {
     "stamps": "pictures are not read by compiled filters",

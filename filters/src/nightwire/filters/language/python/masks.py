@@ -34,7 +34,7 @@ NUMBERS = frozenset({*COMPARISONS, *ARITHMETIC, *NUMPY} - {"in"})
 
 
 def failure(build: Builder, extent: int, item: int) -> int | None:
-    """Return a node that faults where a value of an array does; None for numbers, which cannot."""
+    """Return the guard of an array's values; None for numbers, which cannot fault."""
     return None if _are_numbers(build, item) else build.points("sound", extent, item)
 
 
@@ -70,12 +70,12 @@ def is_mask(build: Builder, at: int) -> bool:
 
 
 def no_mask(build: Builder, at: int) -> int | None:
-    """Return a node that faults where the mask *at* is made of an empty list; None: never."""
+    """Return the guard that faults where the mask *at* is made of an empty list; None: never."""
     return _of_nothing(build, [at], NO_INDEX)
 
 
 def no_bits(build: Builder, operation: str, items: list[int]) -> int | None:
-    """Return a node that faults where *operation* is on bits, and an item of an empty list."""
+    """Return the guard that faults where an *operation* on bits has an item of an empty list."""
     if operation not in BITS:
         return None
     return _of_nothing(build, items, NO_BITS.format(NAMES[operation]))

@@ -76,7 +76,7 @@ def _isin(scope: Scope, node: ast.Call) -> Static:
 
 
 def _choices(scope: Scope, among: Static) -> tuple[Any, ...]:
-    """Return what to look in; NumPy takes a set for one thing, which nothing is in."""
+    """Return the values to look in; NumPy takes a set for one value."""
     found = among.value if isinstance(among, Known) and isinstance(among.value, tuple) else ()
     kinds = {type(one) for one in found}
     if not (kinds == {str} or (kinds and kinds <= {int, float})):
@@ -105,4 +105,4 @@ SPECIAL: Mapping[str, Callable[[Scope, ast.Call], Static]] = {
     "diff": _diff,
     "isin": _isin,
 }
-"""Those that are not simply done to each value, or to all."""
+"""Functions that work neither value by value nor reduce."""

@@ -1,4 +1,7 @@
-"""The scope in which an expression is compiled, and what an expression can be meanwhile."""
+"""The scope in which an expression is compiled, and what an expression can be meanwhile.
+
+A *guard* is a node that is evaluated for its fault alone, where Python would raise an exception.
+"""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -48,7 +51,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Points:
-    """A list of points, by its extent; *guard* faults where the list cannot be read."""
+    """A list of points, by its extent; its *guard* faults where the list cannot be read."""
 
     extent: int
     guard: int | None = None
@@ -83,7 +86,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Distinct:
-    """A set of a list's values: what there is, each once."""
+    """A set of a list's values."""
 
     extent: int
     item: int
@@ -92,7 +95,7 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Formatted:
-    """What an f-string makes."""
+    """The text of an f-string."""
 
     text: int
     guard: int | None = None
@@ -174,7 +177,7 @@ NO_GET = "'NoneType' object has no attribute 'get'"
 Handler = Callable[["Scope", Any], Static]
 
 HANDLERS: dict[type[ast.expr], Handler] = {}
-"""For each kind of expression, what compiles it; the modules of expressions put themselves in."""
+"""For each kind of expression its compiler, which the module of that kind enters."""
 
 DESCRIPTIONS: Mapping[type, str] = {
     Alert: "the alert itself",
@@ -252,7 +255,7 @@ class Scope:
         raise self.build.refuse(f"{DESCRIPTIONS[type(value)]} stands where one number or text is needed")
 
     def read(self, field: Field) -> int:
-        """Return the node of what lies at *field*."""
+        """Return the node of the value at *field*."""
         build = self.build
         strict = all(how == "[]" for _, how in field.steps)
         if strict:
@@ -260,7 +263,7 @@ class Scope:
         return build.then(self.way(field), build.leaf("lenient", field.path))
 
     def way(self, field: Field) -> int | None:
-        """Return what faults where *field* cannot be asked for."""
+        """Return the guard of *field*, which faults where it cannot be read."""
         if field.guard is None and field.steps[-1][1] == "[]":
             known = self.build.leaf("known", field.path)
             return self._unless(known, f"KeyError: {field.steps[-1][0]!r}")
@@ -270,7 +273,7 @@ class Scope:
         return self.build.then(field.guard, self._unless(known, f"KeyError: {field.steps[-1][0]!r}"))
 
     def asked(self, field: Field) -> int | None:
-        """Return what faults when Python evaluates *field*, whether or not its value is used."""
+        """Return the guard of evaluating *field*, whether or not its value is used."""
         guard: int | None = None
         if all(how == "[]" for _, how in field.steps):
             for end in range(1, len(field.steps)):
@@ -278,7 +281,7 @@ class Scope:
         return self.build.both(guard, self.way(field))
 
     def bind(self, name: str, value: Static) -> int | None:
-        """Call *value* by a *name*; return what faults where Python does."""
+        """Bind *name* to *value*; return the guard of doing so."""
         if isinstance(value, int):
             self.names[name] = value
             return None if self.build.safe[value] else value
@@ -299,7 +302,7 @@ class Scope:
         return Field((*field.steps, (name, how)), guard=guard)
 
     def unless_none(self, field: Field) -> int:
-        """Return what faults where there is nothing at *field* to take a part of."""
+        """Return the guard that faults where the record at *field* is None."""
         return self._unless(self.build.leaf("has", field.path), f"TypeError: {NOT_SUBSCRIPTABLE}")
 
     def _unless(self, condition: int, fault: str) -> int:

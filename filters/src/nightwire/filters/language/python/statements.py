@@ -33,7 +33,7 @@ REASONS = {
 
 
 def body(scope: Scope, statements: Sequence[ast.stmt], done: int | None = None) -> int:
-    """Return the node of what *statements* return; *done* faults where what came before does."""
+    """Return the node of what *statements* return; *done* is the guard of those before."""
     build = scope.build
     for at, one in enumerate(statements):
         build.line = one.lineno
@@ -67,7 +67,7 @@ def _branches(scope: Scope, one: ast.stmt, rest: Sequence[ast.stmt]) -> int:
 
 
 def straight(scope: Scope, one: ast.stmt) -> int | None:
-    """Compile a statement that does not return; return what faults where it does."""
+    """Compile a statement that does not return; return its guard."""
     if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
         return _assignment(scope, one)
     if isinstance(one, ast.If):
@@ -150,7 +150,7 @@ def _either(scope: Scope, condition: int, name: str, first: Static | None, secon
 
 
 def inlined(scope: Scope, helper: Helper, call: ast.Call) -> Static:
-    """Return what a call of the source's own function gives: its body is put in."""
+    """Return the result of the source's own function *helper*, whose body is inlined."""
     build, code = scope.build, helper.code
     build.step()
     if scope.depth >= MAX_INLINED:

@@ -35,7 +35,7 @@ GROWING = frozenset({"+", "*", "%", "&", "|", "^"})
 
 @cache
 def function_of(operation: str) -> Function:
-    """Return what Python would call for *operation*."""
+    """Return Python's function for *operation*."""
     if operation == "array **":
         return operator.pow
     if operation == "np.diff/2":
@@ -67,7 +67,7 @@ class Apply:
         self._sql = sql
 
     def __call__(self, operation: str, operands: Sequence[Value], size: int) -> Value:
-        """Return what *operation* makes of *operands*."""
+        """Return the result of *operation* on *operands*."""
         builder = ValueBuilder(size)
         for typed_values in product(*[value.typed for value in operands]):
             where = _overlap(typed_values)
@@ -95,7 +95,7 @@ class Apply:
     def _fallback(
         self, operation: str, typed_values: Sequence[TypedValues], where: Array | None, builder: ValueBuilder
     ) -> None:
-        """Let Python do it, row by row."""
+        """Have Python compute the rows, one by one."""
         chosen = np.arange(builder.size) if where is None else np.flatnonzero(where)
         if not len(chosen):
             return
@@ -172,7 +172,7 @@ class Apply:
 
     @staticmethod
     def _sized(value: Any) -> Any:
-        """Return what SQL makes of a number: nothing of NaN, a float of what is beyond 64 bits."""
+        """Return a number as SQL has it: NULL for NaN, a float beyond 64 bits."""
         if type(value) is int and abs(value) >> 63:
             return float(value)
         return None if type(value) is complex or value != value else value  # NaN

@@ -10,8 +10,8 @@ from nightwire.filters.language.program import Node, Program, operands
 from nightwire.filters.language.vector.ragged import RaggedPoints, first_of_each, placed
 from nightwire.filters.language.vector.values import Array, Value, truth
 
-Way = Callable[[Array], Array]
-"""From places in a node's values to places in an operand's; -1 where there is none."""
+IndexMap = Callable[[Array], Array]
+"""Maps places in a node's values to places in an operand's; -1 for none."""
 
 
 class Trail(NamedTuple):
@@ -34,8 +34,8 @@ def error_locations(program: Program, found: Sequence[Any]) -> Iterator[tuple[in
     for at in range(len(program.nodes) - 1, -1, -1):
         for trail in waiting.pop(at, ()):
             left = trail
-            for operand, way in _back(program.nodes, at, found):
-                hit, further = _followed(found[operand], way, left, codes)
+            for operand, index_map in _back(program.nodes, at, found):
+                hit, further = _followed(found[operand], index_map, left, codes)
                 hit &= _reached(program.nodes[at], operand, found, left.places)
                 if hit.any():
                     waiting.setdefault(operand, []).append(Trail(left.rows[hit], further[hit]))
@@ -44,16 +44,16 @@ def error_locations(program: Program, found: Sequence[Any]) -> Iterator[tuple[in
                 yield at, left.rows
 
 
-def _followed(value: Value, way: Way, trail: Trail, codes: Array) -> tuple[Array, Array]:
+def _followed(value: Value, index_map: IndexMap, trail: Trail, codes: Array) -> tuple[Array, Array]:
     """Return which of *trail* have the same fault in *value*, and where."""
     if value.fault is None or not len(value.fault) or not len(trail.rows):
         return np.zeros(len(trail.rows), bool), trail.places
-    places = way(trail.places)
+    places = index_map(trail.places)
     return (places >= 0) & (value.fault[places] == codes[trail.rows]), places
 
 
-def _back(nodes: Sequence[Node], at: int, found: Sequence[Any]) -> Iterator[tuple[int, Way]]:
-    """Yield the operands that Python evaluates for a node, in their order, and the ways there."""
+def _back(nodes: Sequence[Node], at: int, found: Sequence[Any]) -> Iterator[tuple[int, IndexMap]]:
+    """Yield the operands that Python evaluates for a node, in their order, and the maps there."""
     node = nodes[at]
     lists = [one for one in operands(node) if isinstance(found[one], RaggedPoints)]
     if not lists:
@@ -65,14 +65,17 @@ def _back(nodes: Sequence[Node], at: int, found: Sequence[Any]) -> Iterator[tupl
     if item is None:
         yield from _of_the_best(nodes, points, found)
         return
-    way = _into(node, found[points], found[item])
-    yield from _conditions(nodes, points, found, way)
+    index_map = _into(node, found[points], found[item])
+    yield from _conditions(nodes, points, found, index_map)
     back = {"sift": 0, "before": 1}.get(node[0])
-    yield item, way if back is None else _then(way, lambda places: found[points].kept[places] - back)
+    yield (
+        item,
+        index_map if back is None else _composed(index_map, lambda places: found[points].kept[places] - back),
+    )
 
 
-def _of_the_best(nodes: Sequence[Node], points: int, found: Sequence[Any]) -> Iterator[tuple[int, Way]]:
-    """Yield the values by which a point was chosen, and the way to the first that has a fault."""
+def _of_the_best(nodes: Sequence[Node], points: int, found: Sequence[Any]) -> Iterator[tuple[int, IndexMap]]:
+    """Yield the values by which a point was chosen, and the map to the first that has a fault."""
     if nodes[points][0] == "best":
         longer, key = nodes[points][1:3]
         yield key, _first_faulty(found[longer], found[key])
@@ -89,16 +92,16 @@ def _same(places: Array) -> Array:
     return places
 
 
-def _then(first: Way, second: Way) -> Way:
-    def way(places: Array) -> Array:
+def _composed(first: IndexMap, second: IndexMap) -> IndexMap:
+    def index_map(places: Array) -> Array:
         between = first(places)
         return np.where(between >= 0, second(between), -1)
 
-    return way
+    return index_map
 
 
-def _into(node: Node, ragged: RaggedPoints, item: Value) -> Way:
-    """Return the way from a node's values to the points."""
+def _into(node: Node, ragged: RaggedPoints, item: Value) -> IndexMap:
+    """Return the map from a node's values to the points."""
     if node[0] == "lift":
         return lambda places: ragged.owners[places]
     if node[0] not in REDUCTIONS:
@@ -109,7 +112,7 @@ def _into(node: Node, ragged: RaggedPoints, item: Value) -> Way:
     return _first_faulty(ragged, item)
 
 
-def _first_faulty(ragged: RaggedPoints, item: Value) -> Way:
+def _first_faulty(ragged: RaggedPoints, item: Value) -> IndexMap:
     first = np.full(len(ragged.lengths), -1)
     fault = ragged.faulty(item)
     if fault is not None:
@@ -119,14 +122,14 @@ def _first_faulty(ragged: RaggedPoints, item: Value) -> Way:
 
 
 def _conditions(
-    nodes: Sequence[Node], points: int, found: Sequence[Any], way: Way
-) -> Iterator[tuple[int, Way]]:
-    """Yield the conditions by which *points* were chosen, and the ways there."""
+    nodes: Sequence[Node], points: int, found: Sequence[Any], index_map: IndexMap
+) -> Iterator[tuple[int, IndexMap]]:
+    """Yield the conditions by which *points* were chosen, and the maps there."""
     while nodes[points][0] not in ROOTS:
         kept = found[points].kept
-        way = _then(way, lambda places, kept=kept: kept[places])  # type: ignore[misc]  # bound now
+        index_map = _composed(index_map, lambda places, kept=kept: kept[places])  # type: ignore[misc]  # bound now
         if nodes[points][0] == "where":
-            yield nodes[points][2], way
+            yield nodes[points][2], index_map
         points = nodes[points][1]
 
 

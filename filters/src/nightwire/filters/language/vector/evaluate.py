@@ -16,7 +16,7 @@ from nightwire.schemas import AlertTable
 
 
 class CostShares:
-    """Who pays for what.
+    """The shares of programs in the costs of the nodes that they have in common.
 
     Args:
         places: For each program, for each of its nodes, its number among all different nodes.

@@ -45,7 +45,7 @@ NUMPY = (
 )  # fmt: skip
 
 COUNTED = TYPES[type(np.count_nonzero(np.zeros(1)))]
-"""What counting gives: a whole number of Python's, or, in later versions, of NumPy's."""
+"""Kind of counts: a whole number of Python's, or, in later versions, of NumPy's."""
 
 
 def of_numpy(name: str, extra: float, values: Array, **axis: int) -> Any:
@@ -109,7 +109,7 @@ OF_WHOLE: Mapping[str, Along] = {
 
 
 def along(name: str, kind: str) -> Along | None:
-    """Return what does the reduction *name* of values of a *kind*, if anything does."""
+    """Return the reduction *name* along a matrix of a *kind* of values, if there is one."""
     if kind in ("float", "npfloat"):
         return OF_FLOATS.get(name)
     if kind in ("npint", "npbool") or (kind in ("int", "bool") and not name.startswith("np.")):
@@ -118,7 +118,7 @@ def along(name: str, kind: str) -> Along | None:
 
 
 def kind_of(name: str, kind: str, values: Any) -> str:
-    """Return the kind of what *name* made of values of a *kind*."""
+    """Return the kind of the reduction *name* of values of a *kind*."""
     if name == "np.count_nonzero":
         return COUNTED
     if name.startswith("np."):
@@ -213,7 +213,7 @@ def distinct(ragged: RaggedPoints, item: Value, faults: FaultTable) -> Value:
 
 
 AS_IT_GOES = frozenset({"sum", "max", "min"})
-"""What takes value after value as each is made; NumPy takes them all together."""
+"""Reductions that take value after value; NumPy takes all together."""
 
 
 def _sooner(
@@ -311,7 +311,7 @@ def _whole(typed: TypedValues, ragged: RaggedPoints, left: Array) -> Array:
 
 
 def _groups(ragged: RaggedPoints, able: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield those of the groups of *ragged* who are *able*."""
+    """Yield the groups of *ragged*, of the alerts *able* alone."""
     for alerts, points in ragged.groups:
         whole = able[alerts]
         if whole.all():

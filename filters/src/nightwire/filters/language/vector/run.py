@@ -43,11 +43,11 @@ class Run:
         self.apply_sql = Apply(self.faults, sql=True)
 
     def node(self, node: Node, operands: Sequence[Any], ragged: int) -> Result:
-        """Return what a node gives.
+        """Return the result of a node.
 
         Args:
             node: Its operation and literals.
-            operands: What the nodes gave that it refers to.
+            operands: The results of the nodes that it refers to.
             ragged: How many values it has.
         """
         name = node[0]

@@ -53,7 +53,7 @@ def best(ragged: RaggedPoints, item: Value, faults: FaultTable, *, largest: bool
 
 
 def nth(ragged: RaggedPoints, index: Value, faults: FaultTable) -> RaggedPoints:
-    """Return of each list the point with the number *index*, which each alert has one of."""
+    """Return each list's point number *index*, a value per alert."""
     size = len(ragged.lengths)
     found, there = ragged.offsets[:-1].copy(), np.zeros(size, bool)
     failed = np.full(size, NEEDS_PYTHON, np.int32)
@@ -78,7 +78,7 @@ def failure(ragged: RaggedPoints) -> Value:
 
 
 class _FaultyError(Exception):
-    """A value is asked for that has a fault."""
+    """A value that has a fault is needed."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
