@@ -33,7 +33,7 @@ DECODE = """
 import json, sys
 from pathlib import Path
 
-import nightwire.consumers, nightwire.consumers.cli.subscribe, nightwire.core.cli.main
+import nightwire.consumers, nightwire.consumers.cli.subscribe, nightwire.core.cli
 import nightwire.consumers.cli.follow, nightwire.consumers.admin.topics
 from nightwire.consumers import AlertReader, Stamp
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey

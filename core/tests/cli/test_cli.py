@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException
 
-from nightwire.core.cli import main as cli
+from nightwire.core.cli import verbs as cli
 from nightwire.core.runtime.endpoints import NoStackError
 
 HEAVY = {"pyspark", "astropy", "httpx", "pyarrow", "pandas", "matplotlib", "lxml", "numpy", "fastavro"}
@@ -18,7 +18,7 @@ VERBS = sorted(entry_points(group=cli.GROUP).names)
 
 def test_help_lists_every_verb_and_loads_nothing_heavy() -> None:
     code = (
-        "import sys, click.testing, nightwire.core.cli.main as c;"
+        "import sys, click.testing, nightwire.core.cli as c;"
         "print(click.testing.CliRunner().invoke(c.main, ['--help']).output);"
         "print('LOADED', *sys.modules)"
     )

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from click.testing import CliRunner
 
+from nightwire.core.cli import main
 from nightwire.core.cli.durations import parse_duration
-from nightwire.core.cli.main import main
 
 
 @pytest.mark.parametrize(

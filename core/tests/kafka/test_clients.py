@@ -105,7 +105,7 @@ def test_reading_what_does_not_exist_reads_nothing(bootstrap: str) -> None:
 def test_many_topics_are_made_in_several_requests(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from nightwire.core.kafka import clients as module
 
-    monkeypatch.setattr(module, "AT_ONCE", 2)
+    monkeypatch.setattr(module, "TOPICS_A_REQUEST", 2)
     names = [f"t{uuid4().hex}" for _ in range(5)]
     ensure_topics(kafka, [TopicSettings(name, 1, {}) for name in names])
     ensure_topics(kafka, [TopicSettings(name, 1, {}) for name in [*names, f"{names[0]}.more"]])

@@ -25,7 +25,7 @@ from nightwire.core.access.kafka_admin import AccessAdmin, OpenKafkaError
 from nightwire.core.access.passwords import PasswordError
 from nightwire.core.access.quotas import QuotaError
 from nightwire.core.access.rights import Kind, Operation, Resource, Rights
-from nightwire.core.cli.main import main
+from nightwire.core.cli import main
 from nightwire.core.cli.sizes import spell_size
 from nightwire.core.kafka.clients import environment, identity
 from nightwire.core.runtime.endpoints import Endpoints

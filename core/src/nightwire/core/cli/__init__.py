@@ -1,4 +1,4 @@
-"""What the command line's verbs share: options, parameter types, progress bars, tables."""
+"""The command `nightwire`, and what its verbs share: options, parameter types, progress, tables."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from nightwire.core.cli.options import (
     with_options,
 )
 from nightwire.core.cli.survey_option import survey_option
+from nightwire.core.cli.verbs import main
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "apply",
     "bootstrap_option",
     "json_option",
+    "main",
     "metrics_port_option",
     "parse_duration",
     "progress",

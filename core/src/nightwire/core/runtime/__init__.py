@@ -1,10 +1,9 @@
 """What every process needs: signals, logs, metrics page, addresses, Java, pacing, state folders."""
 
-from nightwire.core.runtime.backoff import Backoff
+from nightwire.core.runtime import java_classes
 from nightwire.core.runtime.endpoints import Endpoints, NoStackError, find_endpoints, process_started
 from nightwire.core.runtime.java import java_home
-from nightwire.core.runtime.log_limiter import LogLimiter
-from nightwire.core.runtime.pacing import Lateness, now_ms, on_time
+from nightwire.core.runtime.pacing import Backoff, Lateness, LogLimiter, now_ms, on_time
 from nightwire.core.runtime.process import MetricsPage, Page, Stop, setup_logging, stopping
 from nightwire.core.runtime.state_folder import FolderInUseError, StateError, lock_folder, refused_version
 
@@ -20,6 +19,7 @@ __all__ = [
     "StateError",
     "Stop",
     "find_endpoints",
+    "java_classes",
     "java_home",
     "lock_folder",
     "now_ms",

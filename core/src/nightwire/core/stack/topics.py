@@ -24,19 +24,6 @@ from nightwire.schemas.topics import (
     settings,
 )
 
-
-def main() -> int:
-    """Make them in the Kafka of ``KAFKA_BOOTSTRAP_SERVERS``; return the exit status."""
-    log = setup_logging("nightwire.topics")
-    topics = stack_topics(None)
-    ensure_topics(find_endpoints().kafka, topics)
-    log.info("there are %s", ", ".join(topic.name for topic in topics))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
 STREAM_BYTES = 1 << 30
 """Disk that a persistent test stream's alerts may take. [byte]  With the filter topics and logs it stays
 below 2 GB."""
@@ -67,3 +54,16 @@ def _bounded(topic: TopicSettings) -> TopicSettings:
         "segment.bytes": str(SEGMENT_BYTES),
     }
     return replace(topic, config={**topic.config, **limits})
+
+
+def main() -> int:
+    """Make them in the Kafka of ``KAFKA_BOOTSTRAP_SERVERS``; return the exit status."""
+    log = setup_logging("nightwire.topics")
+    topics = stack_topics(None)
+    ensure_topics(find_endpoints().kafka, topics)
+    log.info("there are %s", ", ".join(topic.name for topic in topics))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from confluent_kafka import Message
 
-from nightwire.core.cli import main as cli
+from nightwire.core.cli import main
 from nightwire.gateway import Packet
 from nightwire.gateway.eventlog import Acknowledged, EventDecoder, LoopProducer
 from nightwire.gateway.ingest import authors as _authors
@@ -66,7 +66,7 @@ def main() -> None:
     path = Path(sys.argv.pop(1))
     with path.open("w", buffering=1) as out:
         trace(out)
-        cli.main()
+        main()
 
 
 if __name__ == "__main__":

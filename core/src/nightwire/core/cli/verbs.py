@@ -1,7 +1,6 @@
 """The `nightwire` command: it collects the verbs that rooms announce, and imports none until asked."""
 
 import ast
-import sys
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -125,7 +124,3 @@ def main() -> None:
       nightwire status --watch                    rates, lag and accounts
       nightwire down                              stop everything
     """
-
-
-if __name__ == "__main__":
-    sys.exit(main())
