@@ -1,7 +1,7 @@
 """Fuzz for a while: ``python -m native.tests.fuzz SECONDS [ALERTS.avro]``.
 
-Bodies of random schemas, or the alerts of a file, are changed, cut off and added to; every reader must give a
-value or a DecodeError, and the process must not grow.
+Bodies of random schemas, or the alerts of a file, are changed, cut off and added to; every reader
+must give a value or a DecodeError, and the process must not grow.
 """
 
 import resource

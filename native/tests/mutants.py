@@ -1,7 +1,7 @@
-"""The source, broken on purpose wherever bytes are made or read: ``python -m native.tests.mutants``.
+"""The source, broken on purpose where bytes are made or read: ``python -m native.tests.mutants``.
 
-Each mutant is built and must be killed by the tests of literal and malformed bytes.  That takes some
-minutes, so ``make test`` only checks that the list still fits the source.
+Each mutant is built and must be killed by the tests of literal and malformed bytes.  That takes
+some minutes, so ``make test`` only checks that the list still fits the source.
 """
 
 import os
@@ -184,7 +184,7 @@ MUTANTS = [
 
 
 def patched(mutant: Mutant, source: str) -> str:
-    """Return the *source* with the mutant in it.  Raises ValueError where it does not fit just once."""
+    """Return the *source* with the mutant.  Raises ValueError where it does not fit just once."""
     if source.count(mutant.old) != 1:
         raise ValueError(f"{mutant.name}: {mutant.file} has {source.count(mutant.old)} times {mutant.old!r}")
     return source.replace(mutant.old, mutant.new)

@@ -1,4 +1,4 @@
-"""Chosen fields: the full decode, pruned; views into the body; and what lies behind is left alone."""
+"""Chosen fields: the full decode, projected; views into the body; the rest is left alone."""
 
 import threading
 from typing import Any

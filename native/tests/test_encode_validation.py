@@ -217,7 +217,9 @@ def test_a_root_that_does_not_fit(value: Any) -> None:
 
 
 def test_a_dict_that_changes_while_it_is_written_is_no_danger() -> None:
-    """Conversions are Python code, and may do anything: here one clears the record that is being written."""
+    """Conversions are Python code that may do anything: here one clears the record being
+    written.
+    """
     alert: dict[str, Any] = {}
 
     class Clears:

@@ -1,4 +1,4 @@
-"""Literal bytes: what the specification says, type by type, against all three of the native classes.
+"""Literal bytes: what the specification says, type by type, against the three native classes.
 
 A round trip cannot see a mistake that is made on both sides.
 """

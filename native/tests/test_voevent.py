@@ -1,7 +1,7 @@
 """The native check of VOEvents beside libxml2, which is right where they differ.
 
-The native check may say that it does not know; what it says must be what libxml2 says, byte for byte
-where the event is, text for text in what it says.
+The native check may say that it does not know; what it says must be what libxml2 says, byte for
+byte where the event is, text for text in what it says.
 """
 
 import random

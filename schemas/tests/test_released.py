@@ -1,8 +1,8 @@
-"""Our own schemas once released: an id keeps its schema, and every old sample is read by every newer schema.
+"""Released schemas of ours: an id keeps its schema, and newer schemas read all old samples.
 
-``released/<id>.avsc`` is a schema as it was released, ``released/<id>.hex`` a record written with it.  A
-changed schema gets the next free id (see the README); then ``python -m schemas.tests.test_released`` adds its
-two files.  It never changes those that are there.
+``released/<id>.avsc`` is a schema as it was released, ``released/<id>.hex`` a record written with
+it.  A changed schema gets the next free id (see the README); then ``python -m
+schemas.tests.test_released`` adds its two files.  It never changes those that are there.
 """
 
 import json
@@ -26,7 +26,7 @@ def schema(schema_id: int) -> dict[str, Any]:
 
 
 def sample(types: Types, wanted: Any) -> Any:
-    """Return the value of a type that is always the same: no nulls, one item in each array and map."""
+    """Return a type's fixed value: no nulls, one item in each array and map."""
     branch = next((one for one in types.branches(wanted) if kind(one) != "null"), "null")
     match kind(branch):
         case "record":

@@ -1,7 +1,7 @@
 """Schemas drawn at random, with every type of Avro 1.11, values that fit them, and evolved readers.
 
-Names are drawn from few, so that fields of different records meet; every named type is defined once and may
-be named again, so that records contain themselves.
+Names are drawn from few, so that fields of different records meet; every named type is defined once
+and may be named again, so that records contain themselves.
 """
 
 import datetime as dt
@@ -161,7 +161,7 @@ def pairs(draw: st.DrawFn, depth: int = 2) -> tuple[Schema, Schema]:
 
 
 class _Evolution:
-    """What a reader may change: fields away, fields with a default added, wider numbers, aliases."""
+    """A reader's changes: fields dropped, fields with a default added, wider numbers, aliases."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -238,7 +238,7 @@ LOGICAL_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 def has_column(schema: Schema, named: frozenset[str] = frozenset()) -> bool:
-    """Whether values of *schema* go into an Arrow column: no union of several types, nothing recursive."""
+    """Whether *schema* has an Arrow column: no union of several types, nothing recursive."""
     if isinstance(schema, list):
         branches = [branch for branch in schema if branch != "null"]
         return len(branches) < 2 and all(has_column(branch, named) for branch in branches)
@@ -257,7 +257,7 @@ def _kind(schema: Schema) -> str:
 
 
 def _at_peace(branches: list[Schema]) -> list[Schema]:
-    """Return the branches without those logical types that would take another branch's text as theirs."""
+    """Return the branches without logical types that would take another branch's text."""
     texts = [branch for branch in branches if branch == "string" or _type(branch) == "enum"]
     greedy = [
         branch for branch in branches if isinstance(branch, dict) and branch.get("logicalType") in GREEDY

@@ -1,4 +1,4 @@
-"""Each engine against fastavro, on schemas drawn at random: bytes, values, evolution, malformed bodies."""
+"""Each engine against fastavro, on random schemas: bytes, values, evolution, malformed bodies."""
 
 import contextlib
 import io
@@ -52,7 +52,7 @@ def test_what_another_schema_wrote_is_read_as_fastavro_reads_it(engine: str, dat
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, a NaN to itself and records whatever the order of their fields."""
+    """Whether two values are equal, a NaN to itself, records in whatever order of fields."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -77,7 +77,7 @@ def test_columns_are_the_values(engine: str, data: st.DataObject) -> None:
 @thoroughly
 @given(st.data())
 def test_malformed_bodies_are_refused_alike(engine: str, data: st.DataObject) -> None:
-    """Bytes are changed, cut off and added: a value or a DecodeError, and from both engines the same."""
+    """Bytes are changed, cut off and added: the same value or a DecodeError from both engines."""
     schema = data.draw(schemas())
     codec, other = Codec(schema, engine=engine), Codec(schema, engine="python")
     body = bytearray(codec.encode(data.draw(values(schema))))

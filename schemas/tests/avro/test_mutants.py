@@ -90,7 +90,7 @@ def take_modules() -> dict[str, ModuleType]:
 
 
 def check(codec: ModuleType) -> None:
-    """Check the engine against literal bytes, often enough that it uses what it learned of the rows."""
+    """Check the engine against literal bytes, often enough that it uses learned rows."""
     flat, nested = (codec.Codec(schema, engine="python") for schema in (FLAT, NESTED))
     for _ in range(3):
         assert flat.encode(ROW).hex() == ROW_BYTES.replace(" ", "")

@@ -1,4 +1,4 @@
-"""Apicurio, the registry that ours is compared with: fetched into the cache outside the clone, and started.
+"""Apicurio, the registry that ours is compared with: fetched into a cache, and started.
 
 ``python -m schemas.tests.registry.apicurio`` fetches it, for ``make test-tools``.
 """
@@ -21,7 +21,7 @@ from nightwire.core.stack import free_port
 VERSION = "3.0.9"
 SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
 START_TIMEOUT = 200.0
-"""Longest wait for an answer, for a machine with much else to do; 5 s where there is nothing. [s]"""
+"""Longest wait for an answer, on a busy machine; 5 s suffice on an idle one. [s]"""
 
 
 def home() -> Path:

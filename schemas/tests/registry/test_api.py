@@ -109,7 +109,7 @@ def test_an_id_that_belongs_to_another_schema_is_refused(api: Api) -> None:
 
 
 def test_two_servers_that_propose_the_same_id_agree(log: MemoryLog) -> None:
-    """The second one's record is refused by the log; it tries the next id, and both say the same."""
+    """The log refuses the second server's record; it tries the next id, and both say the same."""
     one, two = server(log), server(log)
     late = log.followers.pop()  # two's follower lags: it does not see what one writes
     first = one.register(post("a-value", schema("a")))
@@ -213,7 +213,7 @@ def test_what_is_deleted_is_gone_from_its_subject_and_still_there_by_id(api: Api
 
 
 def test_what_is_deleted_for_good_is_still_there_by_id(api: Api) -> None:
-    """Messages with its id may be about.  It must have been deleted before, as Confluent wants it."""
+    """Messages with its id may exist.  It must have been deleted before, as with Confluent."""
     number = api.register(post("a-value", schema("a", "x")))["id"]
     for_good = {"permanent": "true"}
     assert code(api.delete, Request({"subject": "a-value"}, for_good)) == 40405

@@ -1,4 +1,4 @@
-"""The registry's server on a real Kafka: as processes, several at once, with Kafka going and coming back."""
+"""The registry's server on a real Kafka: several processes, with Kafka going and coming back."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_unknown_addresses_are_answered_in_json(kafka: str, start: Callable[[str
 
 
 def test_servers_on_one_kafka_agree(kafka: str, start: Callable[[str], Server]) -> None:
-    """Each is asked for twenty new schemas at the same time: forty ids, all different, and both know all."""
+    """Both get twenty new schemas at the same time: forty different ids, and both know all."""
     servers = [start(kafka), start(kafka)]
     run = os.urandom(4).hex()
     names = [f"r{run}x{number}" for number in range(20)]

@@ -1,4 +1,4 @@
-"""Alerts drawn at random, of every survey: schemas of what its description names, and values of all kinds."""
+"""Random alerts of every survey: schemas of what its description names, values of all kinds."""
 
 import math
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ class Registry:
 
 @st.composite
 def batches(draw: st.DrawFn, name: str) -> tuple[Registry, list[bytes]]:
-    """Draw messages of two versions of a survey's schema, either of which may lack fields of the other."""
+    """Draw messages of two versions of a survey's schema, each with fields of its own."""
     paths = list(kinds_of(name))
     lacking = draw(st.tuples(st.sets(st.sampled_from(paths)), st.sets(st.sampled_from(paths), max_size=4)))
     schemas = [schema_of(name, [path for path in paths if path not in one]) for one in lacking]

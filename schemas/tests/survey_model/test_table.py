@@ -234,7 +234,7 @@ TIMES = [1.0, 2.0, 2.0 + 1e-15, 60_000.0, 1e300, -1.7e308, 1.7e308, -np.inf, np.
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(TIMES))))
 def test_measurements_are_sorted_as_two_keys_do(found: list[tuple[int, float]]) -> None:
-    """Among them times that differ by less than one key could tell, and spans that are too long for it."""
+    """Some times differ by less than one key can tell, some spans are too long for it."""
     alerts, times = np.array([one for one, _ in found], int), np.array([moment for _, moment in found], float)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(alerts, minlength=4))])
     expected = np.lexsort((np.where(np.isnan(times), np.inf, times), alerts))

@@ -1,7 +1,7 @@
 """What the processes of nightwire must agree on: schemas, wire format, topic names, surveys.
 
-Each name is imported when it is asked for, so that `nightwire --help` need not wait for Avro, NumPy and
-Arrow.
+Each name is imported when it is asked for, so that `nightwire --help` need not wait for Avro, NumPy
+and Arrow.
 """
 
 from typing import TYPE_CHECKING

@@ -126,8 +126,9 @@ def show(which: str, registry: str | None, as_json: bool) -> None:
 def check(versions: tuple[Path, ...], survey: str | None, markdown: bool, as_json: bool) -> None:
     """Show which versions of a schema can be read as which.
 
-    A VERSION is a file, or a folder of files that name one another.  Exits with 1 where a version cannot be
-    read as the next one, so that a survey's or our own schemas can be checked before they are published.
+    A VERSION is a file, or a folder of files that name one another.  Exits with 1 where a version
+    cannot be read as the next one, so that a survey's or our own schemas can be checked before they
+    are published.
 
     \b
     Example:
@@ -207,7 +208,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def _url(given: str | None) -> str | None:
-    """Return the registry's address: the option, the environment, or what the embedded stack wrote down."""
+    """Return the registry's address: the option's, the environment's, or the embedded stack's."""
     if url := given or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY"):
         return url
     here = Path.cwd()
@@ -236,7 +237,7 @@ def field_table(schema: Mapping[str, Any]) -> "Table":
 
 
 def fields(schema: Any, path: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield dotted path, type in words, and definition of each field, records' inner fields after them.
+    """Yield dotted path, type in words, and definition of each field; inner fields follow.
 
     A record that is only named again (a second use) is not opened again.
     """

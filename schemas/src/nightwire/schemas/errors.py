@@ -25,4 +25,4 @@ class UnknownSchemaError(SchemaError):
 
 
 class RegistryAwayError(UnknownSchemaError):
-    """The registry does not answer, and the schema was never seen here: wait, do not dead-letter."""
+    """The registry does not answer, and the schema is not cached: wait, do not dead-letter."""

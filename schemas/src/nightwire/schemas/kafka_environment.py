@@ -1,4 +1,4 @@
-"""librdkafka's properties and the variables of the environment that set them: one rule, both ways."""
+"""Environment variables that set librdkafka's properties: one rule, both ways."""
 
 import os
 from collections.abc import Mapping

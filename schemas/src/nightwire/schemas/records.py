@@ -1,7 +1,8 @@
 """Control records: what the processes of nightwire tell one another, in Confluent wire format.
 
-Their schemas lie in ``avsc/`` and their ids are fixed here, so that no registry is needed to read or write
-them.  An id is never given to another schema: a changed schema gets the next free id, and the old file stays.
+Their schemas lie in ``avsc/`` and their ids are fixed here, so that no registry is needed to read
+or write them.  An id is never given to another schema: a changed schema gets the next free id, and
+the old file stays.
 """
 
 import json

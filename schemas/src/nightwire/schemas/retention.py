@@ -24,7 +24,8 @@ class Retention:
         days: How long. [d]
         partition_bytes: Bytes of a partition after which the oldest leave; None = no limit.
         partitions: How many.
-        compression: What the broker stores, whatever came: one of `COMPRESSIONS`; None = as it came.
+        compression: What the broker stores, whatever came: one of `COMPRESSIONS`; None = as it
+            came.
         replication: Copies of each partition; None = the cluster's ``default.replication.factor``.
         format: ``wire``, or ``container``: alerts as Avro object containers with hop's headers.
 

@@ -38,7 +38,8 @@ class TopicSettings:
         partitions: How many.
         config: Its Kafka configuration.
         replication: Copies of each partition; None = the cluster's default.
-        format: What lies in it, where it is a survey's: ``wire``, or ``container`` with hop's headers.
+        format: What lies in it, where it is a survey's: ``wire``, or ``container`` with hop's
+            headers.
     """
 
     name: str
@@ -106,7 +107,8 @@ def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
 
     Args:
         topic: Its name.
-        changes: What differs from the default; else what the file that ``NIGHTWIRE_TOPICS`` names says.
+        changes: What differs from the default; else what the file that ``NIGHTWIRE_TOPICS`` names
+            says.
 
     Raises:
         NameError_: It is none of ours.
@@ -162,7 +164,8 @@ def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
         )
     kept = changed(Retention(), table, topic)
     config = {
-        # Small segments, so that compaction (which leaves the active one alone) has something to do.
+        # Small segments, so that compaction (which leaves the active one alone) has something to
+        # do.
         "cleanup.policy": "compact",
         "segment.bytes": str((1 if _latest(topic) else 16) << 20),
         "max.message.bytes": str(MAX_MESSAGE),

@@ -1,7 +1,7 @@
 """What a message looks like on the wire, without any I/O.
 
-Confluent's wire format is a zero byte, the schema's id (four bytes, big-endian), and the Avro body.  Some
-surveys send a whole Avro object container instead, its schema inside: `container_head` and
+Confluent's wire format is a zero byte, the schema's id (four bytes, big-endian), and the Avro body.
+Some surveys send a whole Avro object container instead, its schema inside: `container_head` and
 `container_block` make those, `read_container` takes them apart.
 """
 
@@ -35,7 +35,7 @@ __all__ = [
 Bytes = TypeVar("Bytes", bytes, memoryview)
 
 HEADER = struct.Struct(">BI")
-"""Magic byte zero, schema id, as Rubin's captured packets show them (``00 00000384`` is version 9.0)."""
+"""Magic byte zero, schema id; Rubin's packets begin so (``00 00000384`` is version 9.0)."""
 
 
 def frame(schema_id: int, body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Avro: the codec with its two engines, object containers, and how one schema is read as another."""
+"""Avro: the codec with its two engines, object containers, and schema resolution."""
 
 from nightwire.schemas.avro.engines import best_engine
 

@@ -1,4 +1,4 @@
-"""Columns of decoded alerts: dotted paths into an Avro schema, and the Arrow type that each leads to."""
+"""Arrow columns of decoded alerts: the type and the values at dotted paths into an Avro schema."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -125,7 +125,8 @@ def _compound(one: Any, types: Types) -> Any:
 def with_null_columns(batch: Any, fields: Sequence[str], types: Types, count: int) -> Any:
     """Return a batch of *fields*: those of *batch*, and nulls for the others.
 
-    Inside of an array there are as many nulls as it has items, where *batch* has another of its fields.
+    Inside of an array there are as many nulls as it has items, where *batch* has another of its
+    fields.
 
     Args:
         batch: Those of *fields* that the schema has.

@@ -27,7 +27,7 @@ KNOWN_FIELDS = 4096
 
 
 class Codec:
-    """Encode and decode the messages of one schema, which is parsed once.  Safe to share between threads.
+    """Encode and decode the messages of one schema.  Safe to share between threads.
 
     Timestamps (Avro's logical types) are `datetime` in UTC.
 
@@ -38,8 +38,8 @@ class Codec:
         engine: ``native`` or ``python``; None = NIGHTWIRE_CODEC, else the best there is.
 
     Raises:
-        SchemaError: A schema is not an Avro schema of a record, no alert of *schema* can be read as *reader*
-            (names the fields), or the engine is not there.
+        SchemaError: A schema is not an Avro schema of a record, no alert of *schema* can be read as
+            *reader* (names the fields), or the engine is not there.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class Codec:
     def encode(self, alert: Mapping[str, Any]) -> bytes:
         """Return the Avro body of *alert*, in the writer's schema.
 
-        A field that is missing takes its default; a field that the schema does not have is an error.
+        A field that is missing takes its default; a field that the schema does not have is an
+        error.
 
         Raises:
             EncodeError: *alert* does not fit; the message names the field.
@@ -75,13 +76,13 @@ class Codec:
 
         Args:
             body: Avro body.
-            fields: Dotted paths (``diaSource.psfFlux``) of what is wanted; None = everything.  What lies
-                behind the last of them is not looked at, and values of bytes and fixed are then views into
-                *body*.
+            fields: Dotted paths (``diaSource.psfFlux``) of what is wanted; None = everything.  What
+                lies behind the last of them is not looked at, and values of bytes and fixed are
+                then views into *body*.
 
         Raises:
-            DecodeError: It is cut off, malformed, or longer than its alert; names the offset [byte] and the
-                field.  Or it holds a value that the reader's schema cannot.
+            DecodeError: It is cut off, malformed, or longer than its alert; names the offset [byte]
+                and the field.  Or it holds a value that the reader's schema cannot.
             SchemaError: The reader's schema has no such field; names those there are.
         """
         if fields is None:
@@ -96,9 +97,10 @@ class Codec:
         Args:
             messages: Avro bodies.
             fields: Dotted paths (``diaSource.psfFlux``).  A path through an array of records
-                (``prvDiaSources.psfFlux``) gives a column of lists.  Where a record on the way is null,
-                so is the value.
-            missing_ok: Whether a field that the schema does not have is a column of nulls, and no error.
+                (``prvDiaSources.psfFlux``) gives a column of lists.  Where a record on the way is
+                null, so is the value.
+            missing_ok: Whether a field that the schema does not have is a column of nulls, and no
+                error.
 
         Raises:
             DecodeError: A message is malformed; the message says which one.

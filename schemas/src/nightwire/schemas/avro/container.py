@@ -1,7 +1,7 @@
 """Avro object containers, read so that every record keeps its bytes.
 
-Avro 1.12, "Object Container Files": a header (magic, a map of metadata, a sync marker of 16 bytes), then
-blocks (how many records, how many bytes, the bytes as the codec left them, the sync marker).
+Avro 1.12, "Object Container Files": a header (magic, a map of metadata, a sync marker of 16 bytes),
+then blocks (how many records, how many bytes, the bytes as the codec left them, the sync marker).
 """
 
 import bz2
@@ -23,12 +23,12 @@ MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
 """Size of the marker behind the header and each block. [byte]"""
 MAX_BLOCK = 256 << 20
-"""Longest block after decompression. [byte]  Larger ones are refused: a few bytes can claim terabytes."""
+"""Longest block after decompression. [byte]  A few bytes can claim terabytes."""
 
 
 @dataclass(frozen=True)
 class ContainerRecord:
-    """One record of a container: its writer's schema, its Avro body as it lay there, and its value."""
+    """One record of a container: its writer's schema, its unchanged Avro body, and its value."""
 
     schema: dict[str, Any]
     body: bytes
@@ -85,12 +85,12 @@ def container_block(body: bytes, sync: bytes) -> bytes:
 def read_container(value: bytes) -> Iterator[ContainerRecord]:
     """Yield the records of an Avro object container, their bodies unchanged.
 
-    Records that precede a fault come out before the error does.  The schema is shared by all records:
-    do not change it.
+    Records that precede a fault come out before the error does.  The schema is shared by all
+    records: do not change it.
 
     Raises:
-        DecodeError: It is no container, is cut off, has a schema that is none, a codec that nobody knows,
-            a block that does not decompress or decode, or a wrong sync marker.
+        DecodeError: It is no container, is cut off, has a schema that is none, a codec that nobody
+            knows, a block that does not decompress or decode, or a wrong sync marker.
     """
     text, blocks = open_container(value)
     schema, reader = _schema(text)
@@ -100,7 +100,7 @@ def read_container(value: bytes) -> Iterator[ContainerRecord]:
 
 
 def only_body(value: bytes) -> tuple[bytes, bytes]:
-    """Return the text of the schema and the Avro body in a container of one record, which is not decoded.
+    """Return the text of the schema and the Avro body in a container of one record.
 
     Raises:
         DecodeError: As `read_container`, or it holds not exactly one record.
@@ -115,7 +115,7 @@ def only_body(value: bytes) -> tuple[bytes, bytes]:
 
 
 def open_container(value: bytes) -> tuple[bytes, Iterator[tuple[bytes, int]]]:
-    """Return the text of a container's schema, and its blocks: the bytes of each, and how many records.
+    """Return the text of a container's schema, and its blocks: bytes and number of records.
 
     Raises:
         DecodeError: It is no container, or its header is damaged.  The iterator: a block is.

@@ -31,7 +31,7 @@ class Engine(Protocol):
         """Return what makes the body of a value.  It raises EncodeError."""
 
     def decoder(self, name: str, plan: Program, *, views: bool = False) -> Decode:
-        """Return what makes the value of a body; bytes as *views* into it.  It raises DecodeError."""
+        """Return what makes the value of a body; bytes as *views*.  It raises DecodeError."""
 
     def batcher(self, name: str, plan: Program, paths: Sequence[Sequence[str]], schema: Any) -> Batch:
         """Return what makes one row of each body, with a column for each of *paths*.

@@ -20,7 +20,7 @@ def encoder(name: str, layout: Program, parsed: Any) -> Writer:
 
 
 def decoder(name: str, plan: Program, *, views: bool = False) -> Reader:
-    """Return what makes the value of a body; bytes as *views* into it.  It raises DecodeError."""
+    """Return what makes the value of a body; bytes as *views*.  It raises DecodeError."""
     return Reader(name, plan, views=views)
 
 

@@ -1,6 +1,7 @@
 """Confluent's REST interface to a registry, without HTTP: requests in, JSON out.
 
-Error codes are Confluent's: 404xx not found, 409 incompatible, 422xx not to be done, 503xx Kafka is away.
+Error codes are Confluent's: 404xx not found, 409 incompatible, 422xx not to be done, 503xx Kafka is
+away.
 """
 
 import json
@@ -18,7 +19,7 @@ from nightwire.schemas.registry.subjects import MODES, Rejected, Subjects, Versi
 
 
 class ApiError(Exception):
-    """What the asker gets instead of an answer.  The HTTP status is the code's first three digits."""
+    """An error answer.  The HTTP status is the code's first three digits."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -96,7 +97,7 @@ class Api:
         return json.loads(self._version(request).schema)
 
     def register(self, request: Request) -> Any:
-        """POST /subjects/S/versions: register a schema, with the id that the body names or a free one."""
+        """POST /subjects/S/versions: register a schema, with the body's id or a free one."""
         subject, schema = request.path["subject"], self._posted(request)
         wanted = posted_id(request)
         with self._writable(subject) as known:
@@ -113,7 +114,7 @@ class Api:
         return {"id": outcome.id}
 
     def delete(self, request: Request) -> Any:
-        """DELETE /subjects/S[/versions/N][?permanent=true]: schemas stay to be had by id all the same."""
+        """DELETE /subjects/S[/versions/N][?permanent=true]: schemas remain available by id."""
         subject, for_good = request.path["subject"], request.flag("permanent")
         there = Request(request.path, {"deleted": str(for_good)})
         with self._writable(subject) as known:
@@ -255,7 +256,7 @@ class Api:
             yield known
 
     def _complete(self) -> AbstractContextManager[Subjects]:
-        """Lend the subjects, once the log has been read to its end: before, much would seem to be missing."""
+        """Lend the subjects, once the log has been read to its end and none is missing."""
         if not self._store.await_ready():
             raise ApiError(50301, "the registry has not read its log yet: Kafka does not answer; try again")
         return self._store.subjects()

@@ -28,7 +28,7 @@ TIMEOUT = 5.0
 PAUSES = (0.1, 0.5)
 """Waits before the second and third try. [s]"""
 MISSING_FOR = 5.0
-"""How long an unknown id is not asked for again. [s]  A stream may hold thousands of messages of it."""
+"""How long an unknown id is not asked for again. [s]  Thousands of messages may have it."""
 BUSY = frozenset({429, 500, 502, 503, 504})
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -36,8 +36,9 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 class SchemaRegistry:
     """Schemas of a registry, kept in memory and on disk.  Safe to share between threads.
 
-    The schemas of nightwire's own records are built in and never asked for.  Others are asked for once per
-    process; where the registry is away or has lost them, what was seen before is taken from disk.
+    The schemas of nightwire's own records are built in and never asked for.  Others are asked for
+    once per process; where the registry is away or has lost them, what was seen before is taken
+    from disk.
 
     Args:
         url: Address of the registry (``http://127.0.0.1:8081``); None where there is none.
@@ -73,12 +74,13 @@ class SchemaRegistry:
             self._client.close()
 
     def register(self, subject: str, schema: Mapping[str, Any], *, schema_id: int | None = None) -> int:
-        """Register *schema* under *subject* and return its id.  Registering it again returns the same id.
+        """Register *schema* under *subject* and return its id, the same for the same schema.
 
         Args:
             subject: By custom ``<topic>-value``.
             schema: Parsed JSON.
-            schema_id: The id that it must get, where its survey has decided; else the registry chooses.
+            schema_id: The id that it must get, where its survey has decided; else the registry
+                chooses.
 
         Raises:
             SchemaError: The registry refuses it, or gave another id than *schema_id*.
@@ -159,7 +161,7 @@ class SchemaRegistry:
         return int(answer["version"]), int(answer["id"])
 
     def compatibility(self, subject: str | None = None) -> str:
-        """Return the compatibility level that holds for *subject*, or for all (``BACKWARD``, ``NONE``, …).
+        """Return the compatibility level of *subject*, or of all (``BACKWARD``, ``NONE``, …).
 
         Raises:
             RegistryAwayError: The registry does not answer.
@@ -207,7 +209,7 @@ class SchemaRegistry:
         return dict(inlined(_written(answer), self._parts(answer)))
 
     def _parts(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the schemas to which that of an answer refers, directly or through others, by name."""
+        """Return the schemas that an answer's schema refers to, directly or not, by name."""
         parts: dict[str, Any] = {}
         for one in answer.get("references") or ():
             part = self._ask("GET", f"{_path(one['subject'])}/versions/{one['version']}")
@@ -295,7 +297,7 @@ class SchemaCache:
         return schema if isinstance(schema, dict) else None
 
     def save(self, schema_id: int, schema: dict[str, Any]) -> None:
-        """Keep *schema*, whole or not at all.  A disk that is full or read-only is no reason to stop."""
+        """Keep *schema*, whole or not at all; not at all on a full or read-only disk."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")

@@ -1,4 +1,4 @@
-"""Which schema may follow which: Confluent's levels of compatibility, by Avro's schema resolution."""
+"""Which schema may follow which: Confluent's compatibility levels, by Avro's resolution."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,9 +19,10 @@ LEVELS = (
 
 
 def incompatibilities(level: str, new: Any, earlier: Sequence[Any]) -> list[str]:
-    """Return why *new* may not follow the *earlier* versions (oldest first) at a level; empty if it may.
+    """Return why *new* may not follow the *earlier* versions (oldest first); empty if it may.
 
-    BACKWARD: the new one reads what the last one wrote.  FORWARD: the last one reads what the new one
+    BACKWARD: the new one reads what the last one wrote.  FORWARD: the last one reads what the new
+        one
     writes.  FULL: both.  TRANSITIVE: the same for all earlier ones.
     """
     against = earlier if level.endswith("_TRANSITIVE") else earlier[-1:]

@@ -1,4 +1,4 @@
-"""From a message's value to its alert, in whichever of the two formats it came; one by one, or as columns."""
+"""Decoding of messages in either format, wire or container: one by one, or as columns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,8 +42,8 @@ class Columns:
     Attributes:
         batch: One row per message that could be read, in their order.
         rows: For each row, the index of its message.
-        faults: For each message that could not be read, by its index: DecodeError, UnknownSchemaError or
-            RegistryAwayError.
+        faults: For each message that could not be read, by its index: DecodeError,
+            UnknownSchemaError or RegistryAwayError.
     """
 
     batch: "pa.RecordBatch"
@@ -83,9 +83,10 @@ class AlertDecoder:
         """Return the alert in *value*.
 
         Raises:
-            DecodeError: The bytes are not in either format, are malformed, hold not exactly one alert, or
-                what the reader's schema cannot.
-            UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again may help.
+            DecodeError: The bytes are not in either format, are malformed, hold not exactly one
+                alert, or what the reader's schema cannot.
+            UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again
+                may help.
         """
         codec, schema_id, body = self._opened(value, value)
         return Decoded(codec.decode(body), schema_id, body, codec.schema)
@@ -98,8 +99,8 @@ class AlertDecoder:
         Args:
             values: Messages.
             fields: Dotted paths.
-            missing_ok: Whether a field that none of the schemas has is a column of Arrow's type null, and no
-                error.
+            missing_ok: Whether a field that none of the schemas has is a column of Arrow's type
+                null, and no error.
 
         Raises:
             SchemaError: None of the schemas, or not the reader's, has such a field.
@@ -119,7 +120,7 @@ class AlertDecoder:
         return Columns(*batches.together())
 
     def _opened(self, value: bytes, whole: Bytes) -> tuple[Codec, int | None, Bytes | bytes]:
-        """Return what reads a message, its schema's id if it names one, and its body: a part of *whole*."""
+        """Return a message's codec, its schema's id if it has one, and its body in *whole*."""
         if is_container(value):
             text, contained = only_body(value)
             return _usable(self._contained[text]), None, contained
@@ -136,7 +137,9 @@ class AlertDecoder:
             return str(error)
 
     def _resolved(self, codec: Codec) -> Codec | str:
-        """Return what reads what *codec* wrote as the reader wants it; the reason where nothing can."""
+        """Return the codec that reads as the reader's schema what *codec* wrote, or why none
+        can.
+        """
         if self._reader is None or self._reader == codec.schema:
             return codec
         try:
@@ -149,8 +152,8 @@ def _usable(known: Codec | str) -> Codec:
     """Return the codec.
 
     Raises:
-        DecodeError: There is none.  Each is a new one: an error that is raised again keeps the frames
-            of every message that met it.
+        DecodeError: There is none.  Each is a new one: an error that is raised again keeps the
+            frames of every message that met it.
     """
     if isinstance(known, str):
         raise DecodeError(known)

@@ -97,7 +97,8 @@ class KafkaLog:
     def renew(self) -> None:
         """Read from the beginning again, by a new client.
 
-        A client of librdkafka that lived through a broker's restart was once seen to get nothing more.
+        A client of librdkafka that lived through a broker's restart was once seen to get nothing
+        more.
         """
         log.warning("Kafka at %s gives us no records; reading the log anew", self._bootstrap)
         self._renew.set()

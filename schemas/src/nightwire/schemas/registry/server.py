@@ -156,7 +156,7 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int) -> None:
 
 
 def _leave(_number: int, _frame: object) -> None:
-    """Do nothing: uvicorn stops by itself on a signal, then raises it again, and this makes that harmless."""
+    """Do nothing: uvicorn stops by itself on a signal, and then raises the signal again."""
 
 
 def serve_metrics(

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 READ_BACK = 10.0
 """Longest wait for a record of ours to come back from the log. [s]"""
 READ_FIRST = 4.0
-"""Longest wait of a question for the first reading of the log. [s]  Our clients wait 5 s for an answer."""
+"""Longest wait of a request for the first reading of the log. [s]  Our clients wait 5 s."""
 TRIES = 10
 """How often an id that another server took first is replaced by the next."""
 
@@ -31,14 +31,15 @@ class Log(Protocol):
         """Write a record and wait until it is kept."""
 
     def renew(self) -> None:
-        """Read from the beginning again, by a new client: a record that is kept did not come back."""
+        """Read from the beginning again, by a new client: a written record did not come back."""
 
 
 class Store:
     """Subjects as the log has them.  Safe to use from several threads.
 
     Args:
-        on_record: Called with what came of each record of the log: ``applied``, ``refused`` or ``foreign``.
+        on_record: Called with what came of each record of the log: ``applied``, ``refused`` or
+            ``foreign``.
     """
 
     def __init__(self, on_record: Callable[[str], None] = lambda _: None) -> None:
@@ -62,12 +63,14 @@ class Store:
             return len(self._subjects.schemas)
 
     def await_ready(self) -> bool:
-        """Whether the log has been read to its end once; a server that has just started is waited for."""
+        """Wait for the first reading of the log; return whether it has come to its end."""
         with self._changed:
             return self._changed.wait_for(lambda: self.ready, READ_FIRST)
 
     def restart(self) -> None:
-        """The log is going to be read from its beginning.  Until that is done, answers come from before."""
+        """Begin to read the log from its start; until it is read, answers come from the old
+        state.
+        """
         with self._changed:
             self._catching_up = Subjects()
 

@@ -1,6 +1,7 @@
 """What a schema registry knows, as a fold over the records of its log.  Pure.
 
-Rule 1: what is true is decided here alone, by `Subjects.apply`, record by record in the order of the log.
+Rule 1: what is true is decided here alone, by `Subjects.apply`, record by record in the order of
+the log.
 Rule 2: so every server that has read as far says the same, whoever wrote the records.
 
 The records of `_schemas` are JSON, one of (keys in brackets)::
@@ -8,11 +9,12 @@ The records of `_schemas` are JSON, one of (keys in brackets)::
     {"do": "register", "proposal": P, "subject": S, "schema": TEXT, "id": N, "explicit": bool}   [P]
     {"do": "delete", "proposal": P, "subject": S, "version": N or null = all}                    [P]
     {"do": "purge", "proposal": P, "subject": S, "version": N or null = all}                     [P]
-    {"do": "config", "proposal": P, "subject": S or null, "compatibility": LEVEL or null}        ["config S"]
-    {"do": "mode", "proposal": P, "subject": S or null, "mode": MODE or null}                    ["mode S"]
+    {"do": "config", "proposal": P, "subject": S or null, "compatibility": LEVEL or null}
+    ["config S"] {"do": "mode", "proposal": P, "subject": S or null, "mode": MODE or null}
+    ["mode S"]
 
-A proposal (P, a random text) is the key of its record, so compaction never takes one away: which of two
-proposals of the same id came first stays decided for ever.
+A proposal (P, a random text) is the key of its record, so compaction never takes one away: which of
+two proposals of the same id came first stays decided for ever.
 """
 
 import hashlib
@@ -39,7 +41,7 @@ BUILT_IN = {
     "seen": "nightwire.Seen",
     "position": "vtp-positions-value",
 }
-"""Subjects of the control records; topics of requests and answers are many, so those go by their record."""
+"""Subjects of the control records; requests and answers, which have many topics, by record."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ class Subjects:
         return next(found, None)
 
     def id_for(self, subject: str, schema: str) -> int:
-        """Return the id to propose for a schema that comes without one: its own, else a free one."""
+        """Return the id to propose for a schema without one: that of an equal schema, or a free
+        one.
+        """
         wanted = fingerprint(schema)
         earlier = self.find(subject, schema, deleted=True)
         known = (number for number, text in sorted(self.schemas.items()) if fingerprint(text) == wanted)
@@ -165,7 +169,7 @@ class Subjects:
         return new
 
     def _purge(self, subject: str, version: int | None) -> Outcome:
-        """Take versions that are deleted out of the subject.  Their schemas stay to be had by id."""
+        """Remove deleted versions from the subject.  Their schemas remain available by id."""
         gone = [one for one in self.versions(subject, deleted=True) if version in (None, one.version)]
         if not gone:
             return Rejected(f"{subject} has no such version")
@@ -196,6 +200,6 @@ def _set(settings: dict[str | None, str], subject: str | None, value: str | None
 
 @lru_cache(maxsize=4096)
 def fingerprint(schema: str) -> bytes:
-    """Return what is equal for schemas that are equal as JSON, whatever the white space and order of keys."""
+    """Return a schema's hash, whatever its white space and order of keys."""
     canonical = json.dumps(json.loads(schema), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).digest()

@@ -1,4 +1,4 @@
-"""Positions on the sky in other coordinates: galactic, and HEALPix.  Of one, or of arrays of them."""
+"""Astronomy: galactic coordinates, HEALPix, magnitudes, time scales; of floats or of arrays."""
 
 import math
 from bisect import bisect_right
@@ -71,7 +71,7 @@ _GALACTIC = (
     (0.494109427875583674, -0.444829629960011178, 0.746982244497218891),
     (-0.867666149019004701, -0.198076373431201528, 0.455983776175066922),
 )
-"""From ICRS to galactic coordinates (ESA 1997, SP-1200, volume 1, section 1.5.3; digits as ERFA's icrs2g)."""
+"""From ICRS to galactic coordinates (ESA 1997, SP-1200, vol. 1, 1.5.3; digits of ERFA's icrs2g)."""
 
 
 def galactic(ra: Numbers, dec: Numbers) -> tuple[Numbers, Numbers]:
@@ -116,8 +116,8 @@ def _belt(turns: Numbers, z: Numbers, side: int) -> tuple[Any, Any, Any]:
 def _cap(turns: Numbers, z: Numbers, cosine: Numbers, side: int) -> tuple[Any, Any, Any]:
     """Return the same in the polar caps.
 
-    The paper's sqrt(3 (1 - |z|)) is written by the cosine of the declination, which keeps its digits at the
-    poles.
+    The paper's sqrt(3 (1 - |z|)) is written by the cosine of the declination, which keeps its
+    digits at the poles.
     """
     quarter = truncated(turns)
     quarter = where(quarter < 4, quarter, 3)

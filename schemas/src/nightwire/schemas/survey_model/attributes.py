@@ -37,7 +37,7 @@ PRESENCE_MARK = "?"
 
 
 def source_fields(where: Measurement, attribute: str) -> list[str]:
-    """Return the names of the fields that an attribute is made of, that without which it is nothing first."""
+    """Return the fields that an attribute is made of, the indispensable one first."""
     flux = [where.flux, where.zero_point] if where.flux else [where.magnitude, where.sign]
     error = [where.flux_error, where.zero_point] if where.flux else [where.magnitude_error, *flux]
     made: dict[str, list[Any]] = {
@@ -89,7 +89,7 @@ def _paths(name: str, survey: "Survey", types: Types | None) -> list[str]:
 
 
 def witness(path: str, types: Types) -> list[str]:
-    """Return the field that tells best whether the record at *path* is there; none where the schema has none.
+    """Return the field that shows best whether the record at *path* is there.
 
     The first that is never null, else the first.
     """

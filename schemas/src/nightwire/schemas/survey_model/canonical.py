@@ -27,7 +27,9 @@ class Canonical(Formulas):
         self._values: dict[str, Array] = {}
 
     def canonical(self, attribute: str) -> Array:
-        """Return an attribute: float64 of shape (n,), NaN where `Point` has None; ``band``: object."""
+        """Return an attribute, shape (n,): float64, NaN where `Point` has None; ``band``:
+        object.
+        """
         found = self._values.get(attribute)
         if found is None:
             with np.errstate(over="ignore", invalid="ignore"):  # too large is infinite, and then no flux

@@ -34,11 +34,11 @@ class Column:
     """A value, or an array of them, for each of n alerts.
 
     Attributes:
-        values: Scalars: shape (n,); arrays: all items, one alert's after the other's.  float64, int64, bool
-            or object (text, bytes; None where there is nothing).
+        values: Scalars: shape (n,); arrays: all items, one alert's after the other's.  float64,
+            int64, bool or object (text, bytes; None where there is nothing).
         null: True where there is no value; of the shape of *values*.
-        offsets: Arrays: int64, shape (n + 1,): alert i has ``values[offsets[i]:offsets[i + 1]]``.  None for
-            scalars.
+        offsets: Arrays: int64, shape (n + 1,): alert i has ``values[offsets[i]:offsets[i + 1]]``.
+            None for scalars.
         absent: Arrays: shape (n,), True where the array itself is null.  None for scalars.
     """
 

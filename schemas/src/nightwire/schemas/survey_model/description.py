@@ -1,6 +1,7 @@
 """What nightwire knows of a survey, read from its description in ``surveys/<name>.toml``.
 
-The folder that ``NIGHTWIRE_SURVEYS`` names holds descriptions of one's own; there they also displace ours.
+The folder that ``NIGHTWIRE_SURVEYS`` names holds descriptions of one's own; there they also
+displace ours.
 
 Nothing else in nightwire knows one survey from another.
 """
@@ -154,7 +155,7 @@ def parse_description(name: str, table: Mapping[str, Any]) -> Description:
 
 
 def _history(source: Measurement, changes: Mapping[str, Any]) -> Measurement:
-    """Return a history's measurement: the source's with *changes*, of which a flux displaces a magnitude."""
+    """Return a history's measurement: the source's with *changes*; a flux displaces a magnitude."""
     if "flux" in changes:
         source = replace(source, magnitude=None, magnitude_error=None, sign=None)
     return replace(source, **changes)
@@ -180,7 +181,7 @@ def getter(path: str) -> Getter:
 
 
 def first(getters: Sequence[Getter], absent: Sequence[Any]) -> Getter:
-    """Return a function that gives what the first of *getters* finds that is neither None nor *absent*."""
+    """Return a function that gives the first of *getters*' values that is not None or *absent*."""
 
     def get(value: Any) -> Any:
         for one in getters:

@@ -7,7 +7,7 @@ NAN = float("nan")
 
 
 class Formulas:
-    """Canonical numbers of a measurement: floats, or arrays of shape (n,); NaN where it has none."""
+    """Canonical numbers of a measurement: floats, or arrays of shape (n,); NaN for none."""
 
     _measurement: Measurement
     """Names the fields."""

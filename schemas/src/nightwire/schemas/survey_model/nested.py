@@ -41,7 +41,8 @@ def unread_field(name: str, there: Iterable[str]) -> KeyError:
 def readers(leaves: Sequence[Leaf], *, inside: bool = False) -> Mapping[str, ColumnReader]:
     """Return what reads each field of a record.
 
-    A record whose fields are all null is None; one whose fields are all lists is taken for a list of records.
+    A record whose fields are all null is None; one whose fields are all lists is taken for a list
+    of records.
 
     Args:
         leaves: The columns below the record.
@@ -96,8 +97,8 @@ def _array(leaves: Sequence[Leaf], column: Callable[[], Column]) -> ColumnReader
 def record_presence(columns: Sequence[Column]) -> Column:
     """Return where something is that has these *columns*: bool, never null.
 
-    Where all of them are arrays, it is taken for an array itself: True for each item, *absent* where that is
-    null.
+    Where all of them are arrays, it is taken for an array itself: True for each item, *absent*
+    where that is null.
     """
     arrays = [one for one in columns if one.offsets is not None]
     if len(arrays) == len(columns):

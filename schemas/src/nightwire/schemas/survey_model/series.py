@@ -25,7 +25,7 @@ class Part(NamedTuple):
 
 
 class Series:
-    """The measurements of all *parts* in one array per alert, by time; those without a time come last.
+    """The measurements of all *parts* in one array per alert, by time, those without one last.
 
     Args:
         parts: In the order that decides between equal times.
@@ -86,8 +86,10 @@ LONGEST = 1e7
 def by_time(times: Array, alerts: Array, offsets: Array) -> Array:
     """Return the order by alert, then by time, NaN last; equals stay in their order.
 
-    Arrays come sorted by alert and mostly by time, so that by one key there are few long runs to merge: that
-    takes a thirtieth of the time of sorting by two.  Where the key's 53 bits are too few, two decide.
+    Arrays come sorted by alert and mostly by time, so that by one key there are few long runs to
+    merge: that takes a thirtieth of the time of sorting by two.  Where the key's 53 bits are too
+        few, two
+    decide.
 
     Args:
         times: Of all measurements. [d]

@@ -1,4 +1,4 @@
-"""Many alerts at once: columns by canonical names, or by the survey's own; and any of them as one alert."""
+"""Many alerts as columns, by canonical names or the survey's own; any row as one alert."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -37,18 +37,19 @@ if TYPE_CHECKING:
 
 
 class AlertTable:
-    """The columns of many alerts, by canonical names or the survey's dotted paths; each made when asked for.
+    """The columns of many alerts, by canonical names or dotted paths; each made when asked for.
 
-    Canonical columns have the values of `AlertView`, to the bit: ``id``, ``object_id``, ``solar_system_id``,
-    ``visit``, ``ra``, ``dec``, ``galactic_longitude``, ``galactic_latitude``, ``healpix``, ``mjd_tai``,
-    ``band``, ``flux``, ``flux_error``, ``snr``, ``magnitude``; and as arrays ``history.flux`` (or another
-    attribute of a measurement) in the order of `AlertView.history`, null where that has None, and
-    ``light_curve.flux``, with this measurement itself, NaN or empty text where there is nothing.
+    Canonical columns have the values of `AlertView`, to the bit: ``id``, ``object_id``,
+    ``solar_system_id``, ``visit``, ``ra``, ``dec``, ``galactic_longitude``, ``galactic_latitude``,
+    ``healpix``, ``mjd_tai``, ``band``, ``flux``, ``flux_error``, ``snr``, ``magnitude``; and as
+    arrays ``history.flux`` (or another attribute of a measurement) in the order of
+    `AlertView.history`, null where that has None, and ``light_curve.flux``, with this measurement
+    itself, NaN or empty text where there is nothing.
 
     ``diaObject?`` tells where a record is there: bool; for an array of records, True for each item.
 
-    A canonical column needs the fields that `fields` names.  Where some of them are not in the batch, because
-    the schema has none, it is made of the rest, as `AlertView` does.
+    A canonical column needs the fields that `fields` names.  Where some of them are not in the
+    batch, because the schema has none, it is made of the rest, as `AlertView` does.
 
     Args:
         batch: One row per alert, columns named by dotted paths, as `AlertDecoder.columns` gives it.
@@ -112,12 +113,12 @@ class AlertTable:
 
     @staticmethod
     def fields(names: Iterable[str], survey: "Survey", schema: Mapping[str, Any] | None = None) -> list[str]:
-        """Return the dotted paths of what *names* are made of; those of the ids and the visit always.
+        """Return the dotted paths that *names* are made of; those of the ids and the visit always.
 
         Args:
-            names: Canonical names, dotted paths, records with a question mark (which need *schema*), or what
-                `AlertView` calls ``history``, ``light_curve``, ``colour``, ``magnitudes``, ``healpix_at`` and
-                ``stamps``.
+            names: Canonical names, dotted paths, records with a question mark (which need
+                *schema*), or what `AlertView` calls ``history``, ``light_curve``, ``colour``,
+                ``magnitudes``, ``healpix_at`` and ``stamps``.
             survey: Of the alerts.
             schema: Of the alerts: paths that it does not have are left out; None = all.
         """

@@ -1,4 +1,4 @@
-"""Published versions of a survey's schema: put together from their files, and read as one another."""
+"""Published versions of a survey's schema: loaded from their files, resolved in pairs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Pair:
 
 
 def pairs(versions: Mapping[str, Mapping[str, Any]], changes: Sequence[Change]) -> list[Pair]:
-    """Return what comes of reading each of *versions* (schemas by name) as each other, itself included."""
+    """Return the resolution of each pair of *versions* (schemas by name), with itself too."""
     parsed = {name: parse(schema) for name, schema in versions.items()}
     found = []
     for writer, written in parsed.items():
@@ -82,7 +82,7 @@ def _names_in(schema: Any, space: str) -> set[str]:
 
 
 def as_markdown(survey: str, found: Sequence[Pair]) -> str:
-    """Return a page with the table of all pairs, and for those that are not read whole, the reasons."""
+    """Return a page: a table of all pairs, and the reasons of those that are not read whole."""
     names = list(dict.fromkeys(pair.writer for pair in found))
     verdicts = {(pair.writer, pair.reader): pair.verdict for pair in found}
     lines = [

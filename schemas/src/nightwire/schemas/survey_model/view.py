@@ -1,4 +1,4 @@
-"""One way to look at the alerts of all surveys: their own fields by name, and canonical attributes."""
+"""Views of the alerts of all surveys: their own fields by name, and canonical attributes."""
 
 import gzip
 import math
@@ -63,7 +63,7 @@ class Point(Formulas, Mapping[str, Any]):
 
     @cached_property
     def mjd_tai(self) -> float | None:
-        """Time, as the survey dates an exposure (mostly its midpoint), as modified Julian date on TAI. [d]"""
+        """Time of the exposure, mostly its midpoint, as modified Julian date on TAI. [d]"""
         return _none_if_nan(self._mjd_tai())
 
     @property
@@ -89,7 +89,7 @@ class Point(Formulas, Mapping[str, Any]):
 
     @property
     def magnitude(self) -> float | None:
-        """AB magnitude of the size of `flux`; None at zero.  [AB mag]  Its sign is that of `flux`."""
+        """AB magnitude of the size of `flux`, whose sign it loses; None at zero.  [AB mag]"""
         return _none_if_nan(self._magnitude())
 
     def canonical(self, attribute: str) -> float:
@@ -164,8 +164,8 @@ class AlertView(Point):
     def light_curve(self) -> dict[str, "np.ndarray[Any, Any]"]:
         """Return the history and this measurement itself, by time, as arrays of shape (n,).
 
-        ``mjd_tai`` [d], ``flux`` and ``flux_error`` [nJy], ``ra`` and ``dec`` [deg]: float64, NaN where there
-        is nothing; ``band``: text, empty where there is none.
+        ``mjd_tai`` [d], ``flux`` and ``flux_error`` [nJy], ``ra`` and ``dec`` [deg]: float64, NaN
+        where there is nothing; ``band``: text, empty where there is none.
         """
         import numpy as np
 
@@ -187,7 +187,7 @@ class AlertView(Point):
 
     @property
     def healpix(self) -> int | None:
-        """Number of the HEALPix pixel of order 12 (51.5 arcsec wide) that it lies in, nested scheme."""
+        """Number of its HEALPix pixel of order 12 (51.5 arcsec wide), nested scheme."""
         return self.healpix_at(ORDER)
 
     def healpix_at(self, order: int) -> int | None:
@@ -202,10 +202,10 @@ class AlertView(Point):
         return None if self._position is None else healpix(*self._position, order)
 
     def magnitudes(self, band: str) -> "np.ndarray[Any, Any]":
-        """Return the AB magnitudes in one band, by time, shape (k,): of the history and of this measurement.
+        """Return the AB magnitudes in one band by time, shape (k,): history and this measurement.
 
-        Measurements without a time or a magnitude are left out.  Magnitudes are of the size of the difference
-        flux, forced photometry at the edge of the noise among them.
+        Measurements without a time or a magnitude are left out.  Magnitudes are of the size of the
+        difference flux, forced photometry at the edge of the noise among them.
         """
         import numpy as np
 
@@ -214,7 +214,7 @@ class AlertView(Point):
         return np.array([one.magnitude for one in there if one.magnitude is not None], float)
 
     def colour(self, blue: str, red: str) -> float | None:
-        """Return the magnitude in one band minus that in another, of the newest measurement in each. [mag]
+        """Return the newest magnitude in one band minus the newest in another. [mag]
 
         This measurement counts; None where one of the bands has none.
         """
@@ -282,7 +282,7 @@ class Survey:
         return found  # type: ignore[no-any-return]
 
     def key(self, alert: Mapping[str, Any]) -> bytes:
-        """Return the alert's Kafka key: its object's id, else its solar-system object's, else its own.
+        """Return the alert's Kafka key: the id of its object or solar-system object, else its own.
 
         Raises:
             DecodeError: It has none of these: it is no alert of this survey.
@@ -298,7 +298,7 @@ class Survey:
         return None if found is None else int(found) // self.description.ids.visit_divisor
 
     def fields(self, schema: Mapping[str, Any], *, history: bool = True, stamps: bool = False) -> list[str]:
-        """Return the dotted paths of what canonical attributes are made of, those that *schema* has.
+        """Return the dotted paths in *schema* that canonical attributes are made of.
 
         An alert that was decoded with these alone (``Codec.decode(body, fields)``) can be viewed.
 

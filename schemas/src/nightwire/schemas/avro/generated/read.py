@@ -1,7 +1,7 @@
 """Readers generated from a plan: Python source with one function per record, array, map and union.
 
-A function takes the body and where to begin, and returns a value and where it ends.  It raises whatever
-Python raises on bytes that are malformed; `_walk` then says what is wrong, and where.
+A function takes the body and where to begin, and returns a value and where it ends.  It raises
+whatever Python raises on bytes that are malformed; `_walk` then says what is wrong, and where.
 """
 
 import copy

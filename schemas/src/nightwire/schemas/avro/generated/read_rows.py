@@ -1,8 +1,9 @@
 """Shapes of flat records: rows of a history, of which one is laid out as the next.
 
-A flat record has no arrays, maps or records in it.  Its *shape* is which branches its unions take and how
-many bytes its numbers and strings have.  Where a shape is known, one comparison of all its tags at once
-(``number & mask == wanted``) tells whether a row has it, and one `struct` reads the row.
+A flat record has no arrays, maps or records in it.  Its *shape* is which branches its unions take
+and how many bytes its numbers and strings have.  Where a shape is known, one comparison of all its
+tags at once (``number & mask == wanted``) tells whether a row has it, and one `struct` reads the
+row.
 """
 
 import struct
@@ -16,7 +17,9 @@ from nightwire.schemas.avro.plans.program import Node, Program
 MOST_SHAPES = 8
 """Shapes of a record that are tried; the one met last comes first."""
 AT_ONCE, SELDOM = 32, 256
-"""So many rows of unknown shape are learned at once; of later ones every 256th: learning one takes 1 ms."""
+"""So many rows of unknown shape are learned at once; of later ones every 256th: learning one takes
+1 ms.
+"""
 FLAT = frozenset(
     {
         "null",
@@ -52,7 +55,7 @@ class Shapes:
 
     @classmethod
     def of(cls, plan: Program, at: int, source: Source) -> Self | None:
-        """Return the shapes of a record, or None where it is not flat, or too short to gain by it."""
+        """Return the shapes of a record; None where it is not flat, or too short to gain."""
         node = plan.nodes[at]
         flat = all(_is_flat(plan, field["type"]) for field in node["fields"])
         return cls(plan, node, source) if flat and len(node["fields"]) > 3 else None
@@ -168,7 +171,7 @@ class _Row:
         return number
 
     def _varint(self) -> str:
-        """Return the expression of the bytes of a number, of which only their count is part of the shape."""
+        """Return the expression of a number's bytes; the shape fixes only their count."""
         size = read_varint(self._body, self._at)[1] - self._at
         self._note(b"\x80" * size, b"\x80" * (size - 1) + b"\x00")
         self._format.append(f"{size}s")

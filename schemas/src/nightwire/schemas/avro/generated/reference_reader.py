@@ -1,7 +1,7 @@
 """A plan read step by step: slow, but it knows where it is.
 
-The generated reader says only that something is wrong.  This says what, at which byte and in which field;
-and it is what a plan means, in a page, for who writes another engine.
+The generated reader says only that something is wrong.  This says what, at which byte and in which
+field; and it is what a plan means, in a page, for who writes another engine.
 """
 
 import copy

@@ -14,8 +14,8 @@ _NUMBERS = count()
 class Source:
     """Lines of Python, and the namespace in which they run.
 
-    No text of a schema gets into the lines but as a literal (`repr`); everything else is referred to by
-    names that are made here.
+    No text of a schema gets into the lines but as a literal (`repr`); everything else is referred
+    to by names that are made here.
     """
 
     def __init__(self, **names: Any) -> None:
@@ -79,7 +79,7 @@ def scaled(node: Node, text: str) -> str:
 
 
 def record_display(source: Source, plan: Program, node: Node, value: Callable[[int], str]) -> str:
-    """Return the expression of a record: what was read, then what is absent, or in the order it names."""
+    """Return the expression of a record: read fields, then absent ones, or in the node's order."""
     shown = {
         field["name"]: value(number)
         for number, field in enumerate(node["fields"])

@@ -1,8 +1,9 @@
-"""Writers made from a layout: a function per node, and for records source generated for the types they hold.
+"""Writers made from a layout: a function per node, generated source for records.
 
-Most records hold values of the same types as many before them.  For such a row everything is decided: which
-branch each union takes, and which values one `struct` packs together.  A value that does not fit makes the
-functions raise; `_fit` then says what is wrong with it.
+Most records hold values of the same types as many before them.  For such a row everything is
+decided: which branch each union takes, and which values one `struct` packs together.  A value that
+    does not fit
+makes the functions raise; `_fit` then says what is wrong with it.
 """
 
 import struct
@@ -108,8 +109,8 @@ class _Nodes:
 class Union:
     """Writes a value as the branch that it fits, chosen as fastavro does.
 
-    That is the first that takes it, but: of records the one of which the value has most fields; a double
-    rather than a float before it.  A tuple is a branch's name and its value.
+    That is the first that takes it, but: of records the one of which the value has most fields; a
+    double rather than a float before it.  A tuple is a branch's name and its value.
     """
 
     def __init__(self, layout: Program, node: Node, writers: Sequence[Write]) -> None:

@@ -11,7 +11,9 @@ from nightwire.schemas.avro.plans.primitives import Memo, checked_varint
 from nightwire.schemas.avro.plans.program import Node, Program
 
 AT_ONCE, SELDOM = 32, 256
-"""So many combinations of types are learned at once; of later ones every 256th: learning one takes 1 ms."""
+"""So many combinations of types are learned at once; of later ones every 256th: learning one takes
+1 ms.
+"""
 MOST_COMBINATIONS = 128
 SHORT = 64
 """Longest string that is remembered with its bytes."""
@@ -119,7 +121,7 @@ class Rows:
         return [f"{source.name('write', self.writers[at])}(v{at})"]
 
     def _simple(self, source: Source, node: Node, kind: type, value: str) -> list[Packed | str] | None:
-        """Return what a value adds whose type alone shows how it is written; None where it does not."""
+        """Return what a value adds; None where its type alone does not show how it is written."""
         if "logical" in node:
             return None
         number = kind is not bool  # which Python counts among the integers

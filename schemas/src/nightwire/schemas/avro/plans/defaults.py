@@ -1,4 +1,4 @@
-"""Values that a schema implies: defaults of fields, given as JSON, and conversions of logical types."""
+"""Values that a schema implies: defaults of fields, and conversions of logical types."""
 
 import struct
 from collections.abc import Mapping

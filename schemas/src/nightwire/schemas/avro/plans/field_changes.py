@@ -60,7 +60,7 @@ class Renames:
         return next((one.null for one in self._of(record, field) if one.null is not None), None)
 
     def other_names(self, record: str, field: str) -> Iterator[tuple[str, Conversion | None]]:
-        """Yield the names that *field* has in other versions, and what makes their values of its."""
+        """Yield the names of *field* in other versions, with the conversion of its values."""
         for change in self._of(record, field):
             if field == change.to:
                 back = Conversion(1 / change.factor, -change.offset / change.factor)
@@ -77,7 +77,8 @@ class Renames:
 def parse_changes(tables: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:
     """Return the changes that a description's tables ``[[change]]`` declare.
 
-    A table may stand for many: with ``each = { band = ["u", "g"] }``, ``{band}`` in names is each of these.
+    A table may stand for many: with ``each = { band = ["u", "g"] }``, ``{band}`` in names is each
+    of these.
 
     Raises:
         SchemaError: A key is missing or unknown, or a factor is zero.

@@ -85,7 +85,7 @@ def varint(value: int) -> bytes:
 
 
 def checked_varint(bits: int) -> Callable[[int], bytes]:
-    """Return what makes the bytes of an integer of *bits* bits.  Raises OverflowError where it has more."""
+    """Return what makes the bytes of an integer.  It raises OverflowError beyond *bits* bits."""
     low, high = LIMITS[bits]
 
     def make(value: int) -> bytes:

@@ -1,7 +1,8 @@
-"""What an engine executes: a schema, or a pair of them, with everything decided that can be decided once.
+"""Programs: what an engine executes for a schema or a pair of them, decided once.
 
-A program is a list of nodes that refer to one another by index, so that recursion is nothing special.  A
-*layout* says how a value is written, a *plan* how what was written is read (`docs/codec.md` lists the nodes).
+A program is a list of nodes that refer to one another by index, so that recursion is nothing
+special.  A *layout* says how a value is written, a *plan* how what was written is read
+(`docs/codec.md` lists the nodes).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -31,7 +31,7 @@ class FieldTree(dict[str, "FieldTree"]):
 
 
 def project(plan: Program, paths: Sequence[Sequence[str]]) -> Program:
-    """Return the plan that reads only the fields at *paths*, in the order in which they were written."""
+    """Return the plan that reads only the fields at *paths*, in the order of the bytes."""
     projector = _Projector(plan)
     root = projector.node(plan.root, FieldTree.of(paths)) if paths else projector.nothing(plan.root)
     projector.cut(root)

@@ -1,9 +1,9 @@
 """How what one schema wrote is read as another: Avro's resolution, and what nightwire adds to it.
 
-Avro 1.11, "Schema Resolution".  Added, and never silently wrong: a null where the reader wants a float or a
-double is NaN; a field that was not written and has no default is null, or NaN, where the reader can hold
-that; a survey's changes give a field another name or unit.  What a reader cannot hold is refused value by
-value, and a pair of which no alert could be read is refused at once.
+Avro 1.11, "Schema Resolution".  Added, and never silently wrong: a null where the reader wants a
+float or a double is NaN; a field that was not written and has no default is null, or NaN, where the
+reader can hold that; a survey's changes give a field another name or unit.  What a reader cannot
+hold is refused value by value, and a pair of which no alert could be read is refused at once.
 """
 
 import math
@@ -68,8 +68,8 @@ def resolve(writer: Any, reader: Any, changes: Sequence[Change] = (), *, strict:
         writer: The schema that was written with.
         reader: The schema that is read as.
         changes: What the survey changed between the two.
-        strict: Whether to leave out what nightwire adds to Avro, so that a value which only some readers
-            of Avro could take is a mismatch.
+        strict: Whether to leave out what nightwire adds to Avro, so that a value which only some
+            readers of Avro could take is a mismatch.
 
     Raises:
         SchemaError: A default is no value of its field's type.
@@ -81,7 +81,7 @@ def resolve(writer: Any, reader: Any, changes: Sequence[Change] = (), *, strict:
 
 
 class _Own:
-    """Nodes of types that are read as they were written; or with *skip*, passed over: no value is made."""
+    """Nodes of types that are read as they were written, or with *skip* passed over."""
 
     def __init__(self, draft: Draft, types: Types, *, skip: bool = False) -> None:
         self.draft = draft
@@ -176,7 +176,7 @@ class _Pair:
         return self.draft.add("refuse", why=why, of=self._skipped.node(writer))
 
     def _from_union(self, writer: Any, reader: Any, path: str, null: Any) -> int:
-        """A branch that cannot be read is refused where it occurs; a union of such alone is a mismatch."""
+        """Add a union; a branch that cannot be read is refused where it occurs."""
         at = self.draft.add("union")
         branches, mismatches, before = [], [], len(self.mismatches)
         for branch in writer:
@@ -292,7 +292,7 @@ class _Pair:
         return None, None
 
     def _converted(self, writer: Any, reader: Any, conversion: Conversion, path: str) -> int:
-        """Add the nodes of a number that gets another unit; what the reader does with it comes after."""
+        """Add the nodes of a number that gets another unit, and then the reader's type."""
         numbers = [one for one in self._writer.branches(writer) if kind(one) != "null"]
         targets = [one for one in self._reader.branches(reader) if kind(one) != "null"]
         if [kind(one) in NUMBERS for one in (*numbers, *targets)] != [True, True]:

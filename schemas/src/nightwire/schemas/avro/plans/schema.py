@@ -105,7 +105,7 @@ def short_name(name: str) -> str:
 
 
 def logical_name(definition: Any) -> str | None:
-    """Return ``long-timestamp-micros`` and the like; None for a plain type or a logical type cut short."""
+    """Return ``long-timestamp-micros`` and the like; None for a plain or incomplete type."""
     logical = definition.get("logicalType") if isinstance(definition, Mapping) else None
     if logical is None or (logical == "decimal" and not isinstance(definition.get("precision"), int)):
         return None
@@ -155,7 +155,9 @@ def _field(types: Types, schema: Any, step: str, path: str) -> Mapping[str, Any]
 
 
 def inlined(schema: Any, parts: Mapping[str, Any]) -> Any:
-    """Return *schema* with each of *parts* (schemas by full name) written out where it is named first."""
+    """Return *schema* with each of *parts* (schemas by full name) inserted where it is named
+    first.
+    """
     return _inlined(schema, "", dict(parts))
 
 
@@ -182,15 +184,16 @@ Steps = tuple[str, ...]
 def derived_schema(
     schema: Mapping[str, Any], drop: Collection[str], add: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return *schema* without the fields *drop*, and with the fields *add* in their place or at its end.
+    """Return *schema* without the fields *drop*, and with the fields *add* at its end.
 
-    A type that loses fields in one place is called otherwise there, ``<name>_<path>``, since it may stand in
-    other places as well.  Paths that lead nowhere are passed over.
+    A type that loses fields in one place is called otherwise there, ``<name>_<path>``, since it may
+    stand in other places as well.  Paths that lead nowhere are passed over.
 
     Args:
         schema: Of a record, as parsed JSON.
         drop: Dotted paths, through arrays of records and nulls as well.
-        add: Fields of the record itself, as Avro's JSON has them; they displace those of the same names.
+        add: Fields of the record itself, as Avro's JSON has them; they displace those of the same
+            names.
 
     Raises:
         SchemaError: It is not an Avro schema of a record.

@@ -1,7 +1,7 @@
 """Whether a value fits an Avro schema, and if not, where and why.
 
-fastavro writes much that does not fit: 1.5 as the long 1, None as the boolean false, 2**40 as an int that
-Java cannot read.  Nothing of the kind may happen to an alert in silence.
+fastavro writes much that does not fit: 1.5 as the long 1, None as the boolean false, 2**40 as an
+int that Java cannot read.  Nothing of the kind may happen to an alert in silence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ MAX_DEPTH = 200
 """How deep records, arrays and maps may lie in one another."""
 
 REMEMBERED = 4096
-"""Combinations of types that the check of a record remembers; an alert's histories have a handful."""
+"""Combinations of types that a record's check remembers; a history has a handful."""
 
 
 def compile_validator(parsed: Any, names: dict[str, Check] | None = None) -> Check:
@@ -57,8 +57,8 @@ def compile_validator(parsed: Any, names: dict[str, Check] | None = None) -> Che
 class _Record:
     """The check of a record.
 
-    Most have their fields in the schema's order, and the same types of values as many before them: which
-    values then need a closer look is remembered.
+    Most have their fields in the schema's order, and the same types of values as many before them:
+    which values then need a closer look is remembered.
     """
 
     names: tuple[str, ...]
@@ -267,7 +267,7 @@ def _name(branch: Any) -> str:
 
 
 def depth(value: Any) -> int:
-    """Return how deep lists and mappings lie in one another in *value*; where it is deep, at least that."""
+    """Return how deep lists and mappings nest in *value*, or a number above `MAX_DEPTH`."""
     deepest, rest = 0, [(value, 1)]
     while rest and deepest <= MAX_DEPTH:
         one, level = rest.pop()
