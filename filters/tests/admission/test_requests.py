@@ -1,4 +1,4 @@
-"""The desk: what an owner asks for, and what becomes of it.  A real Kafka, the command, no Spark."""
+"""Owners' requests and the engine's answers, by the command and a real Kafka."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -34,18 +34,18 @@ pytestmark = pytest.mark.kafka
 
 ALERTS = 100
 EXAMPLES = Path(__file__).parents[2] / "notebooks"
-RULES = AdmissionPolicy(fewest=50, alerts=80, memory_mb=256, cpu_ms=20.0)
+POLICY = AdmissionPolicy(fewest=50, alerts=80, memory_mb=256, cpu_ms=20.0)
 
 
-class Office:
-    """A desk that answers, and an owner who asks by the command."""
+class Requests:
+    """An engine that answers requests, and an owner who uses the command."""
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.bootstrap, self.folder, self.stop = bootstrap, folder, Stop()
-        engineer = SubmissionService(
-            bootstrap, "http://127.0.0.1:9", folder, Catalog(bootstrap), RULES, "weak"
+        service = SubmissionService(
+            bootstrap, "http://127.0.0.1:9", folder, Catalog(bootstrap), POLICY, "weak"
         )
-        self.thread = RequestConsumer(bootstrap, engineer, self.stop).start()
+        self.thread = RequestConsumer(bootstrap, service, self.stop).start()
 
     def ask(self, verb: str, *arguments: str) -> Result:
         """Run a verb of `nightwire filter`."""
@@ -63,13 +63,13 @@ class Office:
 
 
 @pytest.fixture(scope="module")
-def office(site: Any, encode: Callable[..., bytes]) -> Iterator[Office]:
-    """Yield a desk at a Kafka that holds a hundred alerts of 1 … 100 nJy."""
+def requests(site: Any, encode: Callable[..., bytes]) -> Iterator[Requests]:
+    """Yield an engine that answers, at a Kafka that holds a hundred alerts of 1 … 100 nJy."""
     site.write("alerts.sim", [encode(number, float(number)) for number in range(1, ALERTS + 1)])
-    office = Office(site.bootstrap, site.folder)
-    yield office
-    office.stop.set()
-    office.thread.join(20)
+    requests = Requests(site.bootstrap, site.folder)
+    yield requests
+    requests.stop.set()
+    requests.thread.join(20)
 
 
 def keep(condition: str) -> str:
@@ -77,57 +77,57 @@ def keep(condition: str) -> str:
     return f"def keep(alert):\n    return {condition}\n"
 
 
-def test_versions_come_go_and_come_back(office: Office) -> None:
+def test_versions_come_go_and_come_back(requests: Requests) -> None:
     for limit in (99, 98, 97):
-        assert office.submit("back", keep(f"alert.flux > {limit}")).exit_code == 0
-    assert office.live("back") == 3
-    assert "live in version 2" in office.ask("rollback", "back").output
-    assert "live in version 1" in office.ask("rollback", "back", "--to", "1").output
-    assert "no earlier version" in office.ask("rollback", "back").output
-    assert "version 1 was live" in office.ask("disable", "back").output
-    assert office.live("back") == 0
-    assert "live in version 1" in office.ask("enable", "back").output
-    assert "live in version 3" in office.ask("enable", "back", "--version", "3").output
-    assert office.ask("remove", "back").exit_code == 0
-    assert "no live filter" in office.ask("disable", "back").output
-    assert "live in version 3" in office.ask("enable", "back").output
+        assert requests.submit("back", keep(f"alert.flux > {limit}")).exit_code == 0
+    assert requests.live("back") == 3
+    assert "live in version 2" in requests.ask("rollback", "back").output
+    assert "live in version 1" in requests.ask("rollback", "back", "--to", "1").output
+    assert "no earlier version" in requests.ask("rollback", "back").output
+    assert "version 1 was live" in requests.ask("disable", "back").output
+    assert requests.live("back") == 0
+    assert "live in version 1" in requests.ask("enable", "back").output
+    assert "live in version 3" in requests.ask("enable", "back", "--version", "3").output
+    assert requests.ask("remove", "back").exit_code == 0
+    assert "no live filter" in requests.ask("disable", "back").output
+    assert "live in version 3" in requests.ask("enable", "back").output
     assert "no filter back version 9" in " ".join(
-        office.ask("enable", "back", "--version", "9").output.split()
+        requests.ask("enable", "back", "--version", "9").output.split()
     )
 
 
-def test_a_request_that_comes_twice_is_done_once(office: Office) -> None:
+def test_a_request_that_comes_twice_is_done_once(requests: Requests) -> None:
     for limit in (99, 98, 97):
-        assert office.submit("twice", keep(f"alert.flux > {limit}")).exit_code == 0
+        assert requests.submit("twice", keep(f"alert.flux > {limit}")).exit_code == 0
     request = {"id": "the same", "action": "rollback", "owner": "me", "name": "twice", "time": 0}
-    writer = Writer(producer(office.bootstrap))
+    writer = Writer(producer(requests.bootstrap))
     for _ in range(2):
         writer.write(topics.requests("me"), records.REQUEST.encode(request))
     writer.flush()
-    assert "no filter nothing" in office.ask("enable", "nothing").output  # answered behind the two
-    assert office.live("twice") == 2
+    assert "no filter nothing" in requests.ask("enable", "nothing").output  # answered behind the two
+    assert requests.live("twice") == 2
 
 
-def test_what_is_asked_of_a_filter_is_in_its_record_and_its_log(office: Office) -> None:
-    office.submit("capped", keep("alert.flux > 99 and alert.flux"), "--cap", "5", "--choice", "best")
-    record = read_filters(office.bootstrap).versions["me", "capped", 1]
+def test_what_is_asked_of_a_filter_is_in_its_record_and_its_log(requests: Requests) -> None:
+    requests.submit("capped", keep("alert.flux > 99 and alert.flux"), "--cap", "5", "--choice", "best")
+    record = read_filters(requests.bootstrap).versions["me", "capped", 1]
     assert (record["cap"], record["choice"], record["language"]) == (5, "best", "python")
-    office.ask("disable", "capped")
-    office.ask("enable", "nothing")
-    log = json.loads(office.ask("log", "capped", "--json").output)
+    requests.ask("disable", "capped")
+    requests.ask("enable", "nothing")
+    log = json.loads(requests.ask("log", "capped", "--json").output)
     assert [entry["kind"] for entry in log] == ["asked", "accepted", "asked", "accepted"]
     assert "cap 5 best" in log[0]["text"]
     assert "tried on 80 recent alerts" in log[1]["text"]
-    assert "refused" in office.ask("log", "nothing").output
-    listed = {line["name"]: line for line in json.loads(office.ask("list", "--json").output)}
+    assert "refused" in requests.ask("log", "nothing").output
+    listed = {line["name"]: line for line in json.loads(requests.ask("list", "--json").output)}
     assert (listed["capped"]["state"], listed["capped"]["cap"]) == ("disabled", 5)
-    assert "at most 5 alerts a visit, best" in office.ask("show", "capped").output
-    assert "capped" in office.ask("list").output
-    assert office.ask("top", "--once").exit_code == 0
+    assert "at most 5 alerts a visit, best" in requests.ask("show", "capped").output
+    assert "capped" in requests.ask("list").output
+    assert requests.ask("top", "--once").exit_code == 0
 
 
-def test_an_owner_sees_his_filters_at_work(office: Office) -> None:
-    office.submit("busy", keep("alert.flux > 97"))
+def test_an_owner_sees_his_filters_at_work(requests: Requests) -> None:
+    requests.submit("busy", keep("alert.flux > 97"))
     live = [LiveFilter("me", "busy", 1, "sim", "", "keep", program="x")]
     one = RangeCounts(
         OffsetRange("alerts.sim", 0, 0, 10), 10, filters=[0], evaluated=[10], passed=[3], faulted=[0],
@@ -136,18 +136,18 @@ def test_an_owner_sees_his_filters_at_work(office: Office) -> None:
     stats, batch = StatsCollector(), Decision(4, [("me/busy", 1)], at=now_ms(), counts=[one])
     stats.add_batch(batch, batch_totals(batch.counts, 1), live)
     stats.add_copies([AcknowledgedCopy("filter.me.busy", "me/busy", 0.25)])
-    StatsPublisher(office.bootstrap, stats, Stop()).publish()
-    seen = {line["key"]: line for line in json.loads(office.ask("top", "--json").output)}["me/busy"]
+    StatsPublisher(requests.bootstrap, stats, Stop()).publish()
+    seen = {line["key"]: line for line in json.loads(requests.ask("top", "--json").output)}["me/busy"]
     assert (seen["evaluated"], seen["passed"], seen["sent"]) == (10, 3, 1)
     assert seen["cost_us"] == pytest.approx(2.5)
-    assert "me/busy" in office.ask("top", "--once", "--all").output
-    assert json.loads(office.ask("top", "--json", "--owner", "you").output) == []
-    listed = {line["name"]: line for line in json.loads(office.ask("list", "--json").output)}["busy"]
+    assert "me/busy" in requests.ask("top", "--once", "--all").output
+    assert json.loads(requests.ask("top", "--json", "--owner", "you").output) == []
+    listed = {line["name"]: line for line in json.loads(requests.ask("list", "--json").output)}["busy"]
     assert (listed["delay_p50"], listed["stopped"]) == (0.25, {"line 2: alert.flux > 97": 7})
-    shown = office.ask("show", "busy").output
+    shown = requests.ask("show", "busy").output
     assert "# judged 10 alerts" in shown
     assert "# stopped 100% by line 2: alert.flux > 97" in shown
-    assert [one["name"] for one in read_stats(office.bootstrap)] == ["busy"]
+    assert [one["name"] for one in read_stats(requests.bootstrap)] == ["busy"]
 
 
 @pytest.mark.parametrize(
@@ -162,34 +162,35 @@ def test_an_owner_sees_his_filters_at_work(office: Office) -> None:
         ("eager", "False", ("--no-trial",), "this engine tries every filter"),
     ],
 )
-def test_a_refusal_says_why(office: Office, name: str, condition: str, options: Any, said: str) -> None:
-    done = office.submit(name, keep(condition), *options)
+def test_a_refusal_says_why(requests: Requests, name: str, condition: str, options: Any, said: str) -> None:
+    done = requests.submit(name, keep(condition), *options)
     assert done.exit_code == 1
     assert said in done.output
-    assert office.live(name) == 0
+    assert requests.live(name) == 0
 
 
-def test_the_best_few_may_be_chosen_among_many(office: Office) -> None:
-    assert office.submit("ranked", keep("alert.flux"), "--choice", "best").exit_code == 0
+def test_the_best_few_may_be_chosen_among_many(requests: Requests) -> None:
+    assert requests.submit("ranked", keep("alert.flux"), "--choice", "best").exit_code == 0
     assert (
-        "passes too much" in office.submit("all", keep("alert.flux"), "--choice", "best", "--cap", "0").output
+        "passes too much"
+        in requests.submit("all", keep("alert.flux"), "--choice", "best", "--cap", "0").output
     )
 
 
-def test_a_suspended_filter_says_so_and_can_be_enabled(office: Office) -> None:
-    office.submit("tired", keep("alert.flux > 99"))
-    assert Catalog(office.bootstrap).stop("me", "tired", 1, suspended="too slow in 3 batches") == 1
-    assert "suspended: too slow in 3 batches" in " ".join(office.ask("show", "tired").output.split())
-    assert "live in version 1" in office.ask("enable", "tired").output
-    assert office.live("tired") == 1
+def test_a_suspended_filter_says_so_and_can_be_enabled(requests: Requests) -> None:
+    requests.submit("tired", keep("alert.flux > 99"))
+    assert Catalog(requests.bootstrap).stop("me", "tired", 1, suspended="too slow in 3 batches") == 1
+    assert "suspended: too slow in 3 batches" in " ".join(requests.ask("show", "tired").output.split())
+    assert "live in version 1" in requests.ask("enable", "tired").output
+    assert requests.live("tired") == 1
 
 
-def test_what_a_cap_cut_off_can_be_fetched(office: Office, tmp_path: Path) -> None:
+def test_what_a_cap_cut_off_can_be_fetched(requests: Requests, tmp_path: Path) -> None:
     """The engine writes these records; here they are written as it does."""
     topic = topics.overflow("me", "full")
-    ensure_topics(office.bootstrap, [topics.settings(topic)])
-    assert "nothing was cut off" in office.ask("overflow", "full").output
-    writer = Writer(producer(office.bootstrap))
+    ensure_topics(requests.bootstrap, [topics.settings(topic)])
+    assert "nothing was cut off" in requests.ask("overflow", "full").output
+    writer = Writer(producer(requests.bootstrap))
     for offset, visit in ((0, 7), (1, 7), (1, 7), (2, 8)):
         one = {
             "owner": "me", "name": "full", "version": 1, "survey": "sim", "visit": visit,
@@ -198,45 +199,45 @@ def test_what_a_cap_cut_off_can_be_fetched(office: Office, tmp_path: Path) -> No
         }  # fmt: skip
         writer.write(topic, records.OVERFLOW.encode(one), key=str(visit).encode())
     writer.flush()
-    assert "alerts.sim[0] 1" in office.ask("overflow", "full").output
-    assert len(json.loads(office.ask("overflow", "full", "--visit", "7", "--json").output)) == 2
-    done = office.ask("overflow", "full", "--save", str(tmp_path))
+    assert "alerts.sim[0] 1" in requests.ask("overflow", "full").output
+    assert len(json.loads(requests.ask("overflow", "full", "--visit", "7", "--json").output)) == 2
+    done = requests.ask("overflow", "full", "--save", str(tmp_path))
     assert "3 of 3 alerts" in done.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sim-a0.avro", "sim-a1.avro", "sim-a2.avro"]
 
 
-def test_sql_and_what_cannot_be_compiled_say_how_they_are_judged(office: Office) -> None:
-    done = office.ask("submit", "--sql", "WHERE flux > 97", "--name", "clause", "--survey", "sim")
+def test_sql_and_what_cannot_be_compiled_say_how_they_are_judged(requests: Requests) -> None:
+    done = requests.ask("submit", "--sql", "WHERE flux > 97", "--name", "clause", "--survey", "sim")
     assert "3 passed" in done.output
     assert "judged over columns" in done.output
-    assert read_filters(office.bootstrap).versions["me", "clause", 1]["program"]
-    assert "line 1, column 13" in office.ask("submit", "--sql", "WHERE flux >", "--name", "clause").output
-    done = office.submit(
+    assert read_filters(requests.bootstrap).versions["me", "clause", 1]["program"]
+    assert "line 1, column 13" in requests.ask("submit", "--sql", "WHERE flux >", "--name", "clause").output
+    done = requests.submit(
         "caught", "def keep(alert):\n    try:\n        return alert.flux > 97\n    except: 0\n"
     )
     assert "3 passed" in done.output
     assert "judged row by row" in done.output
     assert "because of line 2: try/except cannot be compiled" in done.output
-    assert read_filters(office.bootstrap).versions["me", "caught", 1]["remarks"]
+    assert read_filters(requests.bootstrap).versions["me", "caught", 1]["remarks"]
 
 
-def test_a_filter_is_tried_where_it_is_written(office: Office, tmp_path: Path) -> None:
+def test_a_filter_is_tried_where_it_is_written(requests: Requests, tmp_path: Path) -> None:
     file, page = tmp_path / "mine.py", tmp_path / "mine.html"
     file.write_text(keep("alert.flux > 50 and alert.flux < 80"))
-    done = office.ask("test", str(file), "--last", "100", "--html", str(page))
+    done = requests.ask("test", str(file), "--last", "100", "--html", str(page))
     assert "29 of 100 alerts pass" in done.output
     assert "50  stopped by line 2: alert.flux > 50" in done.output
     assert page.read_text().count("<svg ") == 10
-    done = office.ask("test", "--sql", "flux > 50 AND flux < 80", "--last", "100", "--each")
+    done = requests.ask("test", "--sql", "flux > 50 AND flux < 80", "--last", "100", "--each")
     assert "29 of 100 alerts pass" in done.output
     assert "stopped by flux < 80" in done.output
-    assert "no description of a survey" in office.ask("test", str(file), "--survey", "none").output
+    assert "no description of a survey" in requests.ask("test", str(file), "--survey", "none").output
 
 
-def test_an_engine_without_a_sandbox_refuses_what_a_transform_computes_by_name(office: Office) -> None:
-    known = Catalog(office.bootstrap)
-    engineer = SubmissionService(
-        office.bootstrap, "http://127.0.0.1:9", office.folder, known, RULES, computes=False
+def test_an_engine_without_a_sandbox_refuses_what_a_transform_computes_by_name(requests: Requests) -> None:
+    known = Catalog(requests.bootstrap)
+    service = SubmissionService(
+        requests.bootstrap, "http://127.0.0.1:9", requests.folder, known, POLICY, computes=False
     )
     request = {
         "id": "1", "action": "submit", "owner": "me", "name": "made", "survey": "sim", "time": 1,
@@ -245,22 +246,22 @@ def test_an_engine_without_a_sandbox_refuses_what_a_transform_computes_by_name(o
 
     def reply(**more: Any) -> Any:
         said = records.REQUEST.decode(records.REQUEST.encode(request | more))
-        return engineer.reply(said, "me")
+        return service.reply(said, "me")
 
     refused = reply(transform="transform")
     assert (refused[0], "does without one (--sandbox none)" in refused[2][0]) == (False, True)
     accepted, *_, said = reply(drop=["cutoutScience"], name="dropped")
     assert accepted, said
-    engineer.close()
+    service.close()
 
 
 def test_a_new_notebook_runs_from_top_to_bottom(
-    office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    requests: Requests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As in Jupyter: cell by cell, the history in ``In``; the desk makes its filter live."""
+    """As in Jupyter: cell by cell, the history in ``In``; the engine makes its filter live."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", office.bootstrap)
-    assert office.ask("new", "first-light").exit_code == 2  # it talks to nobody
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", requests.bootstrap)
+    assert requests.ask("new", "first-light").exit_code == 2  # it talks to nobody
     assert CliRunner().invoke(filter_, ["new", "first-light", "--survey", "sim"]).exit_code == 0
     assert "is there already" in CliRunner().invoke(filter_, ["new", "first-light"]).output
     assert "is no name" in CliRunner().invoke(filter_, ["new", "First"]).output
@@ -272,12 +273,12 @@ def test_a_new_notebook_runs_from_top_to_bottom(
             exec(session["In"][-1], session)  # noqa: S102
     assert "me/first-light is live in version 1" in repr(session["submitted"])
     assert len(session["report"].judged) == ALERTS
-    assert office.live("first-light") == 1
+    assert requests.live("first-light") == 1
     session["In"].append("import os\ndef spy(a):\n    return os.getpid()")
     exec(session["In"][-1], session)  # noqa: S102
     with pytest.raises(FilterError, match="may not import os"):
         session["submit"](session["spy"], name="spy")
-    submit_transforms(office, session)
+    submit_transforms(requests, session)
 
 
 TRANSFORM = """
@@ -292,7 +293,7 @@ def transform(alert):
 """
 
 
-def submit_transforms(office: Office, session: dict[str, Any]) -> None:
+def submit_transforms(requests: Requests, session: dict[str, Any]) -> None:
     """Submit transforms from a notebook's session, one that is right and some that are not."""
     session["In"].append(TRANSFORM)
     exec(TRANSFORM, session)  # noqa: S102
@@ -300,14 +301,14 @@ def submit_transforms(office: Office, session: dict[str, Any]) -> None:
     wanted: dict[str, Any] = {"name": "made", "survey": "sim", "cap": 0, "output": "broker.me.made"}
     made = submit(keep, **wanted, drop="cutoutScience", mean=["prvDiaSources.psfFlux"], transform=transform)
     assert made.topic == "broker.me.made"
-    known = read_filters(office.bootstrap).versions["me", "made", 1]
+    known = read_filters(requests.bootstrap).versions["me", "made", 1]
     assert (known["drop"], known["means"]) == (["cutoutScience"], ["prvDiaSources.psfFlux"])
     assert (known["transform"], known["output"]) == ("transform", "broker.me.made")
     assert "ADDS" in known["source"]
     assert "SCALE" in known["source"]
     light = submit("WHERE flux > 97", **wanted | {"name": "light"}, lite=True)
     assert light.topic == wanted["output"]
-    assert "prvDiaSources" in read_filters(office.bootstrap).versions["me", "light", 1]["drop"]
+    assert "prvDiaSources" in read_filters(requests.bootstrap).versions["me", "light", 1]["drop"]
     for more, said in (
         ({"transform": transform, "output": ""}, "a transform writes to broker"),
         ({"drop": "diaSourceId"}, "diaSourceId tells which alert it is: it cannot be dropped"),
@@ -322,20 +323,20 @@ def submit_transforms(office: Office, session: dict[str, Any]) -> None:
         submit(keep, **wanted, transform=transform)
 
 
-def test_a_chain_that_cannot_be_is_refused_and_one_to_which_nothing_comes_says_so(office: Office) -> None:
-    assert office.submit("spring", keep("alert.flux > 99")).exit_code == 0
-    done = office.submit("river", keep("alert.flux > 99"), "--source", "filter.me.spring")
+def test_a_chain_that_cannot_be_is_refused_and_one_to_which_nothing_comes_says_so(requests: Requests) -> None:
+    assert requests.submit("spring", keep("alert.flux > 99")).exit_code == 0
+    done = requests.submit("river", keep("alert.flux > 99"), "--source", "filter.me.spring")
     assert "not tried: there are no alerts yet" in done.output
-    assert "judges filter.me.spring" in office.ask("show", "river").output
-    refused = office.submit("brook", keep("alert.flux > 99"), "--source", "filter.me.sprig")
+    assert "judges filter.me.spring" in requests.ask("show", "river").output
+    refused = requests.submit("brook", keep("alert.flux > 99"), "--source", "filter.me.sprig")
     assert "there is no topic filter.me.sprig; there is filter.me.spring" in refused.output
     back = (keep("alert.flux > 98"), "--source", "filter.me.river")
-    assert "a cycle: me/spring reads me/river reads me/spring" in office.submit("spring", *back).output
-    office.ask("disable", "river")
-    assert office.submit("spring", *back).exit_code == 0  # nothing live feeds it now
-    assert "but no live filter writes to filter.me.river" in office.ask("show", "spring").output
-    assert "a cycle: me/river reads me/spring reads me/river" in office.ask("enable", "river").output
-    assert office.live("river") == 0
+    assert "a cycle: me/spring reads me/river reads me/spring" in requests.submit("spring", *back).output
+    requests.ask("disable", "river")
+    assert requests.submit("spring", *back).exit_code == 0  # nothing live feeds it now
+    assert "but no live filter writes to filter.me.river" in requests.ask("show", "spring").output
+    assert "a cycle: me/river reads me/spring reads me/river" in requests.ask("enable", "river").output
+    assert requests.live("river") == 0
 
 
 def in_jupyter(notebook: Path, folder: Path) -> list[Any]:
@@ -346,11 +347,13 @@ def in_jupyter(notebook: Path, folder: Path) -> list[Any]:
     return [output for cell in written.cells for output in cell.get("outputs", [])]
 
 
-def test_notebooks_run_in_jupyter(office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_notebooks_run_in_jupyter(
+    requests: Requests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The template makes a filter live, having shown what it keeps; an example keeps something."""
     monkeypatch.chdir(tmp_path)
     for name, value in {
-        "KAFKA_BOOTSTRAP_SERVERS": office.bootstrap, "JUPYTER_RUNTIME_DIR": str(tmp_path),
+        "KAFKA_BOOTSTRAP_SERVERS": requests.bootstrap, "JUPYTER_RUNTIME_DIR": str(tmp_path),
         "IPYTHONDIR": str(tmp_path), "JUPYTER_PLATFORM_DIRS": "1",
     }.items():  # fmt: skip
         monkeypatch.setenv(name, value)
@@ -359,6 +362,6 @@ def test_notebooks_run_in_jupyter(office: Office, monkeypatch: pytest.MonkeyPatc
     pages = [one["data"]["text/html"] for one in shown if "text/html" in one.get("data", {})]
     assert any(f"of {ALERTS} alerts" in page for page in pages)
     assert any("me/by-kernel is live in version 1" in str(one) for one in shown)
-    assert office.live("by-kernel") == 1
+    assert requests.live("by-kernel") == 1
     shown = in_jupyter(EXAMPLES / "bright-transient.ipynb", tmp_path)
     assert any("alerts pass" in one.get("text", "") for one in shown)

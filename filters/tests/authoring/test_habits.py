@@ -1,4 +1,4 @@
-"""Twenty notebooks as astronomers write them: most judge as plain Python does, the rest is told why not."""
+"""Twenty notebooks of astronomers: most judge as plain Python does, others are refused."""
 
 import json
 import math
@@ -90,7 +90,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def plain_python(name: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
-    """Return the function that a notebook leaves in its session; cells that need a stack are left out."""
+    """Return the function that a notebook defines; cells that need a stack are left out."""
     monkeypatch.chdir(FOLDER)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     namespace: dict[str, Any] = {"__name__": "__main__"}
@@ -145,7 +145,7 @@ def test_what_is_accepted_judges_as_plain_python(
 def judged_by_engine(
     travelled: str, program: Program | None, values: list[bytes], decoder: AlertDecoder, sandbox: Sandbox
 ) -> list[tuple[bool, float, str | None]]:
-    """Return passed, rank and fault of each alert: over columns if it is compiled, else in the sandbox."""
+    """Return passed, rank and fault of each alert: over columns, else in the sandbox."""
     if program is not None:
         table, _ = decode_table(values, program.names, "sim", decoder)
         found = evaluate(program, table)

@@ -1,4 +1,4 @@
-"""What the engine saw of its filters: counts, costs, delays, conditions; as Prometheus and owners hear it."""
+"""Statistics of filters: counts, costs, delays, conditions; as metrics and as records."""
 
 import io
 from collections import deque
@@ -46,7 +46,7 @@ NOON = 1_764_000_000_000
 def counts(
     partition: int, passed: int, stopped: Mapping[int, Mapping[str, int]] | None = None
 ) -> RangeCounts:
-    """Return what became of ten alerts: *passed* passed the first filter, the second failed on two."""
+    """Return counts of ten alerts: *passed* passed the first filter, the second failed on two."""
     return RangeCounts(
         OffsetRange("alerts.sim", partition, 0, 10), 10, filters=[0, 1], evaluated=[10, 10],
         passed=[passed, 0], faulted=[0, 2], cpu_us=[5, 2000], stopped=stopped or {},

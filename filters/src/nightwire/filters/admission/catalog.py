@@ -39,7 +39,7 @@ class Catalog:
         compilation: Compilation,
         before: Callable[[int], object] = lambda _: None,
     ) -> int:
-        """Make the filter of a request live and return its version; asked twice, it is the same version.
+        """Make the filter of a request live; return its version, the same if asked twice.
 
         Args:
             request: The submission.
@@ -61,7 +61,7 @@ class Catalog:
             return version
 
     def refusals(self, request: Mapping[str, Any]) -> list[str]:
-        """Return the reasons why the filter of *request* may not read its sources; none where it may.
+        """Return the reasons why the filter of *request* may not read its sources.
 
         Raises:
             KafkaException: Kafka does not answer.

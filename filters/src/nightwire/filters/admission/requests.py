@@ -107,7 +107,7 @@ class RequestConsumer:
         return self._consumer
 
     def _assign(self, consumer: Consumer, added: Sequence[TopicPartition]) -> None:
-        """Read the *added* partitions as well, each from its committed offset, else from its beginning."""
+        """Read the *added* partitions too, from their committed offsets or their beginnings."""
         if not added:
             return
         committed = consumer.committed([TopicPartitionOffset(*partition) for partition in added], timeout=10)

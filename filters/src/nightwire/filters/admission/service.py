@@ -1,4 +1,4 @@
-"""Decisions about owners' requests: check a filter, compile it, try it, make its topics, make it live."""
+"""Decisions about owners' requests: check, compile and try a filter, make it live."""
 
 import logging
 from collections.abc import Callable
@@ -199,7 +199,7 @@ def _backfill_remark(request: Request) -> list[str]:
 
 
 def _takes_any_share(request: Request) -> bool:
-    """Return whether a filter may pass any share: of a visit's best, of derived topics, to a broker."""
+    """Return whether a filter may pass any share: best of a visit, derived, or a broker's."""
     best = request["choice"] == "best" and request["cap"] > 0
     return (
         best

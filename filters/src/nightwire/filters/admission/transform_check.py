@@ -19,7 +19,7 @@ def is_transform(request: Request) -> bool:
 
 
 def transform_objections(request: Request) -> list[str]:
-    """Return the objections to a transform that its request alone shows; none to other filters.  Pure."""
+    """Return the objections to a transform that its request alone shows.  Pure."""
     if not is_transform(request):
         return []
     if not request["output"]:

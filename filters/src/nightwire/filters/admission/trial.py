@@ -29,11 +29,12 @@ class AdmissionPolicy:
 
     Attributes:
         alerts: Recent alerts of each survey that it is tried on.
-        share: Largest part of them that may pass.  Not asked of filters that send the best few of a visit,
-            where the cap says how many, nor of those that read what passed others, nor of fewer alerts than
-            *fewest*.
+        share: Largest part of them that may pass.  Not asked of filters that send the best few of a
+            visit, where the cap says how many, nor of those that read what passed others, nor of
+            fewer alerts than *fewest*.
         fewest: Alerts that a share is told from.
-        cpu_ms: CPU time that an alert may cost on average: what a batch has, over the alerts of a batch. [ms]
+        cpu_ms: CPU time that an alert may cost on average: what a batch has, over the alerts of a
+            batch. [ms]
         memory_mb: Memory that the filter may take. [MB]
         untried: Whether an owner may submit a filter without a trial.
         backfill: Most alerts that a backfill sends; the rest goes to overflow.
@@ -69,7 +70,7 @@ class Trial:
     cpu_ms: float | None = None
 
     def refusals(self, policy: AdmissionPolicy, *, any_share: bool = False) -> list[str]:
-        """Return the reasons for which the filter is refused; *any_share*: it may pass all alerts."""
+        """Return the reasons for a refusal; *any_share*: the filter may pass all alerts."""
         if self.broken:
             return [self.broken]
         if (self.fault or "").startswith("MemoryError"):
@@ -148,7 +149,7 @@ class TrialRunner:
         self._registry.close()
 
     def missing_sandbox(self) -> str | None:
-        """Return the reason why filters that are code cannot be judged here; None where they can."""
+        """Return why filters that are code cannot be judged here; None where they can."""
         try:
             self._opened_sandbox()
         except SandboxError as error:
@@ -218,7 +219,7 @@ class TrialRunner:
     def _readable(
         self, values: Sequence[bytes], name: str
     ) -> tuple[list[bytes], dict[int, dict[str, object]]]:
-        """Return the readable values and their schemas; the engine puts others into dead-letters later."""
+        """Return the readable values and their schemas; others become dead letters later."""
         decoder, readable, schemas = AlertDecoder(self._registry), [], {}
         for value in values:
             try:
@@ -233,7 +234,7 @@ class TrialRunner:
 
 
 def _trial_of(outcomes: Sequence[Outcome]) -> Trial:
-    """Return the outcomes of the first alert and of all others as one trial; the cost is the others'."""
+    """Return the trial of the first alert and all others; the cost is that of the others."""
     last = outcomes[-1]
     faults = [(at, row, one.faults[row]) for at, one in enumerate(outcomes) for row in sorted(one.faults)]
     fault = faults[0][2] if faults else None

@@ -1,1 +1,1 @@
-"""The owner's side: the submitted source of a notebook, trying it on a sample, asking the engine."""
+"""The owner's side: a notebook's submitted source, a trial on a sample, requests."""

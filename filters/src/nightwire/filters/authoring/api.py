@@ -58,12 +58,12 @@ def submit(
         owner: Whose it is; by default Kafka's user, else ``me``.
         cap: Most alerts a visit; 0 for all.
         choice: Which ones: the ``first``, or the ``best`` by what the filter returns.
-        source: Topics that it judges, such as ``filter.alice.bright``; none for the survey's alerts.
-        output: For community brokers: the topic ``broker.<broker>.<stream>`` to which what passes goes.
+        source: Topics that it judges, such as ``filter.alice.bright``; by default the survey's.
+        output: For community brokers: the topic ``broker.<broker>.<stream>`` of passed alerts.
         drop: … and fields that are left out there, such as ``cutoutScience``.
         mean: … and numbers whose mean is added, such as ``prvDiaSources.psfFlux``, and their count.
         lite: … and whether alerts come without stamps and histories, but with the means of these.
-        transform: … and a function of one alert: what it computes is added, as ``ADDS`` beside it declares.
+        transform: … and a function of one alert whose results are added, as ``ADDS`` declares.
         backfill: How much of the past it judges as well, such as ``1d``.
         trial: Whether it is tried on recent alerts first.
         timeout: Longest wait for the engine's answer. [s]
@@ -188,7 +188,7 @@ def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submiss
 
 
 def _source_map(keep: Filter | str, source: str) -> "SourceMap":
-    """Return the names that lines of *source*, submitted of *keep*, have in its notebook or script."""
+    """Return the owner's names of the lines of *source*, which is submitted of *keep*."""
     from nightwire.filters.authoring.notebook import SourceMap, source_map
 
     if isinstance(keep, str):
@@ -206,7 +206,7 @@ def _cells(namespace: Mapping[str, Any]) -> "list[Cell]":
 
 
 def _code(keep: Filter, namespace: Mapping[str, Any]) -> str:
-    """Return the code around a function: the cells run so far in IPython, else the file it stands in."""
+    """Return the code around a function: the cells run so far in IPython, else its file."""
     from nightwire.filters.authoring.notebook import join_cells
 
     if cells := _cells(namespace):

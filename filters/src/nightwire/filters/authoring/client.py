@@ -101,10 +101,10 @@ def file_submission(file: Path | None, sql: str | None, entry: str, transform: s
 
 
 def file_source(file: Path, entry: str, transform: str = "") -> str:
-    """Return the source that is submitted of a notebook or script; checked here, where its writer sees it.
+    """Return the checked source that is submitted of a notebook or script.
 
-    A value that the filter uses and that only running the code tells is found by running what makes it, in
-    a process of its own.
+    A value that the filter uses and that only running the code tells is found by running what makes
+    it, in a process of its own.
 
     Raises:
         FilterError: It is no filter.
@@ -136,7 +136,7 @@ def checked_source(source: str, entry: str) -> str:
 
 
 def file_source_map(file: Path | None, source: str) -> SourceMap:
-    """Return the names that lines of *source*, submitted of *file*, have in that file; none of SQL."""
+    """Return the owner's names of the lines of *source*, submitted of *file*; none for SQL."""
     if file is None or file.suffix == ".sql":
         return SourceMap()
     text, notebook = file.read_text(), file.suffix == ".ipynb"
@@ -227,7 +227,7 @@ def _send(
             ensure_topics(bootstrap, [settings(topic) for topic in missing])
         _, end = watermarks(consumer, answers(owner), 0)
         consumer.assign([TopicPartition(answers(owner), 0, end)])
-        # An idempotent client takes half a second to begin; a request that comes twice is known by its id.
+        # An idempotent client takes half a second to begin; a repeated request is known by its id.
         writer = Writer(kafka.producer(bootstrap, enable_idempotence=False, linger_ms=0))
         writer.write(requests(owner), records.REQUEST.encode(request), key=request["name"].encode())
         writer.flush()

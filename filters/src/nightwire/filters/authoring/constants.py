@@ -1,8 +1,8 @@
-"""Constants that a filter uses and only running the notebook makes: their values, as Python literals.
+"""Constants that only running the notebook makes: their values, as Python literals.
 
 What makes a value is run in a process of its own, with the submitter's rights and in the notebook's
-folder; the rest of the notebook is not.  The child reads a request from standard input and writes the
-answer to standard output, both JSON; what the notebook prints is dropped.
+folder; the rest of the notebook is not.  The child reads a request from standard input and writes
+the answer to standard output, both JSON; what the notebook prints is dropped.
 
 Text, numbers, and tuples, lists, sets, dictionaries and NumPy arrays of these travel: nothing that
 would have to be unpickled.

@@ -1,7 +1,7 @@
 """The names that a script defines at its top level, and which of them are constants.
 
-Pure: the text alone.  A constant is an expression that means the same wherever it is evaluated; what reads
-a file, the clock or chance, or is changed after it was made, is *made by running*.
+Pure: the text alone.  A constant is an expression that means the same wherever it is evaluated;
+what reads a file, the clock or chance, or is changed after it was made, is *made by running*.
 """
 
 import ast
@@ -72,7 +72,7 @@ class Definition:
 
 
 def definitions(tree: ast.Module, code: str) -> Iterator[Definition]:
-    """Yield every definition at the top level of a script, in order; of one name the last counts."""
+    """Yield each definition at the top level of a script; of one name the last counts."""
     lines = code.splitlines()
     imported = {alias.asname or alias.name.split(".")[0] for alias in _aliases(tree)}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -154,7 +154,7 @@ def _imports(statement: ast.stmt, order: int) -> Iterator[Definition]:
 
 
 def _named_lambda(node: ast.stmt) -> tuple[str, str] | None:
-    """Return the name and the code of ``name = lambda …``, as the function that it is; else None."""
+    """Return the name of ``name = lambda …`` and its code as a function; None for others."""
     if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and len(node.targets) == 1):
         return None
     target, value = node.targets[0], node.value
@@ -164,7 +164,7 @@ def _named_lambda(node: ast.stmt) -> tuple[str, str] | None:
 
 
 def _is_constant(value: ast.expr | None, makers: set[str]) -> bool:
-    """Return whether *value* means the same anywhere; it may call what *makers* names, and PURE_BUILTINS."""
+    """Return whether *value* means the same anywhere; it may call *makers* and PURE_BUILTINS."""
     if value is None or not all(isinstance(item, CONSTANT_NODES) for item in ast.walk(value)):
         return False
     calls = [item.func for item in ast.walk(value) if isinstance(item, ast.Call)]

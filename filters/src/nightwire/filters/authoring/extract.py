@@ -1,8 +1,9 @@
 """The part of a notebook or script that is submitted: the filter's function and what it uses.
 
-Runs on the submitter's side, on the text alone: nothing is executed here.  Functions, classes, imports and
-constants travel when the filter uses them, directly or through one another; prints, plots and the loading
-of samples stay at home.  What a constant's value is where only running the code tells, the caller finds out.
+Runs on the submitter's side, on the text alone: nothing is executed here.  Functions, classes,
+imports and constants travel when the filter uses them, directly or through one another; prints,
+plots and the loading of samples stay at home.  What a constant's value is where only running the
+code tells, the caller finds out.
 """
 
 import ast
@@ -29,7 +30,7 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
         also: What else travels, with all that it uses.
 
     Raises:
-        FilterError: The code does not parse, has no such function, or the function uses what cannot travel.
+        FilterError: The code does not parse or lacks the function, or a name cannot be submitted.
     """
     try:
         tree = ast.parse(code)
@@ -73,7 +74,7 @@ class _Closure:
         return done
 
     def _as_it_stands(self, one: Definition) -> Definition:
-        """Return *one*; a constant made of what was given another value later, as made by running."""
+        """Return *one*; a constant made of names that change later counts as computed."""
         later = (self.known[name].order > one.order for name in globals_used(one.code) if name in self.known)
         return replace(one, kind=Kind.COMPUTED) if one.kind is Kind.CONSTANT and any(later) else one
 
@@ -118,7 +119,7 @@ def _stars(tree: ast.Module) -> list[str]:
 
 
 def globals_used(code: str) -> set[str]:
-    """Return the names that *code* takes from outside its functions; those in annotations do not count."""
+    """Return the global names that *code* uses, apart from those in annotations."""
     tables = [symtable.symtable(FUTURE + code, "<filter>", "exec")]
     names: set[str] = set()
     while tables:

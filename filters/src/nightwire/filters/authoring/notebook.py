@@ -1,4 +1,4 @@
-"""The Python in a notebook, and which cell and line of it each line of the submitted source is.  Pure."""
+"""The Python in a notebook, and the cell and line of each submitted line.  Pure."""
 
 import ast
 import json
@@ -20,7 +20,7 @@ class Cell:
     """A code cell.
 
     Attributes:
-        number: Jupyter's execution count; of a cell that was not run, its place among the code cells.
+        number: Jupyter's execution count; of a cell that was not run, its place in the notebook.
         text: Its source.
     """
 
@@ -29,7 +29,7 @@ class Cell:
 
 
 def python_of(text: str, *, notebook: bool) -> str:
-    """Return the Python in a file: all of a script, the code cells of a notebook, without IPython's magics.
+    """Return the Python in a script or in a notebook's code cells, without IPython's magics.
 
     Raises:
         FilterError: It is no notebook.
@@ -105,7 +105,7 @@ def source_map(source: str, script: str, cells: Sequence[Cell] = ()) -> SourceMa
 
     Args:
         source: The submitted part of *script*.
-        script: The Python that its owner wrote: a script, or the cells of a notebook one after the other.
+        script: The Python that its owner wrote: a script, or the joined cells of a notebook.
         cells: Those cells; none for a script.
     """
     names = list(_cell_lines(cells))

@@ -1,4 +1,4 @@
-"""A report as HTML that needs nothing from elsewhere: counts, light curves as SVG, stamps as PNG."""
+"""A report as self-contained HTML: counts, light curves as SVG, stamps as PNG."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""A filter tried on a sample of alerts: how many pass, what stopped the others, the cost of an alert.
+"""A filter tried on a sample: alerts that pass, conditions that stop others, the cost.
 
 Python is judged row by row and SQL over columns, as the engine judges them.
 """

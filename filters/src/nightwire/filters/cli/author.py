@@ -92,10 +92,10 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
 @bootstrap_option
 @registry_option
 def test(file: Path | None, sql: str | None, entry: str, html: Path | None, each: bool, **where: Any) -> None:
-    """Try the filter in FILE (.ipynb, .py or .sql), or --sql, on recent alerts, here; nothing is submitted.
+    """Try the filter in FILE (.ipynb, .py or .sql), or --sql, on recent alerts; submit nothing.
 
-    Prints how many pass, how many alerts each of its conditions stopped, its failures with their lines, and
-    what an alert costs.
+    Prints how many pass, how many alerts each of its conditions stopped, its failures with their
+    lines, and what an alert costs.
 
     \b
     Example:

@@ -88,7 +88,7 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
 @json_option
 @bootstrap_option
 def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> None:
-    """Print what was asked for filter NAME, what was answered, and what the engine said since, by time.
+    """Print the requests for filter NAME, their answers, and the engine's notices, by time.
 
     \b
     Example:
@@ -121,11 +121,11 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
 def top(
     every: float, once: bool, everybody: bool, owner: str | None, as_json: bool, bootstrap: str | None
 ) -> None:
-    """Watch your live filters: what they cost, pass, send and stop, the dearest first, until Ctrl-C.
+    """Watch the cost and counts of your live filters, the dearest first, until Ctrl-C.
 
-    Numbers come from the engine, every five seconds, and count since the filter's version, or the engine,
-    began; cost and rate are of the last half minute.  Delays are from Kafka's timestamp of the alert to the
-    copy in your topic.  What stopped most is found on samples.
+    Numbers come from the engine, every five seconds, and count since the filter's version, or the
+    engine, began; cost and rate are of the last half minute.  Delays are from Kafka's timestamp of
+    the alert to the copy in your topic.  What stopped most is found on samples.
 
     \b
     Example:
@@ -195,7 +195,9 @@ def overflow(
     name: str, owner: str | None, visit: int | None, save: Path | None, as_json: bool,
     bootstrap: str | None, registry: str | None,
 ) -> None:  # fmt: skip
-    """List what passed filter NAME and was cut off by its cap; fetch it while its source topic still has it.
+    """List, or fetch, alerts that passed filter NAME and were cut off by its cap.
+
+    They can be fetched as long as their source topic has them.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""The verbs with which an owner asks the engine for a change: submit, enable, disable, rollback, remove."""
+"""The verbs that ask the engine for a change: submit, enable, disable, rollback, remove."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,11 +75,11 @@ def submit(
     file: Path | None, name: str, owner: str | None, timeout: float, bootstrap: str | None, wait: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Make the function in FILE (.ipynb or .py) a live filter, or the condition in FILE (.sql) or --sql.
+    """Make the function in FILE (.ipynb, .py), or the condition in FILE (.sql) or --sql, live.
 
-    What travels is the function with the helper functions, imports and constants it uses.  A constant that
-    only running the file tells is found by running what makes it, here.  The engine tries the filter on
-    recent alerts and answers; exits 0 when it is live, 1 when it is refused.
+    What travels is the function with the helper functions, imports and constants it uses.  A
+    constant that only running the file tells is found by running what makes it, here.  The engine
+    tries the filter on recent alerts and answers; exits 0 when it is live, 1 when it is refused.
 
     \b
     Example:
@@ -135,7 +135,7 @@ def _submission(
 
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:
-    """Print the progress of a backfill until it is over; leave with status 1 where it was stopped."""
+    """Print the progress of a backfill until it ends; leave with status 1 if it was stopped."""
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import BACKFILL_STOPPED, follow_backfill
 

@@ -1,4 +1,4 @@
-"""The filters, the fate of the alerts that they judged, and their logs; read from Kafka as any owner may."""
+"""The filters, the counts of the alerts that they judged, and their logs, read from Kafka."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -67,7 +67,7 @@ def listed_filters(bootstrap: str) -> list[ListedFilter]:
 
 
 def filter_state(known: FilterSet, owner: str, name: str) -> str:
-    """Return ``live`` (and why nothing comes), ``disabled``, ``suspended: …`` or ``removed``.  Pure."""
+    """Return ``live``, ``disabled``, ``suspended: …`` or ``removed``.  Pure."""
     pointer = known.pointers.get((owner, name))
     if pointer is None or not (pointer["version"] or pointer["suspended"]):
         return "removed"
@@ -86,7 +86,7 @@ def _silence(known: FilterSet, owner: str, name: str) -> str:
 
 
 def shown_version(known: FilterSet, owner: str, name: str) -> int:
-    """Return the version that a list shows: the live one, else the last that was, else the newest.  Pure."""
+    """Return the live version, else the last that was live, else the newest.  Pure."""
     pointer = known.pointers.get((owner, name))
     pointed = int(pointer["version"]) if pointer else 0
     return pointed or known.newest(owner, name)

@@ -58,8 +58,8 @@ def run(
 ) -> None:  # fmt: skip
     """Run the filter engine: judge every alert by every live filter, until SIGTERM or Ctrl-C.
 
-    With --sandbox none, filters that are code run with this process's rights; accept them then only from
-    people you trust.
+    With --sandbox none, filters that are code run with this process's rights; accept them then only
+    from people you trust.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Filters at work, summarised from the records in `seen.<owner>`, and how their numbers are written."""
+"""Summaries of filters at work, from the records in `seen.<owner>`, and their texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,11 +69,11 @@ class FilterSummary:
 
 
 def summary_of(record: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> FilterSummary:
-    """Return the summary of a record of `seen.<owner>`; cost and rate are of the time since *before*.  Pure.
+    """Return the summary of a record; cost and rate are of the time since *before*.  Pure.
 
     Args:
-        record: The last record of the filter.
-        before: An earlier one; ignored if it is of another version, or older than the engine's start.
+        record: The last record of the filter in `seen.<owner>`.
+        before: An earlier one; ignored if of another version, or older than the engine.
     """
     if before is None or any(before[name] != record[name] for name in ("version", "since")):
         before = {"time": record["since"], "evaluated": 0, "cpu": 0.0}

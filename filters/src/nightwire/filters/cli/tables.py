@@ -1,4 +1,4 @@
-"""Tables for the terminal: the list of filters, filters at work (`top`), and what caps cut off.  Pure."""
+"""Tables for the terminal: the list of filters, filters at work (`top`), overflow.  Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -149,7 +149,7 @@ def _top_table(summaries: Sequence[FilterSummary], now: datetime, width: int) ->
 
 
 def fitting_columns(widths: Mapping[Column, int], width: int) -> dict[Column, int]:
-    """Return the columns that fit into *width*, important ones before others, and the width of each.
+    """Return the columns that fit into *width*, the important ones first, with their widths.
 
     Args:
         widths: Width that each column needs. [character]

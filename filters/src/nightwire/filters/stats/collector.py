@@ -72,7 +72,7 @@ class StatsCollector:
                     self._changed.add(copy.key)
 
     def restore(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Take the times of the last alerts that passed from the records of an engine before this one."""
+        """Take over the times of the last passed alerts from an earlier engine's records."""
         with self._lock:
             for record in records:
                 if (at := record["passed_at"]) is None:
@@ -89,7 +89,7 @@ class StatsCollector:
             return [self._stats[key].record(now) for key in changed]
 
     def stopped_most(self) -> Iterator[tuple[str, str, float]]:
-        """Yield each filter's key, the condition that stopped most of its alerts, and that share of them."""
+        """Yield each filter's key, the condition that stopped most alerts, and its share."""
         with self._lock:
             known = [(key, one.stopped.copy()) for key, one in sorted(self._stats.items()) if one.stopped]
         for key, stopped in known:

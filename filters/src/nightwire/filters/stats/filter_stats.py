@@ -1,6 +1,7 @@
 """Statistics of one filter: counts, cost, delays, the conditions that stopped alerts.  Pure.
 
-They begin with the process, or with a filter's version; the accounts cover all time, and are the proof.
+They begin with the process, or with a filter's version; the accounts cover all time, and are the
+proof.
 """
 
 from collections import Counter, deque
@@ -65,7 +66,7 @@ class FilterStats:
     delays: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_DELAYS))
 
     def delay_quantiles(self, *quantiles: float) -> list[float | None]:
-        """Return the delays that these shares of the latest copies do not exceed; None without any. [s]"""
+        """Return quantiles of the delays of the latest copies; None without any. [s]"""
         if not self.delays:
             return [None for _ in quantiles]
         return [*np.quantile(self.delays, quantiles, method="inverted_cdf").tolist()]

@@ -25,7 +25,7 @@ BATCH_BUCKETS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 """Upper ends of the buckets of a batch's duration. [s]"""
 
 DELAY_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.3, 3.0, 4.0, 6.0, 10.0, 20.0, 60.0, 300.0)
-"""Upper ends of the buckets of delays: fine at the goals, 0.5 and 1.3 s at a steady rate, 3 and 6. [s]"""
+"""Upper ends of the buckets of delays, fine at the goals: 0.5, 1.3 s when steady, 3 and 6. [s]"""
 
 
 class Metrics:

@@ -1,4 +1,4 @@
-"""The topics `seen.<owner>`: filter statistics written every few seconds, and read by their owners."""
+"""The topics `seen.<owner>`: filter statistics, written by the engine, read by owners."""
 
 import logging
 import threading
@@ -58,7 +58,7 @@ class StatsPublisher:
         """Write the statistics that changed.
 
         Raises:
-            DeliveryError: Kafka did not take a record; the next change of that filter brings it up to date.
+            DeliveryError: Kafka did not take a record; the filter's next change replaces it.
             KafkaException: Kafka does not answer.
         """
         changed = self._stats.changed_records(now_ms())
@@ -68,7 +68,7 @@ class StatsPublisher:
 
 
 def read_stats(bootstrap: str, owner: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the last record of each filter of *owner*; without one, of all owners whose topics we may read.
+    """Yield the last record of each filter, of *owner* or of all owners we may read.
 
     Raises:
         KafkaException: Kafka does not answer.
