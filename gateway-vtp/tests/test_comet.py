@@ -10,7 +10,7 @@ import pytest
 from pysequoia import Tsk
 
 from nightwire.core.stack import free_port
-from nightwire.gateway import Author, Letter
+from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.voevent.samples import write_samples
 
@@ -100,7 +100,7 @@ def test_comet_as_subscriber_filters_by_xpath(
     sent = {}
     for ivorn, role in zip(ivorns(4), ("test", "prediction", "observation", "utility"), strict=True):
         sent[role] = packet(ivorn, role=role)
-        author.send(Letter("x", sent[role]))
+        author.send(Submission("x", sent[role]))
     patience(lambda: len(saved(inbox)) == 2, what="Comet to save the events")
     assert saved(inbox) == sorted([sent["prediction"], sent["utility"]])
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts, totals
-from nightwire.gateway import Author, Letter, encode_frame
+from nightwire.core.accounting import discrepancies, read_accounts, totals
+from nightwire.gateway import Author, Submission, encode_frame
 from nightwire.gateway.client.bulk_author import send_bulk
 from nightwire.gateway.net.addresses import Address
 
@@ -53,7 +53,7 @@ def test_an_event_goes_from_author_to_kafka_to_subscriber_byte_for_byte(
     listener = telescope(gateway.subscribers)
     documents = {ivorn: packet(ivorn) + b"<!-- \xe2\x98\x86 -->\n" for ivorn in ivorns(20)}
     for ivorn, document in documents.items():
-        receipt = author(gateway).send(Letter("x", document))
+        receipt = author(gateway).send(Submission("x", document))
         assert (receipt.verdict, receipt.ivorn) == ("ack", ivorn)
     assert sorted(listener.wait_for(20)) == sorted(documents.values())
     log = logged()
@@ -83,11 +83,11 @@ def test_copies_are_acknowledged_and_neither_stored_nor_delivered_again(
     listener = telescope(gateway.subscribers)
     before = gateway_total(kafka)
     ivorn, last = ivorns(2)
-    copies = [Letter("x", packet(ivorn) + b"<!--%d-->" % number) for number in range(40)]
+    copies = [Submission("x", packet(ivorn) + b"<!--%d-->" % number) for number in range(40)]
     with ThreadPoolExecutor(20) as pool:  # at once, so that most meet the first one in flight
         receipts = list(pool.map(author(gateway).send, copies))
     assert {receipt.verdict for receipt in receipts} == {"ack"}
-    assert author(gateway).send(Letter("x", packet(last))).verdict == "ack"
+    assert author(gateway).send(Submission("x", packet(last))).verdict == "ack"
     assert len(listener.wait_for(2)) == 2
     assert len(logged()[ivorn]) == 1
     gateway.stop()
@@ -107,7 +107,7 @@ def test_a_restarted_gateway_knows_what_it_had_and_one_without_its_index_learns_
     (ivorn,) = ivorns(1)
     for name in ("gateway", "gateway", "elsewhere"):
         gateway = start_gateway(name=name)
-        assert author(gateway).send(Letter("x", packet(ivorn))).verdict == "ack"
+        assert author(gateway).send(Submission("x", packet(ivorn))).verdict == "ack"
         assert gateway.stop() == 0
     assert len(logged()[ivorn]) == 1
     assert discrepancies(read_accounts(kafka)) == []
@@ -157,7 +157,7 @@ def test_what_is_acknowledged_survives_kill_9_in_mid_load_and_the_accounts_agree
     acked = threading.Semaphore(0)
 
     def send(ivorn: str) -> str:
-        verdict = author(gateway, patience=60, timeout=30).send(Letter(ivorn, packet(ivorn))).verdict
+        verdict = author(gateway, patience=60, timeout=30).send(Submission(ivorn, packet(ivorn))).verdict
         acked.release()
         return verdict
 
@@ -197,7 +197,7 @@ def test_hostile_authors_are_cut_off_and_others_served(
     assert too_long.result == "a frame of 100001 bytes, the limit is 100000"
     assert drip.recv(10) == b""  # cut off, though it sent something
     drip.close()
-    assert author(gateway).send(Letter("x", packet(ivorns(1)[0]))).verdict == "ack"
+    assert author(gateway).send(Submission("x", packet(ivorns(1)[0]))).verdict == "ack"
     assert gateway.stop() == 0
 
 
@@ -215,7 +215,7 @@ def test_subscribers_get_what_their_xpath_filters_select(
     names = ivorns(10)
     for number, ivorn in enumerate(names):
         role = "test" if number % 2 else "observation"
-        author(gateway).send(Letter("x", packet(ivorn, role=role)))
+        author(gateway).send(Submission("x", packet(ivorn, role=role)))
     assert len(everything.wait_for(10)) == 10
     assert sorted(tests.wait_for(5)) == sorted(packet(ivorn, role="test") for ivorn in names[1::2])
 
@@ -229,7 +229,7 @@ def test_a_slow_subscriber_loses_nothing_and_holds_up_nobody(
     padding = "<What><Description>" + "x" * 50_000 + "</Description></What>"
     sent = [packet(ivorn, what=padding) for ivorn in ivorns(400)]
     with ThreadPoolExecutor(8) as pool:
-        receipts = list(pool.map(author(gateway).send, [Letter("x", document) for document in sent]))
+        receipts = list(pool.map(author(gateway).send, [Submission("x", document) for document in sent]))
     assert {receipt.verdict for receipt in receipts} == {"ack"}
     assert sorted(fast.wait_for(400)) == sorted(sent)
     assert slow.events == []
@@ -271,11 +271,11 @@ def reaches_the_far_one(
         near, far = telescope(gateway.subscribers), telescope(far_away(gateway.subscribers))
         documents = [packet(ivorn) for ivorn in ivorns(count)]
 
-        def paced() -> Iterator[Letter]:
+        def paced() -> Iterator[Submission]:
             began, pause = time.monotonic(), threading.Event()
             for number, document in enumerate(documents):
                 pause.wait(max(0.0, began + number / 500 - time.monotonic()))
-                yield Letter("x", document)
+                yield Submission("x", document)
 
         assert {one.verdict for one in send_bulk(author(gateway), paced(), 1, 256)} == {"ack"}
         assert sorted(near.wait_for(count)) == sorted(documents)
@@ -307,7 +307,7 @@ def test_a_subscriber_that_answers_nothing_is_dropped_and_one_that_only_answers_
         while mute.recv(1 << 16):  # until the gateway hangs up
             pass
     assert "answered nothing" in gateway.log.read_text()
-    author(gateway).send(Letter("x", packet(ivorns(1)[0])))
+    author(gateway).send(Submission("x", packet(ivorns(1)[0])))
     assert len(alive.wait_for(1)) == 1
     assert [told.role for told in alive.heard].count("iamalive") >= 2
 
@@ -322,7 +322,7 @@ def test_accounts_of_a_subscriber_say_what_it_acknowledged(
     gateway = start_gateway("--ivorn", "ivo://accounts.test/gateway")
     good, mute = telescope(gateway.subscribers), telescope(gateway.subscribers, acks=False)
     for ivorn in ivorns(7):
-        author(gateway).send(Letter("x", packet(ivorn)))
+        author(gateway).send(Submission("x", packet(ivorn)))
     good.wait_for(7)
     mute.wait_for(7)
     gateway.stop()
@@ -347,7 +347,7 @@ def test_a_gateway_gets_events_from_another_and_copies_end_there(
     patience(lambda: "connected" in two.log.read_text(), what="one gateway to subscribe to the other")
     names = ivorns(31)
     for ivorn in names:
-        assert author(one).send(Letter("x", packet(ivorn))).verdict == "ack"
+        assert author(one).send(Submission("x", packet(ivorn))).verdict == "ack"
     # Both write to one log, so `two` may admit an event before it has read that `one` did; nobody
     # gets it twice.
     listener.wait_for(31)
@@ -367,7 +367,7 @@ def both_get_each_once(
         documents = [packet(ivorn) for ivorn in ivorns(count)]
 
         def submit(gateway: Any) -> list[str]:
-            letters = (Letter("x", document) for document in documents)
+            letters = (Submission("x", document) for document in documents)
             return [receipt.verdict for receipt in send_bulk(author(gateway), letters, 2, 256)]
 
         with ThreadPoolExecutor(2) as pool:
@@ -410,7 +410,7 @@ def test_while_kafka_is_away_authors_wait_and_nothing_is_acknowledged_that_it_do
     names = ivorns(120)
 
     def send(ivorn: str) -> str:
-        return author(gateway, timeout=120, patience=120).send(Letter(ivorn, packet(ivorn))).verdict
+        return author(gateway, timeout=120, patience=120).send(Submission(ivorn, packet(ivorn))).verdict
 
     with ThreadPoolExecutor(8) as pool:
         sending = [pool.submit(send, ivorn) for ivorn in names]

@@ -14,7 +14,7 @@ from nightwire.gateway import (
     Author,
     FrameDecoder,
     FrameError,
-    Letter,
+    Submission,
     Transport,
     element_bytes,
     encode_frame,
@@ -108,7 +108,7 @@ def besiege(
     choice = random.Random(seed)
     author = Author(Address("127.0.0.1", gateway.authors), timeout=60, patience=60)
     with siege(gateway, seed), ThreadPoolExecutor(8) as pool:
-        good = pool.map(author.send, [Letter(name, document) for name, document in documents.items()])
+        good = pool.map(author.send, [Submission(name, document) for name, document in documents.items()])
         bad = [
             pool.submit(nuisance, port, random.Random(choice.random()))
             for port in choice.choices((gateway.authors, gateway.subscribers), k=connections)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nightwire.core.stack import free_port
-from nightwire.gateway import Author, Letter, Receipt
+from nightwire.gateway import Author, Receipt, Submission
 from nightwire.gateway.client.bulk_author import send_bulk
 from nightwire.gateway.net.addresses import Address
 
@@ -77,7 +77,7 @@ class Mesh:
         return receipts
 
     def _send(self, to: Broker, documents: Sequence[bytes], receipts: list[Receipt]) -> None:
-        letters = [Letter(to.name, document) for document in documents]
+        letters = [Submission(to.name, document) for document in documents]
         receipts += send_bulk(Author(Address("127.0.0.1", to.authors)), letters, 2)
 
     def _heard(self, broker: Broker) -> int:

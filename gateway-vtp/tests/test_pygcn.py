@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nightwire.core.stack import die_with_parent
-from nightwire.gateway import Author, Letter
+from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
 
 pytestmark = [pytest.mark.interop, pytest.mark.kafka]
@@ -71,7 +71,7 @@ def test_pygcn_gets_what_it_knows_and_acknowledges_it_though_it_knows_no_greetin
         packet(ivorn, version=version) for ivorn, version in zip(ivorns(6), ("2.0", "1.1") * 3, strict=True)
     ]
     for document in sent:
-        assert author.send(Letter("x", document)).verdict == "ack"
+        assert author.send(Submission("x", document)).verdict == "ack"
     patience(lambda: len(list(inbox.glob("*.xml"))) == 6, what="pygcn to save the events")
     assert sorted(file.read_bytes() for file in inbox.glob("*.xml")) == sorted(sent)
     patience(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pysequoia import Tsk
 
-from nightwire.gateway import Author, FrameDecoder, Letter, Transport, encode_frame
+from nightwire.gateway import Author, FrameDecoder, Submission, Transport, encode_frame
 from nightwire.gateway.client.bulk_author import send_bulk
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.signing.signing_key import SigningKey
@@ -62,9 +62,9 @@ def reply(role: str, event: bytes, *, offer: bool = True, result: str | None = N
     return encode_frame(encode_now(Transport(role, str(ivorn_in(event)), "ivo://b", result, params)))
 
 
-def letters(count: int) -> Iterator[Letter]:
+def letters(count: int) -> Iterator[Submission]:
     for number in range(count):
-        yield Letter(f"{number}", b"<VOEvent ivorn='ivo://a#%d'></VOEvent>" % number)
+        yield Submission(f"{number}", b"<VOEvent ivorn='ivo://a#%d'></VOEvent>" % number)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_events_are_signed_and_what_cannot_be_signed_is_named(
     secret = tmp_path / "secret.asc"
     secret.write_text(str(Tsk.generate(user_id="ivo://a")))
     key = SigningKey(secret, None, datetime.now(UTC))
-    bad = [Letter("bad", b"no XML"), *letters(3)]
+    bad = [Submission("bad", b"no XML"), *letters(3)]
     receipts = list(send_bulk(Author(one.address, key=key), bad, 1))
     assert sorted((one.name, one.verdict) for one in receipts) == [
         *((str(n), "ack") for n in range(3)),
@@ -160,7 +160,7 @@ def test_events_are_signed_and_what_cannot_be_signed_is_named(
 def test_what_goes_wrong_with_a_letter_is_raised_once_the_others_are_answered(
     broker: Callable[[Script], Broker],
 ) -> None:
-    def unreadable() -> Iterator[Letter]:
+    def unreadable() -> Iterator[Submission]:
         yield from letters(1)
         raise FileNotFoundError("it went away")
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.fanout.ack_tracker import MAX_UNACKED, AckTracker, resume_at
+from nightwire.gateway.fanout.feed import Feed, Rate
 from nightwire.gateway.fanout.policy import DeliveryPolicy, RateLimiter, Withheld
 from nightwire.gateway.net.addresses import Address
-from nightwire.gateway.settings.feed import Feed, Rate
 from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.xpath.filters import FilterList, read_filters
 

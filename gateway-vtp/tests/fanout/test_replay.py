@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.kafka.clients import read_to_end
-from nightwire.gateway import Author, Letter
+from nightwire.core.kafka import read_to_end
+from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
 from nightwire.schemas.records import POSITION, VOEVENT
 
@@ -29,7 +29,7 @@ def sent(packet: Packets, ivorns: Ivorns) -> Callable[..., list[bytes]]:
     def send(gateway: Any, count: int, **options: Any) -> list[bytes]:
         documents = [packet(next(names), **options) for _ in range(count)]
         author = Author(Address("127.0.0.1", gateway.authors))
-        assert {author.send(Letter("x", one)).verdict for one in documents} == {"ack"}
+        assert {author.send(Submission("x", one)).verdict for one in documents} == {"ack"}
         return documents
 
     return send
@@ -156,7 +156,7 @@ def test_each_feed_has_its_own_address_and_gives_what_its_table_says(
     documents = [packet(ivorn, what=what) for ivorn in ivorns(4)]
     documents += [packet(f"{ivorn}-test", role="test") for ivorn in ivorns(2)]
     for document in documents:
-        assert author.send(Letter("x", document)).verdict == "ack"
+        assert author.send(Submission("x", document)).verdict == "ack"
     assert sorted(usual.wait_for(4)) == sorted(documents[:4])
     assert sorted(of_tests.wait_for(2)) == sorted(documents[4:])
     assert set(of_near.wait_for(2)) < set(documents[:4])
@@ -202,7 +202,7 @@ def test_a_retraction_reaches_every_feed_and_handler_that_had_the_event_and_no_o
     ]
     author = Author(Address("127.0.0.1", gateway.authors))
     for number, document in enumerate(sent):
-        assert author.send(Letter("x", document)).verdict == "ack"
+        assert author.send(Submission("x", document)).verdict == "ack"
         usual.wait_for(min(number + 1, 4))  # one after the other, whatever partitions they are in
     assert usual.wait_for(4) == sent[:4]
     assert of_near.wait_for(2) == [sent[0], sent[2]]

@@ -13,7 +13,7 @@ from nightwire.gateway.handlers.commands import CommandRunner, Runner, clean_env
 from nightwire.gateway.handlers.plugin_process import PluginRunner
 from nightwire.gateway.handlers.plugins import PluginError, installed_plugins
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
-from nightwire.gateway.settings.handlers import HandlerSpec
+from nightwire.gateway.handlers.settings import HandlerSpec
 
 PLUGIN = """
 import os, sys, time

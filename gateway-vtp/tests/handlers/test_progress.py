@@ -15,8 +15,8 @@ from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.eventlog.ring_buffer import RingBuffer
 from nightwire.gateway.handlers.plugins import PrintEvent, SaveEvent, file_name
 from nightwire.gateway.handlers.progress import HandlerProgress, start_positions
+from nightwire.gateway.handlers.settings import HandlerSpec, read_handlers
 from nightwire.gateway.handlers.state import HandlerState
-from nightwire.gateway.settings.handlers import HandlerSpec, read_handlers
 
 SPOT, OTHER = ("voevents", 0), ("voevents", 1)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.gateway import Author, Letter
+from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
 
 pytestmark = pytest.mark.kafka
@@ -23,7 +23,7 @@ Metric = Callable[..., float]
 def send(gateway: Any, *documents: bytes) -> None:
     author = Author(Address("127.0.0.1", gateway.authors))
     for document in documents:
-        assert author.send(Letter("x", document)).verdict == "ack"
+        assert author.send(Submission("x", document)).verdict == "ack"
 
 
 def script(folder: Path, text: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nightwire.gateway import FrameDecoder, FrameError, Transport, encode_frame, encode_transport
 from nightwire.gateway.voevent.xml import XMLRefusedError
 from nightwire.gateway.vtp.bulk import OFFER, BulkSession, InFlight, ivorn_in, offered_by
-from nightwire.gateway.vtp.submission import Letter, Receipt
+from nightwire.gateway.vtp.submission import Receipt, Submission
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ def answer(role: str, origin: str, *, offer: int | None = None, result: str | No
 
 
 def sent(number: int) -> InFlight:
-    return InFlight(Letter(f"file {number}", packet(f"ivo://a#{number}")))
+    return InFlight(Submission(f"file {number}", packet(f"ivo://a#{number}")))
 
 
 def test_a_frame_and_an_offer_on_the_wire() -> None:
@@ -71,7 +71,7 @@ def test_answers_go_by_name_and_else_by_order() -> None:
     submission = BulkSession()
     submission.send(sent(0))
     list(submission.receive(answer("ack", "ivo://a#0", offer=9)))
-    for event in (InFlight(Letter("garbage", b"no XML")), sent(1), sent(2), sent(2)):
+    for event in (InFlight(Submission("garbage", b"no XML")), sent(1), sent(2), sent(2)):
         submission.send(event)
     frames = [
         answer("nak", "ivo://b", result="not well-formed"),  # a broker names itself where it finds no ivorn
@@ -128,7 +128,7 @@ def test_every_event_is_answered_once_whatever_tcp_does_and_never_too_many_wait(
     while len(receipts) < len(numbers):
         for _ in range(min(submission.room, len(waiting))):
             place, number = waiting.popleft()
-            broker.receive(submission.send(InFlight(Letter(str(place), packet(f"ivo://a#{number}")))))
+            broker.receive(submission.send(InFlight(Submission(str(place), packet(f"ivo://a#{number}")))))
         held.extend(broker)
         assert 0 < len(held) <= (min(window, offered) if receipts else 1)
         stream, first = b"", len(receipts)

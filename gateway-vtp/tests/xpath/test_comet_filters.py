@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.gateway import Author, Letter, Transport
+from nightwire.gateway import Author, Submission, Transport
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.xpath.filters import OFFER
 
@@ -50,7 +50,7 @@ def test_a_filter_that_is_refused_is_answered_and_comet_goes_on(
         packet(ivorn, role=role) for ivorn, role in zip(names, ("observation", "prediction") * 2, strict=True)
     ]
     for document in sent:
-        assert author.send(Letter("x", document)).verdict == "ack"
+        assert author.send(Submission("x", document)).verdict == "ack"
     assert sorted(everything.wait_for(4)) == sorted(sent)
     assert sorted(mine.wait_for(2)) == sorted(sent[1::2])
     patience(lambda: len(list(inbox.iterdir() if inbox.exists() else ())) == 2, what="Comet to save two")

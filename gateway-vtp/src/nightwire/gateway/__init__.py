@@ -4,7 +4,7 @@ from nightwire.gateway.client.author import Author
 from nightwire.gateway.voevent.packet import Packet, element_bytes, voevent_fields
 from nightwire.gateway.voevent.validation import InvalidEventError, author_packet, broker_packet
 from nightwire.gateway.vtp.frames import FrameDecoder, FrameError, encode_frame
-from nightwire.gateway.vtp.submission import Letter, Receipt
+from nightwire.gateway.vtp.submission import Receipt, Submission
 from nightwire.gateway.vtp.transport import Transport, encode_transport, read_transport
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "FrameDecoder",
     "FrameError",
     "InvalidEventError",
-    "Letter",
+    "Submission",
     "Packet",
     "Receipt",
     "Transport",

@@ -32,10 +32,12 @@ from nightwire.gateway.eventlog.start_offsets import (
     open_name_index,
 )
 from nightwire.gateway.eventlog.state_folder import claim_state
+from nightwire.gateway.fanout.feed import feed_topics
 from nightwire.gateway.fanout.feeds import FeedListeners, live_feeds
 from nightwire.gateway.fanout.hub import Hubs
 from nightwire.gateway.fanout.positions import KafkaClients, PositionStore
 from nightwire.gateway.fanout.subscribers import SubscriberService
+from nightwire.gateway.gateway_settings import Settings
 from nightwire.gateway.handlers.service import HandlerService
 from nightwire.gateway.ingest.author_listener import AuthorListener
 from nightwire.gateway.ingest.authors import AuthorService
@@ -46,8 +48,6 @@ from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import ConnectionLimiter, MemoryBudget
 from nightwire.gateway.net.server import Endpoint
 from nightwire.gateway.net.tls import ServerTLS
-from nightwire.gateway.settings.feed import feed_topics
-from nightwire.gateway.settings.gateway import Settings
 from nightwire.gateway.signing.requirements import SignatureRequirement
 from nightwire.gateway.signing.signing_key import PASSWORD_VARIABLE, SigningKey, open_signing_key
 from nightwire.gateway.signing.trust import Trust, TrustFiles

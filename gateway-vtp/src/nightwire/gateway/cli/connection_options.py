@@ -9,8 +9,8 @@ from nightwire.core.cli import with_options
 from nightwire.gateway.net.access import LOCAL
 
 if TYPE_CHECKING:
+    from nightwire.gateway.gateway_settings import ConnectionSettings
     from nightwire.gateway.net.tls import TLSSettings
-    from nightwire.gateway.settings.gateway import ConnectionSettings
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -150,9 +150,9 @@ def read_connection_settings(options: dict[str, Any]) -> "ConnectionSettings":
     Raises:
         ValueError: One of them makes no sense; the message says which.
     """
+    from nightwire.gateway.gateway_settings import ConnectionSettings
     from nightwire.gateway.net.access import Access
     from nightwire.gateway.net.limits import Limits
-    from nightwire.gateway.settings.gateway import ConnectionSettings
 
     tls = read_tls_settings(options)
     said = {name: options.pop(name) for name in CONNECTION_OPTIONS}

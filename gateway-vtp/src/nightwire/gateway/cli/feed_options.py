@@ -10,8 +10,8 @@ from nightwire.core.cli import Duration, with_options
 from nightwire.gateway.voevent.roles import ACTED_ON, ROLES
 
 if TYPE_CHECKING:
+    from nightwire.gateway.fanout.feed import Feed
     from nightwire.gateway.net.access import Access
-    from nightwire.gateway.settings.feed import Feed
 
 OPTIONS = (
     click.option(
@@ -68,9 +68,9 @@ def read_feed_options(options: Mapping[str, Any], access: "Access") -> "tuple[Fe
     Raises:
         ValueError: One of them makes no sense; the message says which.
     """
+    from nightwire.gateway.fanout.feed import DEFAULT_FEED, Feed
+    from nightwire.gateway.fanout.feed_config import read_feeds, read_topics
     from nightwire.gateway.net.addresses import read_address
-    from nightwire.gateway.settings.feed import DEFAULT_FEED, Feed
-    from nightwire.gateway.settings.feed_config import read_feeds, read_topics
 
     topics = ["voevents", *options["feed_topics"]]
     for topic in options["feed_topics"]:

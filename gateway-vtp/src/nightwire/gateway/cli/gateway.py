@@ -20,7 +20,7 @@ from nightwire.gateway.cli.send import read_address_option
 from nightwire.gateway.cli.signature_options import SIGNATURE_OPTIONS, signature_options
 
 if TYPE_CHECKING:
-    from nightwire.gateway.settings.gateway import Settings
+    from nightwire.gateway.gateway_settings import Settings
 
 
 @click.command()
@@ -78,10 +78,10 @@ def test(to: str, ivorn: str, **tls: Path | None) -> None:
     from nightwire.gateway.cli.send import read_address_option
     from nightwire.gateway.client.author import Author
     from nightwire.gateway.voevent.test_event import test_event
-    from nightwire.gateway.vtp.submission import Letter
+    from nightwire.gateway.vtp.submission import Submission
 
     author = Author(read_address_option(to, 8098), timeout=60, patience=0, tls=read_tls_settings(dict(tls)))
-    receipt = author.send(Letter("test event", test_event(ivorn, datetime.now(UTC))))
+    receipt = author.send(Submission("test event", test_event(ivorn, datetime.now(UTC))))
     if receipt.verdict != "ack":
         raise click.ClickException(f"{receipt.verdict}: {receipt.reason}")
     click.echo(f"ack    {receipt.ivorn}")
@@ -225,7 +225,7 @@ def serve(metrics_port: int, **options: Any) -> None:
       nightwire gateway serve --remote voevent.example.org:8099 --feed filter.demo.bright
     """
     from nightwire.gateway.cli import serve as _serve
-    from nightwire.gateway.settings.gateway import SignatureSettings
+    from nightwire.gateway.signing.requirements import SignatureSettings
 
     of_handlers = {name: options.pop(name) for name in HANDLER_OPTIONS}
     of_feeds = {name: options.pop(name) for name in FEED_OPTIONS}

@@ -15,7 +15,7 @@ from nightwire.gateway.cli.connection_options import read_tls_settings, tls_opti
 if TYPE_CHECKING:
     from nightwire.gateway.net.addresses import Address
     from nightwire.gateway.signing.signing_key import SigningKey
-    from nightwire.gateway.vtp.submission import Letter, Receipt
+    from nightwire.gateway.vtp.submission import Receipt, Submission
 
 
 @click.command()
@@ -111,27 +111,27 @@ def send(
     sys.exit(0 if all(one.verdict == "ack" for one in receipts) else 1)
 
 
-def _letters(files: tuple[Path, ...], count: int | None, first: int) -> "tuple[Iterator[Letter], int]":
-    from nightwire.gateway.client.author import find_files, read_letters
+def _letters(files: tuple[Path, ...], count: int | None, first: int) -> "tuple[Iterator[Submission], int]":
+    from nightwire.gateway.client.author import find_files, read_submissions
     from nightwire.gateway.voevent.samples import samples
-    from nightwire.gateway.vtp.submission import Letter
+    from nightwire.gateway.vtp.submission import Submission
 
     found = find_files(files)
     missing = [str(file) for file in found if str(file) != "-" and not file.is_file()]
     if missing:
         raise click.UsageError(f"no such file: {', '.join(missing)}")
 
-    def each() -> "Iterator[Letter]":
-        yield from read_letters(found, sys.stdin.buffer.read)
+    def each() -> "Iterator[Submission]":
+        yield from read_submissions(found, sys.stdin.buffer.read)
         for name, document in samples(count or 0, first):
-            yield Letter(name, document)
+            yield Submission(name, document)
 
     return each(), len(found) + (count or 0)
 
 
 def _send(
     author: Any,
-    letters: "Iterator[Letter]",
+    letters: "Iterator[Submission]",
     total: int,
     connections: int,
     *,

@@ -15,20 +15,22 @@ from nightwire.core.runtime import MetricsPage, NoStackError, find_endpoints, se
 from nightwire.gateway.cli.gcn_options import gcn_properties
 from nightwire.gateway.cli.log_limits import RateLimitFilter
 from nightwire.gateway.eventlog.state_folder import StateError
+from nightwire.gateway.fanout.feed import Feed
 from nightwire.gateway.gateway import Gateway, GatewayFailedError
+from nightwire.gateway.gateway_settings import Settings
 from nightwire.gateway.handlers.plugins import PluginError, installed_plugins
-from nightwire.gateway.net.addresses import read_address
-from nightwire.gateway.net.open_files import allow_open_files
-from nightwire.gateway.net.tls import ServerTLS
-from nightwire.gateway.settings.feed import Feed
-from nightwire.gateway.settings.gateway import GcnSettings, Settings, SignatureSettings
-from nightwire.gateway.settings.handlers import (
+from nightwire.gateway.handlers.settings import (
     PRINT_EVENT,
     SAVE_EVENT,
     HandlerSettings,
     HandlerSpec,
     read_handlers,
 )
+from nightwire.gateway.ingest.settings import GcnSettings
+from nightwire.gateway.net.addresses import read_address
+from nightwire.gateway.net.open_files import allow_open_files
+from nightwire.gateway.net.tls import ServerTLS
+from nightwire.gateway.signing.requirements import SignatureSettings
 from nightwire.gateway.signing.signing_key import SigningError
 from nightwire.gateway.signing.trust_policy import PolicyError, read_policy
 from nightwire.gateway.status.page import status_page

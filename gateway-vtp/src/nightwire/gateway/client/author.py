@@ -15,7 +15,7 @@ from nightwire.gateway.net.tls import TLSSettings
 from nightwire.gateway.signing.signing_key import SigningError, SigningKey
 from nightwire.gateway.voevent.xml import XMLRefusedError
 from nightwire.gateway.vtp.frames import FrameDecoder, FrameError, encode_frame
-from nightwire.gateway.vtp.submission import ACKED, FAILED, MAX_REPLY, NAKED, Letter, Receipt
+from nightwire.gateway.vtp.submission import ACKED, FAILED, MAX_REPLY, NAKED, Receipt, Submission
 from nightwire.gateway.vtp.transport import ACK, NAK, Transport, transport_in
 
 ANSWERLESS = 6
@@ -46,15 +46,15 @@ class Author:
     key: SigningKey | None = None
     tls: TLSSettings = field(default_factory=TLSSettings)
 
-    def send(self, letter: Letter) -> Receipt:
+    def send(self, letter: Submission) -> Receipt:
         """Send one document; try again where the connection is lost."""
         try:
             document = letter.document if self.key is None else self.key.sign(letter.document)
         except SigningError as error:
             return Receipt(letter.name, FAILED, None, str(error), 0)
-        return self._deliver(Letter(letter.name, document))
+        return self._deliver(Submission(letter.name, document))
 
-    def _deliver(self, letter: Letter) -> Receipt:
+    def _deliver(self, letter: Submission) -> Receipt:
         until = time.monotonic() + self.patience
         attempts, answerless, delay = 0, 0, FIRST_DELAY
         while True:
@@ -80,7 +80,7 @@ class Author:
             return _read_answer(connection)
 
 
-def send_all(author: Author, letters: Iterable[Letter], connections: int) -> Iterator[Receipt]:
+def send_all(author: Author, letters: Iterable[Submission], connections: int) -> Iterator[Receipt]:
     """Send *letters* over so many *connections* at once; yield a receipt each, in order."""
     with ThreadPoolExecutor(connections) as pool:
         waiting: list[Future[Receipt]] = []
@@ -103,16 +103,16 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def read_letters(files: Sequence[Path], read_stdin: Callable[[], bytes]) -> Iterator[Letter]:
+def read_submissions(files: Sequence[Path], read_stdin: Callable[[], bytes]) -> Iterator[Submission]:
     """Yield the documents in *files*; ``-`` is what *read_stdin* returns."""
     for file in files:
         if str(file) == "-":
-            yield Letter("-", read_stdin())
+            yield Submission("-", read_stdin())
         else:
-            yield Letter(str(file), file.read_bytes())
+            yield Submission(str(file), file.read_bytes())
 
 
-def _receipt(letter: Letter, answer: Transport, attempts: int) -> Receipt:
+def _receipt(letter: Submission, answer: Transport, attempts: int) -> Receipt:
     verdict = {ACK: ACKED, NAK: NAKED}.get(answer.role, FAILED)
     reason = answer.result if verdict != FAILED else f"answered with {answer.role}"
     return Receipt(letter.name, verdict, answer.origin, reason, attempts)

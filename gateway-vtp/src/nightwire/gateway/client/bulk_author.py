@@ -17,7 +17,7 @@ from nightwire.gateway.signing.signing_key import SigningError
 from nightwire.gateway.voevent.xml import XMLRefusedError
 from nightwire.gateway.vtp.bulk import WINDOW, BulkSession, InFlight
 from nightwire.gateway.vtp.frames import FrameError
-from nightwire.gateway.vtp.submission import FAILED, Letter, Receipt
+from nightwire.gateway.vtp.submission import FAILED, Receipt, Submission
 
 CHUNK = 1 << 16
 MAX_WAITING = 1 << 18
@@ -25,7 +25,7 @@ MAX_WAITING = 1 << 18
 
 
 def send_bulk(
-    author: Author, letters: Iterable[Letter], connections: int, window: int = WINDOW
+    author: Author, letters: Iterable[Submission], connections: int, window: int = WINDOW
 ) -> Iterator[Receipt]:
     """Send *letters* over so many *connections*; yield a receipt each, as they come.
 
@@ -64,11 +64,11 @@ def _work(line: "_Connection", receipts: "SimpleQueue[Receipt | Exception | None
 class _SubmissionSource:
     """Letters that several lines take from.  Where one cannot be read, it is the end of them."""
 
-    def __init__(self, letters: Iterable[Letter]) -> None:
+    def __init__(self, letters: Iterable[Submission]) -> None:
         self._letters, self._lock = iter(letters), Lock()
         self.failure: Exception | None = None
 
-    def take(self) -> Letter | None:
+    def take(self) -> Submission | None:
         with self._lock:
             try:
                 return next(self._letters, None)
@@ -144,7 +144,7 @@ class _Connection:
         key = self.author.key
         if key is None or event.attempts:
             return event
-        return replace(event, letter=Letter(event.letter.name, key.sign(event.letter.document)))
+        return replace(event, letter=Submission(event.letter.name, key.sign(event.letter.document)))
 
     def _take(self) -> InFlight | None:
         if self.again:

@@ -1,4 +1,4 @@
-"""Part."""
+"""One event as it is delivered, and the record that it comes from."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ Positions = dict[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event to be delivered, and the record it came from.
+    """One event to be delivered, and its record.
 
     Attributes:
-        document: The packet as it is sent; empty where it is only known that there is one.
-        deliverable: False for a record that holds nothing to send: a repetition.
+        document: The packet as it is sent; empty where only its existence is known.
+        deliverable: False for a record that is not sent: a copy of an earlier event.
         time: The record's time in Kafka. [ms since 1970]
         retracts: The events that it retracts, of those that are known.
     """

@@ -1,21 +1,22 @@
-"""The thread that follows the log: it keeps the index and the accounts, and hands on what is new."""
+"""The thread that follows the log: it keeps indexes and accounts, and hands on what is new."""
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import Account
 from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition
 from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.decoder import EventDecoder, element_hash, name_hash
-from nightwire.gateway.eventlog.event import Event, Positions
+from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
+from nightwire.gateway.eventlog.start_offsets import StartOffsets
 from nightwire.schemas import DecodeError, RegistryAwayError, UnknownSchemaError
 from nightwire.schemas.topics import VOEVENTS
 
@@ -24,25 +25,25 @@ log = logging.getLogger(__name__)
 BATCH = 500
 """Most records handled at once."""
 PACE = 0.005
-"""Least time between two batches [s]: each costs a transaction of the index and a turn of the loop, so under
-load there are fewer and larger ones.  An event that comes alone does not wait."""
+"""Least time between two batches [s]: each costs a transaction of the index and a turn of the loop,
+so under load there are fewer and larger ones.  An event that comes alone does not wait."""
 ACCOUNT_INTERVAL = 0.5
 """Time between accounts of one partition. [s]"""
 RANGE = 10_000
 """Records after which an account is closed and the next range begins, so that few keys are written."""
 
 
-class AccountSink(Protocol):
-    """Where accounts go."""
+class EventSink(Protocol):
+    """Takes what the follower reads.  Called from the follower's thread."""
 
-    def post(self, account: Account) -> object:
+    def publish(self, events: Sequence[Event], hashes: Sequence[bytes]) -> None:
+        """Take new events, and the hashes that are in the index now."""
+
+    def send_to_dead_letters(self, message: Message, reason: str) -> None:
+        """Take a record that cannot be read, and why."""
+
+    def account(self, account: Account) -> None:
         """Write *account*, some time soon."""
-
-
-Publish = Callable[[Sequence[Event], Sequence[bytes]], None]
-"""Takes new events and the hashes that the index now has; returns when they are taken."""
-SendToDeadLetters = Callable[[Message, str], None]
-"""Takes a record that cannot be read, and why."""
 
 
 @dataclass
@@ -107,39 +108,31 @@ class Follower:
     The hashes of a batch are in the index before its events are handed on.
 
     Args:
-        reader: A consumer of its own.
-        start: Where to read from, per topic and partition.
-        live: Where what is new begins: events before it are indexed and accounted for, not handed on.
-        index: Opened in the thread that runs this.
-        names: The same, of IVORNs.
-        ledger: What is accounted for.
-        accounts: Where accounts go; None where another gateway keeps them.
-        renderer: Makes events of records.
-        publish: Takes the new events.
-        bury: Takes what cannot be read.
+        reader: A consumer of its own, with ``enable.partition.eof``.
+        begin: Where to read from; events before its *live* are indexed and accounted for, no more.
+        index: Of hashes, opened in the thread that runs this.
+        names: Of IVORNs, opened there too.
+        decoder: Makes events of records.
+        sink: Takes events and accounts.
     """
 
     def __init__(
         self,
         reader: Consumer,
+        begin: StartOffsets,
         *,
-        start: Positions,
-        live: Positions,
         index: EventIndex,
         names: EventIndex,
-        ledger: EventAccounts,
-        accounts: AccountSink | None,
-        renderer: EventDecoder,
-        publish: Publish,
-        bury: SendToDeadLetters,
+        decoder: EventDecoder,
+        sink: EventSink,
     ) -> None:
-        self._reader, self._index, self._ledger, self._accounts = reader, index, ledger, accounts
-        self._names = names
-        self._renderer, self._publish, self._bury = renderer, publish, bury
-        self._live = dict(live)
-        self._positions = dict(start)
-        self._accounted_at = self._took = 0.0
-        reader.assign([TopicPartitionOffset(topic, part, offset) for (topic, part), offset in start.items()])
+        self._reader, self._index, self._names = reader, index, names
+        self._decoder, self._sink = decoder, sink
+        self._accounts = EventAccounts(begin.accounted)
+        self._live = dict(begin.live)
+        self._positions = dict(begin.start)
+        self._accounted_at = self._batch_at = 0.0
+        reader.assign([TopicPartitionOffset(*spot, offset) for spot, offset in begin.start.items()])
 
     @property
     def behind(self) -> int:
@@ -160,15 +153,22 @@ class Follower:
         first = self._reader.poll(0.1)
         if first is None:
             return []
-        if (early := self._took + PACE - time.monotonic()) > 0:
+        if (early := self._batch_at + PACE - time.monotonic()) > 0:
             time.sleep(early)
-        self._took = time.monotonic()
+        self._batch_at = time.monotonic()
         batch = [first, *self._reader.consume(BATCH - 1, 0)]
-        for message in batch:
-            error = message.error()
-            if error is not None and error.code() not in TRANSIENT_ERRORS:
-                raise KafkaException(error)
-        return [message for message in batch if message.error() is None]
+        return [message for message in batch if not self._is_notice(message)]
+
+    def _is_notice(self, message: Message) -> bool:
+        """Say whether *message* is none of the log's records, but one of librdkafka's to us."""
+        error = message.error()
+        if error is None:
+            return False
+        if error.code() == KafkaError._PARTITION_EOF:  # which passes transactions' markers too
+            self._positions[_spot(message)] = _offset(message)
+        elif error.code() not in TRANSIENT_ERRORS:
+            raise KafkaException(error)
+        return True
 
     def _handle(self, batch: list[Message], stop: threading.Event) -> None:
         hashes = self._note_events(message for message in batch if message.topic() == VOEVENTS)
@@ -176,60 +176,50 @@ class Follower:
         for message in batch:
             spot = _spot(message)
             if _offset(message) >= self._live.get(spot, 0):
-                event = self._render(message, stop)
+                event = self._decode(message, stop)
                 if event is not None:
                     events.append(event)
             self._positions[spot] = _offset(message) + 1
-        self._publish(events, hashes)
+        self._sink.publish(events, hashes)
 
     def _note_events(self, messages: Iterable[Message]) -> list[bytes]:
-        sightings, named = list[IndexEntry](), list[IndexEntry]()
+        entries, named = list[IndexEntry](), list[IndexEntry]()
         positions: dict[int, int] = {}
         for message in messages:
             partition, offset = _spot(message)[1], _offset(message)
             positions[partition] = offset + 1
             digest = _hash(message)
-            self._ledger.read(partition, offset, dead=digest is None)
+            self._accounts.read(partition, offset, dead=digest is None)
             if digest is not None:
-                sightings.append(IndexEntry(digest, partition, offset))
+                entries.append(IndexEntry(digest, partition, offset))
                 named.append(IndexEntry(name_hash(message.key() or b""), partition, offset))
         if positions:
             self._names.add(named, positions)
-            self._index.add(sightings, positions)
-        return [one.hash for one in sightings]
+            self._index.add(entries, positions)
+        return [one.hash for one in entries]
 
-    def _render(self, message: Message, stop: threading.Event) -> Event | None:
+    def _decode(self, message: Message, stop: threading.Event) -> Event | None:
         while True:
             try:
-                return self._renderer.event(message)
+                return self._decoder.event(message)
             except RegistryAwayError as error:
                 log.warning("waiting for the schema registry: %s", error)
                 if stop.wait(1.0):
                     return None
             except (DecodeError, UnknownSchemaError) as error:
-                self._bury(message, str(error))
+                self._sink.send_to_dead_letters(message, str(error))
                 return None
 
     def _account(self) -> None:
         self._accounted_at = time.monotonic()
-        for account in self._ledger.changed():
-            if self._accounts is not None:
-                self._accounts.post(account)
-
-
-def accounted(accounts: Iterable[Account]) -> dict[int, int]:
-    """Return the next offset of `voevents` to account for, per partition."""
-    ends: dict[int, int] = {}
-    for one in accounts:
-        if (one.stage, one.source) == (STAGE, VOEVENTS):
-            ends[one.partition] = max(ends.get(one.partition, 0), one.last + 1)
-    return ends
+        for account in self._accounts.changed():
+            self._sink.account(account)
 
 
 def _hash(message: Message) -> bytes | None:
     try:
         return element_hash(message)
-    except DecodeError:  # it is buried where it would be delivered
+    except DecodeError:  # it becomes a dead letter where it would be delivered
         return None
 
 

@@ -1,4 +1,4 @@
-"""Kafka for an event loop: records out, with an answer to await; and what log this is."""
+"""A producer for an event loop: each record has an acknowledgement to await."""
 
 import asyncio
 import logging
@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from nightwire.core.kafka import DeliveryError, admin
+from nightwire.core.kafka import DeliveryError
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,10 @@ class _Record(NamedTuple):
 class LoopProducer:
     """A producer whose acknowledgements are awaited in an event loop.
 
-    librdkafka reports deliveries to whoever polls; a thread does, and hands them to the loop in batches.  One
-    that comes alone goes out at once.  Those that come while others are on their way go out together, when
-    these have arrived, or after `GATHER`: a request costs Kafka as much as dozens of records.
+    librdkafka reports deliveries to whoever polls; a thread polls, and hands them to the loop in
+    batches.  A record that comes alone goes out at once.  Those that come while others are on their
+    way go out together, when these have arrived, or after `GATHER`: a request costs Kafka as much as
+    dozens of records.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -46,9 +47,9 @@ class LoopProducer:
     def __init__(self, producer: Producer, loop: asyncio.AbstractEventLoop) -> None:
         self._producer, self._loop = producer, loop
         self._waiting: deque[_Record] = deque()
-        self._under_way = 0
+        self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._done: deque[tuple[Acknowledged, KafkaError | None, tuple[int, int]]] = deque()
+        self._delivered: deque[tuple[Acknowledged, KafkaError | None, tuple[int, int]]] = deque()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kafka-acks", daemon=True)
         self._thread.start()
@@ -66,13 +67,13 @@ class LoopProducer:
     def begin(
         self, topic: str, value: bytes, *, key: bytes, headers: Sequence[tuple[str, bytes]]
     ) -> Acknowledged:
-        """Begin to write one record; its partition and offset are known once Kafka has acknowledged it.
+        """Begin to write one record; the future resolves once Kafka has acknowledged it.
 
         The future raises `DeliveryError` where Kafka did not take it, within ``delivery.timeout.ms``.
         """
         acknowledged: Acknowledged = self._loop.create_future()
         self._waiting.append(_Record(topic, value, key, list(headers), acknowledged))
-        if not self._under_way:
+        if not self._in_flight:
             self._send()
         elif self._timer is None:
             self._timer = self._loop.call_later(GATHER, self._send)
@@ -105,17 +106,17 @@ class LoopProducer:
             self._waiting.popleft()
 
     def _produce(self, record: "_Record") -> None:
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            place = (message.partition() or 0, message.offset() or 0)
-            self._done.append((record.acknowledged, error, place))
-            if len(self._done) == 1:
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            position = (message.partition() or 0, message.offset() or 0)
+            self._delivered.append((record.acknowledged, error, position))
+            if len(self._delivered) == 1:
                 self._loop.call_soon_threadsafe(self._resolve)
 
         try:
             self._producer.produce(
-                record.topic, record.value, record.key, headers=record.headers, on_delivery=delivered
+                record.topic, record.value, record.key, headers=record.headers, on_delivery=on_delivery
             )
-            self._under_way += 1
+            self._in_flight += 1
         except KafkaException as error:
             if not record.acknowledged.done():
                 reason = f"{record.topic}: {error.args[0].str()}"
@@ -126,26 +127,14 @@ class LoopProducer:
             self._producer.poll(0.1)
 
     def _resolve(self) -> None:
-        while self._done:
-            acknowledged, error, place = self._done[0]
-            if not acknowledged.done():  # an author who left cancels his
+        while self._delivered:
+            acknowledged, error, position = self._delivered[0]
+            if not acknowledged.done():  # cancelled by an author who left
                 if error is None:
-                    acknowledged.set_result(place)
+                    acknowledged.set_result(position)
                 else:
                     acknowledged.set_exception(DeliveryError(f"{error.str()} ({error.name()})"))
-            self._done.popleft()
-            self._under_way -= 1
-        if self._waiting and not self._under_way:
+            self._delivered.popleft()
+            self._in_flight -= 1
+        if self._waiting and not self._in_flight:
             self._send()
-
-
-def log_identity(bootstrap: str, topic: str) -> str:
-    """Return what tells this *topic* from one of the same name that was made anew, or on another cluster.
-
-    Raises:
-        KafkaException: Kafka cannot be reached, or has no such topic.
-    """
-    client = admin(bootstrap)
-    described = client.describe_topics(TopicCollection([topic]), request_timeout=10)[topic].result(15)
-    cluster = client.list_topics(topic, timeout=10).cluster_id
-    return f"{cluster}/{described.topic_id}"

@@ -1,7 +1,7 @@
-"""Events for subscribers that fell behind: read from Kafka again, from where each of them is.
+"""Events for subscribers that fell behind: read from Kafka again, from the position of each.
 
-One consumer, in one thread, serves them in turn, a piece at a time, so that any number of slow peers
-costs one peer's memory.
+One consumer, in one thread, serves them in turn, a piece at a time, so that any number of slow
+peers costs one peer's memory.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition
@@ -27,63 +27,61 @@ T = TypeVar("T")
 
 MAX_EVENTS = 1_000
 MAX_BYTES = 4 << 20  # [byte]
-PATIENCE = 10.0
-"""Longest wait for one piece; what came until then is returned. [s]"""
+READ_TIMEOUT = 10.0
+"""Longest time for one piece; the events that came until then are returned. [s]"""
 
 
 class ReplayReader:
     """Read pieces of the log.  `read` blocks: call it from one worker thread.
 
     Args:
-        make_reader: Returns a consumer, used by this alone.
-        make_renderer: Returns the renderer, made in the thread that reads.
+        make_reader: Returns a consumer with ``enable.partition.eof``, used by this alone.
+        make_decoder: Returns the decoder, made in the thread that reads.
     """
 
-    def __init__(
-        self, make_reader: Callable[[], Consumer], make_renderer: Callable[[], EventDecoder]
-    ) -> None:
-        self._make_reader, self._make_renderer = make_reader, make_renderer
-        self._tools: tuple[Consumer, EventDecoder] | None = None
+    def __init__(self, make_reader: Callable[[], Consumer], make_decoder: Callable[[], EventDecoder]) -> None:
+        self._make_reader, self._make_decoder = make_reader, make_decoder
+        self._clients: tuple[Consumer, EventDecoder] | None = None
 
     def read(self, positions: Positions, until: Positions) -> tuple[list[Event], Positions]:
         """Return the events from *positions* on, in Kafka's order, and the positions after them.
 
-        Stops at *until*, or when a piece is full.  A record that cannot be read is passed over: the
-        follower has dealt with it.
+        Stops at *until*, or when a piece is full.  A record that cannot be read is left out: the
+        follower has made a dead letter of it.
         """
-        reader, renderer = self._open()
+        reader, decoder = self._open()
         reached = dict(positions)
-        todo = [spot for spot, end in until.items() if positions.get(spot, 0) < end]
-        reader.assign([TopicPartitionOffset(*spot, positions.get(spot, 0)) for spot in todo])
+        behind = [spot for spot, end in until.items() if positions.get(spot, 0) < end]
+        reader.assign([TopicPartitionOffset(*spot, positions.get(spot, 0)) for spot in behind])
         events: list[Event] = []
         try:
-            self._fill(events, reached, until, reader, renderer)
+            self._fill(events, reached, until, reader, decoder)
         except RegistryAwayError as error:
             log.warning("waiting for the schema registry: %s", error)
         finally:
             reader.unassign()
         return events, reached
 
-    def since(self, spots: Iterable[TopicPartition], moment: int) -> Positions:
-        """Return the offset of each partition's first record at *moment* [ms since 1970] or later.
+    def since(self, spots: Iterable[TopicPartition], time: int) -> Positions:
+        """Return the offset of each partition's first record at *time* [ms since 1970] or later.
 
         A partition that has none is left out.
 
         Raises:
             KafkaException: Kafka does not answer.
         """
-        asked = [TopicPartitionOffset(*spot, moment) for spot in spots]
+        asked = [TopicPartitionOffset(*spot, time) for spot in spots]
         found = self._open()[0].offsets_for_times(asked, timeout=10.0)
         return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
     def close(self) -> None:
         """Close the consumer."""
-        if self._tools is not None:
-            self._tools[0].close()
+        if self._clients is not None:
+            self._clients[0].close()
 
     def _open(self) -> tuple[Consumer, EventDecoder]:
-        self._tools = self._tools or (self._make_reader(), self._make_renderer())
-        return self._tools
+        self._clients = self._clients or (self._make_reader(), self._make_decoder())
+        return self._clients
 
     def _fill(
         self,
@@ -91,71 +89,76 @@ class ReplayReader:
         reached: Positions,
         until: Positions,
         reader: Consumer,
-        renderer: EventDecoder,
+        decoder: EventDecoder,
     ) -> None:
         size = 0
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + READ_TIMEOUT
         while len(events) < MAX_EVENTS and size < MAX_BYTES and time.monotonic() < deadline:
             if all(reached.get(spot, 0) >= end for spot, end in until.items()):
                 return
             message = reader.poll(0.1)
-            event = None if message is None else _event(message, renderer, reached)
+            event = None if message is None else _event(message, decoder, reached)
             if event is not None:
                 events.append(event)
                 size += len(event.document)
 
 
 class ReplayService:
-    """A `ReplayReader` for an event loop: whoever asks waits his turn, and no thread but one reads.
+    """A `ReplayReader` for an event loop: whoever asks waits for his turn, and one thread reads.
 
     Args:
-        backlog: What reads.
+        reader: Reads.
         metrics: The process's metrics.
     """
 
-    def __init__(self, backlog: ReplayReader, metrics: GatewayMetrics) -> None:
-        self._backlog, self._metrics = backlog, metrics
-        self._reading = ThreadPoolExecutor(1, thread_name_prefix="backlog")
-        self._moments: dict[tuple[frozenset[TopicPartition], int], asyncio.Future[Positions]] = {}
+    def __init__(self, reader: ReplayReader, metrics: GatewayMetrics) -> None:
+        self._reader, self._metrics = reader, metrics
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="replay")
+        self._offsets_at: dict[tuple[frozenset[TopicPartition], int], asyncio.Future[Positions]] = {}
 
     async def read(self, positions: Positions, until: Positions) -> tuple[list[Event], Positions]:
         """Return a piece of the log; see `ReplayReader.read`."""
-        events, reached = await self._run(partial(self._backlog.read, positions, until))
+        events, reached = await self._run(partial(self._reader.read, positions, until))
         self._metrics.backlog.inc(len(events))
         return events, reached
 
-    async def since(self, spots: Iterable[TopicPartition], moment: int) -> Positions:
-        """Return the positions at *moment* [ms since 1970], or up to a second later; see `ReplayReader.since`."""
+    async def since(self, spots: Iterable[TopicPartition], time: int) -> Positions:
+        """Return the positions at *time* [ms since 1970], or up to a second later.
+
+        See `ReplayReader.since`.
+        """
         wanted = frozenset(spots)
-        key = (wanted, moment // 1000 + 1)  # a thousand peers that come back at once ask the same
-        if key not in self._moments:
-            work = partial(self._backlog.since, sorted(wanted), 1000 * key[1])
-            self._moments = {key: asyncio.ensure_future(self._run(work))}
-        return await asyncio.shield(self._moments[key])
+        key = (wanted, time // 1000 + 1)  # a thousand peers that return at once ask the same
+        if key not in self._offsets_at:
+            work = partial(self._reader.since, sorted(wanted), 1000 * key[1])
+            self._offsets_at = {key: asyncio.ensure_future(self._run(work))}
+        return await asyncio.shield(self._offsets_at[key])
 
     def close(self) -> None:
-        """Let go of Kafka.  Blocks until a piece that is being read is read."""
-        self._reading.shutdown(cancel_futures=True)
-        self._backlog.close()
+        """Close the consumer.  Blocks until the piece that is being read is complete."""
+        self._thread.shutdown(cancel_futures=True)
+        self._reader.close()
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._reading, work)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
-def _event(message: Message, renderer: EventDecoder, reached: Positions) -> Event | None:
-    """Return the event in *message* if it is to be delivered, and note in *reached* that it was read."""
+def _event(message: Message, decoder: EventDecoder, reached: Positions) -> Event | None:
+    """Return the event in *message* if it is to be delivered; move *reached* past the message."""
+    spot, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
     error = message.error()
     if error is not None:
-        if error.code() not in TRANSIENT_ERRORS:
+        if error.code() == KafkaError._PARTITION_EOF:  # which lies after the markers of transactions
+            reached[spot] = max(offset, reached.get(spot, 0))
+        elif error.code() not in TRANSIENT_ERRORS:
             raise KafkaException(error)
         return None
-    spot, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
     if offset < reached.get(spot, 0):
         return None
     try:
-        event = renderer.event(message)
+        event = decoder.event(message)
     except RegistryAwayError:
-        raise  # not passed over: it is the first of the next piece
+        raise  # not left out: it is the first of the next piece
     except (DecodeError, UnknownSchemaError):
         reached[spot] = offset + 1
         return None

@@ -1,20 +1,18 @@
-"""Where a gateway begins to read, so that nothing is passed over and nothing accounted for twice."""
+"""Where a gateway begins to read, so that no record is skipped and none accounted for twice."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicCollection
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import Account, read_accounts
-from nightwire.core.kafka import TopicPartition, consumer, ensure_topics
+from nightwire.core.kafka import TopicPartition, admin, consumer, ensure_topics
+from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.event import Positions
 from nightwire.gateway.eventlog.event_index import EventIndex
-from nightwire.gateway.eventlog.follower import accounted
-from nightwire.gateway.eventlog.loop_producer import log_identity
-from nightwire.gateway.settings.feed import feed_topics
-from nightwire.gateway.settings.gateway import Settings
+from nightwire.gateway.eventlog.settings import EventLogSettings
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, VOEVENTS, VTP_POSITIONS
 from nightwire.schemas.topics import settings as topic_settings
 
@@ -29,11 +27,11 @@ class StartOffsets:
     """Where to begin.
 
     Attributes:
-        start: What to read first, per topic and partition.
-        live: What is delivered first: what comes after this start.
-        accounted: What to account for first, per partition of `voevents`.
+        start: The first record to read, per topic and partition.
+        live: The first record to deliver: what comes after this start.
+        accounted: The first record to account for, per partition of `voevents`.
         oldest: The first record that Kafka still has.
-        log: What tells this log from another one.
+        log: Identifies this log among others.
         written: Accounts that are in Kafka, where they are asked for.
     """
 
@@ -45,62 +43,87 @@ class StartOffsets:
     written: Sequence[Account] = ()
 
 
-def open_event_index(settings: Settings) -> EventIndex:
+def open_event_index(settings: EventLogSettings) -> EventIndex:
     """Return the index of hashes."""
     return EventIndex(settings.state / "events", settings.remembered_days)
 
 
-def open_name_index(settings: Settings) -> EventIndex:
+def open_name_index(settings: EventLogSettings) -> EventIndex:
     """Return the index of IVORNs."""
     return EventIndex(settings.state / "names", settings.remembered_days)
 
 
-def find_start_offsets(settings: Settings) -> StartOffsets:
+def find_start_offsets(settings: EventLogSettings, *, with_accounts: bool) -> StartOffsets:
     """Make the topics that are missing, and return where to begin.
+
+    Args:
+        settings: The log.
+        with_accounts: Read the accounts in Kafka in any case.
 
     Raises:
         KafkaException: Kafka does not answer.
     """
-    topics = feed_topics(settings.feeds)
-    wanted = [topic_settings(name) for name in (*topics, ACCOUNTS, DEAD_LETTERS, VTP_POSITIONS)]
+    wanted = [topic_settings(name) for name in (*settings.topics, ACCOUNTS, DEAD_LETTERS, VTP_POSITIONS)]
     ensure_topics(settings.bootstrap, wanted)
     identity = log_identity(settings.bootstrap, VOEVENTS)
-    indexed, named = (_indexed(index(settings), identity) for index in (open_event_index, open_name_index))
+    indexes = open_event_index(settings), open_name_index(settings)
+    indexed, named = (_indexed(index, identity) for index in indexes)
     both = {part: min(indexed[part], named[part]) for part in indexed.keys() & named.keys()}
-    written = read_accounts(settings.bootstrap) if settings.accounts or settings.gcn else []
+    written = read_accounts(settings.bootstrap) if settings.accounts or with_accounts else []
     known = accounted(written) if settings.accounts else None
     reader = consumer(settings.bootstrap)
     try:
-        marks = _watermarks(reader, topics)
+        watermarks = _watermarks(reader, settings.topics)
     finally:
         reader.close()
-    return replace(start_offsets(marks, both, known), log=identity, written=written)
+    return replace(start_offsets(watermarks, both, known), log=identity, written=written)
 
 
 def start_offsets(
-    marks: Watermarks, indexed: Mapping[int, int], known: Mapping[int, int] | None
+    watermarks: Watermarks, indexed: Mapping[int, int], known: Mapping[int, int] | None
 ) -> StartOffsets:
     """Decide where to begin.  Pure.
 
     Args:
-        marks: What the log holds.
+        watermarks: The offsets that the log holds.
         indexed: The next offset to index, per partition of `voevents`.
         known: The next one to account for; None where this gateway keeps no accounts.
     """
-    live = {spot: high for spot, (_, high) in marks.items()}
+    live = {spot: high for spot, (_, high) in watermarks.items()}
     start, first = dict(live), {}
-    for (topic, partition), (low, high) in marks.items():
+    for (topic, partition), (low, high) in watermarks.items():
         if topic != VOEVENTS:
             continue
         index_next = _within(indexed.get(partition, low), low, high)
         account_next = index_next if known is None else _within(known.get(partition, low), low, high)
         start[topic, partition] = min(index_next, account_next)
         first[partition] = account_next
-    return StartOffsets(start, live, first, {spot: low for spot, (low, _) in marks.items()})
+    return StartOffsets(start, live, first, {spot: low for spot, (low, _) in watermarks.items()})
+
+
+def accounted(accounts: Iterable[Account]) -> dict[int, int]:
+    """Return the next offset of `voevents` to account for, per partition."""
+    ends: dict[int, int] = {}
+    for one in accounts:
+        if (one.stage, one.source) == (STAGE, VOEVENTS):
+            ends[one.partition] = max(ends.get(one.partition, 0), one.last + 1)
+    return ends
+
+
+def log_identity(bootstrap: str, topic: str) -> str:
+    """Return an identity of *topic* that changes where it is made anew, or is on another cluster.
+
+    Raises:
+        KafkaException: Kafka cannot be reached, or has no such topic.
+    """
+    client = admin(bootstrap)
+    described = client.describe_topics(TopicCollection([topic]), request_timeout=10)[topic].result(15)
+    cluster = client.list_topics(topic, timeout=10).cluster_id
+    return f"{cluster}/{described.topic_id}"
 
 
 def _within(offset: int, low: int, high: int) -> int:
-    """Return *offset*, or the log's first one where *offset* is not in it: expired, or of another log."""
+    """Return *offset*, or *low* where it is outside of the log: expired, or of another log."""
     return offset if low <= offset <= high else low
 
 
@@ -113,9 +136,8 @@ def _indexed(index: EventIndex, identity: str) -> dict[int, int]:
 
 def _watermarks(reader: Consumer, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
     known = reader.list_topics(timeout=10).topics
-    spots = [(topic, partition) for topic in topics for partition in known[topic].partitions]
-    marks = {}
-    for spot in spots:
+    found = {}
+    for spot in [(topic, partition) for topic in topics for partition in known[topic].partitions]:
         low, high = reader.get_watermark_offsets(TopicPartitionOffset(*spot), timeout=10, cached=False)
-        marks[spot] = (int(low), int(high))
-    return marks
+        found[spot] = (int(low), int(high))
+    return found

@@ -8,11 +8,11 @@ from nightwire.gateway.fanout.delivery import LiveFeed
 from nightwire.gateway.fanout.hub import Hubs
 from nightwire.gateway.fanout.positions import PositionStore
 from nightwire.gateway.fanout.subscribers import SubscriberService
+from nightwire.gateway.gateway_settings import Settings
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import ConnectionLimiter
 from nightwire.gateway.net.server import Endpoint, Listener
 from nightwire.gateway.net.tls import ServerTLS
-from nightwire.gateway.settings.gateway import Settings
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.voevent.roles import role_label

@@ -1,4 +1,4 @@
-"""What subscribers are served from: the ring, the backlog behind it, and the verdicts of their filters."""
+"""What subscribers are served from: the ring buffer, the log before it, and the verdicts of filters."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -12,31 +12,31 @@ from nightwire.gateway.xpath.filters import FilterList
 from nightwire.schemas.topics import VOEVENTS
 
 PIECE = 100
-"""Most events that a subscriber takes from the ring at once, before others have their turn."""
+"""Most events that a subscriber takes from the ring buffer before others have their turn."""
 
 
 class Hub:
     """Give each subscriber every event of some topics from where it began, in order, at its own pace.
 
-    A retraction of an event of these topics is one of its events, wherever it lies.
+    A retraction of an event of these topics is one of its events, whatever topic it lies in.
 
     Args:
         topics: The topics.
         ring: The recent events.
-        archive: Those before.
-        judge: Asks filters.
+        replay: Reads the events before them.
+        evaluator: Evaluates filters.
     """
 
     def __init__(
-        self, topics: Sequence[str], ring: RingBuffer, archive: ReplayService, judge: FilterEvaluator
+        self, topics: Sequence[str], ring: RingBuffer, replay: ReplayService, evaluator: FilterEvaluator
     ) -> None:
         self._topics = frozenset(topics)
-        self._ring, self._archive, self._judge = ring, archive, judge
+        self._ring, self._replay, self._evaluator = ring, replay, evaluator
         self._grown = asyncio.Event()
 
     @property
     def held(self) -> int:
-        """How much of recent events is held. [byte]"""
+        """Size of the recent events in memory. [byte]"""
         return self._ring.size
 
     def publish(self, events: Sequence[Event]) -> None:
@@ -52,12 +52,12 @@ class Hub:
         return self._ring.live()
 
     def resume(self, positions: Positions) -> Cursor:
-        """Return a cursor at *positions*; where they say nothing, at what comes next."""
+        """Return a cursor at *positions*; at what comes next for partitions that are not in them."""
         return self._ring.resume(positions)
 
     async def since(self, time: int) -> Positions:
         """Return the positions of the first records at *time* [ms since 1970] or later."""
-        return await self._archive.since(list(self.live().positions), time)
+        return await self._replay.since(list(self.live().positions), time)
 
     async def events(self, cursor: Cursor) -> AsyncIterator[Event]:
         """Yield every event from *cursor* on, without end."""
@@ -65,7 +65,7 @@ class Hub:
             grown = self._grown
             found = self._ring.take(cursor, PIECE)
             if found is None:
-                found = await self._behind(cursor)
+                found = await self._replayed(cursor)
             elif not found:
                 await grown.wait()
             for event in found:
@@ -74,14 +74,14 @@ class Hub:
             if len(found) == PIECE:  # there is more: others have their turn
                 await asyncio.sleep(0)
 
-    async def _behind(self, cursor: Cursor) -> list[Event]:
-        """Return the next piece for a cursor that fell out of the ring, and move it past that piece."""
-        found, cursor.positions = await self._archive.read(dict(cursor.positions), self._ring.tail)
+    async def _replayed(self, cursor: Cursor) -> list[Event]:
+        """Return the next piece for a cursor that lies before the ring, and move it past the piece."""
+        found, cursor.positions = await self._replay.read(dict(cursor.positions), self._ring.tail)
         return [event for event in found if self.carries(event)]
 
-    def wants(self, filters: FilterList, event: Event) -> bool:
-        """Say whether a subscriber with *filters* is to get *event*; each filter is asked once per event."""
-        return self._judge.wants(filters, (*event.spot, event.offset), event.document)
+    def matches(self, filters: FilterList, event: Event) -> bool:
+        """Say whether *event* matches *filters*; each filter is evaluated once per event."""
+        return self._evaluator.matches(filters, (*event.spot, event.offset), event.document)
 
     def carries(self, event: Event) -> bool:
         """Say whether *event* is one of its events."""
@@ -90,15 +90,15 @@ class Hub:
 
 
 class Hubs:
-    """Make hubs, and give each the new events.  Feeds of the same topics share one.
+    """Make hubs, one per set of topics, and give each the new events.
 
-    Each hub has a ring of its own, so that what one feed carries makes no subscriber of another fall behind;
-    an event in several of them is held once.
+    Each hub has a ring buffer of its own, so that the events of one feed make no subscriber of
+    another fall behind; an event in several of them is held once.
 
     Args:
         live: Where what is new begins, per topic and partition.
-        make_ring: Returns a ring that begins at such positions.
-        archive: What was before.
+        make_ring: Returns a ring buffer that begins at such positions.
+        replay: Reads what was before.
         metrics: The process's metrics.
     """
 
@@ -106,11 +106,11 @@ class Hubs:
         self,
         live: Positions,
         make_ring: Callable[[Positions], RingBuffer],
-        archive: ReplayService,
+        replay: ReplayService,
         metrics: GatewayMetrics,
     ) -> None:
-        self._live, self._make_ring, self._archive, self._metrics = live, make_ring, archive, metrics
-        self._judge = FilterEvaluator(metrics)
+        self._live, self._make_ring, self._replay, self._metrics = live, make_ring, replay, metrics
+        self._evaluator = FilterEvaluator(metrics)
         self._hubs: dict[frozenset[str], Hub] = {}
 
     def of(self, topics: Iterable[str]) -> Hub:
@@ -119,7 +119,8 @@ class Hubs:
         if wanted not in self._hubs:
             read = wanted | {VOEVENTS}  # where retractions are
             start = {spot: offset for spot, offset in self._live.items() if spot[0] in read}
-            self._hubs[wanted] = Hub(sorted(wanted), self._make_ring(start), self._archive, self._judge)
+            ring = self._make_ring(start)
+            self._hubs[wanted] = Hub(sorted(wanted), ring, self._replay, self._evaluator)
         return self._hubs[wanted]
 
     def publish(self, events: Sequence[Event]) -> None:
@@ -129,5 +130,5 @@ class Hubs:
         self._metrics.held.set(sum(hub.held for hub in self._hubs.values()))
 
     def close(self) -> None:
-        """Let go of Kafka.  Blocks until a piece that is being read is read."""
-        self._archive.close()
+        """Close the consumer of the replay.  Blocks until a piece that is being read is complete."""
+        self._replay.close()

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 INTERVAL = 1.0
 """Time between writes. [s]"""
+MAX_PEERS = 10_000
+"""Most subscribers that are remembered; beyond, those that were away longest are forgotten."""
 
 Peer = tuple[str, str]
 """Name of the feed; IVOID of the subscriber, or its address where it gave none."""
@@ -27,7 +29,7 @@ Peer = tuple[str, str]
 
 @dataclass(frozen=True)
 class KafkaClients:
-    """What the book talks to Kafka with.
+    """What makes the store's clients of Kafka.
 
     Attributes:
         bootstrap: Kafka's address.
@@ -43,52 +45,102 @@ class KafkaClients:
 class PositionStore:
     """Keep positions of subscribers in the compacted topic, and know those that other gateways keep.
 
+    Peers call themselves what they like, so there is a limit: where there are more, the one whose
+    position was not written for longest is forgotten, with a tombstone; never one that is connected.
+
     Args:
         clients: The way to Kafka.
         log_identity: Of which log positions are; those of another one are not believed.
+        max_peers: Most that are remembered.
     """
 
-    def __init__(self, clients: KafkaClients, log_identity: str) -> None:
-        self._clients, self._log_identity = clients, log_identity
-        self._me = os.urandom(8)
-        self._known: dict[Peer, Positions] = {}
+    def __init__(self, clients: KafkaClients, log_identity: str, max_peers: int = MAX_PEERS) -> None:
+        self._clients, self._log_identity, self._max_peers = clients, log_identity, max_peers
+        self._instance = os.urandom(8)
+        self._known: dict[Peer, Positions] = {}  # the one that was not written for longest is first
         self._owner: dict[Peer, int] = {}
-        self._changed: dict[Peer, Positions] = {}
+        self._changed: dict[Peer, Positions | None] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._next = 0
         self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
 
     def load(self) -> None:
-        """Read what is there, and begin to follow.  Blocks.
+        """Read the topic, and begin to follow it.  Blocks.
 
         Raises:
             KafkaException: Kafka does not answer.
         """
         for message in read_to_end(self._clients.bootstrap, [VTP_POSITIONS]):
-            self._note(message)
+            self.note(message)
         self._thread.start()
 
     def claim(self, peer: Peer, session: int) -> Positions | None:
-        """Return where *peer* stopped, None for one that is not known; from now on *session* says it.
+        """Return where *peer* stopped, None for an unknown one; from now on *session* owns it.
 
-        An older connection of the same peer, which it may have forgotten, has no say any more.
+        An older connection of the same peer, which it may have forgotten, does not count any more.
         """
         with self._lock:
             self._owner[peer] = session
-            return self._changed.get(peer) or self._known.get(peer)
+            return self._known.get(peer)
 
     def store(self, peer: Peer, session: int, positions: Positions) -> None:
-        """Keep *positions* as those of *peer*, if *session* is the one that says."""
+        """Keep *positions* as those of *peer*, if *session* owns it."""
         with self._lock:
             if self._owner.get(peer) == session and self._known.get(peer) != positions:
-                self._known[peer] = self._changed[peer] = positions
+                self._changed[peer] = positions
+                self._remember(peer, positions)
+
+    def release(self, peer: Peer, session: int) -> None:
+        """Note that *session* ended."""
+        with self._lock:
+            if self._owner.get(peer) == session:
+                del self._owner[peer]
 
     def close(self, timeout: float) -> None:
         """Write what is left.  Blocks, at most *timeout* [s]."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
+
+    def note(self, message: Message) -> None:
+        """Take a record of the topic that another gateway wrote, or this one before its start."""
+        self._next = (message.offset() or 0) + 1
+        value = message.value()
+        if value is None:
+            self._note_tombstone(message.key() or b"")
+            return
+        try:
+            found = POSITION.decode(value)
+        except DecodeError as error:
+            log.warning("%s@%d is no position: %s", VTP_POSITIONS, message.offset() or 0, error)
+            return
+        if found["log"] == self._log_identity:
+            peer = (found["feed"], found["peer"])
+            with self._lock:
+                if peer not in self._changed:  # ours is newer
+                    self._remember(peer, from_record(found))
+
+    def take_changed(self) -> dict[Peer, Positions | None]:
+        """Return the positions that are to be written, None for a tombstone, and take them as written."""
+        with self._lock:
+            changed, self._changed = self._changed, {}
+        return changed
+
+    def _note_tombstone(self, key: bytes) -> None:
+        feed, _, name = key.decode(errors="replace").partition("/")
+        with self._lock:
+            if (feed, name) not in self._owner:
+                self._known.pop((feed, name), None)
+
+    def _remember(self, peer: Peer, positions: Positions) -> None:
+        self._known.pop(peer, None)
+        self._known[peer] = positions
+        if len(self._known) > self._max_peers:
+            forgotten = next((one for one in self._known if one not in self._owner), None)
+            if forgotten is not None:
+                del self._known[forgotten]
+                self._changed[forgotten] = None
 
     def _run(self) -> None:
         reader = self._clients.make_reader()
@@ -103,21 +155,19 @@ class PositionStore:
     def _follow(self, reader: Consumer) -> None:
         try:
             for message in reader.consume(500, INTERVAL):
-                if message.error() is None and headers_of(message).get("instance") != self._me:
-                    self._note(message)
+                if message.error() is None and headers_of(message).get("instance") != self._instance:
+                    self.note(message)
         except KafkaException as error:
             log.warning("positions that other gateways keep cannot be read: %s", error)
 
     def _write(self, writer: Writer | None) -> Writer | None:
         """Write what changed; return the writer to go on with."""
-        with self._lock:
-            changed, self._changed = self._changed, {}
+        changed = self.take_changed()
         try:
             writer = writer or self._clients.make_writer()
             for peer, positions in changed.items():
-                value = POSITION.encode(to_record(peer, positions, self._log_identity))
-                key = "/".join(peer).encode()
-                writer.write(VTP_POSITIONS, value, key=key, headers=[("instance", self._me)])
+                key, headers = "/".join(peer).encode(), [("instance", self._instance)]
+                writer.write(VTP_POSITIONS, self._value(peer, positions), key=key, headers=headers)
             writer.flush()
         except DeliveryError as error:
             log.warning("positions of subscribers are not in Kafka yet, trying again: %s", error)
@@ -126,20 +176,14 @@ class PositionStore:
             return None
         return writer
 
-    def _note(self, message: Message) -> None:
-        self._next = (message.offset() or 0) + 1
-        try:
-            found = POSITION.decode(message.value() or b"")
-        except DecodeError as error:
-            log.warning("%s@%d is no position: %s", VTP_POSITIONS, message.offset() or 0, error)
-            return
-        if found["log"] == self._log_identity:
-            with self._lock:
-                self._known[found["feed"], found["peer"]] = from_record(found)
+    def _value(self, peer: Peer, positions: Positions | None) -> bytes | None:
+        if positions is None:
+            return None
+        return POSITION.encode(to_record(peer, positions, self._log_identity))
 
 
 def to_record(peer: Peer, positions: Positions, log_identity: str) -> dict[str, object]:
-    """Return the POSITION record that says where *peer* is."""
+    """Return the POSITION record of *peer*."""
     rows = [
         {"topic": topic, "partition": partition, "offset": offset}
         for (topic, partition), offset in sorted(positions.items())

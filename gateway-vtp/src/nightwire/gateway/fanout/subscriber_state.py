@@ -1,4 +1,4 @@
-"""Part."""
+"""A subscriber, from our side: what it told us, what was sent to it, and what it answered.  Pure."""
 
 from dataclasses import dataclass, field
 
@@ -17,32 +17,35 @@ from nightwire.gateway.vtp.transport import (
 )
 from nightwire.gateway.xpath.filters import FilterList, read_filters
 
+SILENCES = 2.5
+"""A subscriber that said nothing for so many iamalive intervals is gone."""
+
 
 @dataclass
 class SubscriberState:
-    """A subscriber, from our side.
+    """A subscriber.  Times are in seconds of any clock that only goes forward.
 
     Attributes:
-        filters: What it wants to see.
-        heard: When it last said something. [s]
-        reach: What was sent to it and what it answered.
+        filters: The events that it wants.
+        last_message: When its last message came. [s]
+        acks: Which events were sent and acknowledged.
         name: IVOID that it gave, if any.
         sent: Events sent to it.
         acked: Of these, acknowledged.
         naked: Of these, refused.
-        takes: Longest event that it said it takes [byte]; None where it did not say.
-        back: How far back it asked to begin [s]; None where it did not ask.
+        max_frame: Longest event that it said it takes [byte]; None where it did not say.
+        replay: How far back it asked to begin [s]; None where it did not ask.
     """
 
     filters: FilterList
-    heard: float
-    reach: AckTracker = field(default_factory=lambda: AckTracker({}))
+    last_message: float
+    acks: AckTracker = field(default_factory=lambda: AckTracker({}))
     name: str | None = None
     sent: int = 0
     acked: int = 0
     naked: int = 0
-    takes: int | None = None
-    back: float | None = None
+    max_frame: int | None = None
+    replay: float | None = None
 
     @property
     def unacked(self) -> int:
@@ -52,7 +55,7 @@ class SubscriberState:
     def event_sent(self, event: Event) -> None:
         """Note that an event went out."""
         self.sent += 1
-        self.reach.sent(event)
+        self.acks.sent(event)
 
     def receive(self, document: bytes, now: float) -> FilterList | None:
         """Take a message; return the new filters where it set some.
@@ -63,9 +66,9 @@ class SubscriberState:
         message = plain_transport(document) or transport_in(document)
         if message is None:
             raise XMLRefusedError("a subscriber sends Transport messages only")
-        self.heard = now
+        self.last_message = now
         self.name = message.response or self.name
-        if message.role in (ACK, NAK) and self.reach.answered(message.origin):
+        if message.role in (ACK, NAK) and self.acks.answered(message.origin):
             self.acked += message.role == ACK
             self.naked += message.role == NAK
         if message.role in (AUTHENTICATE, IAMALIVE):
@@ -75,14 +78,14 @@ class SubscriberState:
         self.filters = read_filters(message.xpath_filters)
         return self.filters
 
-    def silent_for(self, now: float) -> float:
-        """Return how long the peer has said nothing at all. [s]"""
-        return now - self.heard
+    def gone_at(self, interval: float) -> float:
+        """Return when it counts as gone, unless it says something, at one iamalive each *interval*. [s]"""
+        return self.last_message + SILENCES * interval
 
     def _read_params(self, message: Transport) -> None:
-        """Note what it says of itself; what is no number is passed over."""
-        said = dict(message.params)
-        if (longest := said.get(MAX_FRAME_PARAM, "")).isdecimal():
-            self.takes = int(longest)
-        if (back := said.get(REPLAY_PARAM, "")).isdecimal():
-            self.back = float(back)
+        """Note what it says of itself; a value that is no number is ignored."""
+        params = dict(message.params)
+        if (longest := params.get(MAX_FRAME_PARAM, "")).isdecimal():
+            self.max_frame = int(longest)
+        if (replay := params.get(REPLAY_PARAM, "")).isdecimal():
+            self.replay = float(replay)

@@ -14,8 +14,8 @@ from nightwire.gateway.eventlog.accounts import STAGE_OUT, AccountWriter
 from nightwire.gateway.fanout.ack_tracker import AckTracker
 from nightwire.gateway.fanout.delivery import Delivery, LiveFeed
 from nightwire.gateway.fanout.subscriber_state import SubscriberState
+from nightwire.gateway.gateway_settings import Settings
 from nightwire.gateway.net.server import Converse
-from nightwire.gateway.settings.gateway import Settings
 from nightwire.gateway.signing.requirements import NotAdmittedError, SubscriberGate
 from nightwire.gateway.signing.trust import Trust
 from nightwire.gateway.status.metrics import GatewayMetrics

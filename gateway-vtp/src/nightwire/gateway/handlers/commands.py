@@ -10,7 +10,7 @@ from typing import Protocol
 
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
-from nightwire.gateway.settings.handlers import HandlerSpec
+from nightwire.gateway.handlers.settings import HandlerSpec
 
 GRACE = 1.0
 """Time between being asked to end and being killed. [s]"""

@@ -11,7 +11,7 @@ from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.handlers.commands import clean_environment, end_group
 from nightwire.gateway.handlers.plugins import PluginError
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
-from nightwire.gateway.settings.handlers import HandlerSpec
+from nightwire.gateway.handlers.settings import HandlerSpec
 
 START_TIMEOUT = 60.0
 """Longest time that a plug-in may take to be imported. [s]"""

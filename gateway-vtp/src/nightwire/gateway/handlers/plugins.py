@@ -16,7 +16,7 @@ from uuid import uuid4
 from lxml import etree
 
 from nightwire.gateway import voevent_fields
-from nightwire.gateway.settings.handlers import PRINT_EVENT, SAVE_EVENT
+from nightwire.gateway.handlers.settings import PRINT_EVENT, SAVE_EVENT
 from nightwire.gateway.voevent.packet import read_packet
 from nightwire.gateway.voevent.xml import parse_xml
 

@@ -20,8 +20,8 @@ from nightwire.gateway.handlers.progress import (
     acts_on,
     start_positions,
 )
+from nightwire.gateway.handlers.settings import HandlerSettings, HandlerSpec
 from nightwire.gateway.handlers.state import HandlerState
-from nightwire.gateway.settings.handlers import HandlerSettings, HandlerSpec
 from nightwire.gateway.status.metrics import GatewayMetrics
 
 log = logging.getLogger(__name__)

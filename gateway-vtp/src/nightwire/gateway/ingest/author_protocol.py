@@ -1,7 +1,7 @@
-"""One author's connection: events in, answers out in the same order, while earlier ones wait for Kafka.
+"""The connection of one author: events in, answers out in the same order, while earlier ones wait for Kafka.
 
-A protocol of the event loop, without a task or a stream of its own: an author takes a connection for each
-event, so what a connection costs is what an event costs.
+A protocol of the event loop, without a task or a stream of its own: an author takes a connection
+for each event, so the cost of a connection is the cost of an event.
 """
 
 import asyncio
@@ -23,64 +23,68 @@ from nightwire.gateway.vtp.conversation import (
 from nightwire.gateway.vtp.frames import FrameDecoder, FrameError
 
 LINGER = 2.0
-"""Longest time that a refused author is listened to, so that he reads why before the connection ends. [s]"""
+"""Longest time that a refused author is listened to, so that he reads why before the end. [s]"""
 CONTAINER_TIMEOUT = 200.0
 """Longest time that an author may take to read the answers to a container. [s]"""
 _BUFFER = memoryview(bytearray(CHUNK))
 
 
 class UnreadableDocument(NamedTuple):
-    """What could not be read: why it is refused, in one word and in many."""
+    """A document that could not be read: the reason as metrics name it, and for the author."""
 
     reason: str
-    words: str
+    explanation: str
 
 
 class EventReceiver(Protocol):
-    """What decides about events."""
+    """Takes the documents of a connection and answers them.
 
-    intake: MemoryBudget
+    Attributes:
+        memory: Bounds the memory for events.
+    """
 
-    def decide(
-        self, document: bytes | UnreadableDocument, host: str, tell: AnswerCallback, *, first: bool
+    memory: MemoryBudget
+
+    def submit(
+        self, document: bytes | UnreadableDocument, host: str, reply: AnswerCallback, *, first: bool
     ) -> None:
-        """Begin to deal with *document*, and *tell* the answer, now or later."""
+        """Begin to deal with *document*; *reply* takes the answer, now or later."""
 
-    async def opened(self, container: bytes) -> Iterator[bytes]:
+    async def unpack(self, container: bytes) -> Iterator[bytes]:
         """Unpack *container*; return its documents, each taken from it when asked for."""
 
-    def dropped(self, peer: str, reason: str, why: Exception) -> None:
+    def disconnected(self, peer: str, reason: str, error: Exception) -> None:
         """Note that the connection from *peer* is ended, and why."""
 
 
 class AuthorProtocol(asyncio.BufferedProtocol):
-    """Speak with one author until he hangs up or stops sending; several events may be on their way at once.
+    """Speak with one author until he hangs up or stops sending; several events may be on their way.
 
     Args:
-        desk: Decides.
-        patience: How long to wait for him.
+        receiver: Takes the documents.
+        deadline: How long to wait for the author.
         max_frame: Longest event. [byte]
-        last_bytes: Longest time that he may take over what is left to be sent when we hang up. [s]
-        left: Called when the connection is gone.
+        last_bytes: Longest time that he may take over what is left to be sent at the end. [s]
+        on_close: Called when the connection is gone.
     """
 
     def __init__(
         self,
-        desk: EventReceiver,
-        patience: MessageDeadline,
+        receiver: EventReceiver,
+        deadline: MessageDeadline,
         max_frame: int,
         last_bytes: float,
-        left: Callable[[], None],
+        on_close: Callable[[], None],
     ) -> None:
-        self._desk, self._patience, self._left = desk, patience, left
+        self._receiver, self._deadline, self._on_close = receiver, deadline, on_close
         self._decoder, self._last_bytes = FrameDecoder(max_length=max_frame), last_bytes
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[bytes | UnreadableDocument] = deque()
-        self._owed = AnswerQueue(self._say)
-        self._afterwards: Callable[[], None] | None = None  # what is done when all is answered
-        self._deaf = self._paused = self._blocked = False
+        self._documents: deque[bytes | UnreadableDocument] = deque()
+        self._answers = AnswerQueue(self._send)
+        self._when_answered: Callable[[], None] | None = None
+        self._input_closed = self._reading_paused = self._writing_paused = False
         self._timer: asyncio.TimerHandle | None = None
-        self._opening: asyncio.Task[Iterator[bytes]] | None = None
+        self._unpacking: asyncio.Task[Iterator[bytes]] | None = None
         self._container: Iterator[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,220 +93,228 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._host: str
         self._port: int
         self._host, self._port = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        self._watch()
+        self._schedule_deadline()
 
     def secured(self, transport: asyncio.Transport) -> None:
         """Speak through TLS from now on."""
-        if self._paused:
+        if self._reading_paused:
             self._transport.resume_reading()
             transport.pause_reading()
         self._transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where to put what comes: one place for all lines, for each empties it at once."""
+        """Return the buffer that all connections share: each empties it at once."""
         return _BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what came."""
-        if self._deaf:
+        """Take the bytes that arrived."""
+        if self._input_closed:
             return
         self._decoder.receive(_BUFFER[:nbytes])
         try:
-            self._read()
+            self._read_messages()
         except FrameError as error:
             self._refuse_rest(error, "too-large" if error.length else "invalid")
         except MemoryExceededError as error:
-            self._drop("memory", error)
-        self._go_on()
+            self._disconnect("memory", error)
+        self._process()
 
     def eof_received(self) -> bool:
         """Answer what is owed, and close."""
-        self._afterwards = self.hang_up
+        self._when_answered = self.hang_up
         try:
-            if not self._deaf:
+            if not self._input_closed:
                 self._decoder.close()
         except FrameError as error:
-            self._drop("frame", error)
-        return self._busy and self._transport.can_write_eof()  # TLS says nothing after the end
+            self._disconnect("frame", error)
+        return self._busy and self._transport.can_write_eof()  # TLS cannot write after its end
 
     def pause_writing(self) -> None:
         """Take no more events from an author who does not read the answers."""
-        self._blocked = True
+        self._writing_paused = True
 
     def resume_writing(self) -> None:
         """Go on."""
-        self._blocked = False
-        self._go_on()
+        self._writing_paused = False
+        self._process()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go.  What is being dealt with goes on."""
-        self._forget()
-        self._wake(None)
-        if self._opening is not None:
-            self._opening.cancel()
-        self._left()
+        """Let go.  Events that were submitted go on."""
+        self._discard_input()
+        self._set_timer(None)
+        if self._unpacking is not None:
+            self._unpacking.cancel()
+        self._on_close()
 
     def hang_up(self) -> None:
-        """End the connection, once what was said is on its way."""
-        self._forget()
+        """End the connection, once the last answers are on their way."""
+        self._discard_input()
         self._transport.close()
         if self._transport.get_write_buffer_size():
             self._loop.call_later(self._last_bytes, self._transport.abort)
 
-    def _forget(self) -> None:
-        """Drop what was not begun with."""
-        self._close_ears()
-        self._queue.clear()
+    def _discard_input(self) -> None:
+        """Drop the documents that were not submitted."""
+        self._close_input()
+        self._documents.clear()
         self._container = None
 
     @property
     def _busy(self) -> bool:
-        return bool(self._owed or self._queue or self._opening or self._container)
+        return bool(self._answers or self._documents or self._unpacking or self._container)
 
-    def _read(self) -> None:
+    def _read_messages(self) -> None:
         """Queue the messages that are complete.
 
         Raises:
             FrameError: The framing is broken.
-            TooMuchUnfinishedError: There is no room for one that is not.
+            MemoryExceededError: There is no room for one that is incomplete.
         """
         for message in self._decoder:
-            self._patience.heard(self._loop.time())
+            self._deadline.message_complete(self._loop.time())
             if is_container(message):
-                self._open(message)
+                self._unpack(message)
                 return
-            self._queue.append(message)
-        self._desk.intake.unfinished(self, self._decoder.partial)
+            self._documents.append(message)
+        self._receiver.memory.hold_incomplete(self, self._decoder.partial)
         if self._decoder.partial:
-            self._patience.begun(self._loop.time(), partial=self._decoder.partial)
-            self._watch()
+            self._deadline.message_begun(self._loop.time(), partial=self._decoder.partial)
+            self._schedule_deadline()
 
-    def _go_on(self) -> None:
-        """Deal with what is queued, while there is room; read more when there is nothing left."""
-        while len(self._owed) < WINDOW and not self._blocked and (document := self._next()) is not None:
-            size = 0 if isinstance(document, UnreadableDocument) else len(document)
-            if not self._desk.intake.has_room(size):
-                self._desk.intake.wait(size, self._go_on)
+    def _process(self) -> None:
+        """Submit documents while there is room; read more when there is none left."""
+        memory = self._receiver.memory
+        while len(self._answers) < WINDOW and not self._writing_paused:
+            if (document := self._next_document()) is None:
                 break
-            self._desk.intake.enter(size)
-            tell = self._counted(size, self._owed.owe())
-            self._desk.decide(self._queue.popleft(), self._host, tell, first=self._owed.promised == 1)
-        self._pace(wait=bool(self._queue) or self._blocked or len(self._owed) >= WINDOW)
+            size = 0 if isinstance(document, UnreadableDocument) else len(document)
+            if not memory.has_room(size):
+                memory.when_room(size, self._process)
+                break
+            memory.reserve(size)
+            reply = self._releasing(size, self._answers.promise())
+            first = self._answers.promised == 1
+            self._receiver.submit(self._documents.popleft(), self._host, reply, first=first)
+        self._pause_reading(
+            bool(self._documents) or self._writing_paused or len(self._answers) >= WINDOW
+        )
 
-    def _next(self) -> bytes | UnreadableDocument | None:
-        """Return the first of the queue, where it is empty that of an open container."""
+    def _next_document(self) -> bytes | UnreadableDocument | None:
+        """Return the first of the queue; where it is empty, the next one of an open container."""
         try:
-            if self._container is not None and not self._queue:
-                self._queue.append(next(self._container))
+            if self._container is not None and not self._documents:
+                self._documents.append(next(self._container))
         except StopIteration:
             self._container = None
-            self._afterwards = self.hang_up
+            self._when_answered = self.hang_up
         except ContainerError as error:
             self._container = None
             self._refuse_rest(error, "invalid")
-        return self._queue[0] if self._queue else None
+        return self._documents[0] if self._documents else None
 
-    def _counted(self, size: int, tell: AnswerCallback) -> AnswerCallback:
-        def told(answer: bytes | None) -> None:
-            self._desk.intake.leave(size)
-            tell(answer)
+    def _releasing(self, size: int, reply: AnswerCallback) -> AnswerCallback:
+        """Return *reply*, which releases *size* [byte] of memory before it answers."""
 
-        return told
+        def release_and_reply(answer: bytes | None) -> None:
+            self._receiver.memory.release(size)
+            reply(answer)
 
-    def _say(self, frames: bytes, broken: bool) -> None:
+        return release_and_reply
+
+    def _send(self, frames: bytes, broken: bool) -> None:
         if self._transport.is_closing():
             return
         self._transport.write(frames)
         if broken:
             self.hang_up()
         else:
-            self._go_on_or_end()
+            self._process_or_end()
 
-    def _go_on_or_end(self) -> None:
-        self._go_on()
-        if self._afterwards is not None and not self._busy:
-            self._afterwards()
+    def _process_or_end(self) -> None:
+        self._process()
+        if self._when_answered is not None and not self._busy:
+            self._when_answered()
 
-    def _pace(self, *, wait: bool) -> None:
-        """Read, or *wait* with it."""
-        if wait == self._paused or self._transport.is_closing():
+    def _pause_reading(self, pause: bool) -> None:
+        if pause == self._reading_paused or self._transport.is_closing():
             return
-        self._paused = wait
-        if wait:
+        self._reading_paused = pause
+        if pause:
             self._transport.pause_reading()
         else:
-            self._patience.heard(self._loop.time())  # it was we who were silent
+            self._deadline.message_complete(self._loop.time())  # it was we who were silent
             self._transport.resume_reading()
 
-    def _watch(self) -> None:
-        """See to it that we look when patience ends."""
-        until = self._patience.until
-        if until is None or (self._timer is not None and self._timer.when() <= until):
+    def _schedule_deadline(self) -> None:
+        """Have `_check_deadline` called when the author's time is up."""
+        end = self._deadline.end
+        if end is None or (self._timer is not None and self._timer.when() <= end):
             return
-        self._wake(self._loop.call_at(until, self._look))
+        self._set_timer(self._loop.call_at(end, self._check_deadline))
 
-    def _wake(self, timer: asyncio.TimerHandle | None) -> None:
-        """Be woken by *timer*, and by no other."""
+    def _set_timer(self, timer: asyncio.TimerHandle | None) -> None:
+        """Replace the timer."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = timer
 
-    def _look(self) -> None:
-        """End the connection where patience is at its end."""
+    def _check_deadline(self) -> None:
+        """End the connection where the author's time is up."""
         self._timer, now = None, self._loop.time()
-        if self._deaf:
+        if self._input_closed:
             return
         try:
-            if self._paused:
-                self._patience.heard(now)
-            elif self._patience.until is not None and self._patience.until <= now:
-                self._patience.ended(now, partial=self._decoder.partial, owed=self._busy)
+            if self._reading_paused:
+                self._deadline.message_complete(now)
+            elif self._deadline.end is not None and self._deadline.end <= now:
+                self._deadline.expired(now, partial=self._decoder.partial, answer_owed=self._busy)
         except SilenceError as error:
-            self._drop("slow" if isinstance(error, SlownessError) else "silent", error)
+            self._disconnect("slow" if isinstance(error, SlownessError) else "silent", error)
         else:
-            self._watch()
+            self._schedule_deadline()
 
-    def _drop(self, reason: str, why: Exception) -> None:
-        self._desk.dropped(f"{self._host}:{self._port}", reason, why)
+    def _disconnect(self, reason: str, error: Exception) -> None:
+        self._receiver.disconnected(f"{self._host}:{self._port}", reason, error)
         self.hang_up()
 
-    def _refuse_rest(self, why: Exception, reason: str) -> None:
-        """Say why nothing more can be read on this connection."""
-        self._close_ears()
-        self._desk.dropped(f"{self._host}:{self._port}", "frame", why)
-        self._queue.append(UnreadableDocument(reason, str(why)))
-        self._afterwards = self._afterwards or self._linger
+    def _refuse_rest(self, error: Exception, reason: str) -> None:
+        """Answer why nothing more can be read on this connection."""
+        self._close_input()
+        self._receiver.disconnected(f"{self._host}:{self._port}", "frame", error)
+        self._documents.append(UnreadableDocument(reason, str(error)))
+        self._when_answered = self._when_answered or self._linger
 
     def _linger(self) -> None:
-        """Close once the author has read why: he may be sending still, and a reset would take it from him."""
+        """Close once the author has read the answer: he may be sending still, and a reset would drop it."""
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        self._afterwards = None
+        self._when_answered = None
         self._loop.call_later(LINGER, self.hang_up)
 
-    def _open(self, container: bytes) -> None:
+    def _unpack(self, container: bytes) -> None:
         """Queue the events in *container*, the last message that is read on a connection."""
-        self._close_ears()
-        self._wake(self._loop.call_later(CONTAINER_TIMEOUT, self._late))
-        self._opening = asyncio.ensure_future(self._desk.opened(container))
-        self._opening.add_done_callback(self._opened)
+        self._close_input()
+        self._set_timer(self._loop.call_later(CONTAINER_TIMEOUT, self._container_timed_out))
+        self._unpacking = asyncio.ensure_future(self._receiver.unpack(container))
+        self._unpacking.add_done_callback(self._unpacked)
 
-    def _opened(self, opening: asyncio.Task[Iterator[bytes]]) -> None:
-        self._opening = None
-        if opening.cancelled() or self._transport.is_closing():
+    def _unpacked(self, unpacking: asyncio.Task[Iterator[bytes]]) -> None:
+        self._unpacking = None
+        if unpacking.cancelled() or self._transport.is_closing():
             return
         try:
-            self._container = opening.result()
+            self._container = unpacking.result()
         except ContainerError as error:
             self._refuse_rest(error, "invalid")
-        self._go_on_or_end()
+        self._process_or_end()
 
-    def _late(self) -> None:
-        self._drop("slow", TimeoutError(f"the answers to a container took {CONTAINER_TIMEOUT:g} s"))
+    def _container_timed_out(self) -> None:
+        message = f"the answers to a container took {CONTAINER_TIMEOUT:g} s"
+        self._disconnect("slow", TimeoutError(message))
 
-    def _close_ears(self) -> None:
+    def _close_input(self) -> None:
         """Take nothing more from the connection."""
-        if not self._deaf:
-            self._deaf = True
+        if not self._input_closed:
+            self._input_closed = True
             self._decoder = FrameDecoder()
-            self._desk.intake.unfinished(self, 0)
+            self._receiver.memory.hold_incomplete(self, 0)

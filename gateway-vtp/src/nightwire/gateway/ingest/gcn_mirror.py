@@ -14,7 +14,7 @@ from nightwire.gateway.eventlog.accounts import AccountWriter
 from nightwire.gateway.eventlog.deduplicator import RETRY_DELAY, Deduplicator, retry_while_unavailable
 from nightwire.gateway.ingest.gcn import DEAD, DELIVERED, DUPLICATE, STAGE, GcnOffsets
 from nightwire.gateway.ingest.gcn_source import GcnSource
-from nightwire.gateway.settings.gateway import GcnSettings
+from nightwire.gateway.ingest.settings import GcnSettings
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.validation import InvalidEventError, broker_packet
 

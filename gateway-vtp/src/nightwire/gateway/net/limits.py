@@ -1,4 +1,4 @@
-"""How many may come, and how much they may bring.  Pure; used from one event loop."""
+"""How many connections may be open, and how much memory their events may take.  Pure; one event loop."""
 
 import ipaddress
 from collections import Counter
@@ -9,18 +9,19 @@ from functools import lru_cache
 from nightwire.gateway.net.access import Access, address_of
 
 FULL, CROWDED = "full", "address-full"
-"""Why one more connection is refused: there are as many as may be, or as many from this address."""
+"""Why one more connection is refused: as many as may be are open, or as many from this address."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one listening address bears.
+    """The limits of one listening address.
 
     Attributes:
         connections: Most at once.
         per_address: Most at once from one address, or from one /64 of IPv6.
-        frame_timeout: Longest time from the first byte of a message to its last, and for a TLS handshake. [s]
-        last_bytes: Longest time that a peer may take over what is left to be sent when we hang up. [s]
+        frame_timeout: Longest time from the first byte of a message to its last, and for a TLS
+            handshake. [s]
+        last_bytes: Longest time that a peer may take over what is left when we hang up. [s]
     """
 
     connections: int = 4096
@@ -30,7 +31,7 @@ class Limits:
 
 
 class ConnectionLimiter:
-    """Say who may come in, and count who is there.
+    """Decide who may connect, and count open connections.
 
     Args:
         access: The networks that are let in.
@@ -40,37 +41,37 @@ class ConnectionLimiter:
     def __init__(self, access: Access, limits: Limits) -> None:
         self.limits = limits
         self._access = access
-        self._present: Counter[str] = Counter()
-        self._number = 0
+        self._open: Counter[str] = Counter()
+        self._total = 0
 
     def refusal(self, host: str) -> str | None:
-        """Return why a peer at *host* may not come in now, or None."""
+        """Return why a peer at *host* may not connect now, or None."""
         if reason := self._access.refusal(host):
             return reason
-        if self._number >= self.limits.connections:
+        if self._total >= self.limits.connections:
             return FULL
-        return CROWDED if self._present[_neighbourhood(host)] >= self.limits.per_address else None
+        return CROWDED if self._open[_counted_as(host)] >= self.limits.per_address else None
 
-    def enter(self, host: str) -> None:
-        """Count a peer at *host* as present, from the moment when it was not refused."""
-        self._present[_neighbourhood(host)] += 1
-        self._number += 1
+    def opened(self, host: str) -> None:
+        """Count a connection from *host*, from the moment when it was not refused."""
+        self._open[_counted_as(host)] += 1
+        self._total += 1
 
-    def leave(self, host: str) -> None:
-        """Note that it left."""
-        home = _neighbourhood(host)
-        self._number -= 1
-        self._present[home] -= 1
-        if not self._present[home]:
-            del self._present[home]
+    def closed(self, host: str) -> None:
+        """Note that a connection from *host* is closed."""
+        key = _counted_as(host)
+        self._total -= 1
+        self._open[key] -= 1
+        if not self._open[key]:
+            del self._open[key]
 
 
 class MemoryExceededError(Exception):
-    """Incomplete frames fill the memory that is for them, and this peer holds more than its share."""
+    """Incomplete frames fill the memory for them, and this peer holds more than its share."""
 
 
 class MemoryBudget:
-    """Bound what authors' events take of memory: frames that are incomplete, and events on their way.
+    """Bound the memory of authors' events: incomplete frames, and events on their way to Kafka.
 
     Args:
         limit: Most of each. [byte]
@@ -78,56 +79,59 @@ class MemoryBudget:
 
     def __init__(self, limit: int = 256 << 20) -> None:
         self._limit = limit
-        self._unfinished: dict[object, int] = {}
-        self._unfinished_total = 0
-        self._under_way = 0
+        self._incomplete: dict[object, int] = {}
+        self._incomplete_total = 0
+        self._reserved = 0
         self._waiting: dict[Callable[[], None], int] = {}
 
     @property
     def held(self) -> int:
         """How much is held now. [byte]"""
-        return self._unfinished_total + self._under_way
+        return self._incomplete_total + self._reserved
 
-    def unfinished(self, peer: object, size: int) -> None:
-        """Note that *peer* has sent *size* [byte] of a frame that is not complete; 0 as soon as none is.
+    def hold_incomplete(self, peer: object, size: int) -> None:
+        """Note that *peer* has sent *size* [byte] of an incomplete frame; 0 where none is.
 
         Raises:
-            TooMuchUnfinishedError: All together is too much, and *peer* holds the average or more.
+            MemoryExceededError: All together is too much, and *peer* holds the average or more.
         """
-        self._unfinished_total += size - self._unfinished.pop(peer, 0)
+        self._incomplete_total += size - self._incomplete.pop(peer, 0)
         if size:
-            self._unfinished[peer] = size
-        if self._unfinished_total > self._limit and size * len(self._unfinished) >= self._unfinished_total:
+            self._incomplete[peer] = size
+        if (
+            self._incomplete_total > self._limit
+            and size * len(self._incomplete) >= self._incomplete_total
+        ):
             raise MemoryExceededError(
-                f"{self._unfinished_total} bytes of incomplete frames, the limit is {self._limit}"
+                f"{self._incomplete_total} bytes of incomplete frames, the limit is {self._limit}"
             )
 
     def has_room(self, size: int) -> bool:
-        """Say whether an event of *size* [byte] may be begun with; one that is too large goes alone."""
-        return not self._under_way or self._under_way + size <= self._limit
+        """Say whether an event of *size* [byte] may begin; one that is too large goes alone."""
+        return not self._reserved or self._reserved + size <= self._limit
 
-    def enter(self, size: int) -> None:
-        """Note that an event of *size* [byte] is being dealt with."""
-        self._under_way += size
+    def reserve(self, size: int) -> None:
+        """Note that an event of *size* [byte] is on its way."""
+        self._reserved += size
 
-    def leave(self, size: int) -> None:
-        """Note that it is no longer, and wake who waits for room."""
-        self._under_way -= size
+    def release(self, size: int) -> None:
+        """Note that it is no longer, and call those who wait for room."""
+        self._reserved -= size
         while self._waiting:
-            wake, wanted = next(iter(self._waiting.items()))
+            callback, wanted = next(iter(self._waiting.items()))
             if not self.has_room(wanted):
                 return
-            del self._waiting[wake]
-            wake()
+            del self._waiting[callback]
+            callback()
 
-    def wait(self, size: int, wake: Callable[[], None]) -> None:
-        """Call *wake*, once, when there is room for *size* [byte], after those who wait already."""
-        self._waiting[wake] = size
+    def when_room(self, size: int, callback: Callable[[], None]) -> None:
+        """Call *callback*, once, when there is room for *size* [byte], after those who wait already."""
+        self._waiting[callback] = size
 
 
 @lru_cache(maxsize=4096)
-def _neighbourhood(host: str) -> str:
-    """Return what *host* is counted as: an IPv4 address, or the network that one IPv6 line has."""
+def _counted_as(host: str) -> str:
+    """Return what *host* is counted as: an IPv4 address, or the /64 that one IPv6 line has."""
     address = address_of(host)
     if address is None:
         return host

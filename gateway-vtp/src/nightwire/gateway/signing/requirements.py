@@ -1,11 +1,18 @@
 """What peers have to prove by signatures, where that is asked of them, before they are dealt with."""
 
 import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nightwire.gateway.signing.keyring import Finding
 from nightwire.gateway.signing.trust import Trust
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.packet import Packet
+
+if TYPE_CHECKING:
+    pass
+
 
 
 class NotAdmittedError(Exception):
@@ -74,3 +81,24 @@ class SubscriberGate:
         except TimeoutError:
             self._metrics.signatures.labels("subscriber", Finding.MISSING.value).inc()
             raise NotAdmittedError(f"no signed answer to authenticate within {timeout:g} s") from None
+
+
+
+
+@dataclass(frozen=True)
+class SignatureSettings:
+    """What the gateway was told of signatures.
+
+    Attributes:
+        required: Of whom they are required: authors, brokers, subscribers.
+        keyring: Folder of the keys that are known; there where anything is required.
+        policy: Table of who may sign for whom.
+        key: File of our own secret key, which signs our answers to brokers.
+        answer_timeout: Longest time that a subscriber may take over its answer. [s]
+    """
+
+    required: tuple[str, ...] = ()
+    keyring: Path | None = None
+    policy: Path | None = None
+    key: Path | None = None
+    answer_timeout: float = 20.0

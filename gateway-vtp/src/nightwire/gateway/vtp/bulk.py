@@ -13,7 +13,7 @@ from xml.sax.saxutils import unescape
 
 from nightwire.gateway.voevent.xml import XMLRefusedError
 from nightwire.gateway.vtp.frames import FrameDecoder, encode_frame
-from nightwire.gateway.vtp.submission import ACKED, MAX_REPLY, NAKED, Letter, Receipt
+from nightwire.gateway.vtp.submission import ACKED, MAX_REPLY, NAKED, Receipt, Submission
 from nightwire.gateway.vtp.transport import ACK, NAK, Transport, transport_in
 
 PARAM = "bulk-submission"
@@ -35,7 +35,7 @@ class InFlight:
         attempts: How often it was sent, on whatever connection.
     """
 
-    letter: Letter
+    letter: Submission
     attempts: int = 0
 
 

@@ -1,4 +1,4 @@
-"""Messages in, answers out in the same order, while earlier ones are still waiting for Kafka."""
+"""Messages of a connection, the deadline of the next one, and answers in the order of the messages."""
 
 import asyncio
 import math
@@ -9,58 +9,12 @@ from typing import Any
 
 from nightwire.gateway.vtp.frames import FrameDecoder, encode_frame
 
-AnswerCallback = Callable[[bytes | None], None]
-"""Takes the answer to an event; None: there is none to give, and nothing after it can be said either."""
-
-
-class AnswerQueue:
-    """Collect answers and say them in order, those that are known at the same moment in one breath.
-
-    Args:
-        say: Takes the frames that may go out; and whether they end with an answer that cannot be given.
-
-    Attributes:
-        promised: How many were owed since the beginning.
-    """
-
-    def __init__(self, say: Callable[[bytes, bool], None]) -> None:
-        self._say, self._loop = say, asyncio.get_running_loop()
-        self._due: deque[list[bytes | None]] = deque()
-        self._saying = False
-        self.promised = 0
-
-    def __len__(self) -> int:
-        """Return how many are owed now."""
-        return len(self._due)
-
-    def owe(self) -> AnswerCallback:
-        """Owe an answer; return what takes it."""
-        slot: list[bytes | None] = []
-        self._due.append(slot)
-        self.promised += 1
-        return partial(self._told, slot)
-
-    def _told(self, slot: list[bytes | None], answer: bytes | None) -> None:
-        slot.append(answer)
-        if self._due[0] and not self._saying:
-            self._saying = True
-            self._loop.call_soon(self._say_what_is_due)
-
-    def _say_what_is_due(self) -> None:
-        self._saying = False
-        frames = bytearray()
-        while self._due and self._due[0]:
-            (answer,) = self._due.popleft()
-            if answer is None:
-                self._say(bytes(frames), True)
-                return
-            frames += encode_frame(answer)
-        self._say(bytes(frames), False)
-
-
 WINDOW = 256
 """Most messages of one peer that are being dealt with at once."""
 CHUNK = 1 << 16  # [byte]
+
+AnswerCallback = Callable[[bytes | None], None]
+"""Takes the answer to an event; None: there is none, and no later one can be sent either."""
 
 
 class SilenceError(Exception):
@@ -93,13 +47,13 @@ async def messages(
     """
     decoder = FrameDecoder(max_length=max_length)
     clock = asyncio.get_running_loop()
-    patience = MessageDeadline(timeout, frame_timeout, clock.time())
+    deadline = MessageDeadline(timeout, frame_timeout, clock.time())
     while True:
         try:
-            async with asyncio.timeout_at(patience.until):
+            async with asyncio.timeout_at(deadline.end):
                 chunk = await reader.read(CHUNK)
         except TimeoutError:
-            patience.ended(clock.time(), partial=decoder.partial, owed=False)
+            deadline.expired(clock.time(), partial=decoder.partial, answer_owed=False)
         else:
             if not chunk:
                 decoder.close()
@@ -107,49 +61,94 @@ async def messages(
             decoder.receive(chunk)
             for message in decoder:
                 yield message
-                patience.heard(clock.time())
-            patience.begun(clock.time(), partial=decoder.partial)
+                deadline.message_complete(clock.time())
+            deadline.message_begun(clock.time(), partial=decoder.partial)
 
 
 class MessageDeadline:
-    """Until when a peer's next message must have come.
+    """Until when a peer's next message must have arrived.
 
     Args:
         timeout: From one message to the end of the next. [s]
-        frame_timeout: From its first byte to its last. [s]
+        frame_timeout: From the first byte of a message to its last. [s]
         now: When listening begins. [s]
     """
 
     def __init__(self, timeout: float, frame_timeout: float, now: float) -> None:
         self._timeout, self._frame_timeout = timeout, frame_timeout
-        self.heard(now)
+        self.message_complete(now)
 
     @property
-    def until(self) -> float | None:
-        """When patience ends [s]; None: never."""
-        end = min(self._next, self._frame)
+    def end(self) -> float | None:
+        """When the peer's time is up [s]; None: never."""
+        end = min(self._message_end, self._frame_end)
         return None if end == math.inf else end
 
-    def heard(self, now: float) -> None:
+    def message_complete(self, now: float) -> None:
         """Note that a message is complete."""
-        self._next, self._frame = now + self._timeout, math.inf
+        self._message_end, self._frame_end = now + self._timeout, math.inf
 
-    def begun(self, now: float, *, partial: int) -> None:
-        """Note that there are so many bytes of an incomplete message. [byte]"""
-        if partial and self._frame == math.inf:
-            self._frame = now + self._frame_timeout
+    def message_begun(self, now: float, *, partial: int) -> None:
+        """Note that *partial* bytes of an incomplete message are there."""
+        if partial and self._frame_end == math.inf:
+            self._frame_end = now + self._frame_timeout
 
-    def ended(self, now: float, *, partial: int, owed: bool) -> None:
-        """Go on where we owe the peer an answer, and it has begun no message.
+    def expired(self, now: float, *, partial: int, answer_owed: bool) -> None:
+        """Begin anew where we owe the peer an answer, and it has begun no message.
 
         Raises:
-            SilenceError: Else.
+            SilenceError: Otherwise.
         """
         if partial:
             raise SlownessError(f"{partial} bytes of a message came in time, and not the rest")
-        if not owed:
+        if not answer_owed:
             raise SilenceError(f"no message within {self._timeout:g} s")
-        self.heard(now)
+        self.message_complete(now)
+
+
+class AnswerQueue:
+    """Collect answers and send them in order, those that are known at the same moment together.
+
+    Args:
+        send: Takes the frames that may go out, and whether they end where an answer is missing.
+
+    Attributes:
+        promised: How many answers were promised since the beginning.
+    """
+
+    def __init__(self, send: Callable[[bytes, bool], None]) -> None:
+        self._send, self._loop = send, asyncio.get_running_loop()
+        self._due: deque[list[bytes | None]] = deque()
+        self._send_scheduled = False
+        self.promised = 0
+
+    def __len__(self) -> int:
+        """Return how many answers are owed now."""
+        return len(self._due)
+
+    def promise(self) -> AnswerCallback:
+        """Promise an answer; return the callback that takes it."""
+        slot: list[bytes | None] = []
+        self._due.append(slot)
+        self.promised += 1
+        return partial(self._answered, slot)
+
+    def _answered(self, slot: list[bytes | None], answer: bytes | None) -> None:
+        slot.append(answer)
+        if self._due[0] and not self._send_scheduled:
+            self._send_scheduled = True
+            self._loop.call_soon(self._send_due)
+
+    def _send_due(self) -> None:
+        self._send_scheduled = False
+        frames = bytearray()
+        while self._due and self._due[0]:
+            (answer,) = self._due.popleft()
+            if answer is None:
+                self._send(bytes(frames), True)
+                return
+            frames += encode_frame(answer)
+        self._send(bytes(frames), False)
 
 
 class PendingAnswers:
@@ -160,9 +159,9 @@ class PendingAnswers:
     """
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer, self._order = writer, AnswerQueue(self._say)
-        self._working: set[asyncio.Task[bytes]] = set()
-        self._fewer = asyncio.Event()
+        self._writer, self._queue = writer, AnswerQueue(self._send)
+        self._tasks: set[asyncio.Task[bytes]] = set()
+        self._sent = asyncio.Event()
         self._failure: BaseException | None = None
         self._ended: BaseException | None = None
 
@@ -170,30 +169,30 @@ class PendingAnswers:
         """Begin to work on *answer*; wait while too many are being worked on.
 
         Raises:
-            Exception: What one of them ended in, or `ConnectionError`: nothing can be sent any more.
+            Exception: What one of them raised, or `ConnectionError`: nothing can be sent any more.
         """
         task = asyncio.ensure_future(answer)
-        self._working.add(task)
-        task.add_done_callback(partial(self._done, self._order.owe()))
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._done, self._queue.promise()))
         await self._writer.drain()
-        while self._ended is None and len(self._order) >= WINDOW:
-            self._fewer.clear()
-            await self._fewer.wait()
+        while self._ended is None and len(self._queue) >= WINDOW:
+            self._sent.clear()
+            await self._sent.wait()
         if self._ended is not None:
             raise self._ended
 
     def cancel(self) -> None:
-        """Send no more.  What is being worked on goes on."""
+        """Send no more.  The work on answers goes on."""
         self._ended = self._ended or ConnectionError("the conversation is over")
 
-    def _done(self, tell: AnswerCallback, task: asyncio.Task[bytes]) -> None:
-        self._working.discard(task)
+    def _done(self, reply: AnswerCallback, task: asyncio.Task[bytes]) -> None:
+        self._tasks.discard(task)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         self._failure = self._failure or error
-        tell(task.result() if error is None else None)
+        reply(task.result() if error is None else None)
 
-    def _say(self, frames: bytes, broken: bool) -> None:
+    def _send(self, frames: bytes, broken: bool) -> None:
         if self._ended is None:
             self._writer.write(frames)
             self._ended = self._failure if broken else None
-        self._fewer.set()
+        self._sent.set()

@@ -1,8 +1,4 @@
-"""What is said on a VTP connection: messages in, decisions out.  No sockets, no Kafka.
-
-`SubscriberState` is our side of a connection from a subscriber, `UpstreamSession` of our own connection to a remote
-broker.  Times are given in seconds of any clock that only goes forward.
-"""
+"""Messages of a VTP session: acks, naks, and our own side of a connection to a remote broker."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +16,10 @@ from nightwire.gateway.vtp.transport import (
 Params = tuple[tuple[str, str], ...]
 """Names and values in the Meta of a message."""
 MAX_ECHO = 1000
-"""How much of an expression is said back. [character]"""
+"""How much of an expression is quoted in an answer. [character]"""
 MAX_FRAME_PARAM, REPLAY_PARAM = "max-frame", "replay"
-"""Meta Params of a subscriber's messages: the longest event that it takes [byte], and how far back it wants
-to begin [s].  Brokers that do not know them pass them over."""
+"""Meta Params of a subscriber's messages: the longest event that it takes [byte], and how far back
+it wants to begin [s].  Brokers that do not know them ignore them."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +29,17 @@ class UpstreamSession:
     Attributes:
         ivoid: Who we are.
         filters: XPath expressions that we ask it for.
-        takes: Longest event that we take; 0 says nothing of it. [byte]
-        back: How far back we want to begin; 0 says nothing of it. [s]
+        max_frame: Longest event that we take; 0 leaves it out. [byte]
+        replay: How far back we want to begin; 0 leaves it out. [s]
     """
 
     ivoid: str
     filters: Sequence[str] = ()
-    takes: int = 0
-    back: float = 0.0
+    max_frame: int = 0
+    replay: float = 0.0
 
     def answer(self, message: Transport) -> Transport | None:
-        """Return what to say to *message*, if anything."""
+        """Return the answer to *message*, if there is one."""
         if message.role == IAMALIVE:
             return Transport(IAMALIVE, message.origin, self.ivoid)
         if message.role == AUTHENTICATE:
@@ -52,10 +48,10 @@ class UpstreamSession:
 
     def _params(self) -> Iterator[tuple[str, str]]:
         yield from (("xpath-filter", text) for text in self.filters)
-        if self.takes:
-            yield MAX_FRAME_PARAM, str(self.takes)
-        if self.back:
-            yield REPLAY_PARAM, str(round(self.back))
+        if self.max_frame:
+            yield MAX_FRAME_PARAM, str(self.max_frame)
+        if self.replay:
+            yield REPLAY_PARAM, str(round(self.replay))
 
 
 def ack(ivorn: str, ivoid: str, note: str | None = None, params: Params = ()) -> Transport:
@@ -69,9 +65,9 @@ def nak(ivorn: str | None, ivoid: str, reason: str, params: Params = ()) -> Tran
 
 
 def filters_refused(ivoid: str, refused: Sequence[tuple[str, str]]) -> Transport:
-    """Return what tells a subscriber which of its filters are not used, and why.
+    """Return the nak that tells a subscriber which of its filters are not used, and why.
 
-    A nak, which a subscriber does not get otherwise: Comet and pygcn log it and go on.
+    A subscriber gets no other nak: Comet and pygcn log it and go on.
     """
     reasons = "; ".join(f"filter {text[:MAX_ECHO]}: {reason}" for text, reason in refused)
     params = tuple(("xpath-filter-refused", text[:MAX_ECHO]) for text, _ in refused)
@@ -79,5 +75,5 @@ def filters_refused(ivoid: str, refused: Sequence[tuple[str, str]]) -> Transport
 
 
 def encode_now(message: Transport) -> bytes:
-    """Return *message* as a document of now."""
+    """Return *message* as a document stamped with the time of day."""
     return encode_transport(message, datetime.now(UTC))

@@ -8,7 +8,7 @@ MAX_REPLY = 1 << 20
 
 
 @dataclass(frozen=True)
-class Letter:
+class Submission:
     """One document to be sent, and where it came from."""
 
     name: str

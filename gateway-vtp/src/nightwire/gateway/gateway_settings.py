@@ -1,56 +1,21 @@
 """What a gateway is told at its start."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nightwire.gateway.handlers.settings import HandlerSettings
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.limits import Limits
 from nightwire.gateway.net.tls import TLSSettings
-from nightwire.gateway.settings.handlers import HandlerSettings
 from nightwire.gateway.voevent.xml import MAX_DEPTH
 from nightwire.gateway.vtp.frames import COMET_MAX_FRAME, MAX_FRAME
 
 if TYPE_CHECKING:
-    from nightwire.gateway.settings.feed import Feed
+    from nightwire.gateway.fanout.feed import Feed
+from nightwire.gateway.ingest.settings import GcnSettings
 from nightwire.gateway.net.addresses import Address
-
-
-@dataclass(frozen=True)
-class SignatureSettings:
-    """What the gateway was told of signatures.
-
-    Attributes:
-        required: Of whom they are required: authors, brokers, subscribers.
-        keyring: Folder of the keys that are known; there where anything is required.
-        policy: Table of who may sign for whom.
-        key: File of our own secret key, which signs our answers to brokers.
-        answer_timeout: Longest time that a subscriber may take over its answer. [s]
-    """
-
-    required: tuple[str, ...] = ()
-    keyring: Path | None = None
-    policy: Path | None = None
-    key: Path | None = None
-    answer_timeout: float = 20.0
-
-
-@dataclass(frozen=True)
-class GcnSettings:
-    """What is read from GCN.
-
-    Attributes:
-        bootstrap: Address of its Kafka.
-        topics: Patterns of the topics that are wanted, with ``*``.
-        oldest: Whether the first start begins with the oldest record there is, not with what comes next.
-        properties: librdkafka's properties, the secret among them.
-    """
-
-    bootstrap: str
-    topics: tuple[str, ...]
-    oldest: bool = False
-    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+from nightwire.gateway.signing.requirements import SignatureSettings
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.core.cli import parse_duration
+from nightwire.gateway.fanout.feed import DEFAULT_FEED, Feed, read_rate
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import read_address
-from nightwire.gateway.settings.feed import DEFAULT_FEED, Feed, read_rate
 from nightwire.gateway.voevent.roles import ROLES
 from nightwire.gateway.xpath.filters import read_filters
 from nightwire.schemas import surveys

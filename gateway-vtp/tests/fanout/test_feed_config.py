@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from nightwire.gateway.fanout.feed import Feed, Rate, feed_topics, read_rate
+from nightwire.gateway.fanout.feed_config import make_feeds, parse_feeds, read_feeds
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import Address
-from nightwire.gateway.settings.feed import Feed, Rate, feed_topics, read_rate
-from nightwire.gateway.settings.feed_config import make_feeds, parse_feeds, read_feeds
 
 DEFAULT = Feed("voevents", Address("127.0.0.1", 8099), access=Access(("10.0.0.0/8",)), replay=60.0)
 BRIGHT = '[feeds.bright]\nlisten = "127.0.0.1:8100"\ntopics = ["filter.demo.bright"]\n'
