@@ -129,12 +129,12 @@ def test_the_index_of_another_log_is_not_believed(index: EventIndex) -> None:
 WRITER = """
 import hashlib, os, signal, sys
 from pathlib import Path
-from nightwire.gateway.eventlog.event_index import EventIndex, Sighting
+from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
 
 index = EventIndex(Path(sys.argv[1]))
 index.follows("log")
 for n in range(1_000_000):
-    index.add([Sighting(hashlib.sha256(b"%d" % n).digest(), 0, n)], {0: n + 1})
+    index.add([IndexEntry(hashlib.sha256(b"%d" % n).digest(), 0, n)], {0: n + 1})
     if n == 3_000:
         print("go", flush=True)
 """
@@ -204,11 +204,11 @@ def test_one_that_cannot_be_read_is_made_anew(tmp_path: Path, caplog: pytest.Log
 TEN_MILLION = """
 import hashlib, sys
 from pathlib import Path
-from nightwire.gateway.eventlog.event_index import EventIndex, Sighting
+from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
 
 index = EventIndex(Path(sys.argv[1]))
 for first in range(0, 10_000_000, 500):
-    batch = [Sighting(hashlib.sha256(b"%d" % n).digest(), 0, n) for n in range(first, first + 500)]
+    batch = [IndexEntry(hashlib.sha256(b"%d" % n).digest(), 0, n) for n in range(first, first + 500)]
     index.add(batch, {0: first + 500})
 for number in range(0, 10_000_000, 9973):
     assert index.first(hashlib.sha256(b"%d" % number).digest()) == (0, number)

@@ -1,13 +1,13 @@
-"""The ring, its cursors, and the ledger: what decides that nothing is passed over or counted twice."""
+"""The ring buffer, its cursors, and the accounts: no event is skipped or counted twice."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.accounting.accounts import Account, discrepancies
 from nightwire.gateway.eventlog.event import Event, Positions
-from nightwire.gateway.eventlog.follower import EventAccounts, accounted
+from nightwire.gateway.eventlog.follower import EventAccounts
 from nightwire.gateway.eventlog.ring_buffer import Cursor, RingBuffer
-from nightwire.gateway.eventlog.start_offsets import start_offsets
+from nightwire.gateway.eventlog.start_offsets import accounted, start_offsets
 
 TOPIC = "voevents"
 
@@ -85,19 +85,19 @@ def test_accounts_join_and_count_each_record_once_whatever_is_read_again(
     kept: dict[int, Account] = {}
     read_to = 0
     for length in stops:
-        ledger = EventAccounts(accounted(kept.values()))
+        accounts = EventAccounts(accounted(kept.values()))
         for offset in range(max(0, read_to - behind), read_to + length):
-            ledger.read(0, offset)
+            accounts.read(0, offset)
         read_to += length
-        kept |= {one.first: one for one in ledger.changed()}
+        kept |= {one.first: one for one in accounts.changed()}
     assert discrepancies(kept.values()) == []
     assert min(kept) == 0
     assert sum(one.read for one in kept.values()) == read_to
 
 
 def test_a_gateway_begins_where_index_and_accounts_both_end() -> None:
-    marks = {(TOPIC, 0): (0, 100), (TOPIC, 1): (40, 90), ("filter.a.b", 0): (3, 7)}
-    found = start_offsets(marks, indexed={0: 80, 1: 90}, known={0: 70})
+    watermarks = {(TOPIC, 0): (0, 100), (TOPIC, 1): (40, 90), ("filter.a.b", 0): (3, 7)}
+    found = start_offsets(watermarks, indexed={0: 80, 1: 90}, known={0: 70})
     assert found.start == {(TOPIC, 0): 70, (TOPIC, 1): 40, ("filter.a.b", 0): 7}
     assert found.live == {(TOPIC, 0): 100, (TOPIC, 1): 90, ("filter.a.b", 0): 7}
     assert found.accounted == {0: 70, 1: 40}

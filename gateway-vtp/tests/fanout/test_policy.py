@@ -1,4 +1,4 @@
-"""What a feed carries, whom retractions reach, and up to where a subscriber has acknowledged."""
+"""What a feed carries, whom retractions acks, and up to where a subscriber has acknowledged."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from nightwire.gateway.xpath.filters import FilterList, read_filters
 
 FEED = Feed("voevents", Address("127.0.0.1", 8099))
 ALL = FilterList()
-SPOT = ("voevents", 0)
+PARTITION = ("voevents", 0)
 
 
 def event(offset: int, *, role: str = "observation", topic: str = "voevents", what: str = "a") -> Event:
@@ -32,57 +32,57 @@ def matches(filters: FilterList, one: Event) -> bool:
     return not found or any(each.xpath(parse_xml(one.document)) for each in found)
 
 
-def carriage(feed: Feed = FEED) -> DeliveryPolicy:
+def policy(feed: Feed = FEED) -> DeliveryPolicy:
     return DeliveryPolicy(feed, matches, lambda one: one.ivorn == "ivo://a/b#7")
 
 
 def test_a_feed_carries_observations_and_predictions_of_its_topics_unless_told_otherwise() -> None:
     roles = ("observation", "prediction", "utility", "test")
-    found = [carriage().withholds(event(1, role=role), ALL) for role in roles]
+    found = [policy().withholds(event(1, role=role), ALL) for role in roles]
     assert found == [None, None, Withheld.ROLE, Withheld.ROLE]
-    everything = carriage(replace(FEED, roles=roles))
+    everything = policy(replace(FEED, roles=roles))
     assert [everything.withholds(event(1, role=role), ALL) for role in roles] == [None] * 4
-    assert carriage().withholds(event(7, role="test"), ALL) is None  # a test of its own
-    assert carriage().withholds(event(1, topic="filter.a.b"), ALL) is Withheld.TOPIC
+    assert policy().withholds(event(7, role="test"), ALL) is None  # a test of its own
+    assert policy().withholds(event(1, topic="filter.a.b"), ALL) is Withheld.TOPIC
 
 
 def test_a_feeds_own_expressions_bind_all_and_the_default_ones_those_who_ask_for_nothing() -> None:
     a, b = read_filters(["//Param[@name='a']"]), read_filters(["//Param[@name='b']"])
-    bound = carriage(replace(FEED, xpath=("//Param[@name='a']",)))
+    bound = policy(replace(FEED, xpath=("//Param[@name='a']",)))
     assert bound.withholds(event(1, what="b"), ALL) is Withheld.XPATH
     assert bound.withholds(event(1, what="b"), b) is Withheld.XPATH
     assert bound.withholds(event(1), b) is Withheld.FILTER
     assert bound.withholds(event(1), a) is None
-    usual = carriage(replace(FEED, default_xpath=("//Param[@name='a']",)))
+    usual = policy(replace(FEED, default_xpath=("//Param[@name='a']",)))
     assert usual.withholds(event(1, what="b"), ALL) is Withheld.FILTER
     assert usual.withholds(event(1, what="b"), b) is None
 
 
 def test_a_retraction_goes_wherever_the_event_went_and_nowhere_else() -> None:
     feed = replace(FEED, xpath=("//Param[@name='a']",), rate=Rate(1, 60))
-    one = carriage(feed)
+    one = policy(feed)
     assert one.withholds(event(1), ALL) is None
     assert one.withholds(retraction(event(1)), ALL) is None  # it has no such Param, and the rate is used up
     assert one.withholds(retraction(event(1), role="utility"), ALL) is None
     assert one.withholds(retraction(event(2, what="b")), ALL) is Withheld.XPATH
     assert one.withholds(retraction(event(2, role="test")), ALL) is Withheld.XPATH
-    alerts = carriage(replace(FEED, topics=("filter.a.b",)))
+    alerts = policy(replace(FEED, topics=("filter.a.b",)))
     assert alerts.withholds(retraction(event(1)), ALL) is Withheld.TOPIC
     assert alerts.withholds(retraction(event(1, topic="filter.a.b")), ALL) is None
 
 
 def test_a_subscriber_is_told_of_the_retraction_of_what_its_own_expressions_let_through() -> None:
     a, b = read_filters(["//Param[@name='a']"]), read_filters(["//Param[@name='b']"])
-    assert carriage().withholds(retraction(event(1)), a) is None
-    assert carriage().withholds(retraction(event(1)), b) is Withheld.FILTER
+    assert policy().withholds(retraction(event(1)), a) is None
+    assert policy().withholds(retraction(event(1)), b) is Withheld.FILTER
     lost = replace(event(1), document=b"")  # it cannot be looked at any more
-    assert carriage().withholds(retraction(lost), b) is None
+    assert policy().withholds(retraction(lost), b) is None
 
 
 @given(st.lists(st.integers(0, 10_000_000), max_size=60), st.integers(1, 4))
 def test_no_more_than_the_rate_goes_out_in_any_period(times: list[int], events: int) -> None:
-    meter = RateLimiter(Rate(events, 60))
-    taken = [time for time in sorted(times) if meter.takes(time)]
+    limiter = RateLimiter(Rate(events, 60))
+    taken = [time for time in sorted(times) if limiter.takes(time)]
     for period in {time // 60_000 for time in times}:
         there = sum(time // 60_000 == period for time in times)
         assert sum(time // 60_000 == period for time in taken) == min(there, events)
@@ -95,43 +95,51 @@ def test_no_more_than_the_rate_goes_out_in_any_period(times: list[int], events: 
 def test_before_the_position_everything_is_answered_or_was_not_to_be_sent(
     steps: list[tuple[str, int]], begin: int
 ) -> None:
-    reach, open_ones, offset = AckTracker({SPOT: begin}), dict[str, int](), begin
+    acks, open_ones, offset = AckTracker({PARTITION: begin}), dict[str, int](), begin
     for step, choice in steps:
         if step == "s":
-            reach.sent(event(offset))
+            acks.sent(event(offset))
             open_ones[f"ivo://a/b#{offset}"] = offset
             offset += 1
         elif step == "p":
-            reach.passed(event(offset))
+            acks.withheld(event(offset))
             offset += 1
         elif open_ones:
             ivorn = sorted(open_ones)[choice % len(open_ones)]
-            assert reach.answered(ivorn)
+            assert acks.answered(ivorn)
             assert open_ones.pop(ivorn) >= begin
-        assert reach.positions == {SPOT: min([*open_ones.values(), offset])}
-    assert not reach.answered("ivo://nobody/sent#this")
+        assert acks.acked_to == {PARTITION: min([*open_ones.values(), offset])}
+    assert not acks.answered("ivo://nobody/sent#this")
 
 
 def test_a_peer_that_never_acknowledges_costs_bounded_memory() -> None:
-    reach = AckTracker({SPOT: 0})
+    acks = AckTracker({PARTITION: 0})
     for offset in range(MAX_UNACKED + 5):
-        reach.sent(event(offset))
-    assert reach.positions == {SPOT: 5}
-    assert not reach.answered("ivo://a/b#4")
-    assert reach.answered("ivo://a/b#5")
+        acks.sent(event(offset))
+    assert acks.acked_to == {PARTITION: 5}
+    assert not acks.answered("ivo://a/b#4")
+    assert acks.answered("ivo://a/b#5")
 
 
 def test_who_goes_back_is_not_sent_again_what_this_session_dealt_with() -> None:
-    reach = AckTracker({SPOT: 10})
-    reach.sent(event(10))
-    reach.passed(event(11))
-    reach.go_back({SPOT: 3})
-    assert reach.positions == {SPOT: 3}
-    assert [reach.had(event(offset)) for offset in (9, 10, 11, 12)] == [False, True, True, False]
+    acks = AckTracker({PARTITION: 10})
+    acks.sent(event(10))
+    acks.withheld(event(11))
+    acks.go_back({PARTITION: 3})
+    assert acks.acked_to == {PARTITION: 3}
+    assert [acks.had(event(offset)) for offset in (9, 10, 11, 12)] == [False, True, True, False]
 
 
 def test_where_a_subscriber_goes_on() -> None:
     other, fresh = ("voevents", 1), ("filter.a.b", 0)
-    live = {SPOT: 100, other: 50, fresh: 7}
-    assert resume_at({SPOT: 90, other: 80}, {SPOT: 80}, live) == {SPOT: 90, other: 50, fresh: 7}
-    assert resume_at({SPOT: 90, other: 40}, {SPOT: 95}, live) == {SPOT: 95, other: 50, fresh: 7}
+    live = {PARTITION: 100, other: 50, fresh: 7}
+    assert resume_at({PARTITION: 90, other: 80}, {PARTITION: 80}, live) == {
+        PARTITION: 90,
+        other: 50,
+        fresh: 7,
+    }
+    assert resume_at({PARTITION: 90, other: 40}, {PARTITION: 95}, live) == {
+        PARTITION: 95,
+        other: 50,
+        fresh: 7,
+    }

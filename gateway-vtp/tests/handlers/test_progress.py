@@ -18,7 +18,7 @@ from nightwire.gateway.handlers.progress import HandlerProgress, start_positions
 from nightwire.gateway.handlers.settings import HandlerSpec, read_handlers
 from nightwire.gateway.handlers.state import HandlerState
 
-SPOT, OTHER = ("voevents", 0), ("voevents", 1)
+PARTITION, OTHER = ("voevents", 0), ("voevents", 1)
 
 
 def event(offset: int, partition: int = 0) -> Event:
@@ -29,7 +29,7 @@ def event(offset: int, partition: int = 0) -> Event:
 def test_what_is_stored_is_never_past_an_event_that_is_not_done(
     partitions: list[int], jobs: int, chance: random.Random
 ) -> None:
-    progress = HandlerProgress({SPOT: 0, OTHER: 0})
+    progress = HandlerProgress({PARTITION: 0, OTHER: 0})
     running: list[Event] = []
     done: set[tuple[int, int]] = set()
     for offset, partition in enumerate(partitions):
@@ -46,7 +46,7 @@ def test_what_is_stored_is_never_past_an_event_that_is_not_done(
         assert before <= done
     for one in running:
         progress.ended(one)
-    head = {SPOT: 0, OTHER: 0} | {("voevents", p): o + 1 for o, p in enumerate(partitions)}
+    head = {PARTITION: 0, OTHER: 0} | {("voevents", p): o + 1 for o, p in enumerate(partitions)}
     assert progress.positions == head
     assert progress.behind(head) == 0
 
@@ -54,33 +54,33 @@ def test_what_is_stored_is_never_past_an_event_that_is_not_done(
 @pytest.mark.parametrize(
     ("stored", "expected"),
     [
-        (None, {SPOT: 100, OTHER: 7}),  # a first start: nothing of the past
-        ({SPOT: 60}, {SPOT: 60, OTHER: 7}),  # a partition that is new: what comes next
-        ({SPOT: 10, OTHER: 7}, {SPOT: 50, OTHER: 7}),  # what Kafka has no more is passed over
-        ({SPOT: 101, OTHER: 5}, {SPOT: 100, OTHER: 5}),  # past the end: of a log that is no more
-        ({("filter.a.b", 0): 3}, {SPOT: 100, OTHER: 7}),  # a feed that was taken away
+        (None, {PARTITION: 100, OTHER: 7}),  # a first start: nothing of the past
+        ({PARTITION: 60}, {PARTITION: 60, OTHER: 7}),  # a partition that is new: what comes next
+        ({PARTITION: 10, OTHER: 7}, {PARTITION: 50, OTHER: 7}),  # what Kafka has no more is passed over
+        ({PARTITION: 101, OTHER: 5}, {PARTITION: 100, OTHER: 5}),  # past the end: of a log that is no more
+        ({("filter.a.b", 0): 3}, {PARTITION: 100, OTHER: 7}),  # a feed that was taken away
     ],
 )
 def test_a_handler_goes_on_where_it_stopped_and_begins_with_what_comes_next(
     stored: dict[tuple[str, int], int] | None, expected: dict[tuple[str, int], int]
 ) -> None:
-    assert start_positions(stored, {SPOT: 50, OTHER: 0}, {SPOT: 100, OTHER: 7}) == expected
+    assert start_positions(stored, {PARTITION: 50, OTHER: 0}, {PARTITION: 100, OTHER: 7}) == expected
 
 
 def test_a_cursor_before_the_ring_is_served_from_kafka_and_one_in_it_from_there() -> None:
-    ring = RingBuffer({SPOT: 10})
+    ring = RingBuffer({PARTITION: 10})
     for offset in (10, 11, 12):
         ring.append(event(offset))
-    assert ring.take(ring.resume({SPOT: 9}), 10) is None
-    assert ring.take(ring.resume({SPOT: 11}), 10) == [event(11), event(12)]
+    assert ring.take(ring.resume({PARTITION: 9}), 10) is None
+    assert ring.take(ring.resume({PARTITION: 11}), 10) == [event(11), event(12)]
     assert ring.take(ring.resume({}), 10) == []
 
 
 def test_positions_survive_and_those_of_another_log_or_a_broken_file_are_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "handlers.json"
     assert HandlerState(path, "one").read() == {}
-    HandlerState(path, "one").write({"print-event": {SPOT: 5, OTHER: 2}})
-    assert HandlerState(path, "one").read() == {"print-event": {SPOT: 5, OTHER: 2}}
+    HandlerState(path, "one").write({"print-event": {PARTITION: 5, OTHER: 2}})
+    assert HandlerState(path, "one").read() == {"print-event": {PARTITION: 5, OTHER: 2}}
     assert HandlerState(path, "two").read() == {}
     for broken in ('{"log": "one", "handlers": {"x": [[1]]}}', "[]", '{"log": "one"}', "half {"):
         path.write_text(broken)

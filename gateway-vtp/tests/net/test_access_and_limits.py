@@ -61,69 +61,69 @@ def test_what_is_no_network_is_said_at_once(lists: tuple[tuple[str, ...], tuple[
 
 
 def test_only_so_many_come_in_from_one_address_and_in_all() -> None:
-    guard = ConnectionLimiter(Access(EVERYBODY), Limits(connections=3, per_address=2))
+    limiter = ConnectionLimiter(Access(EVERYBODY), Limits(connections=3, per_address=2))
     for host in ("192.0.2.1", "::ffff:192.0.2.1"):
-        guard.enter(host)
-    assert (guard.refusal("192.0.2.1"), guard.refusal("192.0.2.2")) == (CROWDED, None)
-    guard.enter("192.0.2.2")
-    assert guard.refusal("192.0.2.3") == FULL
+        limiter.opened(host)
+    assert (limiter.refusal("192.0.2.1"), limiter.refusal("192.0.2.2")) == (CROWDED, None)
+    limiter.opened("192.0.2.2")
+    assert limiter.refusal("192.0.2.3") == FULL
     for host in ("192.0.2.1", "192.0.2.2"):
-        guard.leave(host)
-    assert guard.refusal("192.0.2.1") is None
+        limiter.closed(host)
+    assert limiter.refusal("192.0.2.1") is None
 
 
 def test_one_line_of_ipv6_is_one_address_however_it_is_numbered() -> None:
-    guard = ConnectionLimiter(Access(EVERYBODY), Limits(per_address=1))
-    guard.enter("2001:db8::1")
-    assert guard.refusal("2001:db8::ffff:2") == CROWDED
-    assert guard.refusal("2001:db8:0:1::1") is None
+    limiter = ConnectionLimiter(Access(EVERYBODY), Limits(per_address=1))
+    limiter.opened("2001:db8::1")
+    assert limiter.refusal("2001:db8::ffff:2") == CROWDED
+    assert limiter.refusal("2001:db8:0:1::1") is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), max_size=60))
 def test_incomplete_frames_never_take_more_than_the_limit_and_one_step(steps: list[tuple[int, int]]) -> None:
-    intake, held = MemoryBudget(limit=150), dict.fromkeys(range(6), 0)
+    memory, held = MemoryBudget(limit=150), dict.fromkeys(range(6), 0)
     for peer, grown in steps:
         held[peer] = min(held[peer] + grown, 100)
         try:
-            intake.unfinished(peer, held[peer])
+            memory.hold_incomplete(peer, held[peer])
         except MemoryExceededError:
             held[peer] = 0
-            intake.unfinished(peer, 0)
-        assert intake.held == sum(held.values())
-        assert intake.held <= 150 + 6 * 100
+            memory.hold_incomplete(peer, 0)
+        assert memory.held == sum(held.values())
+        assert memory.held <= 150 + 6 * 100
 
 
 def test_whoever_holds_least_is_not_the_one_to_go() -> None:
-    intake = MemoryBudget(limit=100)
-    intake.unfinished("large", 99)
-    intake.unfinished("small", 5)
+    memory = MemoryBudget(limit=100)
+    memory.hold_incomplete("large", 99)
+    memory.hold_incomplete("small", 5)
     with pytest.raises(MemoryExceededError):
-        intake.unfinished("large", 100)
-    intake.unfinished("large", 0)
-    assert intake.held == 5
+        memory.hold_incomplete("large", 100)
+    memory.hold_incomplete("large", 0)
+    assert memory.held == 5
 
 
 def test_events_wait_where_others_fill_the_memory_and_one_that_is_larger_goes_alone() -> None:
-    intake, seen = MemoryBudget(limit=10), list[str]()
+    memory, seen = MemoryBudget(limit=10), list[str]()
 
     def come(name: str, size: int) -> None:
-        if intake.has_room(size):
-            intake.enter(size)
+        if memory.has_room(size):
+            memory.reserve(size)
             seen.append(name)
         else:
-            intake.wait(size, wakes[name])
+            memory.when_room(size, wakes[name])
 
     sizes = {"a": 6, "b": 4, "c": 50, "d": 1}
     wakes = {name: partial(come, name, size) for name, size in sizes.items()}
     for wake in wakes.values():
         wake()
-    assert (seen, intake.held) == (["a", "b"], 10)
-    intake.leave(6)
+    assert (seen, memory.held) == (["a", "b"], 10)
+    memory.release(6)
     assert seen == ["a", "b"]  # c is first in line, and waits until all are gone
-    intake.leave(4)
-    assert (seen, intake.held) == (["a", "b", "c"], 50)
-    intake.leave(50)
-    assert (seen, intake.held) == (["a", "b", "c", "d"], 1)
+    memory.release(4)
+    assert (seen, memory.held) == (["a", "b", "c"], 50)
+    memory.release(50)
+    assert (seen, memory.held) == (["a", "b", "c", "d"], 1)
 
 
 def heard(

@@ -18,12 +18,12 @@ from nightwire.gateway.status.tables import ago
 
 @dataclass
 class Session:
-    """A connection from a subscriber, as the board sees it."""
+    """A connection from a subscriber, as the status shows it."""
 
     ivoid: str = "ivo://telescope.example/north"
     sent: int = 0
 
-    def shown(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         numbers = {"sent": self.sent, "acked": 5, "naked": 1, "unacked": 1, "lag": 3}
         return {"ivoid": self.ivoid, "feed": "voevents", "filters": ["//Who"], **numbers}
 

@@ -12,7 +12,7 @@ from nightwire.gateway.xpath.filters import FilterList
 
 
 def subscriber() -> SubscriberState:
-    return SubscriberState(FilterList(), heard=0.0)
+    return SubscriberState(FilterList(), last_message=0.0)
 
 
 def event(offset: int, ivorn: str) -> Event:
@@ -45,15 +45,15 @@ def test_a_peer_says_what_it_takes_and_how_far_back_it_wants_to_begin() -> None:
     for params in ((("max-frame", "many"), ("replay", "-1")), (("max-frame", "200000"), ("replay", "60"))):
         peer.receive(encode_now(Transport("authenticate", "ivo://b", params=params)), 1.0)
         if params[0][1] == "many":
-            assert (peer.takes, peer.back) == (None, None)
-    assert (peer.takes, peer.back) == (200_000, 60.0)
+            assert (peer.max_frame, peer.replay) == (None, None)
+    assert (peer.max_frame, peer.replay) == (200_000, 60.0)
 
 
 def test_silence_ends_with_any_message_and_what_is_no_message_is_refused() -> None:
     peer = subscriber()
-    assert peer.silent_for(10.0) == 10.0
+    assert peer.gone_at(60.0) == 150.0
     peer.receive(encode_now(Transport("iamalive", "ivo://b")), 8.0)
-    assert peer.silent_for(10.0) == 2.0
+    assert peer.gone_at(60.0) == 158.0
     with pytest.raises(XMLRefusedError):
         peer.receive(b"<VOEvent/>", 9.0)
 
@@ -65,7 +65,9 @@ def test_as_a_subscriber_we_answer_iamalive_and_send_filters_when_greeted() -> N
     assert answer is not None
     assert (answer.role, answer.xpath_filters) == ("authenticate", ["//Who", "//What"])
     assert we.answer(Transport("ack", "ivo://b")) is None
-    big = UpstreamSession("ivo://us", takes=1 << 20, back=3600.0).answer(Transport("authenticate", "ivo://b"))
+    big = UpstreamSession("ivo://us", max_frame=1 << 20, replay=3600.0).answer(
+        Transport("authenticate", "ivo://b")
+    )
     assert big is not None
     assert big.params == (("max-frame", "1048576"), ("replay", "3600"))
 

@@ -27,7 +27,7 @@ def counted(registry: CollectorRegistry, outcome: str) -> float | None:
 
 def test_one_of_several_filters_suffices_and_none_means_all(judge: FilterEvaluator) -> None:
     for texts, passes in ((["false()", "true()"], True), (["false()", "0"], False), ([], True)):
-        assert judge.wants(read_filters(texts), 1, EVENT) is passes
+        assert judge.matches(read_filters(texts), 1, EVENT) is passes
 
 
 def test_each_expression_is_asked_once_per_event_however_many_subscribers_share_it(
@@ -43,9 +43,9 @@ def test_each_expression_is_asked_once_per_event_however_many_subscribers_share_
     monkeypatch.setattr(Filter, "matches", matches)
     subscribers = [read_filters([text, "//None"]) for text in ("//Who", "//What", "//None", "//Who") * 25]
     for event in range(40):  # more than are held parsed
-        assert sum(judge.wants(one, event, EVENT) for one in subscribers) == 75
+        assert sum(judge.matches(one, event, EVENT) for one in subscribers) == 75
     for one in subscribers:  # later, as a subscriber comes that fell behind
-        judge.wants(one, 0, EVENT)
+        judge.matches(one, 0, EVENT)
     assert len(asked) == 40 * 3
     assert set(asked) == {"//Who", "//What", "//None"}
 
@@ -56,8 +56,8 @@ def test_verdicts_are_forgotten_before_they_fill_the_memory(
     monkeypatch.setattr("nightwire.gateway.xpath.evaluation.MAX_VERDICTS", 50)
     filters = read_filters(["//None", "//Nothing", "0"])
     for event in range(1000):
-        judge.wants(filters, event, EVENT)
-    assert sum(map(len, judge._verdicts.values())) == judge._held <= 50
+        judge.matches(filters, event, EVENT)
+    assert sum(map(len, judge._verdicts.values())) == judge._verdict_count <= 50
     assert len(judge._documents) <= 32
 
 
@@ -66,8 +66,8 @@ def test_an_event_that_is_too_large_for_an_expression_passes_and_is_counted(
 ) -> None:
     large = b"<VOEvent>" + b'<Param name="a"/>' * 4000 + b"</VOEvent>"
     costly = "//*[count(preceding::*) < -1]"
-    assert judge.wants(read_filters([costly]), 1, large)
-    assert not judge.wants(read_filters([costly]), 2, EVENT)
+    assert judge.matches(read_filters([costly]), 1, large)
+    assert not judge.matches(read_filters([costly]), 2, EVENT)
     assert counted(registry, "unjudged") == 1
 
 
@@ -105,8 +105,8 @@ def test_a_subscriber_whose_filter_is_switched_off_gets_everything_and_is_told(
     monkeypatch.setattr("nightwire.gateway.xpath.evaluation.FAIR", 0.0)
     monkeypatch.setattr("nightwire.gateway.xpath.evaluation.SHARE", -1.0)
     filters: FilterList = read_filters(["//Nobody[1=1]"])
-    assert not judge.wants(filters, 1, EVENT)
-    assert judge.wants(filters, 2, EVENT)
+    assert not judge.matches(filters, 1, EVENT)
+    assert judge.matches(filters, 2, EVENT)
     ((text, reason),) = filters.take_switched_off()
     assert text == "//Nobody[1=1]"
     assert "ms per event" in reason
@@ -115,5 +115,5 @@ def test_a_subscriber_whose_filter_is_switched_off_gets_everything_and_is_told(
 
 
 def test_a_document_is_parsed_when_a_filter_first_asks(judge: FilterEvaluator) -> None:
-    assert judge.wants(FilterList(), 1, b"not XML: nobody asked")
+    assert judge.matches(FilterList(), 1, b"not XML: nobody asked")
     assert MeasuredDocument(EVENT).root.tag == "VOEvent"

@@ -184,8 +184,8 @@ def worst_documents() -> list[str]:
 
 CHILD = """
 import json, sys
-from nightwire.gateway.xpath.filters import Document, compile_filter
-documents = [Document(text.encode()) for text in json.loads(sys.stdin.readline())]
+from nightwire.gateway.xpath.filters import MeasuredDocument, compile_filter
+documents = [MeasuredDocument(text.encode()) for text in json.loads(sys.stdin.readline())]
 for line in sys.stdin:
     one = compile_filter(json.loads(line))
     for document in documents:

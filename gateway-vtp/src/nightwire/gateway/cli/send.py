@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import json_option
-from nightwire.gateway.cli.connection_options import read_tls_settings, tls_options
+from nightwire.gateway.cli.tls_options import read_address_option, read_tls_settings, tls_options
 
 if TYPE_CHECKING:
     from nightwire.gateway.net.addresses import Address
@@ -194,12 +194,3 @@ def _author_address(to: str | None) -> "Address":
             "no gateway: start one with `nightwire up`, or name one with --to HOST:PORT"
         )
     return read_address_option(found, 8098)
-
-
-def read_address_option(text: str, default_port: int) -> "Address":
-    from nightwire.gateway.net.addresses import read_address
-
-    try:
-        return read_address(text, default_port)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error

@@ -1,4 +1,4 @@
-"""The gateway as a command: its options read, its process run."""
+"""``nightwire gateway serve``: its options become settings, and its process runs."""
 
 import asyncio
 import json
@@ -6,18 +6,21 @@ import logging
 import os
 import shutil
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.runtime import MetricsPage, NoStackError, find_endpoints, setup_logging, stopping
-from nightwire.gateway.cli.gcn_options import gcn_properties
 from nightwire.gateway.cli.log_limits import RateLimitFilter
+from nightwire.gateway.cli.serve_options import gcn_properties
+from nightwire.gateway.cli.tls_options import read_tls_settings
+from nightwire.gateway.eventlog.settings import EventLogSettings
 from nightwire.gateway.eventlog.state_folder import StateError
-from nightwire.gateway.fanout.feed import Feed
-from nightwire.gateway.gateway import Gateway, GatewayFailedError
-from nightwire.gateway.gateway_settings import Settings
+from nightwire.gateway.fanout.feed import DEFAULT_FEED, Feed, SubscriberSettings, feed_topics
+from nightwire.gateway.fanout.feed_config import read_feeds, read_topics
+from nightwire.gateway.gateway import Gateway, GatewayFailedError, Settings
 from nightwire.gateway.handlers.plugins import PluginError, installed_plugins
 from nightwire.gateway.handlers.settings import (
     PRINT_EVENT,
@@ -26,10 +29,12 @@ from nightwire.gateway.handlers.settings import (
     HandlerSpec,
     read_handlers,
 )
-from nightwire.gateway.ingest.settings import GcnSettings
+from nightwire.gateway.ingest.settings import AuthorSettings, GcnSettings, UpstreamSettings
+from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import read_address
+from nightwire.gateway.net.limits import Limits
 from nightwire.gateway.net.open_files import allow_open_files
-from nightwire.gateway.net.tls import ServerTLS
+from nightwire.gateway.net.tls import ServerTLS, TLSSettings
 from nightwire.gateway.signing.requirements import SignatureSettings
 from nightwire.gateway.signing.signing_key import SigningError
 from nightwire.gateway.signing.trust_policy import PolicyError, read_policy
@@ -38,89 +43,156 @@ from nightwire.gateway.status.page import status_page
 log = logging.getLogger(__name__)
 
 
-def read_settings(
-    *,
-    bootstrap: str | None,
-    registry: str | None,
-    authors: str,
-    remotes: tuple[str, ...],
-    feeds: tuple[Feed, ...],
-    handlers: HandlerSettings,
-    signatures: SignatureSettings,
-    **rest: Any,
-) -> Settings:
-    """Return the settings that the options say.
+def read_settings(options: dict[str, Any]) -> Settings:
+    """Return the settings that the *options* of ``serve`` say.
 
     Raises:
         ValueError: One of them makes no sense, or there is no Kafka; the message says which.
     """
+    tls = read_tls_settings(options)
+    limits = Limits(options["max_connections"], options["max_per_address"], options["frame_timeout"])
+    authors = _author_settings(options, limits)
+    handlers, signatures = read_handler_settings(options), read_signature_settings(options)
+    gcn, feeds = read_gcn_settings(options), _read_feeds(options)
+    kafka, registry = _kafka_and_registry(options, feeds)
+    settings = Settings(
+        log=_log_settings(options, kafka, feeds),
+        authors=authors,
+        subscribers=SubscriberSettings(
+            feeds,
+            limits,
+            iamalive=options["iamalive"],
+            max_frame=options["subscriber_max_frame"],
+            answer_timeout=signatures.answer_timeout,
+        ),
+        ivoid=options["ivorn"],
+        registry=registry,
+        upstreams=_upstream_settings(options, authors, tls),
+        gcn=gcn,
+        handlers=handlers,
+        signatures=signatures,
+        tls=tls,
+        test_interval=options["test_interval"],
+    )
+    if settings.authors.address.tls or any(feed.address.tls for feed in feeds):
+        ServerTLS(tls)
+    return settings
+
+
+def _log_settings(options: Mapping[str, Any], kafka: str, feeds: tuple[Feed, ...]) -> EventLogSettings:
+    state: Path = options["state"]
+    return EventLogSettings(
+        kafka,
+        state.absolute(),
+        feed_topics(feeds),
+        remembered_days=options["remembered_days"],
+        accounts=options["accounts"],
+        ring_events=options["ring_events"],
+    )
+
+
+def _author_settings(options: Mapping[str, Any], limits: Limits) -> AuthorSettings:
+    return AuthorSettings(
+        read_address(options["authors"], 8098),
+        Access(options["author_allow"], options["author_deny"]),
+        limits,
+        timeout=options["author_timeout"],
+        max_frame=options["max_frame"],
+        max_depth=options["max_depth"],
+        memory=options["author_memory"] << 20,
+    )
+
+
+def _upstream_settings(
+    options: Mapping[str, Any], authors: AuthorSettings, tls: TLSSettings
+) -> UpstreamSettings:
+    return UpstreamSettings(
+        tuple(read_address(text, 8099) for text in options["remotes"]),
+        options["remote_filters"],
+        options["remote_replay"],
+        options["remote_timeout"],
+        authors.limits.frame_timeout,
+        authors.max_frame,
+        authors.max_depth,
+        tls,
+    )
+
+
+def _read_feeds(options: Mapping[str, Any]) -> tuple[Feed, ...]:
+    """Return the feeds, the default one first."""
+    topics = ["voevents", *options["feed_topics"]]
+    for topic in options["feed_topics"]:
+        if not topic.startswith("filter."):
+            raise ValueError(
+                f"--feed {topic!r}: only a filter's topic, filter.OWNER.NAME; others are said in --config"
+            )
+    default = Feed(
+        DEFAULT_FEED,
+        read_address(options["subscribers"], 8099),
+        topics=read_topics(topics),
+        access=Access(options["subscriber_allow"], options["subscriber_deny"]),
+        roles=options["feed_roles"],
+        replay=options["replay"],
+    )
+    return read_feeds(options["config"], default)
+
+
+def _kafka_and_registry(options: Mapping[str, Any], feeds: tuple[Feed, ...]) -> tuple[str, str | None]:
     try:
-        found = find_endpoints(bootstrap, registry)
+        found = find_endpoints(options["bootstrap"], options["registry"])
     except NoStackError as error:
         raise ValueError(str(error)) from error
     if any(feed.has_alerts for feed in feeds) and not found.schema_registry:
         raise ValueError("a feed of alerts needs the schema registry: name it with --registry URL")
-    settings = Settings(
-        bootstrap=found.kafka,
-        registry=found.schema_registry,
-        authors=read_address(authors, 8098),
-        remotes=tuple(read_address(text, 8099) for text in remotes),
-        feeds=feeds,
-        handlers=handlers,
-        signatures=signatures,
-        **rest,
-    )
-    _check_tls(settings)
-    return replace(settings, state=settings.state.absolute())
+    return found.kafka, found.schema_registry
 
 
-def read_gcn_settings(
-    *, gcn: bool, gcn_topics: tuple[str, ...], gcn_bootstrap: str, gcn_start: str
-) -> GcnSettings | None:
-    """Return what is read from GCN; None where nothing is.
+def read_gcn_settings(options: Mapping[str, Any]) -> GcnSettings | None:
+    """Return what is read of GCN; None: nothing.
 
     Raises:
         ValueError: There are no credentials for it.
     """
-    if not gcn:
+    if not options["gcn"]:
         return None
-    oldest = gcn_start == "oldest"
-    return GcnSettings(gcn_bootstrap, gcn_topics, oldest=oldest, properties=gcn_properties(os.environ))
+    oldest = options["gcn_start"] == "oldest"
+    properties = gcn_properties(os.environ)
+    return GcnSettings(options["gcn_bootstrap"], options["gcn_topics"], oldest, properties)
 
 
-def read_handler_settings(
-    *,
-    commands: tuple[str, ...],
-    print_event: bool,
-    save_event: bool,
-    save_event_directory: str | None,
-    plugins: tuple[str, ...],
-    plugin_options: tuple[str, ...],
-    **rest: Any,
-) -> HandlerSettings:
-    """Return what the options say of handlers.
+def read_handler_settings(options: Mapping[str, Any]) -> HandlerSettings:
+    """Return the settings of handlers.
 
     Raises:
         ValueError: One of them makes no sense; the message says which.
     """
-    named = [*plugins, *[PRINT_EVENT] * print_event, *[SAVE_EVENT] * save_event]
-    options = list(plugin_options)
-    if save_event_directory is not None:
+    builtin = [PRINT_EVENT] * options["print_event"] + [SAVE_EVENT] * options["save_event"]
+    named = [*options["plugins"], *builtin]
+    plugin_options, folder = list(options["plugin_options"]), options["save_event_directory"]
+    if folder is not None:
         if SAVE_EVENT not in named:
             raise ValueError("--save-event-directory is of use with --save-event only")
-        options.append(f"{SAVE_EVENT}.directory={save_event_directory}")
-    specs = read_handlers(commands, named, options, installed_plugins())
+        plugin_options.append(f"{SAVE_EVENT}.directory={folder}")
+    specs = read_handlers(options["commands"], named, plugin_options, installed_plugins())
     for spec in specs:
         _check_command(spec)
-    return HandlerSettings(specs, **rest)
+    keys = ("roles", "jobs", "timeout", "catch_up")
+    return HandlerSettings(specs, **{key: options[key] for key in keys})
 
 
-def check_signature_settings(settings: SignatureSettings) -> SignatureSettings:
-    """Return *settings*.
+def read_signature_settings(options: Mapping[str, Any]) -> SignatureSettings:
+    """Return the settings of signatures.
 
     Raises:
         ValueError: They make no sense; the message says why.
     """
+    settings = SignatureSettings(
+        options["require_signature"],
+        options["keyring"],
+        options["signature_policy"],
+        options["sign_key"],
+        options["answer_timeout"],
+    )
     if settings.required and settings.keyring is None:
         raise ValueError(
             "--require-signature needs the keys that are trusted: name their folder with --keyring"
@@ -136,11 +208,11 @@ def check_signature_settings(settings: SignatureSettings) -> SignatureSettings:
 
 
 def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
-    """Run a gateway until it is told to stop; return the exit status."""
+    """Run a gateway until a signal stops it; return the exit status."""
     setup_logging("nightwire.gateway")
     for handler in logging.getLogger().handlers:
         handler.addFilter(RateLimitFilter(time.monotonic))
-    allow_open_files((1 + len(settings.feeds)) * settings.doors.limits.connections)
+    allow_open_files((1 + len(settings.subscribers.feeds)) * settings.authors.limits.connections)
     registry = CollectorRegistry()
     gateway = Gateway(settings, registry)
     page = _page(gateway, registry, metrics_port) if metrics_port else None
@@ -159,19 +231,14 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
 
 
 def _page(gateway: Gateway, registry: CollectorRegistry, port: int) -> MetricsPage:
-    def for_people() -> tuple[str, bytes]:
-        return "text/html; charset=utf-8", status_page(gateway.board.status())
+    def html() -> tuple[str, bytes]:
+        return "text/html; charset=utf-8", status_page(gateway.status.status())
 
-    def for_programs() -> tuple[str, bytes]:
-        return "application/json", json.dumps(gateway.board.status()).encode()
+    def as_json() -> tuple[str, bytes]:
+        return "application/json", json.dumps(gateway.status.status()).encode()
 
-    pages = {"/": for_people, "/status": for_people, "/status.json": for_programs}
+    pages = {"/": html, "/status": html, "/status.json": as_json}
     return MetricsPage(registry, port=port, healthy=gateway.healthy, pages=pages)
-
-
-def _check_tls(settings: Settings) -> None:
-    if settings.authors.tls or any(feed.address.tls for feed in settings.feeds):
-        ServerTLS(settings.doors.tls)
 
 
 def _check_command(spec: HandlerSpec) -> None:

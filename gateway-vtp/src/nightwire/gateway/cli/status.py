@@ -54,7 +54,7 @@ def _drawn(table: Any, rows: list[list[str]]) -> Table:
     return drawn
 
 
-def say_status(page: str, as_json: bool) -> None:
+def show_status(page: str, as_json: bool) -> None:
     """Print the status of the gateway at *page*.
 
     Raises:

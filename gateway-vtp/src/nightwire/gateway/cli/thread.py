@@ -36,7 +36,7 @@ def posts(bootstrap: str) -> Iterator[Post]:
                 yield found
 
 
-def say_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
+def show_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
     """Print the thread of *ivorn*.
 
     Raises:

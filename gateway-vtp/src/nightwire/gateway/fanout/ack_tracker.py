@@ -79,7 +79,11 @@ class AckTracker:
         self._next[event.spot] = max(event.offset + 1, self._next.get(event.spot, 0))
 
 
-def resume_at(acked: Mapping[TopicPartition, int], oldest: Mapping[TopicPartition, int], live: Mapping[TopicPartition, int]) -> Positions:
+def resume_at(
+    acked: Mapping[TopicPartition, int],
+    oldest: Mapping[TopicPartition, int],
+    live: Mapping[TopicPartition, int],
+) -> Positions:
     """Return where a subscriber goes on that was here before.
 
     Args:

@@ -1,4 +1,4 @@
-"""Feeds: what goes out at which address, to whom, in which shape.  Pure."""
+"""Feeds: the events that go out at an address, to whom, in which shape.  Pure."""
 
 import re
 from collections.abc import Iterable
@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.net.limits import Limits
 from nightwire.gateway.voevent.roles import ACTED_ON
+from nightwire.gateway.vtp.frames import COMET_MAX_FRAME
 from nightwire.schemas.topics import VOEVENTS
 
 DEFAULT_FEED = "voevents"
 """Name of the feed that is always there."""
 REPLAY = 3600.0
-"""How far back a subscriber that returns is served, unless told otherwise. [s]"""
+"""How far back a returning subscriber is served by default. [s]"""
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}  # [s]
 _RATE = re.compile(r"(\d+)\s*/\s*([a-z]+)")
@@ -28,14 +30,14 @@ class Rate:
 
 @dataclass(frozen=True)
 class Feed:
-    """One feed: a listening address and what its subscribers get there.
+    """One feed: a listening address and the events that its subscribers get there.
 
     Attributes:
         name: In the log, in metrics, and with the positions of its subscribers.
         address: Where it listens.
         topics: Where its events come from.
         access: Who may subscribe.
-        template: Survey whose template makes VOEvents of alerts; None: the one that the record names.
+        template: Survey whose template makes VOEvents of alerts; None: as the record says.
         xpath: It carries events that match any of these; none means everything.
         default_xpath: The same for subscribers that ask for nothing themselves.
         roles: It carries events of these.
@@ -60,6 +62,25 @@ class Feed:
         return any(topic != VOEVENTS for topic in self.topics)
 
 
+@dataclass(frozen=True)
+class SubscriberSettings:
+    """Connections from subscribers.
+
+    Attributes:
+        feeds: What they may subscribe to, the default feed first.
+        limits: Connections and times, of each feed.
+        iamalive: Time between iamalive messages. [s]
+        max_frame: Longest event for those that did not say what they take. [byte]
+        answer_timeout: Longest time that one may take over a signed answer. [s]
+    """
+
+    feeds: tuple[Feed, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    iamalive: float = 60.0
+    max_frame: int = COMET_MAX_FRAME
+    answer_timeout: float = 20.0
+
+
 def read_rate(text: str) -> Rate:
     """Return the rate that *text* says, such as ``20/minute``.
 
@@ -74,5 +95,5 @@ def read_rate(text: str) -> Rate:
 
 
 def feed_topics(feeds: Iterable[Feed]) -> tuple[str, ...]:
-    """Return all topics that are read for *feeds*, each once; `voevents` always, which holds retractions."""
+    """Return the topics that are read for *feeds*, each once; always `voevents`: it has retractions."""
     return tuple(dict.fromkeys([VOEVENTS, *(topic for feed in feeds for topic in feed.topics)]))

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.fanout.delivery import LiveFeed
+from nightwire.gateway.fanout.feed import SubscriberSettings
 from nightwire.gateway.fanout.hub import Hubs
 from nightwire.gateway.fanout.positions import PositionStore
 from nightwire.gateway.fanout.subscribers import SubscriberService
-from nightwire.gateway.gateway_settings import Settings
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import ConnectionLimiter
 from nightwire.gateway.net.server import Endpoint, Listener
@@ -23,41 +23,32 @@ class FeedListeners:
     """The sockets that subscribers connect to.
 
     Args:
-        settings: What the gateway was told.
+        settings: Limits of connections.
         subscribers: Our side of connections from subscribers.
-        outlets: The feeds, the default one first.
+        live_feeds: The feeds, the default one first.
         metrics: The process's metrics.
-        board: What the status page shows.
+        status: Shows the feeds.
         tls: Our certificate, where there is one.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SubscriberSettings,
         subscribers: SubscriberService,
-        outlets: list[LiveFeed],
+        live_feeds: list[LiveFeed],
         metrics: GatewayMetrics,
-        board: StatusModel,
+        status: StatusModel,
         tls: ServerTLS | None,
     ) -> None:
-        self._outlets, self._metrics, self._board = outlets, metrics, board
-        for one in outlets:
-            board.feed(one.feed.name)
-        limits = settings.doors.limits
-        self._listeners = [
-            Listener(
-                Endpoint(
-                    "subscriber",
-                    one.feed.address,
-                    ConnectionLimiter(one.feed.access, limits),
-                    metrics,
-                    board,
-                    tls=tls,
-                ),
-                subscribers.conversation(one),
-            )
-            for one in outlets
-        ]
+        self._live_feeds, self._metrics, self._status = live_feeds, metrics, status
+        for one in live_feeds:
+            status.feed(one.feed.name)
+
+        def endpoint(one: LiveFeed) -> Endpoint:
+            limiter = ConnectionLimiter(one.feed.access, settings.limits)
+            return Endpoint("subscriber", one.feed.address, limiter, metrics, status, tls=tls)
+
+        self._listeners = [Listener(endpoint(one), subscribers.conversation(one)) for one in live_feeds]
 
     async def start(self) -> list[Address]:
         """Listen; return the addresses, in the order of the feeds.
@@ -67,13 +58,13 @@ class FeedListeners:
         """
         return [await one.start() for one in self._listeners]
 
-    def came(self, events: Sequence[Event]) -> None:
-        """Note new events, each on the feeds that it came on."""
-        for one in self._outlets:
+    def count(self, events: Sequence[Event]) -> None:
+        """Count new events, each on the feeds that carry it."""
+        for one in self._live_feeds:
             found = [event for event in events if one.hub.carries(event)]
             if not found:
                 continue
-            self._board.published(one.feed.name, found[-1].ivorn, len(found))
+            self._status.published(one.feed.name, found[-1].ivorn, len(found))
             for role, number in Counter(role_label(event.role) for event in found).items():
                 self._metrics.feed_events.labels(one.feed.name, role).inc(number)
 
@@ -82,27 +73,31 @@ class FeedListeners:
         for one in self._listeners:
             one.refuse_new()
 
-    async def finish(self, patience: float) -> None:
-        """Wait at most *patience* [s], for each feed, for conversations to end, then end them."""
+    async def finish(self, timeout: float) -> None:
+        """Wait at most *timeout* [s], for each feed, for conversations to end, then end them."""
         for one in self._listeners:
-            await one.finish(patience)
+            await one.finish(timeout)
 
 
 def live_feeds(
-    settings: Settings, hubs: Hubs, metrics: GatewayMetrics, positions: PositionStore | None
+    ivoid: str,
+    settings: SubscriberSettings,
+    hubs: Hubs,
+    metrics: GatewayMetrics,
+    positions: PositionStore | None,
 ) -> list[LiveFeed]:
-    """Return the feeds of *settings* with what their events go out with."""
+    """Return the feeds of the gateway *ivoid* with what their events go out with."""
 
     def is_own_test(event: Event) -> bool:
-        return event.role == "test" and is_test_of(settings.ivorn, event.ivorn)
+        return event.role == "test" and is_test_of(ivoid, event.ivorn)
 
     return [
         LiveFeed(
             feed,
             hubs.of(feed.topics),
             metrics,
-            settings.ivorn,
-            settings.subscriber_max_frame,
+            ivoid,
+            settings.max_frame,
             positions if feed.replay else None,
             is_own_test,
         )

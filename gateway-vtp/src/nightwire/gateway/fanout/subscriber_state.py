@@ -19,6 +19,8 @@ from nightwire.gateway.xpath.filters import FilterList, read_filters
 
 SILENCES = 2.5
 """A subscriber that said nothing for so many iamalive intervals is gone."""
+MAX_NAME = 1000
+"""Longest name under which a position is kept. [character]"""
 
 
 @dataclass
@@ -77,6 +79,10 @@ class SubscriberState:
             return None
         self.filters = read_filters(message.xpath_filters)
         return self.filters
+
+    def known_as(self, host: str) -> str:
+        """Return the name under which its position is kept; *host* where it gave none."""
+        return self.name if self.name and len(self.name) <= MAX_NAME else host
 
     def gone_at(self, interval: float) -> float:
         """Return when it counts as gone, unless it says something, at one iamalive each *interval*. [s]"""

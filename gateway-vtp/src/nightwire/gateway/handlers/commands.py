@@ -3,17 +3,17 @@
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from tempfile import TemporaryFile
-from typing import Protocol
+from typing import IO, Protocol
 
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
 from nightwire.gateway.handlers.settings import HandlerSpec
 
 GRACE = 1.0
-"""Time between being asked to end and being killed. [s]"""
+"""Time between SIGTERM and SIGKILL. [s]"""
 STDERR = 2
 
 
@@ -30,14 +30,14 @@ class Runner(Protocol):
         """Get ready.
 
         Raises:
-            HandlerError: The handler cannot work.
+            PluginError: The handler cannot work.
         """
 
     async def run(self, event: Event) -> HandlerResult:
         """Have the handler act on *event*.  Cancelled, it ends what it began."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """End its processes."""
 
 
 class CommandRunner:
@@ -49,32 +49,31 @@ class CommandRunner:
         spec: The handler.
         jobs: Most runs at once.
         timeout: Longest run; then the command and its children are ended. [s]
+        make_file: Returns the file that a packet is written to.
     """
 
-    def __init__(self, spec: HandlerSpec, jobs: int, timeout: float) -> None:
+    def __init__(
+        self,
+        spec: HandlerSpec,
+        jobs: int,
+        timeout: float,
+        make_file: Callable[[], IO[bytes]] = TemporaryFile,
+    ) -> None:
         self._command, self._timeout, self.jobs = spec.command, timeout, jobs
+        self._make_file = make_file
 
     async def start(self) -> None:
         """There is nothing to get ready."""
 
     async def run(self, event: Event) -> HandlerResult:
         """Run the command on *event*, and return how that ended."""
-        with TemporaryFile() as packet:
-            packet.write(event.document)
-            packet.seek(0)
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *self._command,
-                    stdin=packet,
-                    stdout=STDERR,
-                    env={**clean_environment(os.environ), **described(event)},
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return HandlerResult(HandlerOutcome.NOT_STARTED, str(error))
+        try:
+            process = await self._start(event)
+        except OSError as error:  # a full disk among them
+            return HandlerResult(HandlerOutcome.NOT_STARTED, str(error))
         try:
             async with asyncio.timeout(self._timeout):
-                return judge_status(await process.wait())
+                return status_result(await process.wait())
         except TimeoutError:
             return HandlerResult(HandlerOutcome.LATE, f"not done within {self._timeout:g} s, and killed")
         finally:
@@ -83,9 +82,21 @@ class CommandRunner:
     async def close(self) -> None:
         """Every run ends its own process."""
 
+    async def _start(self, event: Event) -> asyncio.subprocess.Process:
+        with self._make_file() as packet:
+            packet.write(event.document)
+            packet.seek(0)
+            return await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=packet,
+                stdout=STDERR,
+                env={**clean_environment(os.environ), **event_environment(event)},
+                start_new_session=True,
+            )
+
 
 async def end_group(process: asyncio.subprocess.Process) -> None:
-    """End *process*, if it runs, with all its group: asked first, killed where that does not help."""
+    """End *process*, if it runs, with all its group: by SIGTERM, then by SIGKILL."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):
@@ -93,17 +104,17 @@ async def end_group(process: asyncio.subprocess.Process) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(GRACE):
             await process.wait()
-    with suppress(ProcessLookupError):  # whoever of the group did not listen
+    with suppress(ProcessLookupError):  # those of the group that go on
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 
-def judge_status(status: int) -> HandlerResult:
-    """Return what the exit *status* of a command says; negative is the signal that ended it."""
+def status_result(status: int) -> HandlerResult:
+    """Return the result that the exit *status* of a command means; negative is a signal."""
     if status == 0:
         return HandlerResult(HandlerOutcome.DONE)
-    said = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
-    return HandlerResult(HandlerOutcome.FAILED, said)
+    reason = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
+    return HandlerResult(HandlerOutcome.FAILED, reason)
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -113,8 +124,8 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def described(event: Event) -> dict[str, str]:
-    """Return what a command is told of *event* by its environment.
+def event_environment(event: Event) -> dict[str, str]:
+    """Return the environment variables that describe *event* to a command.
 
     Topic, partition and offset name the event for ever: after a crash it may come a second time.
     """

@@ -1,4 +1,4 @@
-"""A plug-in as a handler: one event after the other to the process that it lives in."""
+"""A plug-in as a handler: one event after the other goes to the process of the plug-in."""
 
 import asyncio
 import json
@@ -84,8 +84,8 @@ class _Host:
         Raises:
             OSError: The process is gone.
         """
-        place = {"topic": event.topic, "partition": event.partition, "offset": event.offset}
-        header = json.dumps({**place, "bytes": len(event.document)})
+        record = {"topic": event.topic, "partition": event.partition, "offset": event.offset}
+        header = json.dumps({**record, "bytes": len(event.document)})
         self._writer.write(header.encode() + b"\n" + event.document)
         await self._writer.drain()
         return await self.answer()
@@ -114,15 +114,10 @@ async def _start_host(spec: HandlerSpec) -> _Host:
     Raises:
         PluginError: It cannot be used.
     """
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", HOST, spec.name, json.dumps(dict(spec.options))),
-            stdin=theirs.fileno(),
-            env=clean_environment(os.environ),
-            start_new_session=True,
-        )
-    host = _Host(process, *await asyncio.open_connection(sock=ours))
+    try:
+        host = await _spawn(spec)
+    except OSError as error:  # no more files or processes may be opened
+        raise PluginError(f"plug-in {spec.name} does not start: {error}") from error
     try:
         async with asyncio.timeout(START_TIMEOUT):
             reason = await host.answer()
@@ -132,3 +127,15 @@ async def _start_host(spec: HandlerSpec) -> _Host:
         await host.close()
         raise PluginError(reason)
     return host
+
+
+async def _spawn(spec: HandlerSpec) -> _Host:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", HOST, spec.name, json.dumps(dict(spec.options))),
+            stdin=theirs.fileno(),
+            env=clean_environment(os.environ),
+            start_new_session=True,
+        )
+    return _Host(process, *await asyncio.open_connection(sock=ours))

@@ -1,4 +1,4 @@
-"""Handlers, which act on events: what they were told, and up to where each has acted.  Pure."""
+"""Up to where a handler has acted on events, and which it acts on.  Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from nightwire.gateway.eventlog.event import Event, Positions
 
 
 class HandlerOutcome(StrEnum):
-    """What became of one event at one handler."""
+    """How a handler ended with one event."""
 
     DONE = "done"
     FAILED = "failed"
@@ -19,7 +19,7 @@ class HandlerOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class HandlerResult:
-    """What became of one event at one handler, and why where that is not *done*."""
+    """How a handler ended with one event, and why where that is not *done*."""
 
     outcome: HandlerOutcome
     reason: str = ""
@@ -33,17 +33,17 @@ class HandlerProgress:
     """
 
     def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
-        self._reached = dict(positions)
+        self._next = dict(positions)
         self._running: dict[TopicPartition, set[int]] = {}
 
-    def passed(self, event: Event) -> None:
-        """Note that there is nothing to do for *event*."""
-        self._reached[event.spot] = max(event.offset + 1, self._reached.get(event.spot, 0))
+    def skipped(self, event: Event) -> None:
+        """Note that the handler does not act on *event*."""
+        self._next[event.spot] = max(event.offset + 1, self._next.get(event.spot, 0))
 
     def began(self, event: Event) -> None:
         """Note that the handler was given *event*."""
         self._running.setdefault(event.spot, set()).add(event.offset)
-        self.passed(event)
+        self.skipped(event)
 
     def ended(self, event: Event) -> None:
         """Note that the handler is done with *event*, well or badly."""
@@ -51,21 +51,21 @@ class HandlerProgress:
 
     @property
     def positions(self) -> Positions:
-        """Where to go on after a crash: everything before is done, some of what follows may be."""
-        return {spot: min(self._running.get(spot) or {end}) for spot, end in self._reached.items()}
+        """Where to go on after a crash: each earlier event is done, some later ones may be."""
+        return {spot: min(self._running.get(spot) or {end}) for spot, end in self._next.items()}
 
     def behind(self, head: Mapping[TopicPartition, int]) -> int:
-        """Return how many records lie between what is done and *head*."""
+        """Return how many records lie between the positions and *head*."""
         return sum(max(0, end - self.positions.get(spot, end)) for spot, end in head.items())
 
 
 def acts_on(event: Event, roles: Collection[str]) -> bool:
     """Say whether a handler for *roles* acts on *event*.
 
-    Whoever acted on an event is told that it is retracted; but no test ever passes for something else.
+    A handler that acted on an event gets its retraction too; but no test passes for something else.
     """
-    told = event.role != "test" and any(one.role in roles for one in event.retracts)
-    return event.role in roles or told
+    retracts = event.role != "test" and any(one.role in roles for one in event.retracts)
+    return event.role in roles or retracts
 
 
 def start_positions(
@@ -78,7 +78,7 @@ def start_positions(
     Args:
         stored: Where it stopped; None on its first start, which begins with what comes next.
         oldest: The first offset that Kafka still has, per topic and partition.
-        live: The one that comes next.
+        live: The offset that comes next.
     """
     known = stored or {}
     return {

@@ -1,4 +1,4 @@
-"""Handlers at work: each gets every event once, at its own pace; Kafka holds what waits."""
+"""Handlers at work: each gets every event once, at its own pace; Kafka holds the events that wait."""
 
 import asyncio
 import logging
@@ -27,8 +27,8 @@ from nightwire.gateway.status.metrics import GatewayMetrics
 log = logging.getLogger(__name__)
 
 SAVE_INTERVAL = 0.5
-"""Time between writes of the positions; what is done within it may be done again after a crash. [s]"""
-RETRY = 5.0
+"""Time between writes of the positions; events within it may be handled again after a crash. [s]"""
+RETRY_DELAY = 5.0
 """Wait after Kafka failed. [s]"""
 
 
@@ -37,7 +37,7 @@ class HandlerLoop:
 
     Args:
         spec: The handler.
-        runner: What runs it.
+        runner: Runs it.
         roles: It acts on events of these.
         hub: Where events come from.
         progress: Up to where it has acted.
@@ -68,12 +68,12 @@ class HandlerLoop:
                     await self._take(event)
             except KafkaException as error:
                 log.error("handler %s waits, Kafka failed: %s", self.spec.name, error)  # noqa: TRY400
-                await asyncio.sleep(RETRY)
+                await asyncio.sleep(RETRY_DELAY)
 
-    async def finish(self, patience: float) -> None:
-        """Let what runs end within *patience* [s]; end it otherwise, to be done again after the restart."""
+    async def finish(self, timeout: float) -> None:
+        """Let runs end within *timeout* [s]; end the others, to be done again after the restart."""
         if self._running:
-            await asyncio.wait(self._running, timeout=patience)
+            await asyncio.wait(self._running, timeout=timeout)
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -81,7 +81,7 @@ class HandlerLoop:
 
     async def _take(self, event: Event) -> None:
         if not acts_on(event, self._roles):
-            self.progress.passed(event)
+            self.progress.skipped(event)
             return
         await self._free.acquire()
         self.progress.began(event)
@@ -93,24 +93,24 @@ class HandlerLoop:
         began = time.perf_counter()
         try:
             with self._metrics.handling.labels(self.spec.name).track_inprogress():
-                handled = await self.runner.run(event)
+                result = await self.runner.run(event)
         finally:
             self._free.release()
         self.progress.ended(event)
         self._metrics.handler_seconds.labels(self.spec.name).observe(time.perf_counter() - began)
-        self._report(event, handled)
+        self._report(event, result)
 
-    def _report(self, event: Event, handled: HandlerResult) -> None:
-        self._metrics.handled.labels(self.spec.name, handled.outcome.value).inc()
-        if handled.outcome is not HandlerOutcome.DONE:
-            log.warning("handler %s, %s: %s", self.spec.name, event.ivorn, handled.reason)
+    def _report(self, event: Event, result: HandlerResult) -> None:
+        self._metrics.handled.labels(self.spec.name, result.outcome.value).inc()
+        if result.outcome is not HandlerOutcome.DONE:
+            log.warning("handler %s, %s: %s", self.spec.name, event.ivorn, result.reason)
 
 
 class HandlerService:
     """All handlers of a gateway.
 
     Args:
-        settings: What it was told of them.
+        settings: The handlers.
         hub: Where events come from.
         begin: Where this start begins.
         state: Folder of the gateway's state.
@@ -118,12 +118,17 @@ class HandlerService:
     """
 
     def __init__(
-        self, settings: HandlerSettings, hub: Hub, begin: StartOffsets, state: Path, metrics: GatewayMetrics
+        self,
+        settings: HandlerSettings,
+        hub: Hub,
+        begin: StartOffsets,
+        state: Path,
+        metrics: GatewayMetrics,
     ) -> None:
         self._hub, self._metrics = hub, metrics
         self._state = HandlerState(state / "handlers.json", begin.log)
         stored = self._state.read() if settings.catch_up and settings.specs else {}
-        self._all = [
+        self._loops = [
             HandlerLoop(
                 spec,
                 _runner(spec, settings),
@@ -134,32 +139,32 @@ class HandlerService:
             )
             for spec in settings.specs
         ]
-        self._tasks: list[asyncio.Task[None]] = []
         self._saved: dict[str, Positions] = {}
 
     async def start(self) -> None:
-        """Get the handlers ready, and let them begin.
+        """Get the handlers ready.
 
         Raises:
             PluginError: One of them cannot be used.
         """
-        for one in self._all:
+        for one in self._loops:
             await one.runner.start()
             for outcome in HandlerOutcome:
                 self._metrics.handled.labels(one.spec.name, outcome.value)
-        if self._all:
-            await self._save()
-            self._tasks = [asyncio.create_task(one.follow()) for one in self._all]
-            self._tasks.append(asyncio.create_task(self._save_now_and_then()))
+        await self._save()
 
-    async def finish(self, patience: float) -> None:
-        """Begin nothing more, let what runs end within *patience* [s], and write down where they are."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(one.finish(patience) for one in self._all))
-        if self._tasks:
-            await self._save()
+    async def run(self) -> None:
+        """Let the handlers act, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for one in self._loops:
+                group.create_task(one.follow())
+            if self._loops:
+                group.create_task(self._save_now_and_then())
+
+    async def finish(self, timeout: float) -> None:
+        """Let runs end within *timeout* [s], and save the positions.  Call it after `run` is cancelled."""
+        await asyncio.gather(*(one.finish(timeout) for one in self._loops))
+        await self._save()
 
     async def _save_now_and_then(self) -> None:
         while True:
@@ -167,12 +172,18 @@ class HandlerService:
             await self._save()
 
     async def _save(self) -> None:
+        """Write the positions to disk, if they changed; where the disk is full they are kept for later."""
         head = self._hub.live().positions
-        for one in self._all:
+        for one in self._loops:
             self._metrics.handler_behind.labels(one.spec.name).set(one.progress.behind(head))
-        positions = {one.spec.name: one.progress.positions for one in self._all}
-        if positions != self._saved:
+        positions = {one.spec.name: one.progress.positions for one in self._loops}
+        if positions == self._saved:
+            return
+        try:
             await asyncio.to_thread(self._state.write, positions)
+        except OSError as error:
+            log.error("positions of handlers are not saved, trying again: %s", error)  # noqa: TRY400
+        else:
             self._saved = positions
 
 

@@ -1,4 +1,4 @@
-"""Part."""
+"""The settings of handlers, and how the command line says them."""
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,14 +27,14 @@ class HandlerSpec:
 
 @dataclass(frozen=True)
 class HandlerSettings:
-    """What the gateway was told of handlers.
+    """All handlers of a gateway.
 
     Attributes:
         specs: The handlers.
         roles: They act on events of these.
         jobs: Most runs of one command at once; a plug-in gets one event after the other.
         timeout: Longest time over one event. [s]
-        catch_up: After a restart, act on what came meanwhile.
+        catch_up: After a restart, act on the events that came meanwhile.
     """
 
     specs: tuple[HandlerSpec, ...] = ()

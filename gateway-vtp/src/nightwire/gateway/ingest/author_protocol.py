@@ -195,9 +195,7 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             reply = self._releasing(size, self._answers.promise())
             first = self._answers.promised == 1
             self._receiver.submit(self._documents.popleft(), self._host, reply, first=first)
-        self._pause_reading(
-            bool(self._documents) or self._writing_paused or len(self._answers) >= WINDOW
-        )
+        self._pause_reading(bool(self._documents) or self._writing_paused or len(self._answers) >= WINDOW)
 
     def _next_document(self) -> bytes | UnreadableDocument | None:
         """Return the first of the queue; where it is empty, the next one of an open container."""

@@ -137,9 +137,7 @@ class AuthorService:
         outcome = SubmissionOutcome(reason, ivorn, explanation)
         self._intake.reject(reason).add_done_callback(lambda _: done(outcome))
 
-    def _answer(
-        self, host: str, reply: AnswerCallback, params: Params, outcome: SubmissionOutcome
-    ) -> None:
+    def _answer(self, host: str, reply: AnswerCallback, params: Params, outcome: SubmissionOutcome) -> None:
         """Answer an author at *host*: nothing where Kafka failed, for then he sends it again."""
         self._intake.count(outcome.name)
         refusal = None if outcome.name in (ACCEPTED, DUPLICATE) else outcome.explanation

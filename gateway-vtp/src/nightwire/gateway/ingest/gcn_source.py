@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition
 from nightwire.gateway.ingest.gcn import EXPIRED, GcnOffsets, source_name, wanted
-from nightwire.gateway.settings.gateway import GcnSettings
+from nightwire.gateway.ingest.settings import GcnSettings
 
 log = logging.getLogger(__name__)
 

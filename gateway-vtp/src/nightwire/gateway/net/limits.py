@@ -98,10 +98,7 @@ class MemoryBudget:
         self._incomplete_total += size - self._incomplete.pop(peer, 0)
         if size:
             self._incomplete[peer] = size
-        if (
-            self._incomplete_total > self._limit
-            and size * len(self._incomplete) >= self._incomplete_total
-        ):
+        if self._incomplete_total > self._limit and size * len(self._incomplete) >= self._incomplete_total:
             raise MemoryExceededError(
                 f"{self._incomplete_total} bytes of incomplete frames, the limit is {self._limit}"
             )

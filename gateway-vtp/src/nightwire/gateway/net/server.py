@@ -128,9 +128,7 @@ class Listener:
         Raises:
             OSError: It is taken.
         """
-        return await self._endpoint.open(
-            lambda: asyncio.StreamReaderProtocol(StreamReader(), self._accepted)
-        )
+        return await self._endpoint.open(lambda: asyncio.StreamReaderProtocol(StreamReader(), self._accepted))
 
     def refuse_new(self) -> None:
         """Accept no more connections."""

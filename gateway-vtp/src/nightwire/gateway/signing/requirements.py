@@ -1,18 +1,13 @@
-"""What peers have to prove by signatures, where that is asked of them, before they are dealt with."""
+"""What peers have to prove by signatures, where that is required of them, and the settings of it."""
 
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nightwire.gateway.signing.keyring import Finding
 from nightwire.gateway.signing.trust import Trust
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.packet import Packet
-
-if TYPE_CHECKING:
-    pass
-
 
 
 class NotAdmittedError(Exception):
@@ -24,7 +19,7 @@ class SignatureRequirement:
 
     Args:
         role: The kind of peer: author, broker.
-        trust: Judges signatures; None where none are asked for.
+        trust: Verifies signatures; None where none are required.
         metrics: The process's metrics.
     """
 
@@ -41,11 +36,11 @@ class SignatureRequirement:
 
 
 class SubscriberGate:
-    """A subscriber's way in: open, or closed until it has answered our greeting with a signature.
+    """Whether a subscriber is let in: at once, or once it has answered our greeting with a signature.
 
     Args:
         broker: IVOID that greeted.
-        trust: Judges signatures; None where the door is open to all.
+        trust: Verifies signatures; None where everybody is let in.
         metrics: The process's metrics.
     """
 
@@ -55,8 +50,8 @@ class SubscriberGate:
         if trust is None:
             self._open.set()
 
-    def answer(self, document: bytes) -> None:
-        """Take an answer to the greeting.
+    def verify(self, document: bytes) -> None:
+        """Verify an answer to the greeting, and open the gate.
 
         Raises:
             NotAdmittedError: It proves nothing.
@@ -83,11 +78,9 @@ class SubscriberGate:
             raise NotAdmittedError(f"no signed answer to authenticate within {timeout:g} s") from None
 
 
-
-
 @dataclass(frozen=True)
 class SignatureSettings:
-    """What the gateway was told of signatures.
+    """Of whom signatures are required, and the keys.
 
     Attributes:
         required: Of whom they are required: authors, brokers, subscribers.

@@ -57,8 +57,8 @@ class Traffic:
 class ConnectionStatus(Protocol):
     """One connection from a subscriber."""
 
-    def shown(self) -> dict[str, Any]:
-        """Return what is shown of it: ivoid, feed, filters, sent, acked, naked, unacked, lag."""
+    def status(self) -> dict[str, Any]:
+        """Return its ivoid, feed, filters, sent, acked, naked, unacked, lag."""
 
 
 @dataclass
@@ -70,13 +70,13 @@ class _Subscriber:
 
     def look(self, now: float) -> None:
         """Note what was sent since the last look."""
-        new = self.session.shown()["sent"] - self.traffic.events
+        new = self.session.status()["sent"] - self.traffic.events
         if new:
             self.traffic.note(now, None, new)
 
     def row(self, now: float) -> dict[str, Any]:
         since = {"address": self.address, "since": _iso(self.since)}
-        return {**since, **self.session.shown(), **self.traffic.row(now)}
+        return {**since, **self.session.status(), **self.traffic.row(now)}
 
 
 @dataclass

@@ -124,7 +124,7 @@ def _where_when(view: AlertView, error: float) -> str:
     )
 
 
-FOLDER = files("nightwire.gateway") / "templates"
+FOLDER = files("nightwire.gateway.voevent") / "templates"
 MOST_EARLIER = 10
 """Most earlier packets that one cites."""
 

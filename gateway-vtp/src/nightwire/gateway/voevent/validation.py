@@ -107,7 +107,7 @@ def _packet(document: bytes, root: etree._Element) -> Packet:
 
 @cache
 def _schema(version: str) -> etree.XMLSchema:
-    with as_file(files("nightwire.gateway") / "xsd") as folder:
+    with as_file(files("nightwire.gateway.voevent") / "xsd") as folder:
         parser = etree.XMLParser(no_network=True)
         return etree.XMLSchema(etree.parse(str(folder / f"voevent-{version}.xsd"), parser))
 
@@ -138,6 +138,6 @@ def check(document: bytes) -> "Checked | None":
 @cache
 def checker() -> "Checker":
     """Return the native check with the tables of our schemas."""
-    with as_file(files("nightwire.gateway") / "xsd") as folder:
+    with as_file(files("nightwire.gateway.voevent") / "xsd") as folder:
         tables = [compile_schema(folder / f"voevent-{version}.xsd") for version in VERSIONS]
     return NativeChecker([json.dumps(table) for table in tables])

@@ -1,4 +1,4 @@
-"""Which subscriber wants which event: each filter is asked once per event, and none takes too long.
+"""Filters evaluated over events: each is asked once per event, and none takes too long.
 
 Three limits hold together.  An expression whose cost is above the limit for an event of usual size is not
 taken (`_filters`); over an event that is so large that an expression might take longer, it is not asked, and
@@ -19,11 +19,11 @@ MAX_VERDICTS = 200_000
 MAX_DOCUMENTS = 32
 """Events that are held parsed."""
 MAX_OFF = 1000
-"""Expressions that were switched off and are refused from then on."""
+"""Most expressions that stay refused after they were switched off."""
 WINDOW = 5.0
-"""How long time is added up before it is judged: of the thread that serves everybody. [s]"""
+"""How long time is added up before it is compared: of the thread that serves everybody. [s]"""
 SHARE = 0.25
-"""What filters may take of it, all together."""
+"""The part of it that all filters together may take."""
 FAIR = 0.000_5
 """An expression that takes less per event is not switched off, however many there are. [s]"""
 
@@ -41,9 +41,9 @@ class CostMonitor:
         one.evaluations += 1
         one.spent += spent
         self._began = now - spent if self._began is None else self._began
-        return self._judge(now) if now - self._began >= WINDOW else None
+        return self._costliest(now) if now - self._began >= WINDOW else None
 
-    def _judge(self, now: float) -> Filter | None:
+    def _costliest(self, now: float) -> Filter | None:
         asked = list(self._asked)
         share = sum(one.spent for one in asked) / (now - (self._began or 0.0))
         costly = [one for one in asked if one.spent > FAIR * one.evaluations]
@@ -59,22 +59,22 @@ class CostMonitor:
 
 
 class FilterEvaluator:
-    """Say which subscriber wants which event.
+    """Evaluate filters, and remember the verdicts.
 
     Args:
         metrics: The process's metrics.
     """
 
     def __init__(self, metrics: GatewayMetrics) -> None:
-        self._metrics, self._watch = metrics, CostMonitor()
+        self._metrics, self._costs = metrics, CostMonitor()
         self._verdicts: OrderedDict[Hashable, dict[str, bool]] = OrderedDict()
         self._documents: OrderedDict[Hashable, MeasuredDocument] = OrderedDict()
         self._off: deque[Filter] = deque(maxlen=MAX_OFF)
-        self._held = 0
+        self._verdict_count = 0
 
-    def wants(self, wanted: FilterList, event: Hashable, document: bytes) -> bool:
-        """Say whether a subscriber with these filters is to get *document*, which *event* names."""
-        asked = wanted.active() if wanted.filters else ()
+    def matches(self, filters: FilterList, event: Hashable, document: bytes) -> bool:
+        """Say whether *document*, which *event* identifies, matches any of *filters*."""
+        asked = filters.active() if filters.filters else ()
         if not asked:
             return True
         verdicts = self._verdicts.get(event)
@@ -85,20 +85,20 @@ class FilterEvaluator:
     def _verdict(self, one: Filter, verdicts: dict[str, bool], event: Hashable, document: bytes) -> bool:
         known = verdicts.get(one.text)
         if known is None:
-            known = verdicts[one.text] = self._ask(one, self._document(event, document))
-            self._held += 1
-            while self._held > MAX_VERDICTS and len(self._verdicts) > 1:
-                self._held -= len(self._verdicts.popitem(last=False)[1])
+            known = verdicts[one.text] = self._evaluate(one, self._document(event, document))
+            self._verdict_count += 1
+            while self._verdict_count > MAX_VERDICTS and len(self._verdicts) > 1:
+                self._verdict_count -= len(self._verdicts.popitem(last=False)[1])
         return known
 
-    def _ask(self, one: Filter, document: MeasuredDocument) -> bool:
-        if not one.can_judge(document):
+    def _evaluate(self, one: Filter, document: MeasuredDocument) -> bool:
+        if not one.can_afford(document):
             self._metrics.filters.labels("unjudged").inc()
             return True
         began = thread_time()
         passes = one.matches(document.root)
         ended = thread_time()
-        if (costliest := self._watch.note(one, ended - began, ended)) is not None:
+        if (costliest := self._costs.note(one, ended - began, ended)) is not None:
             self._off.append(costliest)
             self._metrics.filters.labels("off").inc()
         return passes

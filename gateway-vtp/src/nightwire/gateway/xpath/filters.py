@@ -63,11 +63,11 @@ class Filter:
     spent: float = 0.0
     _affordable: dict[Size, bool] = field(default_factory=dict)
 
-    def can_judge(self, document: "MeasuredDocument") -> bool:
+    def can_afford(self, document: "MeasuredDocument") -> bool:
         """Say whether an evaluation over *document* is sure to stay below the limit."""
-        return self._can_afford(document.rough_size) or self._can_afford(document.size)
+        return self._affords(document.rough_size) or self._affords(document.size)
 
-    def _can_afford(self, size: Size) -> bool:
+    def _affords(self, size: Size) -> bool:
         size = Size(_up(size.nodes), _up(size.attributes), _up(size.length), size.depth)
         known = self._affordable.get(size)
         if known is None:
