@@ -1,1 +1,1 @@
-"""Cli."""
+"""The verbs ``nightwire gateway`` and ``nightwire send``."""

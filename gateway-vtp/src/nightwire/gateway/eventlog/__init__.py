@@ -1,4 +1,4 @@
-"""Eventlog."""
+"""Kafka as the log of events: written once, followed, indexed, accounted for, replayed."""
 
 from nightwire.gateway.eventlog.decoder import EventDecoder
 from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry

@@ -1,1 +1,1 @@
-"""Fanout."""
+"""Events out: feeds, and the subscribers that each event goes to."""

@@ -1,1 +1,1 @@
-"""Handlers."""
+"""Handlers: commands and plug-ins that act on each event."""

@@ -1,1 +1,1 @@
-"""Net."""
+"""Sockets: who may connect, how many, TLS, and the listening addresses."""

@@ -1,4 +1,4 @@
-"""Signing."""
+"""OpenPGP signatures of events: made, verified, and of whom they are required."""
 
 from nightwire.gateway.signing.keyring import Finding, Keyring, check_signature
 from nightwire.gateway.signing.signatures import bundle, bundled_signatures

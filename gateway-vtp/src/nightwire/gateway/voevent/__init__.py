@@ -1,4 +1,4 @@
-"""Voevent."""
+"""VOEvents: what is in a packet, whether it is valid, and packets made of alerts."""
 
 from nightwire.gateway.voevent.samples import samples
 from nightwire.gateway.voevent.validation import compile_schemas, schema_complaint

@@ -1,1 +1,1 @@
-"""Vtp."""
+"""The VOEvent Transport Protocol without sockets: frames, messages, sessions, bulk submission."""

@@ -1,4 +1,4 @@
-"""Xpath."""
+"""XPath filters of subscribers: read, bounded in cost, evaluated."""
 
 from nightwire.gateway.xpath.filters import compile_filter
 
