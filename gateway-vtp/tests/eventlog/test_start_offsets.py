@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.core.accounting.accounts import Account, discrepancies
+from nightwire.core.accounting import Account, OffsetAccounts, discrepancies
+from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.event import Event, Positions
-from nightwire.gateway.eventlog.follower import EventAccounts
 from nightwire.gateway.eventlog.ring_buffer import Cursor, RingBuffer
 from nightwire.gateway.eventlog.start_offsets import accounted, start_offsets
 
@@ -85,9 +85,10 @@ def test_accounts_join_and_count_each_record_once_whatever_is_read_again(
     kept: dict[int, Account] = {}
     read_to = 0
     for length in stops:
-        accounts = EventAccounts(accounted(kept.values()))
+        begin = {(TOPIC, partition): offset for partition, offset in accounted(kept.values()).items()}
+        accounts = OffsetAccounts(STAGE, positions=begin)
         for offset in range(max(0, read_to - behind), read_to + length):
-            accounts.read(0, offset)
+            accounts.count((TOPIC, 0), offset, delivered=1)
         read_to += length
         kept |= {one.first: one for one in accounts.changed()}
     assert discrepancies(kept.values()) == []

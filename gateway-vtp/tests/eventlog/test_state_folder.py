@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nightwire.gateway.eventlog.state_folder import VERSION, StateError, claim_state
+from nightwire.core.runtime import StateError
+from nightwire.gateway.eventlog.state_folder import VERSION, claim_state
 
 
 def test_a_folder_is_one_gateways_at_a_time(tmp_path: Path) -> None:

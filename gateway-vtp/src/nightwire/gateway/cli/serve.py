@@ -12,12 +12,18 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.runtime import MetricsPage, NoStackError, find_endpoints, setup_logging, stopping
+from nightwire.core.runtime import (
+    MetricsPage,
+    NoStackError,
+    StateError,
+    find_endpoints,
+    setup_logging,
+    stopping,
+)
 from nightwire.gateway.cli.log_limits import RateLimitFilter
 from nightwire.gateway.cli.serve_options import gcn_properties
 from nightwire.gateway.cli.tls_options import read_tls_settings
 from nightwire.gateway.eventlog.settings import EventLogSettings
-from nightwire.gateway.eventlog.state_folder import StateError
 from nightwire.gateway.fanout.feed import DEFAULT_FEED, Feed, SubscriberSettings, feed_topics
 from nightwire.gateway.fanout.feed_config import read_feeds, read_topics
 from nightwire.gateway.gateway import Gateway, GatewayFailedError, Settings

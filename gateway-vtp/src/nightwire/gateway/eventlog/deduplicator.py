@@ -1,4 +1,4 @@
-"""Events on their way into the log: each once, and nobody is told so before Kafka has it."""
+"""Events on their way into the log: each is written once, and acknowledged after Kafka has it."""
 
 import asyncio
 import logging
@@ -15,13 +15,13 @@ from nightwire.schemas.topics import VOEVENTS
 log = logging.getLogger(__name__)
 
 RETRY_DELAY = 1.0
-"""Time until what Kafka did not take is tried again. [s]"""
+"""Time until a record that Kafka did not take is written again. [s]"""
 MAX_PENDING = 10_000
 """Most events between arrival and index; when there are more, authors wait."""
 
 
 class KnownHashes(Protocol):
-    """What admission asks of the index."""
+    """The hashes of events in the log."""
 
     def knows(self, digest: bytes) -> bool:
         """Say whether an event with this hash is in the log."""
@@ -39,11 +39,11 @@ class RecordWriter(Protocol):
 class Deduplicator:
     """Write new events to `voevents`; recognise those that are there or on their way.
 
-    An event is *pending* from its arrival until the index has seen it in the log, so that a second copy
-    finds it in one of the two.  All calls come from one event loop.
+    An event is *pending* from its arrival until the index has seen it in the log, so that a second
+    copy finds it in one of the two.  All calls come from one event loop.
 
     Args:
-        index: What is in the log.
+        index: The hashes in the log.
         log: Where to write.
         instance: Name of this gateway, kept with each record.
     """
@@ -60,7 +60,7 @@ class Deduplicator:
         return len(self._pending)
 
     def begin(self, packet: Packet, origin: str, done: Callable[[bool | DeliveryError], None]) -> None:
-        """Begin to write *packet*; *done* is told, in a later turn of the loop, what `admit` would return."""
+        """Begin to write *packet*; *done* gets, in a later turn of the loop, what `admit` would return."""
         if (
             len(self._pending) >= MAX_PENDING
             or packet.hash in self._pending
@@ -69,12 +69,12 @@ class Deduplicator:
             admitting = asyncio.ensure_future(self.admit(packet, origin))
             self._admitting.add(admitting)
             admitting.add_done_callback(self._admitting.discard)
-            admitting.add_done_callback(lambda it: done(_failure(it) or it.result()))
+            admitting.add_done_callback(lambda task: done(_failure(task) or task.result()))
         else:
-            self._begin(packet, origin).add_done_callback(lambda it: done(_failure(it) or True))
+            self._write(packet, origin).add_done_callback(lambda task: done(_failure(task) or True))
 
     async def admit(self, packet: Packet, origin: str) -> bool:
-        """Return True once *packet* is in the log as a new event, False once it is known to have been there.
+        """Return True once *packet* is in the log as a new event, False if it was there before.
 
         Raises:
             DeliveryError: Kafka did not take it.
@@ -82,28 +82,28 @@ class Deduplicator:
         while True:
             if self._index.knows(packet.hash):
                 return False
-            if (same := self._pending.get(packet.hash)) is not None:
-                await asyncio.shield(same)
+            if (copy := self._pending.get(packet.hash)) is not None:
+                await asyncio.shield(copy)
                 return False
             if len(self._pending) < MAX_PENDING:
                 break
             async with self._room:
                 await self._room.wait()
-        await asyncio.shield(self._begin(packet, origin))  # an author who leaves does not stop it
+        await asyncio.shield(self._write(packet, origin))  # an author who leaves does not stop it
         return True
 
     async def indexed(self, hashes: list[bytes]) -> None:
-        """Note that the index now has these."""
+        """Note that the index now has *hashes*."""
         for digest in hashes:
             self._pending.pop(digest, None)
         async with self._room:
             self._room.notify_all()
 
     async def settled(self) -> None:
-        """Wait until everything that is being written is acknowledged or refused."""
+        """Wait until every write that began is acknowledged or refused."""
         await asyncio.gather(*self._pending.values(), return_exceptions=True)
 
-    def _begin(self, packet: Packet, origin: str) -> asyncio.Future[tuple[int, int]]:
+    def _write(self, packet: Packet, origin: str) -> asyncio.Future[tuple[int, int]]:
         fields = voevent_fields(packet)
         value = VOEVENT.encode({**fields, "origin": origin, "received": now_ms()})
         headers = [("hash", packet.hash), ("instance", self._instance), ("role", packet.role.encode())]
@@ -113,24 +113,24 @@ class Deduplicator:
         return writing
 
     def _written(self, digest: bytes, writing: asyncio.Future[tuple[int, int]]) -> None:
-        """Forget what Kafka did not take: it may come again."""
+        """Forget an event that Kafka did not take: it may come again."""
         if writing.cancelled() or writing.exception() is not None:
             self._pending.pop(digest, None)
 
 
-def _failure(of: asyncio.Future[Any]) -> DeliveryError | None:
-    """Return why what was awaited is not in Kafka, or None."""
-    if of.cancelled():
+def _failure(future: asyncio.Future[Any]) -> DeliveryError | None:
+    """Return why the event is not in Kafka, or None."""
+    if future.cancelled():
         return DeliveryError("it was given up")
-    error = of.exception()
+    error = future.exception()
     return error if error is None or isinstance(error, DeliveryError) else DeliveryError(repr(error))
 
 
-async def retry_while_unavailable(act: Callable[[], Awaitable[bool]], what: str) -> bool:
-    """Return what *act* returns, however long Kafka is away: nobody will send *what* again."""
+async def retry_until_written(write: Callable[[], Awaitable[bool]], what: str) -> bool:
+    """Return what *write* returns, however long Kafka is away: nobody will send *what* again."""
     while True:
         try:
-            return await act()
+            return await write()
         except DeliveryError as error:
             log.warning("%s is not in Kafka yet, trying again: %s", what, error)
             await asyncio.sleep(RETRY_DELAY)

@@ -3,14 +3,13 @@
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.accounting import Account
+from nightwire.core.accounting import Account, OffsetAccounts
 from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition
 from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.decoder import EventDecoder, element_hash, name_hash
@@ -29,8 +28,6 @@ PACE = 0.005
 so under load there are fewer and larger ones.  An event that comes alone does not wait."""
 ACCOUNT_INTERVAL = 0.5
 """Time between accounts of one partition. [s]"""
-RANGE = 10_000
-"""Records after which an account is closed and the next range begins, so that few keys are written."""
 
 
 class EventSink(Protocol):
@@ -44,62 +41,6 @@ class EventSink(Protocol):
 
     def account(self, account: Account) -> None:
         """Write *account*, some time soon."""
-
-
-@dataclass
-class Span:
-    """The range of one partition that the open account covers."""
-
-    first: int
-    last: int
-    read: int = 0
-    dead: int = 0
-
-    def account(self, partition: int) -> Account:
-        """Return it as an account: a record of `voevents` is an event delivered to it."""
-        good = self.read - self.dead
-        return Account(
-            STAGE,
-            VOEVENTS,
-            partition,
-            self.first,
-            self.last,
-            self.read,
-            delivered=good,
-            dead_lettered=self.dead,
-        )
-
-
-class EventAccounts:
-    """Account for `voevents` by offsets.  Pure.
-
-    Args:
-        accounted: The next offset to account for, per partition; before it, accounts are in Kafka.
-    """
-
-    def __init__(self, accounted: Mapping[int, int]) -> None:
-        self._next = dict(accounted)
-        self._open: dict[int, Span] = {}
-        self._changed: set[int] = set()
-
-    def read(self, partition: int, offset: int, *, dead: bool = False) -> None:
-        """Note that one record was read; one that is accounted for already is passed over."""
-        if offset < self._next.get(partition, 0):
-            return
-        span = self._open.get(partition)
-        if span is None or span.read >= RANGE:
-            span = self._open[partition] = Span(first=offset, last=offset)
-        span.last = offset
-        span.read += 1
-        span.dead += dead
-        self._next[partition] = offset + 1
-        self._changed.add(partition)
-
-    def changed(self) -> list[Account]:
-        """Return the accounts that changed since the last call."""
-        accounts = [self._open[partition].account(partition) for partition in sorted(self._changed)]
-        self._changed.clear()
-        return accounts
 
 
 class Follower:
@@ -128,7 +69,8 @@ class Follower:
     ) -> None:
         self._reader, self._index, self._names = reader, index, names
         self._decoder, self._sink = decoder, sink
-        self._accounts = EventAccounts(begin.accounted)
+        positions = {(VOEVENTS, partition): offset for partition, offset in begin.accounted.items()}
+        self._accounts = OffsetAccounts(STAGE, positions=positions)
         self._live = dict(begin.live)
         self._positions = dict(begin.start)
         self._accounted_at = self._batch_at = 0.0
@@ -189,7 +131,8 @@ class Follower:
             partition, offset = _spot(message)[1], _offset(message)
             positions[partition] = offset + 1
             digest = _hash(message)
-            self._accounts.read(partition, offset, dead=digest is None)
+            dead = digest is None
+            self._accounts.count((VOEVENTS, partition), offset, delivered=not dead, dead_lettered=dead)
             if digest is not None:
                 entries.append(IndexEntry(digest, partition, offset))
                 named.append(IndexEntry(name_hash(message.key() or b""), partition, offset))

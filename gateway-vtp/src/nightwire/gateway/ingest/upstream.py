@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-import random
 from dataclasses import replace
 from functools import partial
 
-from nightwire.gateway.eventlog.deduplicator import retry_while_unavailable
+from nightwire.core.runtime import Backoff
+from nightwire.gateway.eventlog.deduplicator import retry_until_written
 from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import UpstreamSettings
 from nightwire.gateway.net.addresses import Address
@@ -23,8 +23,6 @@ from nightwire.gateway.vtp.transport import AUTHENTICATE, NAK, Transport, transp
 
 log = logging.getLogger(__name__)
 
-FIRST_DELAY, LONGEST_DELAY, GROWTH = 1.0, 60.0, 1.5
-"""Back-off between attempts to connect. [s]"""
 GOOD_AFTER = 5.0
 """A connection that lasted so long resets the back-off. [s]"""
 ORIGIN = "broker:"
@@ -60,16 +58,17 @@ class UpstreamService:
     async def follow(self, remote: Address) -> None:
         """Stay connected to *remote*, for ever."""
         self._note_link(remote, connected=False)
-        clock, delay = asyncio.get_running_loop(), FIRST_DELAY
+        clock = asyncio.get_running_loop()
+        backoff = Backoff(1.0, 60.0, growth=1.5, spread=(1.0, 1.2))
         while True:
             began = clock.time()
             reason = await self._connect_once(remote)
             self._note_link(remote, connected=False, reason=reason)
             if clock.time() - began > GOOD_AFTER:
-                delay = FIRST_DELAY
-            log.info("remote broker %s: %s; connecting again in %.0f s", remote, reason, delay)
-            await asyncio.sleep(delay * random.uniform(1, 1.2))  # noqa: S311  (spreads reconnections)
-            delay = min(delay * GROWTH, LONGEST_DELAY)
+                backoff.reset()
+            pause = backoff.next()
+            log.info("remote broker %s: %s; connecting again in %.0f s", remote, reason, pause)
+            await asyncio.sleep(pause)
 
     async def _connect_once(self, remote: Address) -> str:
         """Connect and listen until the connection ends; return why it did."""
@@ -163,7 +162,7 @@ class UpstreamService:
 
     async def _accept(self, packet: Packet, origin: str) -> bytes:
         """Write *packet* to the log, however long Kafka is away; return the ack."""
-        new = await retry_while_unavailable(
+        new = await retry_until_written(
             partial(self._intake.deduplicator.admit, packet, origin), f"{packet.ivorn} from {origin}"
         )
         if not new:
