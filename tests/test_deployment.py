@@ -11,11 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.filters.stats import Metrics as FilterMetrics
 from nightwire.gateway.status.metrics import GatewayMetrics
-from nightwire.monitoring.config.prometheus import COMPOSE, rules
-from nightwire.monitoring.dashboards.grafana import ALL
-from nightwire.monitoring.dashboards.panel import queries
-from nightwire.monitoring.exporter.metrics import register
-from nightwire.monitoring.exporter.pipeline_state import PipelineState
+from nightwire.monitoring.config import COMPOSE, rules
+from nightwire.monitoring.dashboards import ALL, queries
+from nightwire.monitoring.exporter import PipelineState, register
 from nightwire.producer.ingest.metrics import Metrics as IngestMetrics
 from nightwire.producer.writing.metrics import Metrics as ProducerMetrics
 from nightwire.schemas.registry.server import Metrics as SchemaMetrics

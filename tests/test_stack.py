@@ -22,8 +22,7 @@ import pytest
 from nightwire.core.kafka.clients import ensure_topics, read_to_end
 from nightwire.core.runtime.endpoints import process_started
 from nightwire.core.stack import free_port
-from nightwire.monitoring.dashboards.grafana import ALL
-from nightwire.monitoring.dashboards.panel import Row
+from nightwire.monitoring.dashboards import ALL, Row
 from nightwire.schemas.topics import alerts, filter_topic, settings
 from producer.tests.ingest.survey_kafka import SurveyKafka, container
 from tests.compose.stack import Subscriber

@@ -14,8 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader
 from nightwire.core.kafka.clients import producer
-from nightwire.monitoring.dashboards.grafana import ALL
-from nightwire.monitoring.dashboards.panel import queries
+from nightwire.monitoring.dashboards import ALL, queries
 from tests.compose.stack import ROOT, Stack, Visit, await_
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1500)]

@@ -18,6 +18,7 @@ from nightwire.consumers.admin.offsets import (
     offset_in,
 )
 from nightwire.consumers.cli.offsets import offsets
+from nightwire.core.kafka import Watermarks
 
 pytestmark = pytest.mark.kafka
 
@@ -130,12 +131,12 @@ def test_wrong_use_says_what_is_wrong(run: Callable[..., Result], group: str) ->
     ("committed", "behind", "expired"), [(5, 15, 0), (12, 8, 0), (2, 15, 3), (20, 0, 0), (30, 0, 0)]
 )
 def test_behind_is_what_is_there_and_expired_what_is_gone(committed: int, behind: int, expired: int) -> None:
-    position = GroupPosition(("t", 0), committed, (5, 20))
+    position = GroupPosition(("t", 0), committed, Watermarks(5, 20))
     assert (position.behind, position.expired) == (behind, expired)
 
 
 def test_an_offset_stays_within_what_is_there() -> None:
-    assert [offset_in((5, 20), to) for to in ("beginning", "end", 7, 1, 99)] == [5, 20, 7, 5, 20]
+    assert [offset_in(Watermarks(5, 20), to) for to in ("beginning", "end", 7, 1, 99)] == [5, 20, 7, 5, 20]
 
 
 def test_how_long_ago_is_a_target() -> None:

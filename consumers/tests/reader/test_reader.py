@@ -350,7 +350,7 @@ def test_what_expires_under_way_is_counted_too(kafka: str, ten: str) -> None:
     client: Consumer = consumer(kafka, enable_partition_eof=True)
     source = RecordSource(client, Plan([ten], follow=False))
     delete_before(kafka, ten, 5)
-    source.assign({(ten, 0): StartOffset(1)}, {(ten, 0): (0, 10)})
+    source.assign({(ten, 0): StartOffset(1)}, {(ten, 0): 10})
     offsets = []
     while not source.at_end:
         offsets += [message.offset() for message in source.take(100, 0.2)]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.start_offsets import NewestRecords, StartOffset, at_time, resume, tails
+from nightwire.core.kafka import Watermarks
 
 
 @pytest.mark.parametrize(
@@ -21,15 +22,15 @@ from nightwire.consumers.source.start_offsets import NewestRecords, StartOffset,
     ],
 )
 def test_a_group_goes_on_where_it_was(committed: int | None, initial: int, expected: StartOffset) -> None:
-    assert resume(committed, (5, 20), initial) == expected
+    assert resume(committed, Watermarks(5, 20), initial) == expected
 
 
 def test_nothing_as_new_as_a_time_means_the_end() -> None:
-    assert [at_time(found, (5, 20)) for found in (-1, 5, 7, 0)] == [20, 5, 7, 5]
+    assert [at_time(found, Watermarks(5, 20)) for found in (-1, 5, 7, 0)] == [20, 5, 7, 5]
 
 
 def test_tails_leave_out_what_is_empty_and_stop_at_the_oldest() -> None:
-    held = {("t", 0): (0, 100), ("t", 1): (97, 100), ("t", 2): (4, 4)}
+    held = {("t", 0): Watermarks(0, 100), ("t", 1): Watermarks(97, 100), ("t", 2): Watermarks(4, 4)}
     assert tails(held, 10) == {("t", 0): 90, ("t", 1): 97}
 
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader, ReceivedAlert, TopicError
 from nightwire.consumers.source.start_offsets import StartOffset, start_of_range
-from nightwire.core.kafka import ensure_topics
+from nightwire.core.kafka import Watermarks, ensure_topics
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS, TopicSettings
 
@@ -148,7 +148,7 @@ def test_a_visit_goes_with_neither_a_group_nor_a_time() -> None:
         ((3, 9), (12, 20), StartOffset(9, expired=6)),
     ],
 )
-def test_what_is_left_of_a_start_of_range(
+def test_what_is_left_of_a_visit_is_where_it_begins(
     wanted: tuple[int, int], there: tuple[int, int], expected: StartOffset
 ) -> None:
-    assert start_of_range(wanted, there) == expected
+    assert start_of_range(*wanted, Watermarks(*there)) == expected

@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from monitoring.tests._running import exporting, look_after, running
-from nightwire.core.accounting.accounts import Account, write_account
-from nightwire.core.kafka.clients import Writer, ensure_topics, producer
+from nightwire.core.accounting import Account, write_account
+from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
-from nightwire.monitoring.config.alertmanager import alertmanager_config
+from nightwire.monitoring.config import alertmanager_config
 from nightwire.schemas.topics import settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prometheus, pytest.mark.timeout(300)]

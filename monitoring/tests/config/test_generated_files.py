@@ -14,15 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from nightwire.monitoring.commands import dashboards, prometheus
-from nightwire.monitoring.config.alertmanager import alertmanager_config
+from nightwire.monitoring.config import Job, alertmanager_config, prepare_prometheus, prometheus_config, rules
 from nightwire.monitoring.config.generated_files import stale
-from nightwire.monitoring.config.prometheus import Job, command, prometheus_config, rules
-from nightwire.monitoring.dashboards.grafana import PAGES
-from nightwire.monitoring.dashboards.panel import queries
+from nightwire.monitoring.dashboards import PAGES, queries
 
-ROOM = Path(__file__).parents[1]
+ROOM = Path(__file__).parents[2]
 GUIDE = ROOM.parent / "docs" / "operator" / "trouble.md"
-AGENT_SAID = "Empty where Kafka's JMX agent does not run (`nightwire up --jmx`)."
+NO_AGENT = "Empty where Kafka's JMX agent does not run (`nightwire up --jmx`)."
 
 
 def panels(name: str) -> list[dict[str, Any]]:
@@ -76,10 +74,8 @@ def test_the_night_opens_with_in_is_out_and_turns_red() -> None:
 
 def test_a_panel_that_may_be_empty_says_when() -> None:
     described = {panel["title"]: panel["description"] for panel in panels("kafka")}
-    assert described["Between brokers"].endswith(
-        "Empty with one broker, which copies to nobody. " + AGENT_SAID
-    )
-    assert described["Heap"].endswith(AGENT_SAID)
+    assert described["Between brokers"].endswith("Empty with one broker, which copies to nobody. " + NO_AGENT)
+    assert described["Heap"].endswith(NO_AGENT)
     assert "Empty" not in described["Brokers"]
 
 
@@ -128,7 +124,7 @@ def test_prometheus_takes_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "more" / "ingest.yml").write_text('- {targets: ["127.0.0.1:1"], labels: {process: ingest}}\n')
     jobs = {"kafka": Job(["127.0.0.1:9404"]), "spark": Job(["127.0.0.1:9402"], "/spark")}
     pages = {"gateway": "127.0.0.1:9401", "filters": "127.0.0.1:9402"}
-    line = command(tmp_path, 9, pages, retention="64MB", jobs=jobs, alertmanager="127.0.0.1:9093")
+    line = prepare_prometheus(tmp_path, 9, pages, retention="64MB", jobs=jobs, alertmanager="127.0.0.1:9093")
     assert line is not None
     promtool("check", "config", str(tmp_path / "prometheus.yml"))
 

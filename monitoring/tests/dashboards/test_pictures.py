@@ -10,7 +10,7 @@ from PIL import Image
 from monitoring.tests._running import await_answer, running
 from nightwire.core.stack import free_port
 
-DRAW = Path(__file__).parents[1] / "pictures" / "draw.py"
+DRAW = Path(__file__).parents[2] / "pictures" / "draw.py"
 RED = (242, 73, 92)
 """Grafana's, in its dark theme."""
 

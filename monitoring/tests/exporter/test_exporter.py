@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from monitoring.tests._running import await_answer, exporting, look_after, running
-from nightwire.core.accounting.accounts import Account, FilterClasses, write_account
-from nightwire.core.kafka.clients import Writer, consumer, ensure_topics, producer
+from nightwire.core.accounting import Account, FilterClasses, write_account
+from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
-from nightwire.monitoring.dashboards.grafana import ALL
-from nightwire.monitoring.dashboards.panel import queries
-from nightwire.monitoring.exporter.exporter import Exporter
+from nightwire.monitoring.dashboards import ALL, queries
+from nightwire.monitoring.exporter import Exporter
 from nightwire.schemas.topics import settings
 
 SIM = "alerts.sim"
@@ -53,15 +52,15 @@ def commit(bootstrap: str, group: str, count: int) -> None:
 def test_the_exporter_sees_accounts_lag_and_brokers(busy: str) -> None:
     commit(busy, "watchers", 4)
     exporter = Exporter(busy)
-    exporter.look()
-    seen, _at = exporter.latest()
-    stages = {total.stage: total for total in seen.stages}
-    assert seen.cluster.brokers == 1
+    exporter.observe()
+    state, _at = exporter.latest()
+    stages = {total.stage: total for total in state.stages}
+    assert state.cluster.brokers == 1
     assert (stages["producer"].delivered, stages["filters"].read) == (10, 6)
     assert stages["filter.demo.bright"].delivered == 2
-    assert seen.stage_lag == {("filters", SIM): 4}
-    assert seen.cluster.committed["watchers"][SIM, 0] == 4
-    assert list(seen.wrong) == []
+    assert state.stage_lag == {("filters", SIM): 4}
+    assert state.cluster.committed["watchers"][SIM, 0] == 4
+    assert list(state.discrepancies) == []
     assert exporter.healthy()
 
 

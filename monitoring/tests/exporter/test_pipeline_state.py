@@ -1,20 +1,20 @@
-"""What the exporter makes of accounts and offsets: a table of nights, without Kafka."""
+"""The state of the pipeline, from accounts and offsets, without Kafka."""
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.accounting.accounts import Account, FilterClasses
+from nightwire.core.accounting import Account, FilterClasses
+from nightwire.core.kafka import Watermarks
 from nightwire.monitoring.exporter.metrics import register
 from nightwire.monitoring.exporter.pipeline_state import (
     ClusterState,
     PipelineState,
-    Range,
     broker_lag,
     broker_reads,
     group_lag,
     last_visits,
     pipeline_state,
-    records,
+    records_written,
     stage_lag,
 )
 
@@ -27,8 +27,8 @@ def read(first: int, last: int, partition: int = 0, **classes: int) -> Account:
 
 
 def cluster(*ranges: tuple[int, int], **committed: dict[tuple[str, int], int]) -> ClusterState:
-    held = {(SIM, number): Range(*one) for number, one in enumerate(ranges)}
-    return ClusterState(brokers=3, ranges=held, committed=committed)
+    held = {(SIM, number): Watermarks(*one) for number, one in enumerate(ranges)}
+    return ClusterState(brokers=3, held=held, committed=committed)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_a_stage_that_reads_no_topic_has_no_lag() -> None:
 
 
 def test_a_group_lags_from_its_commits_and_whole_where_it_has_none() -> None:
-    seen = cluster((0, 10), (4, 10), mine={(SIM, 0): 7})
-    assert group_lag(seen) == {("mine", SIM): 3 + 6}
+    state = cluster((0, 10), (4, 10), mine={(SIM, 0): 7})
+    assert group_lag(state) == {("mine", SIM): 3 + 6}
 
 
 def test_a_brokers_groups_are_told_by_its_name() -> None:
-    topics = {(SIM, 0): Range(0, 10), (SIM, 1): Range(4, 10), ("returns.fink", 0): Range(0, 1)}
+    topics = {(SIM, 0): Watermarks(0, 10), (SIM, 1): Watermarks(4, 10), ("returns.fink", 0): Watermarks(0, 1)}
     commits = {"fink.live": {(SIM, 0): 7, (SIM, 1): 9}, "finkish.x": {(SIM, 0): 7}, "mine": {(SIM, 0): 7}}
-    seen = ClusterState(brokers=3, ranges=topics, committed=commits)
-    assert broker_lag(seen) == {("fink", "fink.live", SIM): 3 + 1}
-    assert broker_reads(seen) == {("fink", "fink.live", SIM): 7 + 9}
+    state = ClusterState(brokers=3, held=topics, committed=commits)
+    assert broker_lag(state) == {("fink", "fink.live", SIM): 3 + 1}
+    assert broker_reads(state) == {("fink", "fink.live", SIM): 7 + 9}
 
 
 def test_the_latest_visit_is_the_one_with_the_highest_number() -> None:
@@ -72,7 +72,7 @@ def test_the_latest_visit_is_the_one_with_the_highest_number() -> None:
 
 
 def test_records_ever_written_are_the_ends_of_all_partitions() -> None:
-    assert records(cluster((0, 10), (4, 10))) == {SIM: 20}
+    assert records_written(cluster((0, 10), (4, 10))) == {SIM: 20}
 
 
 def test_one_alert_in_no_class_shows_in_the_metrics() -> None:
@@ -98,7 +98,7 @@ def test_one_alert_in_no_class_shows_in_the_metrics() -> None:
     assert sample("exporter_last_look_timestamp_seconds") == 17
 
 
-def test_before_the_first_look_there_is_a_page_all_the_same() -> None:
+def test_before_the_first_observation_there_is_a_page_all_the_same() -> None:
     registry = CollectorRegistry()
     register(registry, lambda: (PipelineState(), 0.0))
     assert registry.get_sample_value("nightwire_accounts_discrepancies") == 0

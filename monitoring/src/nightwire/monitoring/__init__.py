@@ -1,0 +1,1 @@
+"""Is in = out, and who lags: the exporter, the dashboards, and what Prometheus watches."""

@@ -8,7 +8,7 @@ import click
 from nightwire.core.cli import bootstrap_option
 
 if TYPE_CHECKING:
-    from nightwire.monitoring.config.prometheus import Job
+    from nightwire.monitoring.config import Job
 
 MISSING = 3
 """Exit status when Prometheus is not installed."""
@@ -28,7 +28,7 @@ MISSING = 3
     type=click.FloatRange(min=0.1),
     default=5.0,
     show_default=True,
-    help="Time between looks at Kafka. [s]",
+    help="Time between observations of Kafka. [s]",
 )
 def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
     """Tell Prometheus what the accounts say, who lags, and how Kafka is.
@@ -38,7 +38,7 @@ def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
       nightwire exporter --bootstrap 127.0.0.1:9092 --metrics-port 9400
     """
     from nightwire.core.runtime import find_endpoints, setup_logging, stopping
-    from nightwire.monitoring.exporter.exporter import export
+    from nightwire.monitoring.exporter import export
 
     setup_logging("nightwire.exporter")
     with stopping() as stop:
@@ -99,9 +99,9 @@ def prometheus(
       nightwire prometheus --port 9090 --target gateway=127.0.0.1:9401
       nightwire prometheus --target filters=127.0.0.1:9402 --job spark=127.0.0.1:9402/spark
     """
-    from nightwire.monitoring.config.prometheus import become, command
+    from nightwire.monitoring.config import prepare_prometheus, replace_process
 
-    line = command(
+    line = prepare_prometheus(
         state,
         port,
         dict(_named(text, "--target") for text in targets),
@@ -113,7 +113,7 @@ def prometheus(
     if line is None:
         click.echo("Prometheus is not installed: apt-get install prometheus", err=True)
         raise SystemExit(MISSING)
-    become(line)
+    replace_process(line)
 
 
 def _named(text: str, option: str) -> tuple[str, str]:
@@ -124,7 +124,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 
 def _jobs(texts: tuple[str, ...]) -> "dict[str, Job]":
-    from nightwire.monitoring.config.prometheus import Job
+    from nightwire.monitoring.config import Job
 
     jobs: dict[str, Job] = {}
     for text in texts:

@@ -10,9 +10,8 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from rich.table import Table
 
 from nightwire.consumers.source import OFFSET_TIMEOUT, at_time, milliseconds, partitions_of
-from nightwire.consumers.source.start_offsets import OffsetRange
 from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import TopicPartition, Watermarks
 
 Target = int | str | datetime | timedelta
 """An offset, ``beginning``, ``end``, a time, or how long ago."""
@@ -34,22 +33,22 @@ class GroupPosition:
     Attributes:
         partition: Topic and partition.
         committed: Offset of the record that the group reads next.
-        held: Offset of the oldest record, and the one after the newest.
+        held: What Kafka has of the partition.
     """
 
     partition: TopicPartition
     committed: int
-    held: OffsetRange
+    held: Watermarks
 
     @property
     def behind(self) -> int:
         """How many records the group has still to read."""
-        return self.held[1] - min(max(self.committed, self.held[0]), self.held[1])
+        return self.held.high - min(max(self.committed, self.held.low), self.held.high)
 
     @property
     def expired(self) -> int:
         """How many records Kafka deleted before the group read them."""
-        return max(0, self.held[0] - self.committed)
+        return max(0, self.held.low - self.committed)
 
 
 @dataclass(frozen=True)
@@ -177,11 +176,11 @@ class GroupAdmin:
             for number in topic.partitions
         ]
 
-    def _held(self, partition: TopicPartition) -> OffsetRange:
+    def _held(self, partition: TopicPartition) -> Watermarks:
         return kafka.watermarks(self._consumer, *partition, patience=OFFSET_TIMEOUT)
 
     def _targets(
-        self, target: Target, held: Mapping[TopicPartition, OffsetRange]
+        self, target: Target, held: Mapping[TopicPartition, Watermarks]
     ) -> dict[TopicPartition, int]:
         if isinstance(target, datetime | timedelta):
             time = milliseconds(target, datetime.now(UTC))
@@ -192,11 +191,11 @@ class GroupAdmin:
         return {partition: offset_in(offsets, target) for partition, offsets in held.items()}
 
 
-def offset_in(held: OffsetRange, target: int | str) -> int:
+def offset_in(held: Watermarks, target: int | str) -> int:
     """Return the offset in a partition that *target* means: never outside what it holds."""
     if isinstance(target, str):
-        return held[0] if target == "beginning" else held[1]
-    return min(max(target, held[0]), held[1])
+        return held.low if target == "beginning" else held.high
+    return min(max(target, held.low), held.high)
 
 
 def _member(described: Any) -> GroupMember:
@@ -219,8 +218,8 @@ def group_record(
                 "topic": one.partition[0],
                 "partition": one.partition[1],
                 "committed": one.committed,
-                "oldest": one.held[0],
-                "end": one.held[1],
+                "oldest": one.held.low,
+                "end": one.held.high,
                 "behind": one.behind,
                 "expired": one.expired,
             }

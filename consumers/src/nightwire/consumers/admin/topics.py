@@ -11,8 +11,15 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 from rich.table import Table
 
-from nightwire.consumers.source.start_offsets import OffsetRange
-from nightwire.core.kafka import END, FIRST, NEWEST, TopicPartition, admin, consumer, list_offsets
+from nightwire.core.kafka import (
+    NEWEST,
+    TopicPartition,
+    Watermarks,
+    admin,
+    all_watermarks,
+    consumer,
+    list_offsets,
+)
 
 TIMEOUT = 15.0
 """Longest wait for an answer. [s]"""
@@ -51,8 +58,10 @@ def list_topics(bootstrap: str) -> list[TopicRow]:
             for name, topic in reader.list_topics(timeout=TIMEOUT).topics.items()
             if not name.startswith("__")
         }
-        held = _offset_ranges(
-            client, [(name, number) for name, numbers in known.items() for number in numbers]
+        held = all_watermarks(
+            client,
+            [(name, number) for name, numbers in known.items() for number in numbers],
+            timeout=TIMEOUT,
         )
         oldest = _oldest_times(reader, held)
     finally:
@@ -64,14 +73,14 @@ def list_topics(bootstrap: str) -> list[TopicRow]:
 def _row(
     name: str,
     numbers: list[int],
-    held: Mapping[TopicPartition, OffsetRange],
+    held: Mapping[TopicPartition, Watermarks],
     oldest: Mapping[TopicPartition, int],
     newest: Mapping[TopicPartition, int],
 ) -> TopicRow:
     partitions = [(name, number) for number in numbers]
     first = min((oldest[one] for one in partitions if one in oldest), default=None)
     last = max((newest[one] for one in partitions if one in newest), default=None)
-    records = sum(held[one][1] - held[one][0] for one in partitions)
+    records = sum(held[one].high - held[one].low for one in partitions)
     return TopicRow(name, len(numbers), records, _utc(first), _utc(last))
 
 
@@ -79,27 +88,19 @@ def _utc(time_ms: int | None) -> datetime | None:
     return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
-def _offset_ranges(
-    client: AdminClient, partitions: list[TopicPartition]
-) -> dict[TopicPartition, OffsetRange]:
-    oldest = list_offsets(client, partitions, FIRST, timeout=TIMEOUT)
-    ends = list_offsets(client, partitions, END, timeout=TIMEOUT)
-    return {partition: (oldest[partition].offset, ends[partition].offset) for partition in partitions}
-
-
 def _newest_times(
-    client: AdminClient, held: Mapping[TopicPartition, OffsetRange]
+    client: AdminClient, held: Mapping[TopicPartition, Watermarks]
 ) -> dict[TopicPartition, int]:
-    filled = [partition for partition, (start, end) in held.items() if end > start]
+    filled = [partition for partition, marks in held.items() if marks.high > marks.low]
     found = list_offsets(client, filled, NEWEST, timeout=TIMEOUT)
     return {partition: info.timestamp for partition, info in found.items() if info.timestamp >= 0}
 
 
-def _oldest_times(reader: Consumer, held: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, int]:
+def _oldest_times(reader: Consumer, held: Mapping[TopicPartition, Watermarks]) -> dict[TopicPartition, int]:
     """Return when the first record of each partition was written. [ms]  Reads one of each."""
     found: dict[TopicPartition, int] = {}
-    missing = {partition for partition, (start, end) in held.items() if end > start}
-    reader.assign([TopicPartitionOffset(*partition, held[partition][0]) for partition in missing])
+    missing = {partition for partition, marks in held.items() if marks.high > marks.low}
+    reader.assign([TopicPartitionOffset(*partition, held[partition].low) for partition in missing])
     deadline = time.monotonic() + TIMEOUT
     while missing and time.monotonic() < deadline:
         if (message := reader.poll(0.2)) is None:

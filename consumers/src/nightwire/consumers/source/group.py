@@ -177,12 +177,12 @@ class GroupSource(RecordSource):
 
     def _on_assign(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
         partitions = [(one.topic, one.partition) for one in given]
-        held = self.offset_ranges(partitions)
+        held = self.watermarks(partitions)
         initial = self.initial_offsets(held)
         committed = self._committed_offsets(consumer, given)
         starts = {one: resume(committed.get(one), held[one], initial[one]) for one in partitions}
         self._begun |= {partition: start.offset for partition, start in starts.items()}
-        self.assign(starts, held)
+        self.assign(starts, {partition: marks.high for partition, marks in held.items()})
         self._joined = True
         names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(partitions))
         log.info("given %s", names or "no partition")

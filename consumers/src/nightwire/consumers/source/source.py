@@ -12,14 +12,13 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.start_offsets import (
     NewestRecords,
-    OffsetRange,
     StartOffset,
     at_time,
     tails,
 )
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import TopicPartition, Watermarks
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -62,11 +61,12 @@ class RecordSource:
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        held = self.offset_ranges(partitions_of(self._consumer, self._plan.topics))
+        held = self.watermarks(partitions_of(self._consumer, self._plan.topics))
         starts = self.initial_offsets(held) if self._plan.last is None else tails(held, self._plan.last)
         if self._plan.last is not None:
             self._tail = NewestRecords(self._plan.last)
-        self.assign({partition: StartOffset(offset) for partition, offset in starts.items()}, held)
+        ends = {partition: marks.high for partition, marks in held.items()}
+        self.assign({partition: StartOffset(offset) for partition, offset in starts.items()}, ends)
 
     def take(self, most: int, timeout: float) -> list[Message]:
         """Return the next records: up to *most* of those that are there, else what comes first.
@@ -106,40 +106,40 @@ class RecordSource:
         """Leave Kafka."""
         self._consumer.close()
 
-    def offset_ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        """Return the oldest offset and the one after the newest, of each partition."""
+    def watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Watermarks]:
+        """Return what Kafka has of each partition."""
         return {
             partition: kafka.watermarks(self._consumer, *partition, patience=OFFSET_TIMEOUT)
             for partition in partitions
         }
 
-    def initial_offsets(self, held: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, int]:
+    def initial_offsets(self, held: Mapping[TopicPartition, Watermarks]) -> dict[TopicPartition, int]:
         """Return where reading begins where no position is known."""
         if self._plan.since is not None:
             return self.offsets_at(milliseconds(self._plan.since, datetime.now(UTC)), held)
-        side = 0 if self._plan.begins == "beginning" else 1
-        return {partition: offsets[side] for partition, offsets in held.items()}
+        oldest = self._plan.begins == "beginning"
+        return {partition: marks.low if oldest else marks.high for partition, marks in held.items()}
 
     def offsets_at(
-        self, time_ms: int, held: Mapping[TopicPartition, OffsetRange]
+        self, time_ms: int, held: Mapping[TopicPartition, Watermarks]
     ) -> dict[TopicPartition, int]:
         """Return the first offset of each partition that was written at *time_ms* or later."""
         asked = [TopicPartitionOffset(*partition, time_ms) for partition in held]
         answers = self._consumer.offsets_for_times(asked, timeout=OFFSET_TIMEOUT) if asked else []
         found = {(answer.topic, answer.partition): answer.offset for answer in answers}
-        return {partition: at_time(found[partition], offsets) for partition, offsets in held.items()}
+        return {partition: at_time(found[partition], marks) for partition, marks in held.items()}
 
     def assign(
-        self, starts: Mapping[TopicPartition, StartOffset], held: Mapping[TopicPartition, OffsetRange]
+        self, starts: Mapping[TopicPartition, StartOffset], ends: Mapping[TopicPartition, int]
     ) -> None:
-        """Read from *starts* too, up to the ends of *held*; report where records are gone."""
+        """Read from *starts* too, up to *ends*; report where records are gone."""
         for partition, start in starts.items():
             self._count_expired(partition, start.expired)
-        self._limits |= {partition: end for partition, (_, end) in held.items()}
+        self._limits |= ends
         self._ends |= {
-            partition: self._limits[partition]
+            partition: ends[partition]
             for partition, start in starts.items()
-            if start.offset < self._limits[partition]
+            if start.offset < ends[partition]
         }
         self._add({partition: start.offset for partition, start in starts.items()})
 
@@ -209,7 +209,7 @@ class RecordSource:
         """Go on with the oldest record there is, after Kafka deleted the next one."""
         if partition not in self._next:
             return
-        ((oldest, _),) = self.offset_ranges([partition]).values()
+        oldest = self.watermarks([partition])[partition].low
         self._count_expired(partition, max(0, oldest - self._next[partition]))
         if oldest >= self._limits.get(partition, oldest + 1):
             self._ends.pop(partition, None)

@@ -5,10 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from nightwire.core.kafka import TopicPartition
-
-OffsetRange = tuple[int, int]
-"""Offset of the oldest record that Kafka still has, and the one after the newest."""
+from nightwire.core.kafka import TopicPartition, Watermarks
 
 Item = TypeVar("Item")
 
@@ -26,7 +23,7 @@ class StartOffset:
     expired: int = 0
 
 
-def resume(committed: int | None, held: OffsetRange, initial: int) -> StartOffset:
+def resume(committed: int | None, held: Watermarks, initial: int) -> StartOffset:
     """Return where a group goes on.
 
     Args:
@@ -34,34 +31,36 @@ def resume(committed: int | None, held: OffsetRange, initial: int) -> StartOffse
         held: What the partition holds.
         initial: Where a group begins that has no position.
     """
-    oldest, end = held
     if committed is None:
-        return StartOffset(min(max(initial, oldest), end))
-    if committed < oldest:
-        return StartOffset(oldest, expired=oldest - committed)
-    if committed > end:  # the topic was made anew: its offsets began again
-        return StartOffset(oldest)
+        return StartOffset(min(max(initial, held.low), held.high))
+    if committed < held.low:
+        return StartOffset(held.low, expired=held.low - committed)
+    if committed > held.high:  # the topic was made anew: its offsets began again
+        return StartOffset(held.low)
     return StartOffset(committed)
 
 
-def start_of_range(wanted: OffsetRange, held: OffsetRange) -> StartOffset:
-    """Return where reading the offsets *wanted* begins, in a partition that holds *held*."""
-    first, end = wanted
-    offset = min(max(first, held[0]), end)
+def start_of_range(first: int, end: int, held: Watermarks) -> StartOffset:
+    """Return where reading the offsets *first* to *end* - 1 begins, in a partition that holds *held*."""
+    offset = min(max(first, held.low), end)
     return StartOffset(offset, expired=offset - first)
 
 
-def at_time(found: int, held: OffsetRange) -> int:
+def at_time(found: int, held: Watermarks) -> int:
     """Return where a time begins, given Kafka's answer: -1 means that nothing is as new, so the end."""
-    return held[1] if found < 0 else min(max(found, held[0]), held[1])
+    return held.high if found < 0 else min(max(found, held.low), held.high)
 
 
-def tails(held: Mapping[TopicPartition, OffsetRange], count: int) -> dict[TopicPartition, int]:
+def tails(held: Mapping[TopicPartition, Watermarks], count: int) -> dict[TopicPartition, int]:
     """Return where the last *count* offsets of each partition begin; empty partitions are left out.
 
     The newest *count* of a topic cannot lie before these, however they are spread.
     """
-    return {partition: max(oldest, end - count) for partition, (oldest, end) in held.items() if end > oldest}
+    return {
+        partition: max(marks.low, marks.high - count)
+        for partition, marks in held.items()
+        if marks.high > marks.low
+    }
 
 
 class NewestRecords(Generic[Item]):

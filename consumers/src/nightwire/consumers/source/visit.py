@@ -10,10 +10,10 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.alert import ALERTS
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.source import RecordSource, TopicError, partitions_of, position_of
-from nightwire.consumers.source.start_offsets import OffsetRange, StartOffset, start_of_range
+from nightwire.consumers.source.start_offsets import StartOffset, start_of_range
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import TopicPartition, Watermarks
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS
 
@@ -87,7 +87,7 @@ class VisitSource(RecordSource):
         if record is None:
             raise TopicError(f"no visit {self._number} of {self._plan.topics[0]}; {self._known()}")
         if record["closed"] is None:
-            self._begin_open(record, self.offset_ranges(partitions))
+            self._begin_open(record, self.watermarks(partitions))
         else:
             self._begin_closed(self._ranges(record))
 
@@ -119,23 +119,25 @@ class VisitSource(RecordSource):
         numbers = sorted(self._log.latest())
         return f"there are {len(numbers)}, {numbers[0]} to {numbers[-1]}" if numbers else "there is none yet"
 
-    def _ranges(self, record: Mapping[str, Any]) -> dict[TopicPartition, OffsetRange]:
+    def _ranges(self, record: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, int]]:
+        """Return the first offset of the visit and the one after its last, by partition."""
         topic = self._plan.topics[0]
         return {(topic, one["partition"]): (one["first"], one["last"] + 1) for one in record["partitions"]}
 
-    def _begin_closed(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
-        held = self.offset_ranges(ranges)
-        starts = {one: start_of_range(wanted, held[one]) for one, wanted in ranges.items()}
-        self.assign(starts, ranges)
+    def _begin_closed(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        held = self.watermarks(ranges)
+        starts = {one: start_of_range(*wanted, held[one]) for one, wanted in ranges.items()}
+        self.assign(starts, {one: end for one, (_, end) in ranges.items()})
 
-    def _begin_open(self, record: Mapping[str, Any], held: Mapping[TopicPartition, OffsetRange]) -> None:
+    def _begin_open(self, record: Mapping[str, Any], held: Mapping[TopicPartition, Watermarks]) -> None:
         starts = self.offsets_at(milliseconds(record["opened"] - SLACK, record["opened"]), held)
-        self.assign({partition: StartOffset(offset) for partition, offset in starts.items()}, held)
+        ends = {partition: marks.high for partition, marks in held.items()}
+        self.assign({partition: StartOffset(offset) for partition, offset in starts.items()}, ends)
         self._awaits_end = self._plan.follow
         if self._awaits_end:
             self._limits.clear()
 
-    def _read_to_end(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+    def _read_to_end(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """The visit has closed: read to its last offsets."""
         self._awaits_end = False
         self._limits = {partition: ranges.get(partition, (0, 0))[1] for partition in self._next}

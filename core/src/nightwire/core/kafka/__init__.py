@@ -23,7 +23,15 @@ from nightwire.core.kafka.clients import (
     retry_while_unavailable,
     watermarks,
 )
-from nightwire.core.kafka.offsets import END, FIRST, NEWEST, TopicPartition, list_offsets
+from nightwire.core.kafka.offsets import (
+    END,
+    FIRST,
+    NEWEST,
+    TopicPartition,
+    Watermarks,
+    all_watermarks,
+    list_offsets,
+)
 from nightwire.core.kafka.writer import produce
 
 __all__ = [
@@ -39,8 +47,10 @@ __all__ = [
     "Headers",
     "Record",
     "TopicPartition",
+    "Watermarks",
     "Writer",
     "admin",
+    "all_watermarks",
     "consumer",
     "end_offsets",
     "end_offsets_at",

@@ -23,6 +23,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from nightwire.core.kafka.offsets import Watermarks
 from nightwire.core.kafka.writer import DeliveryError as DeliveryError
 from nightwire.core.kafka.writer import Headers as Headers
 from nightwire.core.kafka.writer import Record as Record
@@ -212,7 +213,7 @@ def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[tuple[str, int]
     return {spot: end for spot, (low, end) in found.items() if end > low}
 
 
-def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> tuple[int, int]:
+def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> Watermarks:
     """Return a partition's first offset, and the one after its last; wait while Kafka is away.
 
     A partition that was just made has a leader in the metadata a moment before the leader knows it.  Where a
@@ -232,7 +233,7 @@ def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float 
                     reader.list_topics(topic, timeout=10)
             raise
 
-    return retry_while_unavailable(ask, patience=patience)
+    return Watermarks(*retry_while_unavailable(ask, patience=patience))
 
 
 def retry_while_unavailable(ask: Callable[[], Answer], *, patience: float = 10.0) -> Answer:

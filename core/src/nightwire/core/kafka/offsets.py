@@ -1,7 +1,7 @@
 """Where partitions begin and end, asked for many at once: one by one, a thousand of them take minutes."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -9,6 +9,14 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 TopicPartition = tuple[str, int]
 """Topic and partition."""
+
+
+class Watermarks(NamedTuple):
+    """What a partition holds: the offset of its first record, and the one after its last."""
+
+    low: int
+    high: int
+
 
 FIRST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 END = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -41,3 +49,13 @@ def list_offsets(
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = client.list_offsets(wanted, isolation_level=isolation, request_timeout=timeout)
     return {(at.topic, at.partition): future.result() for at, future in asked.items()}
+
+
+def all_watermarks(
+    client: AdminClient, partitions: Iterable[TopicPartition], *, timeout: float = 10.0
+) -> dict[TopicPartition, Watermarks]:
+    """Return what each of *partitions* holds; as `list_offsets`, of which it takes two."""
+    wanted = list(partitions)
+    low = list_offsets(client, wanted, FIRST, timeout=timeout)
+    high = list_offsets(client, wanted, END, timeout=timeout)
+    return {one: Watermarks(low[one].offset, high[one].offset) for one in wanted}

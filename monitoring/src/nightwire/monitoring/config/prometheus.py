@@ -115,7 +115,7 @@ def rules() -> str:
     return (files("nightwire.monitoring") / "rules.yml").read_text()
 
 
-def command(
+def prepare_prometheus(
     state: Path,
     port: int,
     targets: Mapping[str, str],
@@ -165,6 +165,6 @@ def command(
     ]
 
 
-def become(command_line: list[str]) -> None:
+def replace_process(command_line: list[str]) -> None:
     """Replace this process by *command_line*; does not return."""
     os.execv(command_line[0], command_line)  # noqa: S606  (no shell is meant)

@@ -3,7 +3,7 @@
 from nightwire.monitoring.dashboards.kafka import AGENT, HEAP
 from nightwire.monitoring.dashboards.machines import BUSY
 from nightwire.monitoring.dashboards.machines import EMPTY as NO_NODE
-from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number, quantile
+from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel, quantile
 
 OURS = 'topic=~"(alerts|bench|filter|broker)[.].+|voevents"'
 """Topics that a benchmark fills."""
@@ -11,26 +11,26 @@ OURS = 'topic=~"(alerts|bench|filter|broker)[.].+|voevents"'
 NOW = Row(
     "Now",
     (
-        number(
+        number_panel(
             "Records a second",
             "What all topics took; a benchmark's own begin with `bench.`.",
             {"records": "sum(rate(nightwire_topic_records_total[30s]))"},
             unit=RATE,
         ),
-        number("Missing", "In = out, also now.", {"missing": "nightwire:missing"}, red_above=1),
-        number(
+        number_panel("Missing", "In = out, also now.", {"missing": "nightwire:missing"}, red_above=1),
+        number_panel(
             "Furthest behind",
             "Records that a stage has not accounted for yet.",
             {"behind": "nightwire:lag:worst"},
         ),
-        number(
+        number_panel(
             "CPU",
             "Share of all cores; at 1 the machine is what is measured.",
             {"{{instance}}": BUSY},
             unit="percentunit",
             empty=NO_NODE,
         ),
-        number(
+        number_panel(
             "Taken by others",
             "Share of the CPU that the host gave to other guests: above 0.05 measure again.",
             {"steal": 'avg(rate(node_cpu_seconds_total{mode="steal"}[1m]))'},
@@ -38,7 +38,7 @@ NOW = Row(
             red_above=0.05,
             empty=NO_NODE,
         ),
-        number(
+        number_panel(
             "Idle: Kafka's threads",
             "Share of their time; below a third Kafka is what is measured.",
             {"{{instance}}": "kafka_server_requesthandler_idle_ratio"},

@@ -1,4 +1,4 @@
-"""Grafana's dashboards, from the panels that `_panels` and the other modules of panels list."""
+"""Grafana's dashboards, as JSON, from the panels that the modules beside this one list."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from nightwire.monitoring.dashboards.gateway import GATEWAY
 from nightwire.monitoring.dashboards.kafka import KAFKA
 from nightwire.monitoring.dashboards.machines import MACHINES
 from nightwire.monitoring.dashboards.night import NIGHT
-from nightwire.monitoring.dashboards.panel import Kind, Panel, Row, meaning, without
+from nightwire.monitoring.dashboards.panel import Kind, Panel, Row, description, no_value_text
 from nightwire.monitoring.dashboards.producer import PRODUCER
 from nightwire.monitoring.dashboards.schemas import SCHEMAS
 from nightwire.monitoring.dashboards.spark import SPARK
@@ -98,7 +98,7 @@ def _panel(row: Row, panel: Panel) -> Any:
     drawn = (
         BUILDERS[panel.kind]()
         .title(panel.title)
-        .description(meaning(row, panel))
+        .description(description(row, panel))
         .datasource(SOURCE)
         .unit(panel.unit or COUNTS[panel.kind])
         .span(panel.width)
@@ -119,7 +119,9 @@ def _shown(drawn: Any, row: Row, panel: Panel) -> Any:
         drawn = drawn.color_scheme(build.FieldColor().mode(model.FieldColorModeId.THRESHOLDS))
     if panel.named:
         drawn = drawn.text_mode(BigValueTextMode.NAME)
-    if panel.kind is not Kind.TABLE and (words := without(row, panel)):  # a table has it in each empty cell
+    if panel.kind is not Kind.TABLE and (
+        words := no_value_text(row, panel)
+    ):  # a table has it in each empty cell
         drawn = drawn.no_value(words)
     return drawn
 

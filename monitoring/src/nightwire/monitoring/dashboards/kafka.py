@@ -1,6 +1,6 @@
 """What the dashboard *Kafka* shows, by its JMX agent: traffic, latencies, logs, copies in step, memory."""
 
-from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number
+from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 
 AGENT = "where Kafka's JMX agent does not run (`nightwire up --jmx`)"
 HEAP = '{area="heap", job="kafka"}'
@@ -13,14 +13,14 @@ def _rate(counter: str) -> str:
 HEALTH = Row(
     "Health",
     (
-        number("Brokers", "Brokers in the cluster.", {"brokers": "nightwire_kafka_brokers"}),
-        number(
+        number_panel("Brokers", "Brokers in the cluster.", {"brokers": "nightwire_kafka_brokers"}),
+        number_panel(
             "Under-replicated",
             "Partitions with a copy that is not in step: a broker is down, or a disk is slow.",
             {"partitions": "nightwire_kafka_under_replicated_partitions"},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Offline",
             "Partitions without a leader: neither read nor written.",
             {"partitions": "nightwire_kafka_offline_partitions"},
@@ -32,19 +32,19 @@ HEALTH = Row(
 BROKER = Row(
     "By the brokers themselves",
     (
-        number(
+        number_panel(
             "Active controllers",
             "One, in the whole cluster.",
             {"active": "sum(kafka_controller_activecontrollercount)"},
             red_below=1,
         ),
-        number(
+        number_panel(
             "Below the least copies",
             "Partitions that refuse writes until enough copies are in step.",
             {"partitions": "sum(kafka_server_underminisrpartitioncount)"},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Failed requests",
             "Requests to write and to read that failed within five minutes.",
             {
@@ -53,21 +53,21 @@ BROKER = Row(
             },
             red_above=1,
         ),
-        number(
+        number_panel(
             "Idle: requests",
             "Share of the request threads' time that is idle; below a third the broker is the limit.",
             {"{{instance}}": "kafka_server_requesthandler_idle_ratio"},
             unit="percentunit",
             red_below=0.3,
         ),
-        number(
+        number_panel(
             "Idle: network",
             "The same of the network threads.",
             {"{{instance}}": "kafka_network_processor_idle_ratio"},
             unit="percentunit",
             red_below=0.3,
         ),
-        number(
+        number_panel(
             "Heap",
             "Share of Java's heap that is taken.",
             {

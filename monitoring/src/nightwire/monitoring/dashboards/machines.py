@@ -1,6 +1,6 @@
 """What the dashboard *machines* shows, by node-exporter: CPU, memory, disks, network."""
 
-from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number
+from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 
 REAL_DISK = '{fstype!~"tmpfs|overlay|ramfs"}'
 DISK_LEFT = f"node_filesystem_avail_bytes{REAL_DISK} / node_filesystem_size_bytes{REAL_DISK}"
@@ -15,24 +15,24 @@ def _rate(counter: str, by: str) -> str:
 NOW = Row(
     "Now",
     (
-        number(
+        number_panel(
             "CPU taken", "Share of all cores.", {"{{instance}}": BUSY}, unit="percentunit", red_above=0.95
         ),
-        number(
+        number_panel(
             "Memory taken",
             "Share that is taken; what the kernel would give back counts as free.",
             {"{{instance}}": MEMORY_TAKEN},
             unit="percentunit",
             red_above=0.95,
         ),
-        number(
+        number_panel(
             "Least disk left",
             "Share that is free of the disk with least. Kafka stops when it is full.",
             {"{{instance}}": f"min by (instance) ({DISK_LEFT})"},
             unit="percentunit",
             red_below=0.1,
         ),
-        number(
+        number_panel(
             "Waiting for a core",
             "Processes that run or wait, for each core; above 1 they wait.",
             {
@@ -41,14 +41,14 @@ NOW = Row(
             },
             red_above=2,
         ),
-        number(
+        number_panel(
             "Open files",
             "Share of what the kernel allows.",
             {"{{instance}}": "node_filefd_allocated / node_filefd_maximum"},
             unit="percentunit",
             red_above=0.8,
         ),
-        number(
+        number_panel(
             "Since it was started",
             "Time since the machine came up.",
             {"{{instance}}": "node_time_seconds - node_boot_time_seconds"},

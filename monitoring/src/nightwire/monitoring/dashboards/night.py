@@ -2,7 +2,7 @@
 
 from nightwire.monitoring.dashboards.machines import DISK_LEFT
 from nightwire.monitoring.dashboards.machines import EMPTY as NO_NODE
-from nightwire.monitoring.dashboards.panel import RATE, Kind, Panel, Row, number, quantile
+from nightwire.monitoring.dashboards.panel import RATE, Kind, Panel, Row, number_panel, quantile
 
 COLUMNS = ("read", "delivered", "rejected", "capped", "faulted", "dead_lettered", "missing")
 STAGES = {
@@ -12,71 +12,71 @@ STAGES = {
 IN_IS_OUT = Row(
     "In = out",
     (
-        number(
+        number_panel(
             "Missing",
             "Records that a stage read and that are in no class. Anything but 0: act now.",
             {"missing": "nightwire:missing"},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Accounts that do not join",
             "Overlaps, gaps, sums that are wrong: `nightwire accounts` names them.",
             {"accounts": "nightwire_accounts_discrepancies"},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Dead letters",
             "Records that nobody could read, ever; each keeps where from and why.",
             {"dead letters": 'nightwire_topic_records_total{topic="dead-letters"}'},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Expired",
             "Records that retention removed before a stage read them.",
             {"expired": "sum(nightwire_stage_expired_records)"},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Processes up",
             "Those of nightwire that answer.",
             {"up": 'sum(up{job="nightwire"})', "of": 'count(up{job="nightwire"})'},
         ),
-        number(
+        number_panel(
             "Latest visit",
             "Alerts delivered in each survey's latest visit.",
             {"{{survey}}": "nightwire_visit_alerts"},
         ),
-        number(
+        number_panel(
             "Alerts a second",
             "What all surveys' topics took within a minute.",
             {"alerts": 'sum(nightwire:topic_records:rate1m{topic=~"alerts[.].+"})'},
             unit=RATE,
         ),
-        number(
+        number_panel(
             "Judged a second",
             "Alerts that the filters judged within a minute.",
             {"judged": "sum(rate(nightwire_filters_records_judged_total[1m]))"},
             unit=RATE,
         ),
-        number(
+        number_panel(
             "Producer to topic, p99",
             "From Kafka's timestamp of an alert to the acknowledged copy, of filters that take the first.",
             {"p99": quantile(0.99, "nightwire_filters_delay_seconds", choice="first")},
             unit="s",
             red_above=6,
         ),
-        number(
+        number_panel(
             "Visits behind",
             "How far the slowest stage is behind, in visits.",
             {"visits": "nightwire:lag:worst / nightwire:visit_alerts:max"},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Cut off by caps",
             "Alerts that passed above a filter's number a visit, ever; `nightwire filter overflow` has them.",
             {"capped": 'sum(nightwire_accounts_capped{stage=~"filter[.].+"})'},
         ),
-        number(
+        number_panel(
             "Faults in ten minutes",
             "Alerts on which a filter failed: its owner's concern, and no other filter's.",
             {"faults": "sum(increase(nightwire_filters_alerts_faulted_total[10m]))"},

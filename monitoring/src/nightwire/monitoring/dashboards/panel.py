@@ -61,18 +61,20 @@ class Row:
     empty: str = ""
 
 
-def number(title: str, meaning: str, queries: Mapping[str, str], *, width: int = 4, **more: Any) -> Panel:
+def number_panel(
+    title: str, meaning: str, queries: Mapping[str, str], *, width: int = 4, **more: Any
+) -> Panel:
     """Return a panel of one figure, of which six fill a row unless they are wider."""
     return Panel(title, meaning, queries, kind=Kind.NUMBER, width=width, **more)
 
 
-def meaning(row: Row, panel: Panel) -> str:
+def description(row: Row, panel: Panel) -> str:
     """Return what is written at a panel: what it means, and when it is empty."""
     reasons = dict.fromkeys(reason for reason in (panel.empty, row.empty) if reason)
     return " ".join([panel.meaning, *(f"Empty {reason}." for reason in reasons)])
 
 
-def without(row: Row, panel: Panel) -> str:
+def no_value_text(row: Row, panel: Panel) -> str:
     """Return what a panel says that has no data although nothing is wrong; empty where that cannot be."""
     reason = panel.empty or row.empty
     return f"Empty {reason}" if reason else ""

@@ -1,6 +1,6 @@
 """What the dashboard *producer* shows: what is written, on time or late, and what is mirrored."""
 
-from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number, quantile
+from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel, quantile
 
 MIRRORS = "while no `nightwire ingest` is watched"
 WRITES = "while no producer with a page is watched"
@@ -72,20 +72,20 @@ WRITTEN = Row(
 MIRRORED = Row(
     "Mirrors of a survey's own Kafka",
     (
-        number(
+        number_panel(
             "Waits for a schema",
             "1: alerts came whose schema nobody has; `nightwire ingest` says which.",
             {"{{survey}}": "max by (survey) (nightwire_ingest_waits_for_schema)"},
             red_above=1,
             width=8,
         ),
-        number(
+        number_panel(
             "Behind the survey",
             "Records of the survey that were not mirrored yet.",
             {"{{survey}}": "sum by (survey) (nightwire_ingest_lag_records)"},
             width=8,
         ),
-        number(
+        number_panel(
             "Since the latest batch",
             "Time since a batch was in our Kafka; by day nothing comes.",
             {"{{survey}}": "time() - max by (survey) (nightwire_ingest_last_batch_timestamp_seconds)"},

@@ -1,6 +1,6 @@
 """What the dashboard *Spark* shows: the filters' query and who works on it, as Spark itself tells."""
 
-from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number
+from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 
 QUERY = "metrics_filters_driver_spark_streaming_filters"
 """Spark's names of the query `filters`: namespace, source, query, gauge."""
@@ -15,28 +15,28 @@ def _by_worker(counter: str) -> str:
 BATCHES = Row(
     "The query",
     (
-        number("Spark", "Its version.", {"{{version}}": "max by (version) (spark_info)"}, named=True),
-        number(
+        number_panel("Spark", "Its version.", {"{{version}}": "max by (version) (spark_info)"}, named=True),
+        number_panel(
             "A batch",
             "Time of the last batch, from its plan to its commit.",
             {"last": f"max({QUERY}_latency_Value) / 1000"},
             unit="s",
             red_above=10,
         ),
-        number(
+        number_panel(
             "Workers",
             "Executors that Spark has; with one machine the driver is the only one.",
             {"executors": f"count({WORKER}_maxMemory_bytes)"},
             red_below=1,
         ),
-        number("Cores", "Tasks that can run at once.", {"cores": f"sum({WORKER}_maxTasks)"}),
-        number(
+        number_panel("Cores", "Tasks that can run at once.", {"cores": f"sum({WORKER}_maxTasks)"}),
+        number_panel(
             "Failed tasks",
             "Tasks that were done again within ten minutes: a worker died, or a filter took it along.",
             {"failed": f"sum(increase({WORKER}_failedTasks_total[10m]))"},
             red_above=1,
         ),
-        number(
+        number_panel(
             "Failed jobs",
             "Batches that had to be started again within ten minutes.",
             {"failed": f"sum(increase({DRIVER}_appStatus_jobs_failedJobs_Count[10m]))"},

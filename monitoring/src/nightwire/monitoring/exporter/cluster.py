@@ -1,4 +1,4 @@
-"""Look at Kafka: brokers, what each partition holds, where each group is, and the accounts as they come."""
+"""What Kafka is asked: its brokers, what each partition holds, where each group is, the accounts."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounting import Account, from_record
-from nightwire.core.kafka import END, FIRST, TRANSIENT_ERRORS, TopicPartition, admin, consumer, list_offsets
-from nightwire.monitoring.exporter.pipeline_state import ClusterState, Range
+from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, admin, all_watermarks, consumer
+from nightwire.monitoring.exporter.pipeline_state import ClusterState
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
 
 INTERNAL = "__"
-"""Kafka's own topics begin so; they are no concern of the night."""
+"""Kafka's own topics begin so; they are left out."""
 
 
 class ClusterObserver:
-    """Asks Kafka how it is.
+    """Asks Kafka for its state.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``
@@ -30,7 +30,7 @@ class ClusterObserver:
         self._groups: dict[str, Consumer] = {}
         self._timeout = timeout
 
-    def look(self) -> ClusterState:
+    def observe(self) -> ClusterState:
         """Return Kafka as it is now.
 
         Raises:
@@ -43,33 +43,28 @@ class ClusterObserver:
             if not name.startswith(INTERNAL)
             for number, partition in topic.partitions.items()
         }
-        led = [spot for spot, partition in partitions.items() if partition.leader >= 0]
+        led = [one for one, partition in partitions.items() if partition.leader >= 0]
         return ClusterState(
             brokers=len(known.brokers),
             offline=len(partitions) - len(led),
             under_replicated=sum(len(part.isrs) < len(part.replicas) for part in partitions.values()),
-            ranges=self._ranges(led),
+            held=all_watermarks(self._client, led, timeout=self._timeout),
             committed=self._committed(led),
         )
 
-    def _ranges(self, spots: list[TopicPartition]) -> dict[TopicPartition, Range]:
-        first = list_offsets(self._client, spots, FIRST, timeout=self._timeout)
-        ends = list_offsets(self._client, spots, END, timeout=self._timeout)
-        return {spot: Range(first[spot].offset, ends[spot].offset) for spot in spots}
-
-    def _committed(self, spots: list[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
-        listed = self._client.list_consumer_groups(request_timeout=self._timeout).result()
-        groups = {group.group_id for group in listed.valid}
+    def _committed(self, partitions: list[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
+        known = self._client.list_consumer_groups(request_timeout=self._timeout).result()
+        groups = {group.group_id for group in known.valid}
         for gone in self._groups.keys() - groups:
             self._groups.pop(gone).close()
-        return {group: self._commits(group, spots) for group in sorted(groups)}
+        return {group: self._commits(group, partitions) for group in sorted(groups)}
 
-    def _commits(self, group: str, spots: list[TopicPartition]) -> dict[TopicPartition, int]:
+    def _commits(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         # A client of the group that never joins it: librdkafka's admin call for this aborts the process
         # when a coordinator's connection breaks (confluentinc/librdkafka#4605).
         if group not in self._groups:
             self._groups[group] = consumer(self._bootstrap, group=group)
-        asked = [TopicPartitionOffset(*spot) for spot in spots]
+        asked = [TopicPartitionOffset(*one) for one in partitions]
         found = self._groups[group].committed(asked, timeout=self._timeout)
         return {(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0}
 

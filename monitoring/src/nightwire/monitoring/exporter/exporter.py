@@ -1,7 +1,7 @@
-"""The exporter: looks at Kafka and the accounts again and again, and tells Prometheus."""
+"""The exporter: observes Kafka and the accounts again and again, and serves them to Prometheus."""
 
 import logging
-import threading
+import time
 from collections.abc import Iterable
 
 from confluent_kafka import KafkaException
@@ -9,67 +9,65 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.runtime import MetricsPage, Stop
 from nightwire.monitoring.exporter.cluster import AccountsFollower, ClusterObserver
-from nightwire.monitoring.exporter.metrics import now, register
+from nightwire.monitoring.exporter.metrics import register
 from nightwire.monitoring.exporter.pipeline_state import PipelineState, pipeline_state
 
 log = logging.getLogger("nightwire.exporter")
 
 STALE = 6
-"""After so many intervals without a look the exporter is not healthy."""
+"""After so many intervals without an answer of Kafka the exporter is not healthy."""
 
 
 class Exporter:
-    """Keeps the latest look at the night.
+    """Keeps the latest state of the pipeline.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``
-        interval: Time between looks. [s]
+        interval: Time between observations. [s]
     """
 
     def __init__(self, bootstrap: str, *, interval: float = 5.0) -> None:
-        self._watcher, self._follower = ClusterObserver(bootstrap), AccountsFollower(bootstrap)
+        self._observer, self._follower = ClusterObserver(bootstrap), AccountsFollower(bootstrap)
         self._interval = interval
         self._latest: tuple[PipelineState, float] = (PipelineState(), 0.0)
-        self._said: set[str] = set()
-        self.ready = threading.Event()
+        self._logged: set[str] = set()
 
     def latest(self) -> tuple[PipelineState, float]:
-        """Return the last look, and when it was. [s since 1970]"""
+        """Return the latest state, and when it was observed. [s since 1970]"""
         return self._latest
 
     def healthy(self) -> bool:
-        """Whether there was a look lately."""
-        return now() - self._latest[1] < STALE * self._interval + 10.0
+        """Whether Kafka was observed lately."""
+        return time.time() - self._latest[1] < STALE * self._interval + 10.0
 
-    def look(self) -> None:
-        """Look once.
+    def observe(self) -> None:
+        """Observe Kafka and the accounts once.
 
         Raises:
             KafkaException: Kafka did not answer.
         """
-        seen = pipeline_state(self._watcher.look(), self._follower.follow())
-        self._latest = (seen, now())
-        self._tell(seen.wrong)
-        self.ready.set()
+        state = pipeline_state(self._observer.observe(), self._follower.follow())
+        self._latest = (state, time.time())
+        self._log_new(state.discrepancies)
 
     def run(self, stop: Stop) -> None:
-        """Look until *stop*; while Kafka is away, say so and go on."""
+        """Observe until *stop*; while Kafka does not answer, log it and go on."""
         while not stop.is_set():
             try:
-                self.look()
+                self.observe()
             except KafkaException as error:
                 log.warning("Kafka does not answer: %s", error.args[0].str())
             stop.wait(self._interval)
         self._follower.close()
 
-    def _tell(self, wrong: Iterable[str]) -> None:
-        for line in set(wrong) - self._said:
+    def _log_new(self, discrepancies: Iterable[str]) -> None:
+        for line in set(discrepancies) - self._logged:
             log.error("in is not out: %s", line)
-        self._said = set(wrong)
+        self._logged = set(discrepancies)
 
 
 def export(bootstrap: str, port: int, stop: Stop, *, interval: float) -> None:
-    """Serve the night's metrics on *port* until *stop*.
+    """Serve the metrics of the pipeline on *port* until *stop*.
 
     Raises:
         OSError: The port is taken.

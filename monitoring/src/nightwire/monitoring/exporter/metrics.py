@@ -1,29 +1,27 @@
-"""The exporter's metrics: all gauges of the last look, none counted here."""
+"""The exporter's metrics: all of them from the latest state of the pipeline, none counted here."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from nightwire.core.accounting import StageTotal
 from nightwire.monitoring.exporter.pipeline_state import (
     PipelineState,
     broker_lag,
     broker_reads,
     group_lag,
-    records,
+    records_written,
 )
 
 Label = TypeVar("Label", bound=tuple[str, ...])
 
-CLASSES: dict[str, str] = {
+ACCOUNT_COLUMNS: dict[str, str] = {
     "read": "Records that the stage read.",
     "delivered": "Records that Kafka, or the peer, acknowledged.",
     "rejected": "Records rejected by name.",
-    "capped": "Records cut off by a cap.",
+    "capped": "Records over a filter's quota a visit.",
     "faulted": "Records on which a filter failed.",
     "dead_lettered": "Records that could not be read.",
     "missing": "Records read that are in no class; 0 when in = out.",
@@ -32,22 +30,22 @@ CLASSES: dict[str, str] = {
 
 
 class PipelineCollector(Collector):
-    """Give Prometheus the night that *latest* returns.
+    """Gives Prometheus the state of the pipeline that *latest* returns.
 
     Args:
-        latest: Returns the last look, and when it was. [s since 1970]
+        latest: Returns the latest state, and when it was observed. [s since 1970]
     """
 
     def __init__(self, latest: Callable[[], tuple[PipelineState, float]]) -> None:
         self._latest = latest
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric, from one and the same look."""
-        seen, at = self._latest()
+        """Yield every metric, of one and the same state."""
+        state, at = self._latest()
         yield _gauge("nightwire_exporter_last_look_timestamp_seconds", "When Kafka was last looked at.", at)
-        yield from _accounts(seen)
-        yield from _lag(seen)
-        yield from _kafka(seen)
+        yield from _accounts(state)
+        yield from _lag(state)
+        yield from _kafka(state)
 
 
 def register(registry: CollectorRegistry, latest: Callable[[], tuple[PipelineState, float]]) -> None:
@@ -55,46 +53,42 @@ def register(registry: CollectorRegistry, latest: Callable[[], tuple[PipelineSta
     registry.register(PipelineCollector(latest))
 
 
-def now() -> float:
-    """Return the time. [s since 1970]"""
-    return time.time()
-
-
-def _accounts(seen: PipelineState) -> Iterator[Metric]:
-    for column, meaning in CLASSES.items():
-        yield _by_stage(f"nightwire_accounts_{column}", meaning, column, seen.stages)
+def _accounts(state: PipelineState) -> Iterator[Metric]:
+    for column, meaning in ACCOUNT_COLUMNS.items():
+        values = {(stage.stage,): getattr(stage, column) for stage in state.stages}
+        yield _labelled(f"nightwire_accounts_{column}", meaning, ["stage"], values)
     text = "Accounts that overlap, leave a gap or do not add up; 0 when in = out."
-    yield _gauge("nightwire_accounts_discrepancies", text, len(seen.wrong))
-    yield _labelled(
-        "nightwire_visit_alerts", "Alerts delivered in the latest visit.", ["survey"], _one(seen.visit_alerts)
-    )
-    yield _labelled(
-        "nightwire_visit_latest", "Number of the latest visit.", ["survey"], _one(seen.latest_visit)
-    )
+    yield _gauge("nightwire_accounts_discrepancies", text, len(state.discrepancies))
+    delivered = {(survey,): count for survey, count in state.visit_alerts.items()}
+    text = "Alerts delivered in the latest visit."
+    yield _labelled("nightwire_visit_alerts", text, ["survey"], delivered)
+    latest = {(survey,): number for survey, number in state.latest_visit.items()}
+    yield _labelled("nightwire_visit_latest", "Number of the latest visit.", ["survey"], latest)
 
 
-def _lag(seen: PipelineState) -> Iterator[Metric]:
+def _lag(state: PipelineState) -> Iterator[Metric]:
     text = "Records that the stage has not accounted for yet."
-    yield _labelled("nightwire_stage_lag_records", text, ["stage", "topic"], seen.stage_lag)
+    yield _labelled("nightwire_stage_lag_records", text, ["stage", "topic"], state.stage_lag)
     text = "Records that retention removed before the stage read them."
-    yield _labelled("nightwire_stage_expired_records", text, ["stage", "topic"], seen.expired)
+    yield _labelled("nightwire_stage_expired_records", text, ["stage", "topic"], state.expired)
     text = "Records ahead of a consumer group's commits."
-    yield _labelled("nightwire_consumer_lag_records", text, ["group", "topic"], group_lag(seen.cluster))
+    yield _labelled("nightwire_consumer_lag_records", text, ["group", "topic"], group_lag(state.cluster))
     labels = ["broker", "group", "topic"]
-    text = "The same of the groups of community brokers."
-    yield _labelled("nightwire_broker_lag_records", text, labels, broker_lag(seen.cluster))
-    read = CounterMetricFamily("nightwire_broker_read_records", "Records that it committed.", labels=labels)
-    for label, count in sorted(broker_reads(seen.cluster).items()):
+    text = "Records ahead of the commits of a community broker's group."
+    yield _labelled("nightwire_broker_lag_records", text, labels, broker_lag(state.cluster))
+    text = "Records that a community broker's group committed."
+    read = CounterMetricFamily("nightwire_broker_read_records", text, labels=labels)
+    for label, count in sorted(broker_reads(state.cluster).items()):
         read.add_metric(list(label), count)
     yield read
 
 
-def _kafka(seen: PipelineState) -> Iterator[Metric]:
+def _kafka(state: PipelineState) -> Iterator[Metric]:
     written = CounterMetricFamily("nightwire_topic_records", "Records ever written.", labels=["topic"])
-    for topic, count in sorted(records(seen.cluster).items()):
+    for topic, count in sorted(records_written(state.cluster).items()):
         written.add_metric([topic], count)
     yield written
-    cluster = seen.cluster
+    cluster = state.cluster
     yield _gauge("nightwire_kafka_brokers", "Brokers in the cluster.", cluster.brokers)
     yield _gauge("nightwire_kafka_offline_partitions", "Partitions without a leader.", cluster.offline)
     text = "Partitions with a replica that is not in step."
@@ -103,14 +97,6 @@ def _kafka(seen: PipelineState) -> Iterator[Metric]:
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
-
-
-def _by_stage(name: str, text: str, column: str, stages: Iterable[StageTotal]) -> Metric:
-    return _labelled(name, text, ["stage"], {(stage.stage,): getattr(stage, column) for stage in stages})
-
-
-def _one(values: Mapping[str, int]) -> dict[tuple[str], int]:
-    return {(label,): value for label, value in values.items()}
 
 
 def _labelled(name: str, text: str, labels: list[str], values: Mapping[Label, int]) -> Metric:

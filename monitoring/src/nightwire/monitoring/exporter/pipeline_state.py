@@ -1,25 +1,17 @@
-"""The night in numbers: what one look at Kafka and at the accounts says.  Pure: no Kafka, no clock."""
+"""The state of the pipeline: what Kafka and the accounts say at one moment.  Pure: no Kafka, no clock."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nightwire.core.accounting import Account, StageTotal, discrepancies, totals
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import TopicPartition, Watermarks
 
 RETURNS = "returns."
 """Beginning of the topics of what community brokers send back; the broker's name follows."""
 
 VISIT = "visit/"
 """Beginning of the sources of the producer's accounts: ``visit/<survey>``, one account a visit."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """What a partition holds: offsets from *low* to before *end*."""
-
-    low: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -30,24 +22,34 @@ class ClusterState:
         brokers: How many are there.
         offline: Partitions without a leader.
         under_replicated: Partitions with a replica that is not in step.
-        ranges: What each partition holds.
+        held: What each partition holds.
         committed: Each group's next offset, by partition.
     """
 
     brokers: int = 0
     offline: int = 0
     under_replicated: int = 0
-    ranges: Mapping[TopicPartition, Range] = field(default_factory=dict)
+    held: Mapping[TopicPartition, Watermarks] = field(default_factory=dict)
     committed: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PipelineState:
-    """All that the exporter exports."""
+    """All that the exporter exports.
+
+    Attributes:
+        cluster: Kafka.
+        stages: Sums of each stage's accounts.
+        discrepancies: Accounts that overlap, leave a gap or do not add up, a line each.
+        stage_lag: Records that a stage has not accounted for yet, by (stage, topic).
+        expired: Records that retention removed before the stage read them, likewise.
+        visit_alerts: Alerts delivered in each survey's latest visit.
+        latest_visit: Number of each survey's latest visit.
+    """
 
     cluster: ClusterState = ClusterState()
     stages: Sequence[StageTotal] = ()
-    wrong: Sequence[str] = ()
+    discrepancies: Sequence[str] = ()
     stage_lag: Mapping[tuple[str, str], int] = field(default_factory=dict)
     expired: Mapping[tuple[str, str], int] = field(default_factory=dict)
     visit_alerts: Mapping[str, int] = field(default_factory=dict)
@@ -55,13 +57,13 @@ class PipelineState:
 
 
 def pipeline_state(cluster: ClusterState, accounts: Sequence[Account]) -> PipelineState:
-    """Return the night as *cluster* and *accounts* tell it."""
+    """Return the state that *cluster* and *accounts* show."""
     lag, expired = stage_lag(cluster, accounts)
     visits = last_visits(accounts)
     return PipelineState(
         cluster=cluster,
         stages=totals(accounts),
-        wrong=discrepancies(accounts),
+        discrepancies=discrepancies(accounts),
         stage_lag=lag,
         expired=expired,
         visit_alerts={survey: visit.delivered for survey, visit in visits.items()},
@@ -69,11 +71,11 @@ def pipeline_state(cluster: ClusterState, accounts: Sequence[Account]) -> Pipeli
     )
 
 
-def records(cluster: ClusterState) -> dict[str, int]:
+def records_written(cluster: ClusterState) -> dict[str, int]:
     """Return the records that each topic ever took: the sum of its partitions' ends."""
     sums: dict[str, int] = defaultdict(int)
-    for (topic, _partition), held in cluster.ranges.items():
-        sums[topic] += held.end
+    for (topic, _partition), marks in cluster.held.items():
+        sums[topic] += marks.high
     return dict(sums)
 
 
@@ -82,18 +84,18 @@ def group_lag(cluster: ClusterState) -> dict[tuple[str, str], int]:
     lag: dict[tuple[str, str], int] = {}
     for group, offsets in cluster.committed.items():
         for topic in {topic for topic, _partition in offsets}:
-            spots = [spot for spot in cluster.ranges if spot[0] == topic]
-            lag[group, topic] = sum(_ahead(cluster.ranges[spot], offsets.get(spot, 0)) for spot in spots)
+            partitions = [one for one in cluster.held if one[0] == topic]
+            lag[group, topic] = sum(_ahead(cluster.held[one], offsets.get(one, 0)) for one in partitions)
     return lag
 
 
-def _ahead(held: Range, position: int) -> int:
-    return max(0, held.end - max(position, held.low))
+def _ahead(held: Watermarks, position: int) -> int:
+    return max(0, held.high - max(position, held.low))
 
 
 def brokers(cluster: ClusterState) -> set[str]:
     """Return the community brokers: each has a topic for what it sends back."""
-    return {topic.removeprefix(RETURNS) for topic, _partition in cluster.ranges if topic.startswith(RETURNS)}
+    return {topic.removeprefix(RETURNS) for topic, _partition in cluster.held if topic.startswith(RETURNS)}
 
 
 def broker_lag(cluster: ClusterState) -> dict[tuple[str, str, str], int]:
@@ -127,17 +129,21 @@ def stage_lag(
     without account counts whole.
     """
     positions: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-    topics = {topic for topic, _partition in cluster.ranges}
+    topics = {topic for topic, _partition in cluster.held}
     for account in accounts:
         if account.source in topics:
             read = positions[account.stage, account.source]
             read[account.partition] = max(read.get(account.partition, 0), account.last + 1)
     lag, expired = {}, {}
     for (stage, topic), read in positions.items():
-        spots = [spot for spot in cluster.ranges if spot[0] == topic]
-        lag[stage, topic] = sum(_ahead(cluster.ranges[spot], read.get(spot[1], 0)) for spot in spots)
-        known = [(cluster.ranges[topic, part].low, at) for part, at in read.items() if (topic, part) in spots]
-        expired[stage, topic] = sum(max(0, low - at) for low, at in known)
+        partitions = [one for one in cluster.held if one[0] == topic]
+        lag[stage, topic] = sum(_ahead(cluster.held[one], read.get(one[1], 0)) for one in partitions)
+        known = [
+            (cluster.held[topic, number].low, offset)
+            for number, offset in read.items()
+            if (topic, number) in cluster.held
+        ]
+        expired[stage, topic] = sum(max(0, low - offset) for low, offset in known)
     return lag, expired
 
 
