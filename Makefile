@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 NATIVE := .venv/.native
 
-.PHONY: help setup demo test test-tools check format native test-compose bench bench-compose report compose-up compose-down
+.PHONY: help setup demo test test-tools check format native test-compose bench bench-compose report docs compose-up compose-down
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench-compose: setup  ## the same against the compose stack, whose test stream s
 
 report: setup  ## the one report page from the results
 	@$(BIN)/nightwire bench report
+
+docs: setup  ## the site of docs into build/site, links checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html"
 
 compose-up:  ## docker compose up --wait
 	@test -f .env || cp .env.example .env

@@ -1,0 +1,58 @@
+"""The documentation: it builds as a site, its links lead somewhere, and its lines can be read."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests._tracked import ROOT, tracked
+
+WIDTH = 100
+"""Longest line of prose in Markdown. [character]"""
+
+GENERATED = {"benchmarks/results/report.md", "docs/user/lsst-versions.md"}
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are neither code, table, heading nor one long word."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith(("    ", "|", "#", "<")) and " " in line.strip():
+            yield number, line
+
+
+def test_prose_wraps() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in tracked()
+        if path.suffix == ".md" and str(path.relative_to(ROOT)) not in GENERATED
+        for number, line in prose(path.read_text())
+        if len(line) > WIDTH and " " in line.strip()[:WIDTH].lstrip("-* ")
+    ]
+    assert long == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"\]\((0\d{3}-[\w-]+\.md)\)", (folder / "README.md").read_text())
+    assert listed == sorted(path.name for path in folder.glob("0*.md"))
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_its_links_lead_somewhere(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    assert (tmp_path / "index.html").exists()
+    assert (tmp_path / "rooms" / "filters.html").exists()
