@@ -38,10 +38,47 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
 PURE_LANGUAGE = "nightwire.filters.language"
 """May be imported wherever a filter is judged outside the engine."""
 
-ORDER = "LAYERS_HERE"
+ORDER = {
+    "schemas": [
+        "errors kafka_environment lazy",
+        "avro retention",
+        "survey_model wire",
+        "records topics",
+        "registry",
+        "commands",
+    ],
+    "core": ["runtime", "kafka", "accounting", "cli", "stack", "access"],
+    "producer": ["figures visits", "spool", "writing", "simulation", "replay", "cli", "ingest"],
+    "gateway": [
+        "status voevent",
+        "eventlog net vtp xpath",
+        "signing",
+        "client fanout ingest",
+        "handlers",
+        "gateway",
+        "cli",
+    ],
+    "filters": [
+        "language",
+        "model sandbox",
+        "decision reading",
+        "authoring delivery evaluation",
+        "admission stats",
+        "engine",
+        "spark",
+        "cli spark_source",
+    ],
+    "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
+    "monitoring": ["dashboards exporter", "config", "commands"],
+}
+"""The sub-packages and modules of each room, lowest first: each imports those of the lines before its own."""
 
-MAX_ENTRIES = 13
+
+MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
+
+MORE_ENTRIES = {"filters/src/nightwire/filters": 14, "gateway-vtp/src/nightwire/gateway": 13}
+"""Rooms that the design gives more sub-packages than that."""
 
 
 def module_of(path: Path) -> str:
@@ -126,7 +163,7 @@ def test_imports_between_rooms_run_one_way(room: str) -> None:
 
 @pytest.mark.parametrize("room", PRESCRIBED)
 def test_a_room_takes_from_others_what_is_public(room: str) -> None:
-    """Public is what a package's ``__all__`` lists, a module by its name too."""
+    """Public are sub-packages, and what ``__all__`` of a package lists, a module by its name too."""
     wrong = []
     for module, path in MODULES.items():
         for other, name in imported(path):
@@ -134,7 +171,7 @@ def test_a_room_takes_from_others_what_is_public(room: str) -> None:
                 continue
             parent, _, last = other.rpartition(".")
             public = name in public_names(other) if is_package(other) else last in public_names(parent)
-            if not (public or name == "__version__"):
+            if not (public or is_package(f"{other}.{name}") or name == "__version__"):
                 wrong.append(f"{module} takes {name} of {other}")
     assert wrong == []
 
@@ -192,7 +229,8 @@ def test_a_folder_can_be_read_at_a_glance() -> None:
         )
         for folder in folders
     }
-    assert {folder: names for folder, names in entries.items() if len(names) > MAX_ENTRIES} == {}
+    limits = {folder: MORE_ENTRIES.get(folder, MAX_ENTRIES) for folder in entries}
+    assert {folder: names for folder, names in entries.items() if len(names) > limits[folder]} == {}
 
 
 def test_modules_have_plain_names() -> None:
