@@ -23,6 +23,7 @@ from nightwire.core.kafka.clients import (
     retry_while_unavailable,
     watermarks,
 )
+from nightwire.core.kafka.offset_tracker import OffsetTracker
 from nightwire.core.kafka.offsets import (
     END,
     FIRST,
@@ -45,6 +46,7 @@ __all__ = [
     "TRANSIENT_ERRORS",
     "DeliveryError",
     "Headers",
+    "OffsetTracker",
     "Record",
     "TopicPartition",
     "Watermarks",

@@ -3,7 +3,7 @@
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import OffsetTracker, TopicPartition
 from nightwire.gateway.eventlog.event import Event, Positions
 
 MAX_UNACKED = 10_000
@@ -25,7 +25,7 @@ class AckTracker:
 
     def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
         self._begun: Positions = dict(positions)
-        self._next: Positions = dict(positions)
+        self._offsets = OffsetTracker(positions)
         self._done: Positions = {}
         self._unacked: OrderedDict[RecordId, str] = OrderedDict()
         self._by_ivorn: dict[str, deque[RecordId]] = {}
@@ -33,20 +33,17 @@ class AckTracker:
     @property
     def acked_to(self) -> Positions:
         """Where to go on: each earlier event is answered, or was withheld; some later ones may be."""
-        found = dict(self._next)
-        for spot, offset in self._unacked:
-            found[spot] = min(offset, found.get(spot, offset))
-        return found
+        return self._offsets.positions
 
     @property
     def next(self) -> Positions:
         """The next event, whether those before it are acknowledged or not."""
-        return dict(self._next)
+        return self._offsets.next
 
     def go_back(self, positions: Mapping[TopicPartition, int]) -> None:
         """Begin again at *positions*; events of this session need not be sent again."""
-        self._done = dict(self._next)
-        self._next.update(positions)
+        self._done = self._offsets.next
+        self._offsets.seek(positions)
 
     def had(self, event: Event) -> bool:
         """Say whether *event* was dealt with before this session went back."""
@@ -54,14 +51,14 @@ class AckTracker:
 
     def withheld(self, event: Event) -> None:
         """Note that *event* is not sent."""
-        self._advance(event)
+        self._offsets.passed(event.spot, event.offset)
 
     def sent(self, event: Event) -> None:
         """Note that *event* went out."""
         record = (event.spot, event.offset)
         self._unacked[record] = event.ivorn
         self._by_ivorn.setdefault(event.ivorn, deque()).append(record)
-        self._advance(event)
+        self._offsets.began(*record)
         if len(self._unacked) > MAX_UNACKED:
             self.answered(next(iter(self._unacked.values())))
 
@@ -70,13 +67,12 @@ class AckTracker:
         records = self._by_ivorn.get(ivorn)
         if not records:
             return False
-        del self._unacked[records.popleft()]
+        record = records.popleft()
+        del self._unacked[record]
+        self._offsets.finished(*record)
         if not records:
             del self._by_ivorn[ivorn]
         return True
-
-    def _advance(self, event: Event) -> None:
-        self._next[event.spot] = max(event.offset + 1, self._next.get(event.spot, 0))
 
 
 def resume_at(

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import OffsetTracker, TopicPartition
 from nightwire.gateway.eventlog.event import Event, Positions
 
 
@@ -33,26 +33,24 @@ class HandlerProgress:
     """
 
     def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
-        self._next = dict(positions)
-        self._running: dict[TopicPartition, set[int]] = {}
+        self._offsets = OffsetTracker(positions)
 
     def skipped(self, event: Event) -> None:
         """Note that the handler does not act on *event*."""
-        self._next[event.spot] = max(event.offset + 1, self._next.get(event.spot, 0))
+        self._offsets.passed(event.spot, event.offset)
 
     def began(self, event: Event) -> None:
         """Note that the handler was given *event*."""
-        self._running.setdefault(event.spot, set()).add(event.offset)
-        self.skipped(event)
+        self._offsets.began(event.spot, event.offset)
 
     def ended(self, event: Event) -> None:
         """Note that the handler is done with *event*, well or badly."""
-        self._running[event.spot].discard(event.offset)
+        self._offsets.finished(event.spot, event.offset)
 
     @property
     def positions(self) -> Positions:
         """Where to go on after a crash: each earlier event is done, some later ones may be."""
-        return {spot: min(self._running.get(spot) or {end}) for spot, end in self._next.items()}
+        return self._offsets.positions
 
     def behind(self, head: Mapping[TopicPartition, int]) -> int:
         """Return how many records lie between the positions and *head*."""
