@@ -1,33 +1,10 @@
 """The process of the engine."""
 
-import subprocess
-import sys
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-
-from nightwire.core.runtime.process import stopping
 from nightwire.core.stack import free_port
-from nightwire.filters.cli.serve import engine_of
 from nightwire.filters.decision.state import EngineState, LocalCheckpoint
-from nightwire.filters.engine.local import LocalEngine
-from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.spark.session import spark_page, watched
-from nightwire.filters.stats.metrics import Metrics
-
-WITHOUT_SPARK = (
-    "import sys, nightwire.filters.cli.serve; sys.exit(any(m in sys.modules for m in ('pyspark', 'py4j')))"
-)
-
-
-def test_the_light_engine_needs_no_spark(tmp_path: Path) -> None:
-    assert subprocess.run([sys.executable, "-c", WITHOUT_SPARK], check=False).returncode == 0
-    settings = EngineSettings("127.0.0.1:1", "http://127.0.0.1:9", tmp_path)
-    with stopping() as stop:
-        one = engine_of(settings, Metrics(CollectorRegistry()), stop, light=True)
-    assert isinstance(one, LocalEngine)
-    assert not one.healthy()
-
 
 SAID = """\
 spark_info{version="4.3.0", revision="98bc"} 1.0

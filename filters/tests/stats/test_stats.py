@@ -1,28 +1,12 @@
 """Statistics of filters: counts, costs, delays, conditions; as metrics and as records."""
 
-import io
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from rich.console import Console
-from rich.text import Text
 
-from nightwire.filters.cli.inspect import watch_top
-from nightwire.filters.cli.summaries import (
-    FilterSummary,
-    Snapshot,
-    ago,
-    number_text,
-    summaries_of,
-    summary_lines,
-    summary_of,
-)
-from nightwire.filters.cli.tables import Column, fitting_columns, top_view
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.select import Overflow
 from nightwire.filters.delivery.deliver import AcknowledgedCopy
@@ -78,18 +62,18 @@ def test_ranges_add_up_by_filter() -> None:
     assert (old.evaluated.tolist(), old.cpu_us.tolist()) == ([1], [0])
 
 
-def told(collector: StatsCollector) -> dict[str, dict[str, Any]]:
-    """Return what owners are told, by filter; each record fits the schema."""
+def published(collector: StatsCollector) -> dict[str, dict[str, Any]]:
+    """Return the published records by filter; each fits the schema."""
     found = [records.SEEN.decode(records.SEEN.encode(one)) for one in collector.changed_records(NOON)]
     return {one["name"]: one for one in found}
 
 
-def test_an_owner_is_told_what_his_filters_did_and_only_when_they_did_something() -> None:
+def test_records_are_published_of_filters_that_changed_and_of_no_others() -> None:
     collector = StatsCollector()
     batch = decision(counts(0, 3, STOPPED), counts(1, 4), cut=CUT)
     collector.add_batch(batch, batch_totals(batch.counts, 2), LIVE)
     collector.add_copies([AcknowledgedCopy("filter.me.fast", "me/fast", delay) for delay in (0.2, 0.4, 0.9)])
-    found = told(collector)
+    found = published(collector)
     fast, slow = found["fast"], found["slow"]
     assert (fast["evaluated"], fast["passed"], fast["sent"], fast["capped"]) == (20, 7, 3, 1)
     assert (fast["way"], slow["way"], slow["version"], slow["faulted"]) == ("columns", "rows", 3, 4)
@@ -97,29 +81,29 @@ def test_an_owner_is_told_what_his_filters_did_and_only_when_they_did_something(
     assert (fast["delay_p50"], slow["delay_p50"]) == (0.4, None)
     assert (fast["passed_at"].timestamp() * 1000, slow["passed_at"]) == (NOON, None)
     assert slow["stopped"] == STOPPED[1]
-    assert told(collector) == {}
+    assert published(collector) == {}
 
 
-def test_a_new_version_begins_anew_but_for_when_something_passed() -> None:
+def test_a_new_version_keeps_only_the_time_of_the_last_passed_alert() -> None:
     collector = StatsCollector()
     batch = decision(counts(0, 3))
     collector.add_batch(batch, batch_totals(batch.counts, 2), LIVE)
     newer = [LiveFilter("me", "fast", 2, "sim", "", "keep"), LIVE[1]]
     later = decision(counts(0, 0), at=NOON + 9)
     collector.add_batch(later, batch_totals(later.counts, 2), newer)
-    fast = told(collector)["fast"]
+    fast = published(collector)["fast"]
     assert (fast["version"], fast["way"], fast["evaluated"], fast["passed"]) == (2, "rows", 10, 0)
     assert fast["passed_at"].timestamp() * 1000 == NOON
     assert fast["evaluated_at"].timestamp() * 1000 == NOON + 9
 
 
-def test_when_something_passed_last_outlives_the_engine() -> None:
+def test_the_time_of_the_last_passed_alert_outlives_the_engine() -> None:
     first, second = StatsCollector(), StatsCollector()
     batch, nothing = decision(counts(0, 3)), decision(counts(1, 0), at=NOON + 9)
     first.add_batch(batch, batch_totals(batch.counts, 2), LIVE)
-    second.restore(told(first).values())
+    second.restore(published(first).values())
     second.add_batch(nothing, batch_totals(nothing.counts, 2), LIVE)
-    assert told(second)["fast"]["passed_at"].timestamp() * 1000 == NOON
+    assert published(second)["fast"]["passed_at"].timestamp() * 1000 == NOON
 
 
 def test_a_condition_that_stops_most_now_displaces_one_of_long_ago() -> None:
@@ -136,7 +120,7 @@ def test_a_condition_that_stops_most_now_displaces_one_of_long_ago() -> None:
     ("delays", "found"),
     [([], [None, None]), ([0.3], [0.3, 0.3]), ([4, 1, 3, 2], [2, 4]), (range(1, 201), [100, 198])],
 )
-def test_delays_of_a_filter_are_told_by_their_ranks(delays: Iterable[float], found: list[float]) -> None:
+def test_quantiles_of_delays_are_delays_of_copies(delays: Iterable[float], found: list[float]) -> None:
     assert FilterStats("me/f", 1, delays=deque(delays)).delay_quantiles(0.5, 0.99) == found
 
 
@@ -158,7 +142,7 @@ def test_delays_are_a_histogram_by_choice() -> None:
     assert registry.get_sample_value(name, {"choice": "first"}) == pytest.approx(1002.200001)
 
 
-def test_prometheus_hears_of_a_batch() -> None:
+def test_a_batch_is_in_the_metrics() -> None:
     registry = CollectorRegistry()
     metrics = Metrics(registry)
     metrics.acknowledged(AcknowledgedCopy("filter.me.fast", "me/fast", 0.35))
@@ -185,7 +169,7 @@ def test_prometheus_hears_of_a_batch() -> None:
     assert sample("copies_acknowledged_total", topic="filter.me.fast") == 1
 
 
-def test_copies_of_a_batch_that_is_given_up_are_not_counted_beside_those_that_follow() -> None:
+def test_copies_of_a_failed_batch_are_not_counted_with_those_of_the_next_attempt() -> None:
     registry = CollectorRegistry()
     metrics, copy = Metrics(registry), AcknowledgedCopy("filter.me.fast", "me/fast", 0.35)
     for _ in range(2):  # Kafka went away after the first of them had arrived
@@ -194,126 +178,4 @@ def test_copies_of_a_batch_that_is_given_up_are_not_counted_beside_those_that_fo
     metrics.batch_done(decision(counts(0, 3)), LIVE, 0, 0.1)
     topic = {"topic": "filter.me.fast"}
     assert registry.get_sample_value("nightwire_filters_copies_acknowledged_total", topic) == 1
-    assert told(metrics.collector)["fast"]["sent"] == 1
-
-
-NOW = datetime(2025, 11, 24, 16, 0, 0, tzinfo=UTC)
-
-
-def record(name: str = "fast", *, minutes: float = 10, **about: Any) -> dict[str, Any]:
-    """Return what the engine tells of a filter that began *minutes* ago."""
-    known = {
-        "owner": "me", "name": name, "version": 1, "way": "columns", "since": NOW - timedelta(minutes=10),
-        "evaluated": 60_000, "passed": 600, "faulted": 0, "sent": 400, "capped": 200, "cpu": 0.06,
-        "delay_p50": 0.4, "delay_p99": 1.25, "evaluated_at": NOW, "passed_at": NOW - timedelta(seconds=75),
-        "stopped": {"line 3: alert.snr > 5": 48, "line 2: if alert.flux is None": 16},
-        "time": NOW - timedelta(minutes=10) + timedelta(minutes=minutes),
-    }  # fmt: skip
-    return known | about
-
-
-def test_cost_and_rate_are_of_late_and_counts_of_all_time() -> None:
-    before = record(minutes=9, evaluated=30_000, cpu=0.05)
-    one = summary_of(record(), before)
-    assert (one.evaluated, one.rate, one.cost_us) == (60_000, 500.0, pytest.approx(1 / 3))
-    alone = summary_of(record())
-    assert (alone.rate, alone.cost_us, alone.load) == (100.0, pytest.approx(1.0), pytest.approx(1e-4))
-    idle = summary_of(record(), record())
-    assert (idle.rate, idle.cost_us, idle.load) == (0.0, pytest.approx(1.0), 0.0)
-    other_version = summary_of(record(), {**before, "version": 7})
-    assert other_version == alone
-    assert summary_of(record(evaluated=0, cpu=0.0)).cost_us is None
-
-
-def test_live_filters_are_shown_and_those_that_did_nothing_as_well() -> None:
-    look = Snapshot({"me/fast": record(), "me/gone": record("gone")}, ["me/fast", "me/new"])
-    assert [(one.key, one.way) for one in summaries_of(look)] == [("me/fast", "columns"), ("me/new", "")]
-    assert [one.key for one in summaries_of(Snapshot(look.records))] == [
-        "me/fast",
-        "me/gone",
-    ]  # not told which are live
-
-
-def test_a_filter_at_work_is_described() -> None:
-    assert list(summary_lines(summary_of(record()), NOW)) == [
-        "judged 60,000 alerts in 10 min, 1.0 µs of CPU each; 600 passed (1.00%), 400 sent, 200 cut off, "
-        "0 failed",
-        "last passed 1 min ago; from the producer to your topic 0.4 s, 99 of 100 within 1.2 s",
-        "stopped  75% by line 3: alert.snr > 5",
-        "stopped  25% by line 2: if alert.flux is None",
-    ]
-    assert list(summary_lines(FilterSummary("me/new"), NOW)) == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (-3, "0 s ago"),
-        (0, "0 s ago"),
-        (59.9, "59 s ago"),
-        (60, "1 min ago"),
-        (7300, "2 h ago"),
-        (9e5, "10 d ago"),
-    ],
-)
-def test_times_are_told_in_their_largest_unit(seconds: float, said: str) -> None:
-    assert ago(NOW - timedelta(seconds=seconds), NOW) == said
-
-
-def test_numbers_have_two_digits_or_all_before_the_point() -> None:
-    assert [number_text(one) for one in (None, 0.0421, 1.0, 9.99, 17.4, 1204.0)] == [
-        "·", "0.042", "1.0", "10.", "17", "1,204",
-    ]  # fmt: skip
-
-
-def shown(width: int) -> list[str]:
-    """Return the lines of the table in a terminal of some width."""
-    slow = record("slow", way="rows", cpu=3.0, faulted=7, passed=0, passed_at=None, delay_p99=None)
-    view = top_view([summary_of(record()), FilterSummary("me/new"), summary_of(slow)], NOW, width=width)
-    console = Console(width=width, record=True, force_terminal=True, file=io.StringIO())
-    console.print(view)
-    return console.export_text().splitlines()
-
-
-@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
-def test_the_table_fits_its_terminal_and_the_dearest_filter_comes_first(width: int) -> None:
-    lines = shown(width)
-    assert max(map(len, lines)) <= width
-    assert [line.split()[0] for line in lines[-3:]] == ["me/slow", "me/fast", "me/new"]
-    assert "µs/alert" in lines[-4]
-    assert ("stopped most" in lines[-4]) == (width >= 100)
-    assert ("p50 s" in lines[-4]) == (width >= 200)
-
-
-def test_a_wide_table_says_everything() -> None:
-    head, _, titles, slow, fast, new = shown(200)
-    assert "3 live filters · 100 alerts/s · 0.5% of a core · 1 judged alert by alert" in head
-    assert titles.split()[0] == "filter"
-    assert fast.split()[:2] == ["me/fast", "columns"]
-    assert "600   1.00%" in fast
-    assert "1 min ago" in fast
-    assert fast.rstrip().endswith("75% line 3: alert.snr > 5")
-    assert "50" in slow
-    assert set(new.split()[1:]) == {"·"}
-
-
-def test_what_matters_least_is_left_out_first() -> None:
-    first, second, third = (
-        Column(name, lambda *_: Text(), order) for name, order in (("a", 0), ("b", 9), ("c", 1))
-    )
-    widths = {first: 10, second: 10, third: 10}
-    assert list(fitting_columns(widths, 34)) == [first, second, third]
-    assert list(fitting_columns(widths, 30)) == [first, third]
-    assert fitting_columns({replace(first, max_width=4): 10}, 7) == {replace(first, max_width=4): 7}
-
-
-def test_the_table_is_shown_anew_until_somebody_stops_it(capsys: pytest.CaptureFixture[str]) -> None:
-    looks = [Snapshot({"me/fast": record()}), Snapshot({"me/fast": record(), "me/late": record("late")})]
-
-    def look() -> Snapshot:
-        if not looks:
-            raise KeyboardInterrupt
-        return looks.pop(0)
-
-    watch_top(Snapshot({}), look, 0.01)
-    assert "me/late" in capsys.readouterr().out
+    assert published(metrics.collector)["fast"]["sent"] == 1

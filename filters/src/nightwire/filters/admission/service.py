@@ -75,7 +75,7 @@ class SubmissionService:
             del self._trials
 
     def reply(self, request: Request, owner: str) -> Reply:
-        """Do what *request*, found in the topic of *owner*, asks for.
+        """Carry out a request that was read from the topic of *owner*.
 
         Raises:
             KafkaException: Kafka does not answer; ask again later.

@@ -103,8 +103,7 @@ def file_submission(file: Path | None, sql: str | None, entry: str, transform: s
 def file_source(file: Path, entry: str, transform: str = "") -> str:
     """Return the checked source that is submitted of a notebook or script.
 
-    A value that the filter uses and that only running the code tells is found by running what makes
-    it, in a process of its own.
+    Values that only running the code makes are found by running it, in a process of its own.
 
     Raises:
         FilterError: It is no filter.

@@ -1,8 +1,8 @@
 """Constants that only running the notebook makes: their values, as Python literals.
 
-What makes a value is run in a process of its own, with the submitter's rights and in the notebook's
-folder; the rest of the notebook is not.  The child reads a request from standard input and writes
-the answer to standard output, both JSON; what the notebook prints is dropped.
+The statements that make a value are run in a process of their own, with the submitter's rights and
+in the notebook's folder; the rest of the notebook is not.  The child reads a request from standard
+input and writes the answer to standard output, both JSON; what the notebook prints is dropped.
 
 Text, numbers, and tuples, lists, sets, dictionaries and NumPy arrays of these travel: nothing that
 would have to be unpickled.
@@ -33,7 +33,7 @@ CHILD = f"from {__name__} import answer; answer()"
 """The program of the child process."""
 
 NOTEBOOK = "<notebook>"
-"""What the code is called in tracebacks."""
+"""File name of the code in tracebacks."""
 
 MAX_LENGTH = 50_000
 """Longest literal. [character]  A filter's source may have 100,000."""
@@ -64,16 +64,16 @@ ADVICE: Mapping[str, str] = {
     "generator": "write list(…) around it",
     "module": "import it at the top level",
 }
-"""What to do with a value that does not travel, by the name of its type or of a base."""
+"""Advice on values that cannot be literals, by the name of their type or of a base."""
 
 
 def values_by_running(code: str, folder: Path, seconds: float = MAX_RUN_S) -> Values:
-    """Return what finds values by running *code* in *folder*, for at most so many seconds."""
+    """Return a function that finds values by running *code* in *folder*, for at most so many seconds."""
     return lambda names: _run_in_child(code, names, folder, seconds)
 
 
 def values_of_namespace(namespace: Mapping[str, Any]) -> Values:
-    """Return what finds values in *namespace*, where the code has been run already."""
+    """Return a function that finds values in *namespace*, where the code has been run already."""
     return lambda names: _checked({name: _literal_or_reason(name, namespace) for name in names})
 
 

@@ -1,7 +1,7 @@
 """The names that a script defines at its top level, and which of them are constants.
 
-Pure: the text alone.  A constant is an expression that means the same wherever it is evaluated;
-what reads a file, the clock or chance, or is changed after it was made, is *made by running*.
+Pure: the text alone.  A constant is an expression with the same value wherever it is evaluated; a
+name that reads a file, the clock or chance, or is changed later, is *made by running*.
 """
 
 import ast
@@ -41,7 +41,7 @@ MUTATING_METHODS = {
 
 
 class Kind(Enum):
-    """What a name stands for."""
+    """Kinds of definitions."""
 
     FUNCTION = "function"
     CLASS = "class"
@@ -58,9 +58,9 @@ class Definition:
         name: The name.
         order: Number of the statement of the script that defines it.
         line: Its line in the script.
-        kind: What it is.
+        kind: Its kind.
         code: The code that defines it.
-        module: What it is imported from, if it is.
+        module: The module of an import; None for others.
     """
 
     name: str
@@ -138,7 +138,7 @@ def _root(node: ast.Import | ast.ImportFrom) -> str:
 
 
 def _imports(statement: ast.stmt, order: int) -> Iterator[Definition]:
-    """Yield what *statement* imports, be it inside a ``try`` or an ``if``."""
+    """Yield the imports of a statement, inside a ``try`` or an ``if`` too."""
     inside = ast.iter_child_nodes(statement) if isinstance(statement, ast.Try | ast.If) else ()
     for node in [statement, *inside]:
         if not isinstance(node, ast.Import | ast.ImportFrom):

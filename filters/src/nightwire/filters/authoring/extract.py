@@ -1,9 +1,9 @@
-"""The part of a notebook or script that is submitted: the filter's function and what it uses.
+"""The part of a notebook or script that is submitted: the filter's function and all that it uses.
 
 Runs on the submitter's side, on the text alone: nothing is executed here.  Functions, classes,
 imports and constants travel when the filter uses them, directly or through one another; prints,
-plots and the loading of samples stay at home.  What a constant's value is where only running the
-code tells, the caller finds out.
+plots and the loading of samples stay at home.  The caller finds the values of constants that
+are made by running the code.
 """
 
 import ast
@@ -26,8 +26,8 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     Args:
         code: A whole script.
         entry: The filter's function.
-        values: Finds what running the code makes; without it, such a name is refused.
-        also: What else travels, with all that it uses.
+        values: Finds the values made by running the code; without it, names of such values are refused.
+        also: Further names that are submitted, with all that they use.
 
     Raises:
         FilterError: The code does not parse or lacks the function, or a name cannot be submitted.
@@ -43,10 +43,10 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
         raise FilterError(f"there is no function {entry}(alert); functions found: {names}")
     if absent := [name for name in also if name not in known]:
         raise FilterError(f"there is no {absent[0]}, which a transform needs beside {entry}")
-    used = _Closure(known, _stars(tree)).of(entry, *also)
+    used = _Closure(known, _star_imports(tree)).of(entry, *also)
     made = {name: one for name, one in used.items() if one.kind is Kind.COMPUTED}
     if made:
-        used = used | _valued(made, values)
+        used = used | _with_values(made, values)
     return FUTURE + "\n".join(one.code for one in sorted(used.values(), key=lambda one: one.order)) + "\n"
 
 
@@ -59,11 +59,11 @@ class _Closure:
         """Return the definitions that *entries* need, themselves among them, by name."""
         todo, done, reasons = [*entries], dict[str, Definition](), list[str]()
         while todo:
-            one = self._as_it_stands(self.known[todo.pop()])
+            one = self._with_final_kind(self.known[todo.pop()])
             done[one.name] = one
             if one.kind is Kind.COMPUTED:
-                continue  # its value will be known, so what made it is not needed
-            reasons += _absent(one)
+                continue  # its value is submitted, not the code that makes it
+            reasons += _import_objections(one)
             for name in sorted(globals_used(one.code) - done.keys() - set(todo)):
                 if name in self.known:
                     todo.append(name)
@@ -73,7 +73,7 @@ class _Closure:
             raise FilterError(*reasons)
         return done
 
-    def _as_it_stands(self, one: Definition) -> Definition:
+    def _with_final_kind(self, one: Definition) -> Definition:
         """Return *one*; a constant made of names that change later counts as computed."""
         later = (self.known[name].order > one.order for name in globals_used(one.code) if name in self.known)
         return replace(one, kind=Kind.COMPUTED) if one.kind is Kind.CONSTANT and any(later) else one
@@ -85,11 +85,11 @@ class _Closure:
         return f"{said}; if it comes from `{self.stars[0]}`, import it by its name"
 
 
-def _absent(one: Definition) -> Iterator[str]:
+def _import_objections(one: Definition) -> Iterator[str]:
     """Yield an objection if *one* is imported from a module that only this machine has."""
     root = (one.module or "").split(".")[0]
     if one.module is None or root in MODULES or root in sys.stdlib_module_names:
-        return  # the language knows what may be imported
+        return  # the language decides about these imports
     allowed = ", ".join(sorted(name for name in MODULES if name not in sys.stdlib_module_names))
     what = one.name if one.name == root else f"{one.name} of {one.module}"
     yield (
@@ -98,7 +98,7 @@ def _absent(one: Definition) -> Iterator[str]:
     )
 
 
-def _valued(made: Mapping[str, Definition], values: Values | None) -> dict[str, Definition]:
+def _with_values(made: Mapping[str, Definition], values: Values | None) -> dict[str, Definition]:
     if values is None:
         raise FilterError(*(
             f"line {one.line}: the filter uses {one.name}, which is made by running "
@@ -110,7 +110,7 @@ def _valued(made: Mapping[str, Definition], values: Values | None) -> dict[str, 
     return {name: replace(one, code=found[name]) for name, one in made.items()}
 
 
-def _stars(tree: ast.Module) -> list[str]:
+def _star_imports(tree: ast.Module) -> list[str]:
     return [
         ast.unparse(node)
         for node in ast.walk(tree)

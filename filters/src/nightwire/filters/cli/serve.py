@@ -15,14 +15,14 @@ from nightwire.filters.stats.metrics import Metrics
 
 
 class RunnableEngine(Protocol):
-    """An engine: with Spark, or the light one."""
+    """An engine, with Spark or without."""
 
     def healthy(self) -> bool:
         """Return whether alerts are judged."""
         ...
 
     def pages(self) -> Mapping[str, Page]:
-        """Return its pages beside that of the metrics."""
+        """Return its HTTP pages beside the metrics."""
         ...
 
     def run(self) -> None:
@@ -34,7 +34,7 @@ def serve(settings: EngineSettings, metrics_port: int, *, light: bool = False) -
     """Run an engine until it is stopped; return the exit status: 1 asks to be started again.
 
     Args:
-        settings: What it is told.
+        settings: Its settings.
         metrics_port: Port of its metrics page; 0 = none.
         light: Whether it runs without Spark.
     """
@@ -59,7 +59,7 @@ def serve(settings: EngineSettings, metrics_port: int, *, light: bool = False) -
 
 
 def engine_of(settings: EngineSettings, metrics: Metrics, stop: Stop, *, light: bool) -> RunnableEngine:
-    """Return the engine that is wanted; the light one needs neither pyspark nor Java."""
+    """Return an engine; the light one needs neither pyspark nor Java."""
     if light:
         return LocalEngine(settings, metrics, stop)
     from nightwire.filters.spark.engine import SparkEngine
