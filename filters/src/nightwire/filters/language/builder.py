@@ -93,7 +93,7 @@ class Builder:
     def of(self, operation: str, *operands: int) -> int:
         """Return the node of an *operation* on values of an alert, or of a point.
 
-        Where both meet, the alert's are lifted to the points.
+        Where both meet, the alert's are broadcast to the points.
 
         Raises:
             NotCompilable: They belong to different lists of points.
@@ -108,7 +108,7 @@ class Builder:
             if folded is not None:
                 return folded
         if extent >= 0:
-            operands = tuple([self.lifted(at, extent) for at in operands])
+            operands = tuple([self.broadcast(at, extent) for at in operands])
         node = (operation, *operands)
         safe = operation in SAFE and all(self.safe[at] for at in operands)
         key = node if extent >= 0 or operation not in SCALAR else (node, self.line)
@@ -171,7 +171,7 @@ class Builder:
     def _sound(self, arguments: Sequence[Any]) -> bool:
         return not isinstance(arguments[1], int) or self.safe[arguments[1]]
 
-    def lifted(self, at: int, extent: int) -> int:
+    def broadcast(self, at: int, extent: int) -> int:
         """Return the node of a value for each point of *extent*.
 
         Raises:

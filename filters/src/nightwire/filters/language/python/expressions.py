@@ -89,7 +89,7 @@ def combine(scope: Scope, operation: str, *operands: Static) -> Static:
     guard = scope.build.both(guard, no_bits(scope.build, operation, items))
     operation = "array **" if operation == "**" else operation
     extent = arrays[0].extent
-    item = scope.build.of(operation, *[scope.build.lifted(at, extent) for at in items])
+    item = scope.build.of(operation, *[scope.build.broadcast(at, extent) for at in items])
     return Values(extent, item, scope.build.both(guard, failure(scope.build, extent, item)), numpy=True)
 
 

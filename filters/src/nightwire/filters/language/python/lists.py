@@ -186,16 +186,16 @@ def _key(scope: Scope, owner: Points | Values, by: ast.expr | None) -> tuple[int
     if by is None:
         if isinstance(owner, Points):
             raise build.refuse("points have no order of their own: sorted(…, key=lambda p: p.mjd_tai)")
-        return build.lifted(item, owner.extent), item
+        return build.broadcast(item, owner.extent), item
     inner = scope.branch()
     point = Point(owner.extent) if isinstance(owner, Points) else item
     if isinstance(by, ast.Lambda):
-        return build.lifted(inner.scalar(_body(inner, by, point)), owner.extent), item
+        return build.broadcast(inner.scalar(_body(inner, by, point)), owner.extent), item
     inner.names[ITSELF] = point
     called = ast.Call(by, [ast.Name(ITSELF)], [])
     for node in (called, *called.args):
         ast.copy_location(node, by)
-    return build.lifted(inner.scalar(called), owner.extent), item
+    return build.broadcast(inner.scalar(called), owner.extent), item
 
 
 ITSELF = " itself"

@@ -280,7 +280,7 @@ def _gathered(
         fewer = kept(inner, extent, truth(inner, one.test), variable)
         return _gathered(scope, inner, fewer, one.body, variable)
     if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and isinstance(one.target, ast.Name):
-        return _added(scope, one.target.id, extent, _lifted(inner, extent, one.value))
+        return _added(scope, one.target.id, extent, _broadcast(inner, extent, one.value))
     if (
         isinstance(one, ast.Expr)
         and isinstance(one.value, ast.Call)
@@ -288,11 +288,11 @@ def _gathered(
     ):
         owner = one.value.func.value
         if one.value.func.attr == "append" and isinstance(owner, ast.Name) and len(one.value.args) == 1:
-            return _appended(scope, owner.id, extent, _lifted(inner, extent, one.value.args[0]))
+            return _appended(scope, owner.id, extent, _broadcast(inner, extent, one.value.args[0]))
     raise build.refuse("a loop may add to a number (+=) or append to a list, nothing else")
 
 
-def _lifted(inner: Scope, extent: int, node: ast.expr) -> int:
+def _broadcast(inner: Scope, extent: int, node: ast.expr) -> int:
     item = inner.scalar(node)
     return item if inner.build.extents[item] == extent else inner.build.points("lift", extent, item)
 

@@ -82,11 +82,11 @@ def evaluate_all(programs: Sequence[Program], table: AlertTable) -> list[Verdict
     verdicts, times, alone = [], [0.0] * shared.shares.nodes, []
     with np.errstate(all="ignore"):
         for program, places, done in zip(programs, shared.places, shared.done, strict=True):
-            for node, place, ragged in zip(program.nodes, places, program.extents, strict=True):
+            for node, place, extent in zip(program.nodes, places, program.extents, strict=True):
                 if place not in results:
                     moment = perf_counter()
                     results[place] = _computed(
-                        run, node, [results[places[at]] for at in operands(node)], results, places, ragged
+                        run, node, [results[places[at]] for at in operands(node)], results, places, extent
                     )
                     times[place] += perf_counter() - moment
             moment = perf_counter()
@@ -100,9 +100,9 @@ def evaluate_all(programs: Sequence[Program], table: AlertTable) -> list[Verdict
 
 
 def _computed(
-    run: Run, node: Node, given: Sequence[Any], results: Mapping[int, Any], places: Sequence[int], ragged: int
+    run: Run, node: Node, given: Sequence[Any], results: Mapping[int, Any], places: Sequence[int], extent: int
 ) -> Result:
-    size = run.size if ragged in (ROW, ANY) else len(results[places[ragged]])
+    size = run.size if extent in (ROW, ANY) else len(results[places[extent]])
     return run.node(node, given, size)
 
 

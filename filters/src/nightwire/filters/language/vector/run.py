@@ -42,23 +42,23 @@ class Run:
         self.apply = Apply(self.faults)
         self.apply_sql = Apply(self.faults, sql=True)
 
-    def node(self, node: Node, operands: Sequence[Any], ragged: int) -> Result:
+    def node(self, node: Node, operands: Sequence[Any], size: int) -> Result:
         """Return the result of a node.
 
         Args:
             node: Its operation and literals.
             operands: The results of the nodes that it refers to.
-            ragged: How many values it has.
+            size: How many values it has.
         """
         name = node[0]
         if name in SCALAR:
-            return self.apply(name, operands, ragged)
+            return self.apply(name, operands, size)
         if name in SQL:
-            return self._sql(node, operands, ragged)
+            return self._sql(node, operands, size)
         if name in LEAVES:
             return LEAVES[name](self, *node[1:])
         if name in CONTROL:
-            return CONTROL[name](operands, ragged)
+            return CONTROL[name](operands, size)
         return self._points(node, operands)
 
     def _points(self, node: Node, operands: Sequence[Any]) -> Result:
@@ -124,26 +124,26 @@ def _joined(found: Value, null: Array, fault: Array | None, size: int) -> Value:
     return builder.value(fault)
 
 
-def _item(run: Run, name: str, ragged: RaggedPoints) -> Value:
-    if ragged.own is not None:
-        return of_array(ragged.own, np.zeros(len(ragged.own), bool), numpy=True)
-    column = run.column(f"{ragged.name}.{name}")
+def _item(run: Run, name: str, points: RaggedPoints) -> Value:
+    if points.own is not None:
+        return of_array(points.own, np.zeros(len(points.own), bool), numpy=True)
+    column = run.column(f"{points.name}.{name}")
     if column is None or column.offsets is None:
         code = run.faults.number(f"KeyError: {name!r}")
-        return Value((), np.full(len(ragged), code, np.int32))
-    if ragged.name == "light_curve":
+        return Value((), np.full(len(points), code, np.int32))
+    if points.name == "light_curve":
         return of_array(column.values, np.zeros(len(column.values), bool), numpy=True)
     return of_column(column)
 
 
-def _each(run: Run, ragged: RaggedPoints) -> Value:
-    if ragged.absent is None:
+def _each(run: Run, points: RaggedPoints) -> Value:
+    if points.absent is None:
         return NONE
     code = run.faults.number("TypeError: 'NoneType' object is not iterable")
-    fault = np.where(ragged.absent, code, 0)
-    if ragged.failed is not None:
-        fault = np.where(ragged.failed, ragged.failed, fault)
-    return Value((TypedValues("none", None, ~ragged.absent),), fault.astype(np.int32))
+    fault = np.where(points.absent, code, 0)
+    if points.failed is not None:
+        fault = np.where(points.failed, points.failed, fault)
+    return Value((TypedValues("none", None, ~points.absent),), fault.astype(np.int32))
 
 
 OF_POINTS: Mapping[str, Callable[[Run, Node, Sequence[Any]], Result]] = {
