@@ -16,7 +16,7 @@ from nightwire.core.kafka.clients import Writer, headers_of, producer, read_to_e
 from nightwire.filters.decision.state import EngineState, LocalCheckpoint
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.settings import EngineSettings
-from nightwire.filters.evaluation import worker as _worker
+from nightwire.filters.evaluation.worker import make_task, run
 from nightwire.filters.model import filter_set as _filterset
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import COLUMNS
@@ -46,10 +46,8 @@ class Process:
 
     def rows(self, work: OffsetRange) -> pa.Table:
         """Return what a worker says."""
-        task = _worker.make_task(
-            {**self.settings.options(), "sandbox": "none"}, (work,), 1, frozenset([work.topic])
-        )
-        return pa.Table.from_batches(_worker.run(task), COLUMNS)
+        task = make_task({**self.settings.options(), "sandbox": "none"}, (work,), 1, frozenset([work.topic]))
+        return pa.Table.from_batches(run(task), COLUMNS)
 
     def counted(self) -> dict[str, float]:
         """Return all that Prometheus is told of filters, but for times; and what owners are told."""

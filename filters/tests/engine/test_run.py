@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nightwire.core.stack import free_port
 from nightwire.filters.decision.state import EngineState, LocalCheckpoint
-from nightwire.filters.spark.session import spark_page, watched
+from nightwire.filters.spark.monitoring import spark_page, watched_lines
 
 SAID = """\
 spark_info{version="4.3.0", revision="98bc"} 1.0
@@ -18,7 +18,7 @@ metrics_filters_driver_JVMCPU_jvmCpuTime_Value{type="gauges"} 9910000000
 
 
 def test_few_of_sparks_lines_are_passed_on() -> None:
-    kept = [line.partition("{")[0] for line in watched(SAID).splitlines()]
+    kept = [line.partition("{")[0] for line in watched_lines(SAID).splitlines()]
     assert kept == [
         "spark_info",
         "metrics_executor_maxMemory_bytes",

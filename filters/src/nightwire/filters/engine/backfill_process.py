@@ -39,7 +39,7 @@ from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.delivery.transform_writer import open_transform_writer
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.supervisor import send_notices
-from nightwire.filters.evaluation import worker as _worker
+from nightwire.filters.evaluation.worker import make_task, run
 from nightwire.filters.model import filter_set as _filterset
 from nightwire.filters.model.chains import derived_sources
 from nightwire.filters.model.live_filter import LiveFilter
@@ -194,7 +194,7 @@ class BackfillRunner:
         state.keep_filters(1, _filterset.dump([live]))
         options = {**self.settings.options(), "state": str(state.root)}
         work = tuple(ranges(progress.at, end, {}))
-        rows = _worker.run(_worker.make_task(options, work, 1, derived_sources([live])))
+        rows = run(make_task(options, work, 1, derived_sources([live])))
         return judged_batch(pa.Table.from_batches(rows, COLUMNS))
 
     def _say(self, job: BackfillJob, progress: BackfillProgress) -> None:

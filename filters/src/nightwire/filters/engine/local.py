@@ -1,7 +1,7 @@
-"""The same engine without Spark: one process, one batch after the other, no Java.
+"""The filter engine without Spark: one process, one batch after the other, no Java.
 
-Planner, worker, decision, delivery and state are those of the engine with Spark; this is the loop between.
-Its positions lie in files like those of a Spark checkpoint, so everything that reads the one reads the other.
+Planner, worker, decision, delivery and state are those of the engine on Spark; this is the loop between
+them.  Its positions lie in files like those of a Spark checkpoint: what reads the one reads the other.
 """
 
 import logging
@@ -16,7 +16,7 @@ from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.planner import Planner
 from nightwire.filters.engine.services import await_kafka, start_services
 from nightwire.filters.engine.settings import EngineSettings
-from nightwire.filters.evaluation import worker as _worker
+from nightwire.filters.evaluation.worker import make_task, run
 from nightwire.filters.model.messages import COLUMNS
 from nightwire.filters.model.offsets import Offset, share_out, to_offset, version
 from nightwire.filters.stats.metrics import Metrics
@@ -40,7 +40,7 @@ class LocalEngine:
     def __init__(self, settings: EngineSettings, metrics: Metrics, stop: Stop) -> None:
         self.settings, self.metrics, self.stop = settings, metrics, stop
         self.state = EngineState(settings.state, "light")
-        self.progress = LocalCheckpoint(self.state)
+        self.checkpoint = LocalCheckpoint(self.state)
         self._healthy = False
 
     def healthy(self) -> bool:
@@ -60,7 +60,7 @@ class LocalEngine:
         await_kafka(self.settings.bootstrap, self.state, self.stop)
         if self.stop.is_set():
             return
-        self.watch = start_services(self.settings, self.state, self.metrics, self.stop)
+        self.supervisor = start_services(self.settings, self.state, self.metrics, self.stop)
         self.batches = BatchRunner(self.settings, self.state, self.metrics)
         self.planner = Planner(self.settings.bootstrap, self.state, round(1000 * self.settings.deadline))
         try:
@@ -76,7 +76,7 @@ class LocalEngine:
         self._healthy = True
         self.metrics.running.set(1)
         while not self.stop.is_set():
-            end = self.progress.planned(number) or self.planner.latest(start, self.settings.batch)
+            end = self.checkpoint.planned(number) or self.planner.latest(start, self.settings.batch)
             if end == start:
                 continue
             try:
@@ -91,19 +91,19 @@ class LocalEngine:
 
     def _batch(self, number: int, start: Offset, end: Offset) -> None:
         with self.metrics.phase.labels("plan").time():
-            self.progress.plan(number, end)
+            self.checkpoint.plan(number, end)
         decision = self.batches.run(number, lambda: self._rows(start, end))
-        self.watch.look(number, decision)
+        self.supervisor.observe(number, decision)
         with self.metrics.phase.labels("commit").time():
-            self.progress.commit(number)
+            self.checkpoint.commit(number)
 
     def _rows(self, start: Offset, end: Offset) -> pa.Table:
-        """Return what the worker says of what lies between two offsets."""
+        """Return the worker's rows of what lies between two offsets."""
         work, asked = self.planner.work(start, end)
         options = self.settings.options()
         batches = [
             batch
             for part in share_out(work, 1)
-            for batch in _worker.run(_worker.make_task(options, part, version(end), asked))
+            for batch in run(make_task(options, part, version(end), asked))
         ]
         return pa.Table.from_batches(batches, COLUMNS)

@@ -38,7 +38,7 @@ class FilterSupervisor:
         before = state.decision(state.newest_commit())  # a batch that is done again is looked at again
         self._record = NoticeState(live=set(before.versions) if before else set())
 
-    def look(self, number: int, decision: Decision) -> None:
+    def observe(self, number: int, decision: Decision) -> None:
         """Tell the owners what batch *number* says of their filters, and suspend the bad."""
         self._begin_backfills(number, decision)
         news = [

@@ -1,136 +1,197 @@
-"""What the Spark source `nightwire` asks of Kafka and of the registry, and how its tasks read alerts."""
+"""Alerts as a Spark table or stream: ``spark.readStream.format("nightwire")``.  No connector jar.
 
+    register(spark)
+    alerts = spark.readStream.format("nightwire").option("survey", "lsst").load()
+
+Spark calls the classes of this module; `alert_tasks` asks Kafka and the schema registry for them.  Records
+are read and decoded in Spark's Python workers; only the fields that are asked for enter Spark.
+"""
+
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import KafkaException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
-from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition, list_offsets, watermarks
-from nightwire.core.runtime import find_endpoints
-from nightwire.filters.model.offsets import OffsetRange
-from nightwire.filters.reading.fetch import TIMEOUT, fetch, partition_bounds
-from nightwire.filters.spark.options import AlertOptions, WantedColumns
-from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry, sim_alert_schema
+from nightwire.core.kafka import TopicPartition
+from nightwire.core.runtime import NoStackError, find_endpoints
+from nightwire.filters.model.offsets import (
+    Offset,
+    OffsetRange,
+    advance,
+    positions,
+    ranges,
+    share_out,
+    to_offset,
+)
+from nightwire.filters.spark.alert_tasks import AlertTask, newest_schema, positions_at, run_task
+from nightwire.filters.spark.options import AlertOptions, WantedColumns, parse_options
 
-AT_ONCE = 500
-"""Records in one Arrow batch, at most."""
-LOOK_BACK = 16
-"""Offsets at the end of a partition among which an alert is looked for."""
+FORMAT = "nightwire"
+IDLE = 0.2
+"""Pause when there is nothing to read; Spark would ask again at once. [s]"""
 
 
-@dataclass(frozen=True)
-class AlertTask:
-    """What one Spark task reads.
+def register(spark: SparkSession) -> None:
+    """Make the format ``nightwire`` known to a session.
 
-    Attributes:
-        options: Of the source.
+    Where Kafka and the schema registry are, if no option says so, is found out here and now: Spark's own
+    processes may have another environment and folder.
+    """
+
+    class Here(AlertSource):
+        addresses = _addresses()
+
+    spark.dataSource.register(Here)
+
+
+def _addresses() -> dict[str, str]:
+    try:
+        ends = find_endpoints()
+    except NoStackError:
+        return {}
+    found = {"bootstrap": ends.kafka, "registry": ends.schema_registry}
+    return {name: address for name, address in found.items() if address}
+
+
+class AlertSource(DataSource):
+    """A survey's alerts as columns, a row per alert; points in fields' names become underscores.
+
+    Options: survey (or topic), fields (canonical names and dotted paths, with commas between), bootstrap,
+    registry, starting (earliest, latest, or a time), batch (records), tasks, mode (FAILFAST or
+    DROPMALFORMED).
+    """
+
+    addresses: Mapping[str, str] = {}
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._avro: Mapping[str, Any] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name under which Spark knows it."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return the columns.
+
+        Raises:
+            ValueError: An option is unknown or faulty.
+            SchemaError: The newest alert has no such field; names those there are.
+        """
+        chosen = self._options("latest")
+        return from_arrow_schema(WantedColumns(chosen.fields, chosen.survey, self._schema(chosen)).arrow)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of a stream, which starts at the latest alert if nothing is said."""
+        chosen = self._options("latest")
+        return AlertStreamReader(chosen, self._schema(chosen))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of what is there now, from the earliest alert if nothing is said."""
+        chosen = self._options("earliest")
+        return AlertTableReader(chosen, self._schema(chosen))
+
+    def _options(self, starting: str) -> AlertOptions:
+        given = {name.lower(): value for name, value in self.options.items()}
+        return parse_options({**self.addresses, **given}, starting)
+
+    def _schema(self, chosen: AlertOptions) -> Mapping[str, Any]:
+        """Return the schema as which all alerts are read: found once, and pickled along."""
+        if self._avro is None:
+            self._avro = newest_schema(chosen)
+        return self._avro
+
+
+class AlertTableReader(DataSourceReader):
+    """Alerts that are there now.
+
+    Args:
+        chosen: The options.
         schema: As which all alerts are read.
-        work: The ranges.
     """
 
-    options: AlertOptions
-    schema: Mapping[str, Any]
-    work: tuple[OffsetRange, ...]
+    def __init__(self, chosen: AlertOptions, schema: Mapping[str, Any]) -> None:
+        self._chosen, self._schema = chosen, schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks."""
+        start, end = positions_at(self._chosen, self._chosen.starting), positions_at(self._chosen, "latest")
+        return tasks(self._chosen, self._schema, ranges(start, end, {}))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read; runs in a worker."""
+        return run_task(partition.value)
 
 
-def run_task(task: AlertTask) -> Iterator[pa.RecordBatch]:
-    """Yield the alerts of *task* as columns.
+class AlertStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Alerts as they come; with the trigger ``availableNow``, those that are there.
 
-    Raises:
-        SchemaError: A record cannot be read, and should not be left out; names topic, partition and offset.
-        KafkaException: Records are missing, or Kafka is away for long.
+    Args:
+        chosen: The options.
+        schema: As which all alerts are read.
     """
-    wanted = WantedColumns(task.options.fields, task.options.survey, task.schema)
-    consumer, _, registry = clients(task.options.bootstrap, task.options.registry)
-    decoder = AlertDecoder(registry, reader=task.schema, survey=task.options.survey)
-    for one in task.work:
-        messages = chain.from_iterable(fetch(consumer, one))
-        while some := list(islice(messages, AT_ONCE)):
-            found = decoder.columns([message.value() or b"" for message in some], wanted.paths)
-            if found.faults and not task.options.drop:
-                raise SchemaError(_complaint(some, found.faults))
-            yield pa.RecordBatch.from_arrays(wanted.columns(found.batch), schema=wanted.arrow)
+
+    def __init__(self, chosen: AlertOptions, schema: Mapping[str, Any]) -> None:
+        self._chosen, self._schema = chosen, schema
+        self._start: dict[TopicPartition, int] | None = None
+        self._target: dict[TopicPartition, int] | None = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the most records of a batch."""
+        return ReadMaxRows(self._chosen.batch)
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """Return where to start, the same at every call."""
+        if self._start is None:
+            self._start = positions_at(self._chosen, self._chosen.starting)
+        return to_offset(self._start, 0)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Note how far to read."""
+        self._target = positions_at(self._chosen, "latest")
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Return the end of the next batch; *start* when nothing is new, or Kafka does not answer."""
+        known = positions(start)
+        try:
+            ends = positions_at(self._chosen, "latest") if self._target is None else self._target
+            fresh = [partition for partition in ends if partition not in known]
+            known |= {
+                partition: first for partition, first in self._beginnings(fresh).items() if partition in fresh
+            }
+        except (KafkaException, TimeoutError):
+            ends = known
+        reached = advance(known, ends, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        if reached == positions(start):
+            time.sleep(IDLE)
+            return start
+        return to_offset(reached, 0)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Return the tasks of a batch, the same each time it is run."""
+        begun, reached = positions(start), positions(end)
+        fresh = [partition for partition in reached if partition not in begun]
+        return tasks(self._chosen, self._schema, ranges(begun, reached, self._beginnings(fresh)))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read; runs in a worker."""
+        return run_task(partition.value)
+
+    def _beginnings(self, fresh: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return positions_at(self._chosen, "earliest") if fresh else {}
 
 
-def _complaint(messages: Sequence[Message], faults: Mapping[int, Exception]) -> str:
-    at, error = next(iter(faults.items()))
-    one = messages[at]
-    return (
-        f"{one.topic()}[{one.partition()}] offset {one.offset()} cannot be read: {error}; "
-        "option('mode', 'DROPMALFORMED') leaves such records out"
-    )
-
-
-class Clients(NamedTuple):
-    """What a process keeps to ask Kafka and the registry with."""
-
-    consumer: Consumer
-    admin: AdminClient
-    registry: SchemaRegistry
-
-
-@lru_cache(maxsize=4)
-def clients(bootstrap: str | None, registry: str | None) -> Clients:
-    """Return the tools for these addresses; None is the environment's, else the embedded stack's."""
-    ends = find_endpoints(bootstrap, registry)
-    consumer = kafka.consumer(ends.kafka, enable_partition_eof=True)
-    return Clients(consumer, kafka.admin(ends.kafka), SchemaRegistry(ends.schema_registry))
-
-
-def spots(options: AlertOptions) -> list[TopicPartition]:
-    """Return the partitions of the topic.
-
-    Raises:
-        KafkaException: There is no such topic, or Kafka does not answer.
-    """
-    consumer = clients(options.bootstrap, options.registry).consumer
-    found = consumer.list_topics(options.topic, timeout=TIMEOUT).topics[options.topic]
-    if found.error is not None or not found.partitions:
-        said = f"there is no topic {options.topic}"
-        raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, said))
-    return [(options.topic, partition) for partition in sorted(found.partitions)]
-
-
-def positions_at(options: AlertOptions, where: str | int) -> dict[TopicPartition, int]:
-    """Return the offsets of ``earliest``, ``latest`` or a time [ms since 1970, UTC], for each partition."""
-    client = clients(options.bootstrap, options.registry).admin
-    partitions = spots(options)
-    if isinstance(where, str):
-        return partition_bounds(client, partitions, earliest=where == "earliest")
-    spec = OffsetSpec.for_timestamp(where)
-    found = list_offsets(client, partitions, spec, committed=True, timeout=TIMEOUT)
-    ends = partition_bounds(client, partitions)
-    return {spot: ends[spot] if info.offset < 0 else info.offset for spot, info in found.items()}
-
-
-def newest_schema(options: AlertOptions) -> Mapping[str, Any]:
-    """Return the schema of the newest alert in the topic; of an empty topic, that which nightwire knows.
-
-    Raises:
-        SchemaError: There is no readable alert, and nightwire has no schema of that survey.
-    """
-    consumer, _, registry = clients(options.bootstrap, options.registry)
-    decoder = AlertDecoder(registry)
-    newest = sorted(_last_records(consumer, spots(options)), key=lambda one: one.timestamp()[1], reverse=True)
-    for message in newest:
-        with suppress(DecodeError):
-            return decoder.decode(message.value() or b"").schema
-    if options.survey == "sim":
-        return sim_alert_schema()
-    raise SchemaError(f"topic {options.topic} holds no alerts: columns are known when the first is there")
-
-
-def _last_records(consumer: Consumer, partitions: Sequence[TopicPartition]) -> Iterator[Message]:
-    """Yield the last records of each partition; and its first, for the last may be transactions' markers."""
-    for topic, partition in partitions:
-        low, high = watermarks(consumer, topic, partition)
-        for first, end in ((low, min(high, low + 1)), (max(low, high - LOOK_BACK), high)):
-            if first < end:
-                yield from chain.from_iterable(fetch(consumer, OffsetRange(topic, partition, first, end)))
+def tasks(
+    chosen: AlertOptions, schema: Mapping[str, Any], work: Sequence[OffsetRange]
+) -> list[InputPartition]:
+    """Return Spark's tasks for *work*; one that does nothing where there is nothing to do."""
+    parts = share_out(work, chosen.tasks) or [()]
+    return [InputPartition(AlertTask(chosen, schema, part)) for part in parts]

@@ -45,10 +45,10 @@ def record_classes() -> bool:
 
 
 def _run(options: Sequence[str]) -> None:
-    from nightwire.filters.spark import session as _spark
+    from nightwire.filters.spark.session import session
 
     with TemporaryDirectory(prefix="nightwire-") as folder:
-        spark = _spark.session(Path(folder), master="local[1]", java=options, page=True)
+        spark = session(Path(folder), master="local[1]", java=options, page=True)
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - there is no other way to Java's process
         try:
             _rehearse(spark, Path(folder))

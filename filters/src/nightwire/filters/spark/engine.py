@@ -1,4 +1,4 @@
-"""The filter engine: one query over all alert topics, kept running.
+"""The filter engine on Spark: one query over all alert topics, kept running.
 
 A query that dies is started again in this process; when the Java process dies, so does this one, and the
 supervisor starts a new one.  Either way the checkpoint and the stored decisions say where to go on.
@@ -21,8 +21,8 @@ from nightwire.filters.decision.state import EngineState
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.services import JavaDied, await_kafka, start_services
 from nightwire.filters.engine.settings import EngineSettings
-from nightwire.filters.spark import session as _spark
-from nightwire.filters.spark.session import progress_after, spark_page
+from nightwire.filters.spark.monitoring import progress_after, spark_page
+from nightwire.filters.spark.session import session, start_query, warm_up
 from nightwire.filters.stats.metrics import Metrics
 
 log = logging.getLogger("nightwire.filters")
@@ -49,7 +49,7 @@ class SparkEngine:
     stop: Stop
     _busy: threading.Lock = field(default_factory=threading.Lock)
     _last: int = -1
-    _told: int = -1
+    _reported: int = -1
     _healthy: bool = False
     _spark_at: str | None = None
 
@@ -75,16 +75,16 @@ class SparkEngine:
         await_kafka(self.settings.bootstrap, self.state, self.stop)
         if self.stop.is_set():
             return
-        self.watch = start_services(self.settings, self.state, self.metrics, self.stop)
+        self.supervisor = start_services(self.settings, self.state, self.metrics, self.stop)
         try:
-            spark = _spark.session(
+            spark = session(
                 self.settings.state / "spark",
                 master=self.settings.master,
                 memory=self.settings.memory,
                 page=self.settings.page,
             )
             self._spark_at = spark.sparkContext.uiWebUrl
-            _spark.warm_up(spark, self.settings.options())
+            warm_up(spark, self.settings.options())
             self._keep_running(spark)
         except (Py4JError, ConnectionError) as error:
             raise JavaDied("Spark's Java process is gone") from error
@@ -99,7 +99,7 @@ class SparkEngine:
                 raise InterruptedError("stopping")
             decision = self.batches.run(number, rows.toArrow)
             self._last = number
-            self.watch.look(number, decision)
+            self.supervisor.observe(number, decision)
 
     def _keep_running(self, spark: SparkSession) -> None:
         deaths = 0
@@ -118,8 +118,8 @@ class SparkEngine:
         """Run one query to its end; return why it ended."""
         self.batches.restart()
         try:
-            query = _spark.start(spark, self.settings.options(), self.state.checkpoint, self.batch)
-            self._watch(query)
+            query = start_query(spark, self.settings.options(), self.state.checkpoint, self.batch)
+            self._follow(query)
         except PySparkException as error:
             return first_line(error)
         finally:
@@ -127,7 +127,7 @@ class SparkEngine:
             self.metrics.running.set(0)
         return first_line(query.exception())
 
-    def _watch(self, query: StreamingQuery) -> None:
+    def _follow(self, query: StreamingQuery) -> None:
         """Wait until *query* ends or we are asked to stop it."""
         log.info("judging")
         while query.isActive:
@@ -136,14 +136,14 @@ class SparkEngine:
             if self.stop.wait(TICK):
                 self._finish(query)
                 return
-            if self._told < self._last:
-                self._tell(query)
+            if self._reported < self._last:
+                self._report(query)
 
-    def _tell(self, query: StreamingQuery) -> None:
-        """Tell Prometheus what Spark says of the batches that were done since we last looked."""
-        for progress in progress_after(query, self._told):
+    def _report(self, query: StreamingQuery) -> None:
+        """Give the metrics Spark's progress of the batches since the last look."""
+        for progress in progress_after(query, self._reported):
             self.metrics.spark_progress(progress)
-            self._told = progress["batchId"]
+            self._reported = progress["batchId"]
 
     def _finish(self, query: StreamingQuery) -> None:
         """Let the running batch end and be committed, then stop."""

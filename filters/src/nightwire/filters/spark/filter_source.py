@@ -13,7 +13,7 @@ from nightwire.filters.decision.select import DEADLINE
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.engine.planner import Planner
 from nightwire.filters.engine.settings import BATCH, TASKS
-from nightwire.filters.evaluation import worker as _worker
+from nightwire.filters.evaluation import worker
 from nightwire.filters.model.messages import DDL
 from nightwire.filters.model.offsets import Offset, share_out, to_offset, version
 
@@ -42,10 +42,10 @@ class FilterSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of nothing, to warm the workers with."""
-        return Nothing(dict(self.options))
+        return WarmUpReader(dict(self.options))
 
 
-class Nothing(DataSourceReader):
+class WarmUpReader(DataSourceReader):
     """One empty task per worker."""
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -54,17 +54,17 @@ class Nothing(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return as many tasks as a batch has."""
         return [
-            InputPartition(_worker.make_task(self._options, (), 0))
+            InputPartition(worker.make_task(self._options, (), 0))
             for _ in range(int(self._options.get("tasks", TASKS)))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Make what a worker keeps; yield nothing."""
-        return _worker.preload(partition.value)
+        return worker.preload(partition.value)
 
 
 class FilterStreamReader(DataSourceStreamReader):
-    """Spark's questions, passed on to `Planner` and `_worker`."""
+    """Spark's questions, passed on to `Planner` and `worker`."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
@@ -99,8 +99,8 @@ class FilterStreamReader(DataSourceStreamReader):
         """Return the tasks of a batch, the same each time it is run."""
         work, asked = self._planner.work(start, end)
         parts = share_out(work, int(self._options.get("tasks", TASKS)))
-        return [InputPartition(_worker.make_task(self._options, part, version(end), asked)) for part in parts]
+        return [InputPartition(worker.make_task(self._options, part, version(end), asked)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read and judge; runs in a worker."""
-        return _worker.run(partition.value)
+        return worker.run(partition.value)

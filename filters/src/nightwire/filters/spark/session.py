@@ -1,28 +1,25 @@
 """The Spark session: small, quiet, and warm; on this machine, or on a cluster."""
 
-import json
 import logging
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nightwire.core.runtime import Page, java_classes, java_home
+from nightwire.core.runtime import java_classes, java_home
 from nightwire.filters.spark.class_archive import spark_archive
 from nightwire.filters.spark.filter_source import FORMAT, FilterSource
+from nightwire.filters.spark.monitoring import SETTINGS
 
 log = logging.getLogger("nightwire.filters")
 
 JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+IgnoreUnrecognizedVMOptions"
 """Spark only plans here, the work is in Python: one collector thread and the quick compiler suffice."""
-
 
 ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Nobody from outside needs to reach a driver that has no executors but itself."""
@@ -95,76 +92,8 @@ def warm_up(spark: SparkSession, options: dict[str, str]) -> None:
     log.info("warm after %.1f s", time.monotonic() - began)
 
 
-def start(spark: SparkSession, options: dict[str, str], checkpoint: Path, batch: Any) -> StreamingQuery:
+def start_query(spark: SparkSession, options: dict[str, str], checkpoint: Path, batch: Any) -> StreamingQuery:
     """Start the query that calls *batch* (data frame, batch id) back to back while there are alerts."""
     alerts: DataFrame = spark.readStream.format(FORMAT).options(**options).load()
     writer = alerts.writeStream.foreachBatch(batch).queryName("filters")
     return writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds").start()
-
-
-def progress_after(query: StreamingQuery, batch: int) -> list[dict[str, Any]]:
-    """Return Spark's progress of each batch after *batch*, in order; it remembers the last hundred.
-
-    Asked for as JSON, from the newest on: ``query.recentProgress`` takes a hundred calls into Java for each.
-
-    Raises:
-        Py4JError: Java is gone.
-    """
-    return list(reversed([*_newest(query, batch)]))
-
-
-def _newest(query: StreamingQuery, batch: int) -> Iterator[dict[str, Any]]:
-    known = query._jsq.recentProgress()  # noqa: SLF001 - see above
-    for at in range(len(known) - 1, -1, -1):
-        progress: dict[str, Any] = json.loads(known[at].json())
-        if progress["batchId"] <= batch:
-            return
-        if "addBatch" in progress.get("durationMs", {}):  # else it says that nothing happens
-            yield progress
-
-
-SETTINGS = {
-    "spark.ui.enabled": "true",
-    "spark.ui.port": "0",
-    "spark.ui.killEnabled": "false",
-    "spark.ui.prometheus.enabled": "true",
-    "spark.sql.streaming.metricsEnabled": "true",
-    "spark.sql.streaming.ui.enabled": "false",  # pictures of the last hundred batches, for nobody
-    "spark.metrics.namespace": "filters",
-    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
-    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
-}
-"""Of a session that tells Prometheus about itself."""
-
-DRIVER = "metrics_filters_driver_"
-WATCHED = re.compile(
-    rf"spark_info|metrics_executor_|{DRIVER}"
-    r"(spark_streaming_\w+_Value|appStatus_jobs_\w+_Count|JVMCPU_jvmCpuTime_Value)"
-)
-"""Of four hundred lines some fifty."""
-PAGES = ("/metrics/prometheus/", "/metrics/executors/prometheus")
-PATIENCE = 4.0
-"""Longest wait for Spark's answer. [s]  Prometheus asks every five seconds."""
-
-
-def watched(text: str) -> str:
-    """Return the lines of Spark's pages that are watched."""
-    return "".join(f"{line}\n" for line in text.splitlines() if WATCHED.match(line))
-
-
-def spark_page(url: Callable[[], str | None]) -> Page:
-    """Return a page that passes on what Spark says; it is empty while there is no Spark.
-
-    Args:
-        url: Returns the address of Spark's own pages; None while there are none.
-    """
-
-    def page() -> tuple[str, bytes]:
-        at = url()
-        try:
-            said = [httpx.get(at + path, timeout=PATIENCE).text for path in PAGES] if at else []
-        except httpx.HTTPError:
-            said = []
-        return "text/plain; version=0.0.4; charset=utf-8", watched("".join(said)).encode()
-
-    return page
