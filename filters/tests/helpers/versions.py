@@ -78,10 +78,12 @@ def copies(site: Site) -> list[dict[str, str]]:
 
 
 def check_boundaries(firsts: dict[int, dict[int, int]], found: list[dict[str, str]]) -> None:
-    """Look whether each version judged from where its owner was told to where the next one's part begins.
+    """Look whether each version judged from where its owner was told to where the next one's part
+    begins.
 
     Args:
-        firsts: The first offset of each version, by partition; of those that had alerts in its first batch.
+        firsts: The first offset of each version, by partition; of those that had alerts in its
+            first batch.
         found: Headers of all copies.
     """
     judged: dict[int, dict[int, int]] = defaultdict(dict)

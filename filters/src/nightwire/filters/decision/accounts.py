@@ -1,14 +1,14 @@
 """The accounts of what was decided.  Pure.
 
-For each range, read = delivered + rejected + capped + dead-lettered; in it for each filter, evaluated =
-passed + rejected + capped + faulted.
+For each range, read = delivered + rejected + capped + dead-lettered; in it for each filter,
+evaluated = passed + rejected + capped + faulted.
 
-An alert of which a transform makes nothing, for it is malformed where no filter looked, is a fault of
-that filter; it counts as dead-lettered where nobody else got it.
+An alert of which a transform makes nothing, for it is malformed where no filter looked, is a fault
+of that filter; it counts as dead-lettered where nobody else got it.
 
-What a `best` filter holds counts as capped: it passed and is not sent.  When it is sent, the account of
-the range in which it was read is written once more, under the same key, with what was sent since; so an
-account adds up at any time, and no range is counted twice.
+What a `best` filter holds counts as capped: it passed and is not sent.  When it is sent, the
+account of the range in which it was read is written once more, under the same key, with what was
+sent since; so an account adds up at any time, and no range is counted twice.
 """
 
 from collections import Counter
@@ -34,8 +34,8 @@ class Unsent:
 
     Attributes:
         lost: Positions of alerts that expired between the decision and their sending.
-        malformed: Copies that a transform could not make, for their alert is malformed where no filter
-            looked: its position, and the transform, ``owner/name``.  They are dead-lettered.
+        malformed: Copies that a transform could not make, for their alert is malformed where no
+            filter looked: its position, and the transform, ``owner/name``.  They are dead-lettered.
     """
 
     lost: Collection[RecordPosition] = frozenset()

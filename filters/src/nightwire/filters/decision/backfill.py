@@ -1,7 +1,8 @@
 """A filter's backfill: judging what lay in the topics before it was live.  Pure.
 
-It ends where the live stream begins for the filter's version: every alert is judged by one of the two, none
-by both.  It is outside the cap, but sends no more than the operator allows; the rest goes to overflow.
+It ends where the live stream begins for the filter's version: every alert is judged by one of the
+two, none by both.  It is outside the cap, but sends no more than the operator allows; the rest goes
+to overflow.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -188,8 +189,8 @@ def live_from(
     Args:
         number: The filter's.
         start: Where the batch began.
-        counts: What was done with the batch's ranges: the filter was too late for those that it did not
-            judge.
+        counts: What was done with the batch's ranges: the filter was too late for those that it did
+            not judge.
     """
     missed = {
         (one.range.topic, one.range.partition): one.range.end for one in counts if number not in one.filters

@@ -1,4 +1,5 @@
-"""Backfills on disk: ``DIR/backfills/<owner>.<name>.<version>/``, from the request until they are done.
+"""Backfills on disk: ``DIR/backfills/<owner>.<name>.<version>/``, from the request until they are
+done.
 
 job.json        what is to be judged
 reached.json    how far it is

@@ -1,8 +1,9 @@
 """The quota of a filter in a visit: at most so many alerts, its cap.  Pure.
 
-A filter of choice `first` admits alerts in the order of Kafka's timestamp, partition, offset, batch by batch.
-One of choice `best` holds the alerts of highest rank until the visit is over.  Alerts are counted by their
-ids: the same alert sent twice counts once.  A late alert is admitted if the quota is not used up.
+A filter of choice `first` admits alerts in the order of Kafka's timestamp, partition, offset, batch
+by batch.  One of choice `best` holds the alerts of highest rank until the visit is over.  Alerts
+are counted by their ids: the same alert sent twice counts once.  A late alert is admitted if the
+quota is not used up.
 """
 
 import math
@@ -21,8 +22,8 @@ Ids = frozenset[str]
 NO_IDS: Ids = frozenset()
 
 ADMITTED, DUPLICATE, OVERFLOWED, HELD = 0, 1, 2, 3
-"""What becomes of a pass: it is admitted; it is a copy of an alert that was; the quota is used up; or a
-`best` filter holds it until the visit is over."""
+"""What becomes of a pass: it is admitted; it is a copy of an alert that was; the quota is used up;
+or a `best` filter holds it until the visit is over."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class VisitQuota:
     Attributes:
         since: When its first alert passed. [ms since 1970, UTC]
         latest: When its latest did.
-        levels_ended: For how many levels of chains it is over: 1 for filters that read alerts, 2 for
-            those that read what passed these, and so on.  What filters of an ended level held is sent,
-            and `best` admits what comes then as `first` does.
+        levels_ended: For how many levels of chains it is over: 1 for filters that read alerts, 2
+            for those that read what passed these, and so on.  What filters of an ended level held
+            is sent, and `best` admits what comes then as `first` does.
         admitted: The ids of admitted alerts, by filter.
         held: The candidates that `best` filters hold, by filter.
     """

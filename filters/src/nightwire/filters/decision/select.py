@@ -38,7 +38,8 @@ DEADLINE = 300_000
 
 @dataclass(frozen=True)
 class BatchContext:
-    """What a batch knows beside its alerts; all of it is in Spark's offset, so a re-run knows the same.
+    """What a batch knows beside its alerts; all of it is in Spark's offset, so a re-run knows the
+    same.
 
     Attributes:
         batch: Its number.
@@ -192,7 +193,8 @@ class _Selector:
         }
 
     def _is_level_over(self, visit: Visit, quota: VisitQuota, longest: int) -> bool:
-        """Return whether a visit is over for one more level of chains, the *longest* of which has so many.
+        """Return whether a visit is over for one more level of chains, the *longest* of which has
+        so many.
 
         For filters that read alerts that is when it is closed and judged; for those that read what
         passed them, in a later batch that reads all that passed until then.

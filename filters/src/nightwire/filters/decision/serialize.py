@@ -1,7 +1,7 @@
 """Decisions and quotas as JSON, for the disk.  Pure.
 
-An alert is a list in the order of `PassedAlert`.  The names on the disk are older than those in the code:
-a new engine goes on where an old one stopped.
+An alert is a list in the order of `PassedAlert`.  The names on the disk are older than those in the
+code: a new engine goes on where an old one stopped.
 """
 
 import json

@@ -10,7 +10,8 @@
     DIR/checkpoint/counted.json  the newest batch that metrics have counted
     DIR/schemas/               schemas that were seen
 
-Decisions lie within the checkpoint because batch ids count from it: whoever removes one removes both.
+Decisions lie within the checkpoint because batch ids count from it: whoever removes one removes
+both.
 """
 
 import json
@@ -31,8 +32,8 @@ from nightwire.filters.model.offsets import Offset, positions, to_offset
 
 VERSION = 2
 KEPT = 20
-"""Decisions and filter sets kept; the newest may be needed again, the others are for the curious.  A
-decision is kept as long as something of its batch is held."""
+"""Decisions and filter sets kept; the newest may be needed again, the others are for the curious.
+A decision is kept as long as something of its batch is held."""
 
 EVERY = 10
 """The places are stored after every so many batches; between them, decisions say what changed."""
@@ -114,7 +115,8 @@ class EngineState:
         return load_decision(path.read_text()) if path.exists() else None
 
     def keep_decision(self, batch: int, decision: Decision, before: Quotas) -> Quotas:
-        """Store what was decided for *batch*, and return the places after it; on return it is on disk.
+        """Store what was decided for *batch*, and return the places after it; on return it is on
+        disk.
 
         Args:
             batch: Its number.

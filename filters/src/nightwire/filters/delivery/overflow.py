@@ -1,7 +1,8 @@
-"""The records of what was cut off, made quickly: a thousand filters cut off a hundred thousand.  Pure.
+"""The records of what was cut off, made quickly: a thousand filters cut off a hundred thousand.
+Pure.
 
-A record in Avro is its fields one after the other.  So what is said of a filter, and what of an alert, is
-encoded once, and put together for each alert that a filter's cap cut off.
+A record in Avro is its fields one after the other.  So what is said of a filter, and what of an
+alert, is encoded once, and put together for each alert that a filter's cap cut off.
 """
 
 import re
@@ -30,7 +31,8 @@ PARTS = {
 def encode_overflow(
     cut: Overflow, at: int, schema: Mapping[str, Any] = records.OVERFLOW.schema
 ) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield what goes to overflow topics: the filter (``owner/name``), the record's key and its value.
+    """Yield what goes to overflow topics: the filter (``owner/name``), the record's key and its
+    value.
 
     Args:
         cut: The passes that a quota cut off.
@@ -76,7 +78,8 @@ UNSAFE = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
 def read_overflow(bootstrap: str, owner: str, name: str, visit: int | None = None) -> list[dict[str, Any]]:
-    """Return the records of what a cap cut off, in the order in which that happened; one per alert's place.
+    """Return the records of what a cap cut off, in the order in which that happened; one per
+    alert's place.
 
     Raises:
         KafkaException: Kafka does not answer.
@@ -112,7 +115,8 @@ def fetch_overflow(
 def save_overflow(
     bootstrap: str, registry: str | None, found: Sequence[Mapping[str, Any]], folder: Path
 ) -> int:
-    """Write the alerts into *folder*, one Avro object container each; return how many were still there.
+    """Write the alerts into *folder*, one Avro object container each; return how many were still
+    there.
 
     Raises:
         KafkaException: Kafka does not answer.

@@ -59,10 +59,12 @@ def open_transform_writer(registry: str, cache: Path) -> "TransformWriter":
 
 @dataclass
 class TransformWriter:
-    """Makes alerts over for transforms; transforms that are alike share what it made of the last alert.
+    """Makes alerts over for transforms; transforms that are alike share what it made of the last
+    alert.
 
     Args:
-        registry: Where the schemas are that alerts name, and where those that are made get their ids.
+        registry: Where the schemas are that alerts name, and where those that are made get their
+            ids.
     """
 
     registry: SchemaRegistry

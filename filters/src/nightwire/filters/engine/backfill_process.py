@@ -1,7 +1,7 @@
 """The process that does backfills: beside the engine, nicely, a small batch of each in turn.
 
-What it judges, decides and sends is on disk as in the engine: a process that begins again where another ended
-sends the same alerts once more, never others.
+What it judges, decides and sends is on disk as in the engine: a process that begins again where
+another ended sends the same alerts once more, never others.
 """
 
 import logging

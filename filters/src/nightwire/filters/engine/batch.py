@@ -53,7 +53,8 @@ class BatchRunner:
         self._watch = None
 
     def run(self, number: int, rows: Callable[[], pa.Table]) -> Decision:
-        """Do batch *number*; *rows* gives what the workers judged, and is asked only if it is not decided.
+        """Do batch *number*; *rows* gives what the workers judged, and is asked only if it is not
+        decided.
 
         Raises:
             DeliveryError: Kafka did not take something; nothing was accounted.

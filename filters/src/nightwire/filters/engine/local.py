@@ -1,7 +1,8 @@
 """The filter engine without Spark: one process, one batch after the other, no Java.
 
-Planner, worker, decision, delivery and state are those of the engine on Spark; this is the loop between
-them.  Its positions lie in files like those of a Spark checkpoint: what reads the one reads the other.
+Planner, worker, decision, delivery and state are those of the engine on Spark; this is the loop
+between them.  Its positions lie in files like those of a Spark checkpoint: what reads the one reads
+the other.
 """
 
 import logging

@@ -205,9 +205,11 @@ class Planner:
         return self._spots
 
     def _note_beginnings(self, spots: list[TopicPartition]) -> None:
-        """Resolve where new partitions begin once and keep it: a re-run must start at the same offset.
+        """Resolve where new partitions begin once and keep it: a re-run must start at the same
+        offset.
 
-        Alerts are read from the earliest; of what passed filters, what comes after somebody asked for it.
+        Alerts are read from the earliest; of what passed filters, what comes after somebody asked
+        for it.
         """
         fresh = [spot for spot in spots if spot not in self.beginnings()]
         if fresh:

@@ -1,7 +1,7 @@
 """How much time filters that are code get, from what they took so far.  Pure.
 
-Nobody waits for a filter that misbehaves: what it gets is told by what it usually takes, is little once it
-had to be stopped, and grows back when it behaves.
+Nobody waits for a filter that misbehaves: what it gets is told by what it usually takes, is little
+once it had to be stopped, and grows back when it behaves.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,8 @@ STOPPED_FACTOR = 2.0
 """so many times, where it had to be stopped the last time."""
 
 LEAST_CPU_S = 0.5
-"""But this much for a batch in any case: it may have to make columns that it did without before; and [s]
+"""But this much for a batch in any case: it may have to make columns that it did without before;
+and [s]
 """
 
 LEAST_STOPPED_CPU_S = 0.05

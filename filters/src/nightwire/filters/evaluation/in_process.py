@@ -1,8 +1,8 @@
 """Filters that are code, judged alert by alert in the engine's own process: ``--sandbox none``.
 
-The process's interval timers limit the time of each filter.  A loop in Python code is interrupted; one inside
-C code (a giant regular expression, a NumPy call) is not, until it returns.  The timers work only in the main
-thread of a process, which is where Spark's Python workers judge.
+The process's interval timers limit the time of each filter.  A loop in Python code is interrupted;
+one inside C code (a giant regular expression, a NumPy call) is not, until it returns.  The timers
+work only in the main thread of a process, which is where Spark's Python workers judge.
 """
 
 import signal
@@ -40,7 +40,8 @@ class TimeLimit(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeLimit` inside the block after *seconds* of CPU time [s], or five times that by the clock.
+    """Raise `TimeLimit` inside the block after *seconds* of CPU time [s], or five times that by the
+    clock.
 
     Outside the main thread there is no limit.
     """
@@ -143,8 +144,9 @@ def judge_views(number: int, one: CompiledFilter, views: Sequence[Any], budget: 
 class _Run:
     """One filter on its way through some alerts.
 
-    *outcomes* holds for each alert its rank, NaN where the filter gave none; False where it is rejected;
-    None where the filter failed on it.  Each comes in one step: the time limit may strike between any two.
+    *outcomes* holds for each alert its rank, NaN where the filter gave none; False where it is
+    rejected; None where the filter failed on it.  Each comes in one step: the time limit may strike
+    between any two.
     """
 
     def __init__(self, function: Predicate, source: str) -> None:

@@ -1,7 +1,7 @@
 """Asking now and then which conditions stop alerts, within a share of the time that judging takes.
 
-A sample of a batch is shown to some filters, in turn.  One that was late in this batch is not asked; one that
-is late with the answer is never asked again.
+A sample of a batch is shown to some filters, in turn.  One that was late in this batch is not
+asked; one that is late with the answer is never asked again.
 """
 
 import time
@@ -36,7 +36,8 @@ class Probe:
     Attributes:
         conditions: Of the filter.
         programs: One for each condition, of which the first that is not true stopped the alert; or
-        numbered: one alone that returns the number of the condition that did, from 1, and 0 for none.
+        numbered: one alone that returns the number of the condition that did, from 1, and 0 for
+            none.
         live: The same as a filter that is code, where it cannot be compiled.
     """
 

@@ -49,7 +49,8 @@ class Verdict:
 def passed_rows(
     verdicts: Sequence[Verdict], known: AlertIdentities, survey: str | None = None, *, past: bool = False
 ) -> pa.RecordBatch:
-    """Return a row for each alert that passed something, with the numbers of its filters and their ranks.
+    """Return a row for each alert that passed something, with the numbers of its filters and their
+    ranks.
 
     Args:
         verdicts: What the filters said.

@@ -74,7 +74,8 @@ def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
 
 
 def check_added(outcome: Outcome, adds: Sequence[AddedField]) -> Outcome:
-    """Return *outcome*, but with a fault for each alert to which a transform adds what is not as declared.
+    """Return *outcome*, but with a fault for each alert to which a transform adds what is not as
+    declared.
 
     Args:
         outcome: What the sandbox said.

@@ -1,7 +1,8 @@
 """Reading and judging, in Spark's Python workers, or in the light engine's own process.
 
-What is costly to make (consumer, decoder, compiled filters, sandbox) is kept in this module, which is
-installed: a worker process is reused from batch to batch, but a pickled function would bring fresh globals.
+What is costly to make (consumer, decoder, compiled filters, sandbox) is kept in this module, which
+is installed: a worker process is reused from batch to batch, but a pickled function would bring
+fresh globals.
 """
 
 import time
@@ -47,7 +48,8 @@ AT_ONCE = 2500
 class Task:
     """What one Spark task reads, by which version of the filter set.
 
-    Of the topics of what passed filters, those are read that were *asked* for; others are passed over.
+    Of the topics of what passed filters, those are read that were *asked* for; others are passed
+    over.
     """
 
     bootstrap: str

@@ -23,8 +23,8 @@ def derived_sources(filters: Iterable[LiveFilter]) -> frozenset[str]:
 def active_derived(start: Mapping[str, Any], before: Collection[str], now: Collection[str]) -> frozenset[str]:
     """Return the topics of what passed filters that are read in the batch after the offset *start*.
 
-    A filter that begins to read such a topic begins with what comes after its first batch: until then the
-    topic is passed over.
+    A filter that begins to read such a topic begins with what comes after its first batch: until
+    then the topic is passed over.
 
     Args:
         start: Where the batch begins.
@@ -67,7 +67,8 @@ def find_cycle(filters: Iterable[LiveFilter]) -> list[str]:
 
 
 def chain_depths(filters: Sequence[LiveFilter]) -> list[int]:
-    """Return how many filters in a row an alert passes at most before it comes to each of *filters*.
+    """Return how many filters in a row an alert passes at most before it comes to each of
+    *filters*.
 
     They are free of cycles; in one, some filter counts as the first.
     """

@@ -1,7 +1,8 @@
-"""The filter set: which versions there are and which are live, from the records of the topic `filters`.
+"""The filter set: which versions there are and which are live, from the records of the topic
+`filters`.
 
-Pure.  The topic holds one record per version (key ``owner/name/version``) and one that says which is
-live (key ``owner/name``, version 0 for none).
+Pure.  The topic holds one record per version (key ``owner/name/version``) and one that says which
+is live (key ``owner/name``, version 0 for none).
 """
 
 import json

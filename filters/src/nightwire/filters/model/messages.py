@@ -1,8 +1,8 @@
 """What workers send to the driver: rows, and what the driver makes of them.  Pure.
 
-There is a row for each alert that passed, for each record that is no alert, and for each range that was read.
-An alert's row has the numbers of its filters (their indices in the filter set) and their ranks, so a
-thousand filters that pass a hundred alerts each cost no text.
+There is a row for each alert that passed, for each record that is no alert, and for each range that
+was read. An alert's row has the numbers of its filters (their indices in the filter set) and their
+ranks, so a thousand filters that pass a hundred alerts each cost no text.
 """
 
 import json
@@ -18,8 +18,8 @@ import pyarrow as pa
 from nightwire.filters.model.offsets import OffsetRange, RecordPosition
 
 PASSED, DEAD, RANGE, ADDED = "passed", "dead", "range", "added"
-"""Kinds of rows: an alert that passed, a record that could not be read, the counts of a range, and what
-a transform adds to an alert."""
+"""Kinds of rows: an alert that passed, a record that could not be read, the counts of a range, and
+what a transform adds to an alert."""
 
 BACKFILL = "backfill"
 """The detail of an alert that passed, where it came as a copy that some filter's backfill sent."""
@@ -51,8 +51,9 @@ Row = tuple[Any, ...]
 class PassedAlert(NamedTuple):
     """An alert that passed a filter: where it lies, when Kafka took it [ms], its visit, and its id.
 
-    *survey_header* is the survey that its headers name, where its topic names none.  *backfilled* says
-    that it is of a backfill, this filter's or one of those that it passed before: no quota counts it.
+    *survey_header* is the survey that its headers name, where its topic names none.  *backfilled*
+    says that it is of a backfill, this filter's or one of those that it passed before: no quota
+    counts it.
     """
 
     topic: str
@@ -135,7 +136,8 @@ class RangeCounts:
         faults: Its first fault, by number.
         late: Filters that had no time left, by number.
         cpu_us: CPU time that each of *filters* took. [µs]
-        stopped: How many alerts of a sample each condition of a filter stopped, by the filter's number.
+        stopped: How many alerts of a sample each condition of a filter stopped, by the filter's
+            number.
     """
 
     range: OffsetRange

@@ -1,10 +1,11 @@
-"""Arithmetic on Kafka's offsets, and on the engine's own, which Spark keeps in its checkpoint.  Pure.
+"""Arithmetic on Kafka's offsets, and on the engine's own, which Spark keeps in its checkpoint.
+Pure.
 
-An engine's offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57, "visits": 12, "at": 1764…}``:
-for each partition the next Kafka offset to read; the version of the filter set (the end offset of the
-topic `filters`) by which the records before it were judged; how far the topic `visits` was read; when
-the batch was planned [ms since 1970, UTC]; and whether it reads all that passed filters until then
-(`drained`).
+An engine's offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57, "visits": 12, "at":
+1764…}``: for each partition the next Kafka offset to read; the version of the filter set (the end
+offset of the topic `filters`) by which the records before it were judged; how far the topic
+`visits` was read; when the batch was planned [ms since 1970, UTC]; and whether it reads all that
+passed filters until then (`drained`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -85,7 +86,8 @@ def drained(offset: Mapping[str, Any]) -> bool:
 
 
 def advance(start: Positions, ends: Positions, limit: int | None) -> dict[TopicPartition, int]:
-    """Return how far to read: never before *start*, never past *ends*, at most *limit* offsets in all.
+    """Return how far to read: never before *start*, never past *ends*, at most *limit* offsets in
+    all.
 
     The limit is shared evenly; what one partition does not need goes to the others.
     """

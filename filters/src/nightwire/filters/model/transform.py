@@ -1,4 +1,5 @@
-"""What a transform makes of alerts: fields dropped, means of histories, values that its code computes.  Pure.
+"""What a transform makes of alerts: fields dropped, means of histories, values that its code
+computes.  Pure.
 
 What code computes is declared in its source, by a constant that is read and never run:
 
@@ -54,7 +55,8 @@ class Transform:
 
     Attributes:
         drop: Dotted paths of the fields that are left out.
-        means: Dotted paths of numbers in an array of records: their mean is added, and how many there are.
+        means: Dotted paths of numbers in an array of records: their mean is added, and how many
+            there are.
         adds: What code computes.
     """
 
@@ -187,7 +189,8 @@ def _kind(value: Any) -> str:
 
 
 def light_form(name: str) -> dict[str, list[str]]:
-    """Return what a request for survey *name* says so that its alerts come light: ``drop`` and ``means``.
+    """Return what a request for survey *name* says so that its alerts come light: ``drop`` and
+    ``means``.
 
     Raises:
         SchemaError: There is no such survey.

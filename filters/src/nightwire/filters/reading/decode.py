@@ -33,7 +33,8 @@ class NoColumn(Exception):  # noqa: N818 - nothing is wrong but that these field
 def decode_columns(
     decoder: AlertDecoder, values: Sequence[bytes], fields: Sequence[str], *, patience: float = PATIENCE
 ) -> Any:
-    """Return the columns of *fields*; wait for a registry that is away: its schemas are no dead letters.
+    """Return the columns of *fields*; wait for a registry that is away: its schemas are no dead
+    letters.
 
     Args:
         decoder: Reads the messages.

@@ -1,5 +1,5 @@
-"""Reading topics of what passed filters: records say in headers of which survey the alert is, and whether a
-backfill sent it."""
+"""Reading topics of what passed filters: records say in headers of which survey the alert is, and
+whether a backfill sent it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence

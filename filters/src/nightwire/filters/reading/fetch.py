@@ -1,7 +1,7 @@
 """Reading a range of one partition's offsets from Kafka, whole or not at all.
 
-A range may never reach its last offset (a transaction's marker lies there, or records were deleted), so
-the end of the partition and any later record end it too.
+A range may never reach its last offset (a transaction's marker lies there, or records were
+deleted), so the end of the partition and any later record end it too.
 """
 
 import time

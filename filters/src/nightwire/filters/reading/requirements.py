@@ -196,7 +196,8 @@ class SurveyKnowledge:
         schemas: The fields of the schemas that were met, by id; and
         written: these schemas.
         unfit: Dotted paths that cannot be read as columns: who reads them gets whole alerts.
-        wide: Filters, by key and version, that asked for something that was not read: they get whole alerts.
+        wide: Filters, by key and version, that asked for something that was not read: they get
+            whole alerts.
     """
 
     schemas: dict[int, SchemaFields] = field(default_factory=dict)

@@ -3,8 +3,9 @@
     register(spark)
     alerts = spark.readStream.format("nightwire").option("survey", "lsst").load()
 
-Spark calls the classes of this module; `alert_tasks` asks Kafka and the schema registry for them.  Records
-are read and decoded in Spark's Python workers; only the fields that are asked for enter Spark.
+Spark calls the classes of this module; `alert_tasks` asks Kafka and the schema registry for them.
+Records are read and decoded in Spark's Python workers; only the fields that are asked for enter
+Spark.
 """
 
 import time
@@ -41,8 +42,8 @@ IDLE = 0.2
 def register(spark: SparkSession) -> None:
     """Make the format ``nightwire`` known to a session.
 
-    Where Kafka and the schema registry are, if no option says so, is found out here and now: Spark's own
-    processes may have another environment and folder.
+    Where Kafka and the schema registry are, if no option says so, is found out here and now:
+    Spark's own processes may have another environment and folder.
     """
 
     class Here(AlertSource):
@@ -63,7 +64,8 @@ def _addresses() -> dict[str, str]:
 class AlertSource(DataSource):
     """A survey's alerts as columns, a row per alert; points in fields' names become underscores.
 
-    Options: survey (or topic), fields (canonical names and dotted paths, with commas between), bootstrap,
+    Options: survey (or topic), fields (canonical names and dotted paths, with commas between),
+        bootstrap,
     registry, starting (earliest, latest, or a time), batch (records), tasks, mode (FAILFAST or
     DROPMALFORMED).
     """

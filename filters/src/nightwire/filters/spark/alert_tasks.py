@@ -112,7 +112,8 @@ def positions_at(options: AlertOptions, where: str | int) -> dict[TopicPartition
 
 
 def newest_schema(options: AlertOptions) -> Mapping[str, Any]:
-    """Return the schema of the newest alert in the topic; of an empty topic, that which nightwire knows.
+    """Return the schema of the newest alert in the topic; of an empty topic, that which nightwire
+    knows.
 
     Raises:
         SchemaError: There is no readable alert, and nightwire has no schema of that survey.

@@ -1,4 +1,5 @@
-"""The archive of Spark's classes: ``python -m nightwire.filters.spark.class_archive``, as `make setup` does.
+"""The archive of Spark's classes: ``python -m nightwire.filters.spark.class_archive``, as `make
+setup` does.
 
 The engine's Java starts from it in two thirds of the time.  Without it everything works as well.
 """

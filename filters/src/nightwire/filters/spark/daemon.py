@@ -1,7 +1,7 @@
 """The process from which Spark forks its workers, with all that they import already there.
 
-Spark starts it as its own ``pyspark.daemon``, which it is, but for these imports: each worker would do them
-again, also the one that comes for one that died.
+Spark starts it as its own ``pyspark.daemon``, which it is, but for these imports: each worker would
+do them again, also the one that comes for one that died.
 """
 
 from pyspark.daemon import manager

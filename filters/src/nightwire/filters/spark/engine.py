@@ -1,7 +1,8 @@
 """The filter engine on Spark: one query over all alert topics, kept running.
 
-A query that dies is started again in this process; when the Java process dies, so does this one, and the
-supervisor starts a new one.  Either way the checkpoint and the stored decisions say where to go on.
+A query that dies is started again in this process; when the Java process dies, so does this one,
+and the supervisor starts a new one.  Either way the checkpoint and the stored decisions say where
+to go on.
 """
 
 import logging

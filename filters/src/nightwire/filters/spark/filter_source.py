@@ -23,7 +23,8 @@ FORMAT = "nightwire-filters"
 class FilterSource(DataSource):
     """What passed of all alerts, judged where they are read.
 
-    Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter and task),
+    Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter
+        and task),
     deadline (longest that a visit is held, s), sandbox (strong, weak or none).
     """
 

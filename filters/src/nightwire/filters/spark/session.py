@@ -39,7 +39,8 @@ def session(
         scratch: Folder for what Spark writes in passing.
         master: Where it runs; four attempts, for with one a dead worker ends the query.
         memory: Heap of each Java process.
-        java: More options of the driver's Java; by default those that start it from its archive of classes.
+        java: More options of the driver's Java; by default those that start it from its archive of
+            classes.
         page: Whether it tells Prometheus about itself.
     """
     local = master.startswith("local")
@@ -72,7 +73,8 @@ def session(
 
 
 def prepare(*, local: bool) -> None:
-    """Say in the environment which Java and which Python Spark takes; on a cluster its operator may say so.
+    """Say in the environment which Java and which Python Spark takes; on a cluster its operator may
+    say so.
 
     Args:
         local: Whether all of Spark runs in this machine's one process.
