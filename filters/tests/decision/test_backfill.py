@@ -28,7 +28,9 @@ JOB = BackfillJob("ann", "bright", 3, since=1000, until={("alerts.sim", 0): 20, 
 
 
 def counts(partition: int, first: int, end: int, **more: Any) -> RangeCounts:
-    """Return what the filter did with a range, of which nothing was dead or expired unless *more* says so."""
+    """Return what the filter did with a range, of which nothing was dead or expired unless *more*
+    says so.
+    """
     some = {"read": end - first, "filters": [0], "evaluated": [end - first], "passed": [0], "faulted": [0]}
     return RangeCounts(OffsetRange("alerts.sim", partition, first, end), **{**some, **more})
 

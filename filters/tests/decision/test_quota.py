@@ -94,7 +94,10 @@ def judged(batch: Batch) -> JudgedBatch:
 
 
 def play(batches: Sequence[Batch], deadline: int = 10**9, crash: int = -1) -> Iterator[Decision]:
-    """Yield the decisions of *batches*; after batch *crash* everything is read again from the disk."""
+    """Yield the decisions of *batches*.
+
+    After batch *crash* everything is read again from the disk.
+    """
     with tempfile.TemporaryDirectory() as folder:
         state, quotas, reached = EngineState(Path(folder)), Quotas(), dict[TopicPartition, int]()
         for number, batch in enumerate(batches):
@@ -157,7 +160,10 @@ nights = st.lists(
 
 
 def night(drawn: Sequence[tuple[Sequence[Drawn], Sequence[int]]]) -> list[Batch]:
-    """Return a night of interleaved, late and repeated visits; an alert's rank goes with its id and visit."""
+    """Return a night of interleaved, late and repeated visits.
+
+    An alert's rank goes with its id and visit.
+    """
     log, batches, ranks = Log(), list[Batch](), dict[tuple[int, int | None], float]()
     for some, ended in drawn:
         fresh = [

@@ -1,4 +1,7 @@
-"""The process of the backfills: what it sends, and what it does again.  librdkafka's mock cluster."""
+"""The process of the backfills: what it sends, and what it does again.
+
+librdkafka's mock cluster.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +53,9 @@ class Past:
         self.make_live(live=True)
 
     def headers(self, number: int) -> list[tuple[str, bytes]]:
-        """Return the headers of an alert: what another filter passed was sent live, or by its backfill."""
+        """Return the headers of an alert: what another filter passed was sent live, or by its
+        backfill.
+        """
         if self.source == "alerts.sim":
             return []
         place = {"survey": "sim", "topic": "alerts.sim", "partition": 3, "offset": 10 * number}
@@ -58,7 +63,10 @@ class Past:
         return [(name, str(value).encode()) for name, value in {**place, **mark}.items()]
 
     def make_live(self, *, live: bool) -> None:
-        """Make the filter live, or end it, as the catalog does; here `filters` has several partitions."""
+        """Make the filter live, or end it, as the catalog does.
+
+        Here `filters` has several partitions.
+        """
         request = {
             "id": "1", "action": "submit", "owner": "ann", "name": self.name, "survey": "sim", "time": 1,
             "source": "def keep(alert):\n    return alert.id % 10 == 0", "entry": "keep",

@@ -50,7 +50,10 @@ class Process:
         return pa.Table.from_batches(run(task), COLUMNS)
 
     def counted(self) -> dict[str, float]:
-        """Return all that Prometheus is told of filters, but for times; and what owners are told."""
+        """Return all that Prometheus is told of filters, but for times.
+
+        And what owners are told.
+        """
         families = [one for one in self.known.collect() if one.type == "counter"]
         of = {s.name: s.value for one in families for s in one.samples if s.name.endswith("_total")}
         cost = "nightwire_filters_cpu_seconds_total"

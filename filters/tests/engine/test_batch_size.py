@@ -21,7 +21,10 @@ class Clock:
 def run(
     pace: BatchSizeController, clock: Clock, batches: int, seconds: float, each: float, backlog: int = 10**6
 ) -> int:
-    """Plan *batches* that take *seconds*, and more for *each* record; return the size of the last one."""
+    """Plan *batches* that take *seconds*, and more for *each* record.
+
+    Return the size of the last one.
+    """
     size = 0
     for _ in range(batches):
         limit = pace.limit(10**5)

@@ -132,7 +132,9 @@ def test_it_writes_what_the_engine_with_spark_writes(
 
 
 def assert_made_over(site: Site, copies: list[Any]) -> None:
-    """Look at what a transform sent: the survey's alert without what it drops, and with what it adds."""
+    """Look at what a transform sent: the survey's alert without what it drops, and with what it
+    adds.
+    """
     with SchemaRegistry(site.registry) as known:
         alerts = [AlertDecoder(known).decode(value) for _, value, _ in copies]
     assert {one.alert["diaSource"]["diaSourceId"] for one in alerts} == {*range(901, 1001)} - {950}
@@ -152,7 +154,8 @@ def assert_made_over(site: Site, copies: list[Any]) -> None:
 
 
 PAST, LATER, SOME, MOST = 2500, 300, 50, 60
-"""Alerts before a filter is submitted; alerts meanwhile, so many at a time; and the most that are sent."""
+"""Alerts before a filter is submitted; alerts meanwhile, so many at a time; and the most that are
+sent."""
 
 
 def numbers(site: Site, topic: str) -> Iterator[tuple[int, bool]]:
@@ -170,7 +173,10 @@ def read_by(site: Site) -> int:
 def test_a_backfill_and_the_live_stream_share_the_alerts_even_if_the_engine_is_killed(
     site: Site, encode: Callable[..., bytes], until: Callable[..., Any]
 ) -> None:
-    """One alert in 25 passes.  Of the past no more is sent than the operator allows; the rest is overflow."""
+    """One alert in 25 passes.  Of the past no more is sent than the operator allows.
+
+    The rest is overflow.
+    """
     words = ("--light", "--backfill-most", str(MOST))
     site.start(*words, state="light")
     first, before = 10_000, read_by(site)

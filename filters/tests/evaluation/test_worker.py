@@ -1,4 +1,7 @@
-"""Reading and judging a range: over columns, alert by alert, in a sandbox; all as plain Python would."""
+"""Reading and judging a range: over columns, alert by alert, in a sandbox.
+
+All as plain Python would.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""Visits in the midst of which a process of the engine is killed, and what must hold of them afterwards."""
+"""Visits in the midst of which a process of the engine is killed, and what must hold of them
+afterwards.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -148,7 +150,10 @@ class Night:
     fed: dict[int, list[int]] = field(default_factory=dict)
 
     def feed(self) -> int:
-        """Write alerts of a new visit, every second one of the long one; return when it is being judged."""
+        """Write alerts of a new visit, every second one of the long one.
+
+        Return when it is being judged.
+        """
         visit, first = LONG + 1 + len(self.fed), 50_000 + self.alerts()
         numbers = range(first, first + ALERTS)
         self.fed.setdefault(LONG, []).extend(numbers[::2])

@@ -1,4 +1,6 @@
-"""A filter, and one that is chained to it, both with a past: what must lie in their topics afterwards."""
+"""A filter, and one that is chained to it, both with a past: what must lie in their topics
+afterwards.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +13,8 @@ from nightwire.schemas import records
 Site = Any
 
 FIRST, PAST, LATER, EACH = 20_000, 200, 100, 25
-"""The first alert's id; alerts before the filters are submitted, and after; one in so many passes."""
+"""The first alert's id; alerts before the filters are submitted, and after; one in so many
+passes."""
 
 CAP = 2
 """Places of the chained filter in the visit of the later alerts, of which more pass."""

@@ -1,4 +1,6 @@
-"""A filter that is changed while alerts come in: one version judges each alert, and the log says which."""
+"""A filter that is changed while alerts come in: one version judges each alert, and the log says
+which.
+"""
 
 import re
 import threading
@@ -100,7 +102,9 @@ def check_boundaries(firsts: dict[int, dict[int, int]], found: list[dict[str, st
 
 
 def told(site: Site) -> Iterator[tuple[int, dict[int, int]]]:
-    """Yield each version that went live, and from which offsets on, as `filter log` tells its owner."""
+    """Yield each version that went live, and from which offsets on, as `filter log` tells its
+    owner.
+    """
     for line in site.nightwire("filter", "log", "changed").stdout.splitlines():
         if went_live := LIVE.search(line):
             yield int(went_live[1]), {int(part): int(at) for part, at in FROM.findall(line)}

@@ -1,4 +1,6 @@
-"""Filters that read what passed others: who feeds whom, what a batch reads, how a visit ends for them."""
+"""Filters that read what passed others: who feeds whom, what a batch reads, how a visit ends for
+them.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -153,7 +155,9 @@ def fed(*numbers: int) -> list[PassedAlert]:
 
 
 def test_a_visit_ends_link_by_link() -> None:
-    """The best of a chain are sent when all is read that passed the filter before it, not at the close."""
+    """The best of a chain are sent when all is read that passed the filter before it, not at the
+    close.
+    """
     raw = [PassedAlert("alerts.sim", 0, n, n, 7, str(n)) for n in range(4)]
     reached = {("alerts.sim", 0): 4}
     one, caps = batch(Quotas(), 0, raw, 0, closed={VISIT: {0: 3}}, reached=reached, drained=True)

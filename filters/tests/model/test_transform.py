@@ -136,7 +136,9 @@ def test_a_light_alert_has_no_stamps_and_no_histories(name: str) -> None:
 
 
 def test_an_alert_is_made_over(make_alert: Any) -> None:
-    """Dropped fields are gone, the means are there, what is left is as it was, and a view of it works."""
+    """Dropped fields are gone, the means are there, what is left is as it was, and a view of it
+    works.
+    """
     schema, shape = (
         sim_alert_schema(),
         Transform(**{key: tuple(value) for key, value in light_form("sim").items()}),

@@ -1,4 +1,6 @@
-"""The engine on a Spark of several processes: a standalone master with two workers, all on this machine."""
+"""The engine on a Spark of several processes: a standalone master with two workers, all on this
+machine.
+"""
 
 import json
 import os

@@ -25,7 +25,8 @@ from nightwire.filters.model.offsets import RecordPosition
 STAGE = "filters"
 REJECTED = "no-filter-passed"
 EXPIRED = "expired"
-"""Reasons for which a record went nowhere: nobody wanted it; retention deleted it before we read it."""
+"""Reasons for which a record went nowhere: nobody wanted it; retention deleted it before we read
+it."""
 
 
 @dataclass(frozen=True)

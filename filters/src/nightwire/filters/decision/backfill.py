@@ -27,7 +27,8 @@ BATCH = 500
 """Most records judged at once."""
 
 STRIKES = 3
-"""After so many batches in which it was too slow, or failed on everything, a filter's backfill ends."""
+"""After so many batches in which it was too slow, or failed on everything, a filter's backfill
+ends."""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,9 @@ class Quotas:
 
 @dataclass(frozen=True)
 class QuotaChanges:
-    """What a batch changes: quotas of visits, visits that are forgotten, and all the rest of `Quotas`."""
+    """What a batch changes: quotas of visits, visits that are forgotten, and all the rest of
+    `Quotas`.
+    """
 
     visits: Mapping[Visit, VisitQuota] = field(default_factory=dict)
     forgotten: Sequence[Visit] = ()
@@ -131,7 +133,10 @@ def held_candidates(quota: VisitQuota) -> Iterable[Candidate]:
 
 
 def admit(ids: Iterable[str], admitted: Ids, free: int) -> tuple[list[int], Ids]:
-    """Admit *free* alerts in the order of *ids*; return what became of each, and all admitted ids."""
+    """Admit *free* alerts in the order of *ids*.
+
+    Return what became of each, and all admitted ids.
+    """
     fates, fresh = list[int](), set[str]()
     for one in ids:
         if one in admitted or one in fresh:
@@ -145,7 +150,10 @@ def admit(ids: Iterable[str], admitted: Ids, free: int) -> tuple[list[int], Ids]
 
 
 def keep_best(candidates: Iterable[Candidate], free: int) -> tuple[list[Candidate], list[Candidate]]:
-    """Return the candidates of the *free* best alerts, and the others; copies of an alert stay together."""
+    """Return the candidates of the *free* best alerts, and the others.
+
+    Copies of an alert stay together.
+    """
     copies: dict[str, list[Candidate]] = {}
     for one in sorted(candidates, key=lambda one: one.rank_key):
         copies.setdefault(one.alert.alert, []).append(one)
@@ -157,7 +165,9 @@ def keep_best(candidates: Iterable[Candidate], free: int) -> tuple[list[Candidat
 
 
 def is_visit_over(quota: VisitQuota, judged: bool, at: int, deadline: int) -> bool:
-    """Return whether a visit is over: it is closed and *judged* to its end, or its deadline has come."""
+    """Return whether a visit is over: it is closed and *judged* to its end, or its deadline has
+    come.
+    """
     return judged or (bool(quota.held) and at >= quota.since + deadline)
 
 
@@ -167,7 +177,9 @@ def is_visit_judged(ends: VisitEnds, survey: str, reached: Mapping[TopicPartitio
 
 
 def end_level(quota: VisitQuota, ending: Collection[str]) -> VisitQuota:
-    """Return the quota after one more level of chains has ended: what the filters *ending* held is sent."""
+    """Return the quota after one more level of chains has ended: what the filters *ending* held is
+    sent.
+    """
     admitted = dict(quota.admitted)
     for key, some in quota.held.items():
         if key in ending:
@@ -177,7 +189,9 @@ def end_level(quota: VisitQuota, ending: Collection[str]) -> VisitQuota:
 
 
 def newest_visits(visits: Mapping[Visit, VisitQuota]) -> dict[Visit, VisitQuota]:
-    """Return the newest `VISITS_REMEMBERED` of each survey's *visits*, and those that hold something."""
+    """Return the newest `VISITS_REMEMBERED` of each survey's *visits*, and those that hold
+    something.
+    """
     kept: dict[Visit, VisitQuota] = {}
     for _, some in groupby(sorted(visits), key=lambda visit: visit[0]):
         newest = sorted(some, key=lambda visit: visits[visit].latest, reverse=True)

@@ -33,7 +33,8 @@ from nightwire.filters.model.messages import JudgedBatch, Pass, PassedAlert
 from nightwire.filters.model.offsets import Visit, VisitEnds
 
 DEADLINE = 300_000
-"""Longest that a `best` filter holds a visit's alerts when nobody says that the visit is closed. [ms]"""
+"""Longest that a `best` filter holds a visit's alerts when nobody says that the visit is closed.
+[ms]"""
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,10 @@ class EngineState:
         write_atomically(self.root / "beginnings.json", json.dumps(to_offset(first, 0)))
 
     def keep_filters(self, version: int, text: str, needed: int = 0) -> None:
-        """Store the live filters of a *version*, unless they are there; version *needed* is kept, too."""
+        """Store the live filters of a *version*, unless they are there.
+
+        Version *needed* is kept, too.
+        """
         path = self._filters(version)
         if not path.exists():
             write_atomically(path, text)

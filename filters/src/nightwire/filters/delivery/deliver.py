@@ -28,7 +28,9 @@ from nightwire.schemas.topics import overflow, settings
 
 
 class AcknowledgedCopy(NamedTuple):
-    """A copy that Kafka acknowledged: its topic and filter, how old its alert was [s], its size [byte]."""
+    """A copy that Kafka acknowledged: its topic and filter, how old its alert was [s], its size
+    [byte].
+    """
 
     topic: str
     key: str
@@ -116,7 +118,10 @@ class Delivery:
     def _write(
         self, writer: Writer, message: Message, one: DeliveryItem, decision: Decision
     ) -> set[tuple[RecordPosition, str]]:
-        """Write an alert to each filter that it passed; return the copies that could not be made."""
+        """Write an alert to each filter that it passed.
+
+        Return the copies that could not be made.
+        """
         key, malformed = message.key(), set[tuple[RecordPosition, str]]()
         carried = origin_headers(message) if is_derived(one.alert.topic) else {}
         for passed in one.passes:

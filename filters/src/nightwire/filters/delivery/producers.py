@@ -92,7 +92,10 @@ class ControlProducer:
             raise
 
     def _made(self) -> Producer:
-        """Return a client; it takes half a second until it can write, so it is made before it is needed."""
+        """Return a client.
+
+        It takes half a second until it can write, so it is made before it is needed.
+        """
         return kafka.producer(self._bootstrap, linger_ms=0)
 
     def ensure(self, *topics: str) -> None:

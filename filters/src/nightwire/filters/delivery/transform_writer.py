@@ -1,4 +1,6 @@
-"""What a transform sends: alerts read by the schema they came with, and written by one that is made of it."""
+"""What a transform sends: alerts read by the schema they came with, and written by one that is made
+of it.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -100,7 +100,10 @@ class BackfillRunner:
         self._restart()
 
     def round(self) -> bool:
-        """Do a batch of each of some backfills, those with the least to do; return whether there were any."""
+        """Do a batch of each of some backfills, those with the least to do.
+
+        Return whether there were any.
+        """
         due = sorted(self._jobs.due(), key=self._left)[:AT_ONCE]
         for job in due:
             began = time.monotonic()
@@ -306,7 +309,9 @@ def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) 
 
 
 def _whole_since(consumer: Consumer, spot: TopicPartition, first: int) -> int | None:
-    """Return since when a partition has everything, where something may be missing that came at *first*."""
+    """Return since when a partition has everything, where something may be missing that came at
+    *first*.
+    """
     low, end = watermarks(consumer, *spot)
     if low == 0 or first > low:
         return None

@@ -71,7 +71,10 @@ class BatchRunner:
         return decision
 
     def _count(self, number: int, decision: Decision, seconds: float) -> None:
-        """Tell the metrics of a batch that took so many *seconds*; one that is run again was counted."""
+        """Tell the metrics of a batch that took so many *seconds*.
+
+        One that is run again was counted.
+        """
         held = len(self._quotas[1].held()) if self._quotas else 0
         again = number <= self.state.counted()
         self.metrics.batch_done(decision, self._filters(decision.filters), held, seconds, again=again)
@@ -128,7 +131,9 @@ class BatchRunner:
             self.state.keep_unsent(batch, unsent.of({pick.alert[:3] for pick in picks}))
 
     def _accounts(self, number: int, decision: Decision) -> Iterator[Account]:
-        """Yield the batch's accounts, and anew those of ranges of which something was held until now."""
+        """Yield the batch's accounts, and anew those of ranges of which something was held until
+        now.
+        """
         yield from accounts(decision, unsent=self.state.unsent(number))
         for batch, released in decision.released.items():
             if (earlier := self.state.decision(batch)) is None:

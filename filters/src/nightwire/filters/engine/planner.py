@@ -69,7 +69,10 @@ class BatchSizeController:
     _planned: tuple[int, float] | None = None
 
     def limit(self, most: int | None) -> int | None:
-        """Return how many records the next batch may have, *most* at the most; None: as many as there are."""
+        """Return how many records the next batch may have, *most* at the most.
+
+        None: as many as there are.
+        """
         if most is None:
             return None
         if self._planned is not None:
@@ -82,7 +85,10 @@ class BatchSizeController:
         self._planned = (records, self.clock())
 
     def _learn(self, records: int, began: float) -> None:
-        """Take in how long a batch took; a small one says little of how long a large one would take."""
+        """Take in how long a batch took.
+
+        A small one says little of how long a large one would take.
+        """
         change = self.target / max(self.clock() - began, 1e-3)
         if change < 1 or 2 * records >= self._limit:
             self._limit = max(LEAST, round(self._limit * min(STEP, max(1 / STEP, change))))
@@ -123,7 +129,10 @@ class Planner:
     _pace: BatchSizeController = field(default_factory=BatchSizeController)
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
-        """Return the next batch's end, at most *limit* records after *start*; *start* when nothing is new."""
+        """Return the next batch's end, at most *limit* records after *start*.
+
+        *start* when nothing is new.
+        """
         try:
             return self._latest(start, limit)
         except (KafkaException, TimeoutError) as error:
@@ -185,7 +194,9 @@ class Planner:
         return due is not None and (now >= due or self._closings().closed_since(visits(start)))
 
     def _past_waits(self, start: Offset, filters: int) -> bool:
-        """Return whether a new filter's backfill waits to be told where it ends: that makes a batch, too."""
+        """Return whether a new filter's backfill waits to be told where it ends: that makes a
+        batch, too.
+        """
         return filters > version(start) and BackfillJobs(self.state.root).any_waits()
 
     def _closings(self) -> VisitFollower:
@@ -224,7 +235,10 @@ class Planner:
             log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
 
     def _filters(self, before: int) -> int:
-        """Return the filter set's present version, after having stored it; version *before* is needed yet."""
+        """Return the filter set's present version, after having stored it.
+
+        Version *before* is needed yet.
+        """
         if self._watch is None:
             self._watch = FilterFollower(self.bootstrap)
         reached = self._watch.refresh()

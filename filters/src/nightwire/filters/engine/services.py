@@ -1,4 +1,6 @@
-"""What an engine does beside judging, whichever engine it is: waits for Kafka, answers owners, measures."""
+"""What an engine does beside judging, whichever engine it is: waits for Kafka, answers owners,
+measures.
+"""
 
 import logging
 import threading

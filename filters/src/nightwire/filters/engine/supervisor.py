@@ -1,4 +1,6 @@
-"""Looking after filters: tells owners what happens, and suspends what has to be stopped or always fails."""
+"""Looking after filters: tells owners what happens, and suspends what has to be stopped or always
+fails.
+"""
 
 import logging
 from collections.abc import Sequence

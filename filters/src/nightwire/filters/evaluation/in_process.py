@@ -26,7 +26,8 @@ from nightwire.filters.reading.alerts import Alerts
 from nightwire.filters.reading.requirements import UNREAD, NumberedFilter
 
 WALL_FACTOR = 5.0
-"""Wall time allowed per CPU time: a filter that only waits is stopped too, one on a busy machine is not."""
+"""Wall time allowed per CPU time: a filter that only waits is stopped too, one on a busy machine is
+not."""
 
 REPEAT_S = 0.1
 """The timer fires again after this, in case the filter swallowed the first signal. [s]"""
@@ -35,7 +36,10 @@ NEEDS_SANDBOX = "what it adds is computed in the sandbox alone, which this engin
 
 
 class TimeLimit(BaseException):
-    """The filter took too long.  Not an `Exception`: a filter's own ``except`` must let it through."""
+    """The filter took too long.
+
+    Not an `Exception`: a filter's own ``except`` must let it through.
+    """
 
 
 @contextmanager
@@ -155,7 +159,10 @@ class _Run:
         self.fault: str | None = None
 
     def outcome(self, view: Any) -> float | bool | None:
-        """Return what the filter says of an alert; a fault is kept if it is the first, or says `UNREAD`."""
+        """Return what the filter says of an alert.
+
+        A fault is kept if it is the first, or says `UNREAD`.
+        """
         try:
             result = self._function(view)
             return rank_of(result) if result else False

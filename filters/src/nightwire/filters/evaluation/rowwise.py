@@ -1,4 +1,6 @@
-"""Judging alerts one by one, by filters that are code: in this process, or each owner's in one apart."""
+"""Judging alerts one by one, by filters that are code: in this process, or each owner's in one
+apart.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +27,10 @@ def reads_columns(live: LiveFilter) -> bool:
 
 
 def judge_in_sandbox(sandbox: Sandbox, leashes: CpuBudget) -> RowJudge:
-    """Return what judges in *sandbox*, each filter as long as its leash; who had to be stopped comes last."""
+    """Return what judges in *sandbox*, each filter as long as its leash.
+
+    Who had to be stopped comes last.
+    """
 
     def judge(alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
         out = [

@@ -41,7 +41,8 @@ from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
 from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
 
 AT_ONCE = 2500
-"""Alerts judged together: bounds what is held where filters want them whole, and what a filter takes."""
+"""Alerts judged together: bounds what is held where filters want them whole, and what a filter
+takes."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,10 @@ def judge(
     *,
     past: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read and judge the alerts of one survey in some ranges of a topic; *past* if backfills sent them."""
+    """Read and judge the alerts of one survey in some ranges of a topic.
+
+    *past* if backfills sent them.
+    """
     live = enumerate(_filters(task.state, task.filters))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
     alerts, verdicts = _judged(task, source, filters, name, work)
@@ -134,7 +138,10 @@ def _judged(
     name: str,
     work: Sequence[OffsetRange],
 ) -> tuple[Alerts, Sequence[Verdict]]:
-    """Return the alerts, and what the filters say of them; again, where one asks for what was not read."""
+    """Return the alerts, and what the filters say of them.
+
+    Again, where one asks for what was not read.
+    """
     known = _known(name)
     while True:
         alerts, wanted = _read(source, filters, name, work, known)

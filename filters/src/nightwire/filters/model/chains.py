@@ -1,4 +1,7 @@
-"""Filters that read what passed other filters: who feeds whom, and what a batch reads of it.  Pure."""
+"""Filters that read what passed other filters: who feeds whom, and what a batch reads of it.
+
+Pure.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -35,7 +38,9 @@ def active_derived(start: Mapping[str, Any], before: Collection[str], now: Colle
 
 
 def readable_ends(ends: Mapping[TopicPartition, int], wanted: Collection[str]) -> dict[TopicPartition, int]:
-    """Return the *ends* of what is read: all alerts, and of what passed filters the topics *wanted*."""
+    """Return the *ends* of what is read: all alerts, and of what passed filters the topics
+    *wanted*.
+    """
     return {spot: end for spot, end in ends.items() if spot[0] in wanted or not is_derived(spot[0])}
 
 
@@ -45,7 +50,10 @@ def is_drained(reached: Mapping[TopicPartition, int], read: Mapping[TopicPartiti
 
 
 def find_cycle(filters: Iterable[LiveFilter]) -> list[str]:
-    """Return the filters of a cycle, each of which reads what the next one writes; empty where none is."""
+    """Return the filters of a cycle, each of which reads what the next one writes.
+
+    Empty where none is.
+    """
     known = {one.key: one for one in filters}
     writers = _writers(known.values())
     path: list[str] = []
@@ -89,7 +97,9 @@ def chain_depths(filters: Sequence[LiveFilter]) -> list[int]:
 
 
 def silent(sources: Iterable[str], filters: Iterable[LiveFilter]) -> list[str]:
-    """Return those of *sources* to which none of the live *filters* writes, so that nothing comes in them."""
+    """Return those of *sources* to which none of the live *filters* writes, so that nothing comes
+    in them.
+    """
     writers = _writers(filters)
     return [topic for topic in sources if is_derived(topic) and topic not in writers]
 

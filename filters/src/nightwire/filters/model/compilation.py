@@ -1,4 +1,7 @@
-"""What the engine makes of a filter before it tries it: its program, or why there is none.  Pure."""
+"""What the engine makes of a filter before it tries it: its program, or why there is none.
+
+Pure.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

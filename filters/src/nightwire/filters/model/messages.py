@@ -209,7 +209,10 @@ def rows_to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def judged_batch(table: pa.Table) -> JudgedBatch:
-    """Return what the rows of *table*, of `COLUMNS`, say; the same however the work was shared out."""
+    """Return what the rows of *table*, of `COLUMNS`, say.
+
+    The same however the work was shared out.
+    """
     kinds = np.array(table["kind"].to_pylist(), object)
     passed = table.filter(pa.array(kinds == PASSED))
     others = table.filter(pa.array(kinds != PASSED)).to_pylist()

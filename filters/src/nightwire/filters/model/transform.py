@@ -135,7 +135,10 @@ def misfit(adds: Sequence[AddedField], values: Any) -> str | None:
 
 
 def parse_added(adds: Sequence[AddedField], text: str) -> dict[str, Any] | str:
-    """Return the values in the JSON *text* that a sandbox gave; where they are none, what is wrong."""
+    """Return the values in the JSON *text* that a sandbox gave.
+
+    Where they are none, what is wrong.
+    """
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
@@ -145,7 +148,10 @@ def parse_added(adds: Sequence[AddedField], text: str) -> dict[str, Any] | str:
 
 
 def mean(values: Iterable[Any], absent: Collection[float] = ()) -> float | None:
-    """Return the mean of *values* without those that are no number, infinite or *absent*; None of nothing."""
+    """Return the mean of *values* without those that are no number, infinite or *absent*.
+
+    None of nothing.
+    """
     finite = [
         float(value) for value in values if value is not None and math.isfinite(value) and value not in absent
     ]

@@ -90,7 +90,9 @@ class RecordSource:
 
 
 class MalformedAlert:
-    """An alert whose columns could be read, but that is malformed further on: it fails whoever asks."""
+    """An alert whose columns could be read, but that is malformed further on: it fails whoever
+    asks.
+    """
 
     def __init__(self, error: DecodeError) -> None:
         self._error = error

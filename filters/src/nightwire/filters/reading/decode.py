@@ -149,7 +149,10 @@ def decode_table(
 
 
 def _schemas(values: Iterable[bytes], decoder: AlertDecoder) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas with which *values* were written, each once; of containers that of the first."""
+    """Yield the schemas with which *values* were written, each once.
+
+    Of containers that of the first.
+    """
     firsts: dict[int | None, bytes] = {}
     for value in values:
         firsts.setdefault(schema_id(value), value)

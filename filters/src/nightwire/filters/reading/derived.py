@@ -62,7 +62,9 @@ class FetchedRecords:
         return GroupSource(self.source.consumer, self.source.decoder, self.source.registry, self, group)
 
     def rest(self) -> Iterator[Row]:
-        """Yield the rows of records that are nobody's alert, and the counts of these and of expired ones."""
+        """Yield the rows of records that are nobody's alert, and the counts of these and of expired
+        ones.
+        """
         for work, expired in self.expired.items():
             strange = self.messages.get((work, UNKNOWN_SURVEY), [])
             yield from (
@@ -89,7 +91,10 @@ def fetch_groups(source: RecordSource, work: Iterable[OffsetRange], known: Colle
 
 
 def survey_of(message: Message) -> str:
-    """Return the survey of a record's alert, as its topic says, or a header; empty where neither does."""
+    """Return the survey of a record's alert, as its topic says, or a header.
+
+    Empty where neither does.
+    """
     topic = str(message.topic())
     return header(message, "survey") if is_derived(topic) else topic.partition(".")[2]
 
@@ -101,6 +106,8 @@ def header(message: Message, name: str) -> str:
 
 
 def origin_headers(message: Message) -> dict[str, str]:
-    """Return the headers that tell where the alert of a record first lay, and through which topic it came."""
+    """Return the headers that tell where the alert of a record first lay, and through which topic
+    it came.
+    """
     place = {name: header(message, name) for name in ("topic", "partition", "offset")}
     return {**(place if all(place.values()) else {}), "via": str(message.topic())}

@@ -26,7 +26,8 @@ STRIDE = 100
 """A gap of more offsets than this is not read, but skipped."""
 
 WAIT_MS = 10
-"""How long Kafka waits for records at a partition's end, and with it whoever wants the next range. [ms]"""
+"""How long Kafka waits for records at a partition's end, and with it whoever wants the next range.
+[ms]"""
 
 AT_ONCE = 255
 """Records taken from librdkafka's queue at once."""
@@ -130,7 +131,9 @@ def offset_runs(offsets: Iterable[int]) -> list[list[int]]:
 
 
 def _take(consumer: Consumer, wanted: OffsetRange) -> tuple[list[Message], KafkaError | None, int]:
-    """Return the next records, the last error, and the offset of the partition's end where it was met."""
+    """Return the next records, the last error, and the offset of the partition's end where it was
+    met.
+    """
     first = consumer.poll(1.0)
     if first is None:
         return [], None, -1

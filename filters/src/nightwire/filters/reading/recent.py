@@ -57,7 +57,10 @@ def views(samples: Iterable[Sample], registry: SchemaRegistry) -> Iterator[Alert
 
 
 def share_evenly(there: Mapping[TopicPartition, int], wanted: int) -> dict[TopicPartition, int]:
-    """Return how many records to take of each partition, as evenly as what is *there* allows.  Pure."""
+    """Return how many records to take of each partition, as evenly as what is *there* allows.
+
+    Pure.
+    """
     taken = dict.fromkeys(there, 0)
     left = wanted
     for at, spot in enumerate(sorted(there, key=lambda spot: there[spot])):

@@ -41,7 +41,10 @@ CANONICAL = (*ALERT_ATTRIBUTES, "light_curve", "colour", "magnitudes", "healpix_
 
 @lru_cache(maxsize=4096)
 def mentioned_names(source: str, entry: str) -> frozenset[str] | None:
-    """Return the names that *source* mentions; None where its function *entry* may read anything."""
+    """Return the names that *source* mentions.
+
+    None where its function *entry* may read anything.
+    """
     tree = ast.parse(source)
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -67,7 +70,9 @@ def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class SchemaFields:
-    """The steps to the fields of a schema: all but records, and those that tell that a record is there."""
+    """The steps to the fields of a schema: all but records, and those that tell that a record is
+    there.
+    """
 
     leaves: Sequence[Steps]
     telling: Sequence[Steps]
@@ -126,7 +131,8 @@ def _record(schema: Mapping[str, Any], named: dict[str, Any], steps: Steps) -> I
 
 
 DEEPEST = 6
-"""Records within records that are looked into: no survey has more, and one that holds itself has no end."""
+"""Records within records that are looked into: no survey has more, and one that holds itself has no
+end."""
 
 
 def _names(node: ast.AST) -> Iterator[str]:

@@ -76,7 +76,10 @@ def _rehearse(spark: "SparkSession", folder: Path) -> None:
 
 
 def main() -> int:
-    """Record the archive where it is missing; without one all goes on, so this fails nobody.  Return 0."""
+    """Record the archive where it is missing.
+
+    Without one all goes on, so this fails nobody.  Return 0.
+    """
     if find_spec("pyspark") is None or spark_archive().exists():
         return 0
     sys.stdout.write("recording the classes that Spark loads (once; half a minute)\n")

@@ -1,4 +1,7 @@
-"""The streaming data source: Spark plans and checkpoints, our workers read and judge.  No connector jar."""
+"""The streaming data source: Spark plans and checkpoints, our workers read and judge.
+
+No connector jar.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The options of the Spark source `nightwire`, read and checked, and the columns that they ask for.  Pure."""
+"""The options of the Spark source `nightwire`, read and checked, and the columns that they ask for.
+
+Pure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

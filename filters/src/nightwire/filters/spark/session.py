@@ -19,7 +19,8 @@ from nightwire.filters.spark.monitoring import SETTINGS
 log = logging.getLogger("nightwire.filters")
 
 JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+IgnoreUnrecognizedVMOptions"
-"""Spark only plans here, the work is in Python: one collector thread and the quick compiler suffice."""
+"""Spark only plans here, the work is in Python: one collector thread and the quick compiler
+suffice."""
 
 ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Nobody from outside needs to reach a driver that has no executors but itself."""
@@ -88,14 +89,18 @@ def prepare(*, local: bool) -> None:
 
 
 def warm_up(spark: SparkSession, options: dict[str, str]) -> None:
-    """Run a batch of nothing, so that workers are there, with all they import, before the first alert."""
+    """Run a batch of nothing, so that workers are there, with all they import, before the first
+    alert.
+    """
     began = time.monotonic()
     spark.read.format(FORMAT).options(**options).load().toArrow()
     log.info("warm after %.1f s", time.monotonic() - began)
 
 
 def start_query(spark: SparkSession, options: dict[str, str], checkpoint: Path, batch: Any) -> StreamingQuery:
-    """Start the query that calls *batch* (data frame, batch id) back to back while there are alerts."""
+    """Start the query that calls *batch* (data frame, batch id) back to back while there are
+    alerts.
+    """
     alerts: DataFrame = spark.readStream.format(FORMAT).options(**options).load()
     writer = alerts.writeStream.foreachBatch(batch).queryName("filters")
     return writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds").start()
