@@ -72,7 +72,7 @@ def test_an_endless_loop_is_stopped_and_the_alerts_behind_it_are_not_evaluated(l
 
 
 def test_the_time_of_a_filter_that_was_stopped_counts_once() -> None:
-    assert 0.2 <= judge(LOOP, budget=0.2).cpu_s < 0.39
+    assert 0.1 < judge(LOOP, budget=0.2).cpu_s < 0.39
 
 
 def test_a_filter_that_does_not_compile_faults_every_alert() -> None:

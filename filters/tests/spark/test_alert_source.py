@@ -18,7 +18,7 @@ from nightwire.filters.spark_source import register
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-PAGE = Path(__file__).parents[2] / "docs/user/spark.md"
+PAGE = Path(__file__).parents[3] / "docs/user/spark.md"
 
 
 @pytest.fixture(scope="module")

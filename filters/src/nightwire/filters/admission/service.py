@@ -108,7 +108,7 @@ class SubmissionService:
             return True, version, ["unchanged: it was live already"]
         compilation = compile_request(request)
         if compilation.program is None and (reason := self._trials.missing_sandbox()):
-            return False, 0, [reason, *compilation.said]
+            return False, 0, [reason, *compilation.remark_lines]
         remark = "not tried, as was asked"
         if request["trial"]:
             trial = self._try(request, compilation)
@@ -117,7 +117,7 @@ class SubmissionService:
             remark = trial.remark()
         self._make_topics(request)
         version = self.catalog.accept(request, compilation, partial(self._ask_backfill, request))
-        return True, version, [remark, *compilation.said, *_backfill_remark(request)]
+        return True, version, [remark, *compilation.remark_lines, *_backfill_remark(request)]
 
     def _refusals(self, request: Request) -> list[str]:
         """Return the reasons for which a submission is refused before it is compiled."""

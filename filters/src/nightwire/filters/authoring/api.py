@@ -126,7 +126,9 @@ def try_filter(
         raise FilterError("an SQL condition is tried on a survey's newest alerts: give the survey's name")
     compilation = compile_request(submission.fields())
     views = [_view(one) for one in sample]
-    return with_owner_lines(report(submission.source, submission.entry, views, compilation.said), names)
+    return with_owner_lines(
+        report(submission.source, submission.entry, views, compilation.remark_lines), names
+    )
 
 
 def try_on_recent(
@@ -158,7 +160,7 @@ def try_on_recent(
             return sql_report(submission.source, survey, samples, schemas)
         compilation = compile_request(replace(submission, survey=survey).fields())
         alerts = list(views(samples, schemas))
-        return report(submission.source, submission.entry, alerts, compilation.said)
+        return report(submission.source, submission.entry, alerts, compilation.remark_lines)
 
 
 def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submission":

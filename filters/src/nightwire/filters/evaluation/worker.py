@@ -171,7 +171,9 @@ def _read(
         wanted = column_requirements(filters, name, known)
         try:
             whole = bool(wanted.wide)
-            return read_alerts(source, work, name, wanted.fields, whole=whole, met=known.schemas), wanted
+            return read_alerts(
+                source, work, name, wanted.fields, whole=whole, known_schemas=known.schemas
+            ), wanted
         except NewSchema as found:
             known.meet(found.number, found.schema)
         except NoColumn as found:

@@ -1,6 +1,6 @@
-"""Filters that read what passed other filters: who feeds whom, and what a batch reads of it.
+"""Chains: filters that read derived topics, to which other filters write what passed.  Pure.
 
-Pure.
+Which filter is upstream of which, and which derived topics a batch reads.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,24 +10,24 @@ from nightwire.core.kafka import TopicPartition
 from nightwire.filters.model.live_filter import LiveFilter
 
 DERIVED_PREFIXES = ("filter.", "broker.")
-"""Beginnings of the topics that filters write to."""
+"""Prefixes of derived topics, those that filters write to."""
 
 
 def is_derived(topic: str) -> bool:
-    """Return whether *topic* holds what passed filters."""
+    """Return whether *topic* is one that filters write to."""
     return topic.startswith(DERIVED_PREFIXES)
 
 
 def derived_sources(filters: Iterable[LiveFilter]) -> frozenset[str]:
-    """Return the topics of what passed filters that some of *filters* read."""
+    """Return the derived topics that some of *filters* read."""
     return frozenset(topic for one in filters for topic in one.sources if is_derived(topic))
 
 
 def active_derived(start: Mapping[str, Any], before: Collection[str], now: Collection[str]) -> frozenset[str]:
-    """Return the topics of what passed filters that are read in the batch after the offset *start*.
+    """Return the derived topics that the batch after the offset *start* reads.
 
-    A filter that begins to read such a topic begins with what comes after its first batch: until
-    then the topic is passed over.
+    A filter that begins to read such a topic begins behind its first batch: until then the topic is
+    passed over.
 
     Args:
         start: Where the batch begins.
@@ -38,22 +38,17 @@ def active_derived(start: Mapping[str, Any], before: Collection[str], now: Colle
 
 
 def readable_ends(ends: Mapping[TopicPartition, int], wanted: Collection[str]) -> dict[TopicPartition, int]:
-    """Return the *ends* of what is read: all alerts, and of what passed filters the topics
-    *wanted*.
-    """
+    """Return the *ends* of all alert topics, and of the derived topics *wanted*."""
     return {spot: end for spot, end in ends.items() if spot[0] in wanted or not is_derived(spot[0])}
 
 
 def is_drained(reached: Mapping[TopicPartition, int], read: Mapping[TopicPartition, int]) -> bool:
-    """Return whether a batch that gets as far as *reached* reads all that passed filters before it."""
+    """Return whether a batch up to *reached* reads all records of derived topics before it."""
     return all(reached[spot] >= end for spot, end in read.items() if is_derived(spot[0]))
 
 
 def find_cycle(filters: Iterable[LiveFilter]) -> list[str]:
-    """Return the filters of a cycle, each of which reads what the next one writes.
-
-    Empty where none is.
-    """
+    """Return the filters of a cycle, each of which reads what the next one writes; or nothing."""
     known = {one.key: one for one in filters}
     writers = _writers(known.values())
     path: list[str] = []
@@ -97,9 +92,7 @@ def chain_depths(filters: Sequence[LiveFilter]) -> list[int]:
 
 
 def silent(sources: Iterable[str], filters: Iterable[LiveFilter]) -> list[str]:
-    """Return those of *sources* to which none of the live *filters* writes, so that nothing comes
-    in them.
-    """
+    """Return those of the derived topics *sources* to which no live filter writes."""
     writers = _writers(filters)
     return [topic for topic in sources if is_derived(topic) and topic not in writers]
 

@@ -1,7 +1,4 @@
-"""What the engine makes of a filter before it tries it: its program, or why there is none.
-
-Pure.
-"""
+"""The compilation of a submitted filter: its program, or why there is none.  Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +30,7 @@ class Compilation:
         return self.program.names if self.program else ()
 
     @property
-    def said(self) -> list[str]:
+    def remark_lines(self) -> list[str]:
         """What its owner should know of how it is judged."""
         if self.program:
             return ["compiled: judged over columns"]

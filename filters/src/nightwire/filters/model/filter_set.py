@@ -1,8 +1,7 @@
-"""The filter set: which versions there are and which are live, from the records of the topic
-`filters`.
+"""The filter set: all versions of all filters, and which of them are live.  Pure.
 
-Pure.  The topic holds one record per version (key ``owner/name/version``) and one that says which
-is live (key ``owner/name``, version 0 for none).
+It is made of the records of the topic `filters`: one for each version (key ``owner/name/version``),
+and one that says which version is live (key ``owner/name``, version 0 for none).
 """
 
 import json
@@ -47,8 +46,8 @@ class FilterSet:
     def live(self) -> list[LiveFilter]:
         """Return the live version of each filter, by owner and name."""
         found = (
-            (spot, self.versions.get((*spot, pointer["version"])))
-            for spot, pointer in sorted(self.pointers.items())
+            (name, self.versions.get((*name, pointer["version"])))
+            for name, pointer in sorted(self.pointers.items())
             if pointer["version"] and pointer["live"]
         )
         return [to_filter(record) for _, record in found if record is not None]

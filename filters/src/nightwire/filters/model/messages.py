@@ -209,9 +209,9 @@ def rows_to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def judged_batch(table: pa.Table) -> JudgedBatch:
-    """Return what the rows of *table*, of `COLUMNS`, say.
+    """Return what the rows of *table* hold, which has the columns `COLUMNS`.
 
-    The same however the work was shared out.
+    It is the same however the work was shared out.
     """
     kinds = np.array(table["kind"].to_pylist(), object)
     passed = table.filter(pa.array(kinds == PASSED))

@@ -58,9 +58,7 @@ def positions(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
 
 
 def to_offset(reached: Positions, filters: int, **more: int) -> Offset:
-    """Return Spark's offset for these positions and this version of the filter set, with what
-    *more* says.
-    """
+    """Return the engine's offset for these positions and version of the filter set, and *more*."""
     offset: Offset = {}
     for (topic, partition), next_ in sorted(reached.items()):
         offset.setdefault(topic, {})[str(partition)] = next_
@@ -122,10 +120,7 @@ def share_out(work: Sequence[OffsetRange], tasks: int) -> list[tuple[OffsetRange
 
 
 def chunks(work: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Divide *work* into parts of at most *most* offsets, in its order.
-
-    A range that is larger is cut.
-    """
+    """Divide *work*, in its order, into parts of at most *most* offsets; larger ranges are cut."""
     parts: list[list[OffsetRange]] = [[]]
     for one in cut(work, most):
         if parts[-1] and sum(other.size for other in parts[-1]) + one.size > most:

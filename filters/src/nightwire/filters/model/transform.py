@@ -1,5 +1,4 @@
-"""What a transform makes of alerts: fields dropped, means of histories, values that its code
-computes.  Pure.
+"""Transforms: what is dropped of alerts, and which means and computed values are added.  Pure.
 
 What code computes is declared in its source, by a constant that is read and never run:
 
@@ -85,10 +84,10 @@ class Transform:
         return asdict(self)
 
 
-def load_transform(said: Mapping[str, Any]) -> Transform:
+def load_transform(values: Mapping[str, Any]) -> Transform:
     """Return the shape in what `Transform.as_json` made."""
     return Transform(
-        tuple(said["drop"]), tuple(said["means"]), tuple(AddedField(**one) for one in said["adds"])
+        tuple(values["drop"]), tuple(values["means"]), tuple(AddedField(**one) for one in values["adds"])
     )
 
 
@@ -135,10 +134,7 @@ def misfit(adds: Sequence[AddedField], values: Any) -> str | None:
 
 
 def parse_added(adds: Sequence[AddedField], text: str) -> dict[str, Any] | str:
-    """Return the values in the JSON *text* that a sandbox gave.
-
-    Where they are none, what is wrong.
-    """
+    """Return the values in the JSON *text* that a sandbox gave, or what is wrong with them."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
@@ -148,10 +144,7 @@ def parse_added(adds: Sequence[AddedField], text: str) -> dict[str, Any] | str:
 
 
 def mean(values: Iterable[Any], absent: Collection[float] = ()) -> float | None:
-    """Return the mean of *values* without those that are no number, infinite or *absent*.
-
-    None of nothing.
-    """
+    """Return the mean of *values* that are finite and not *absent*; None where there are none."""
     finite = [
         float(value) for value in values if value is not None and math.isfinite(value) and value not in absent
     ]
@@ -168,12 +161,12 @@ def _added(key: ast.expr | None, value: ast.expr) -> AddedField:
     match value:
         case ast.Tuple(elts=[kind, ast.Constant(value=str(doc))]):
             value = kind
-    said = ast.unparse(value)
+    type_name = ast.unparse(value)
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
         raise FilterError(f"{DECLARED}: {ast.unparse(key) if key else '**'} is no name of a field")
-    if said not in TYPES:
-        raise FilterError(f"{DECLARED}: {name} is declared as {said}; types are {', '.join(TYPES)}")
-    return AddedField(name, said, doc)
+    if type_name not in TYPES:
+        raise FilterError(f"{DECLARED}: {name} is declared as {type_name}; types are {', '.join(TYPES)}")
+    return AddedField(name, type_name, doc)
 
 
 def _fits(kind: str, value: Any) -> bool:

@@ -90,9 +90,7 @@ class RecordSource:
 
 
 class MalformedAlert:
-    """An alert whose columns could be read, but that is malformed further on: it fails whoever
-    asks.
-    """
+    """An alert whose columns could be read, but that is malformed elsewhere: any access fails."""
 
     def __init__(self, error: DecodeError) -> None:
         self._error = error
@@ -149,13 +147,13 @@ class _RangeReader:
     survey: str
     fields: Sequence[str]
     whole: bool
-    met: Collection[int]
+    known_schemas: Collection[int]
     batches: list[Any] = field(default_factory=list)
     messages: list[tuple[str, int, int, int]] = field(default_factory=list)
     ranges: list[RangeRows] = field(default_factory=list)
     undecodable: list[Row] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
-    vetted: set[int] = field(default_factory=set)
+    checked: set[int] = field(default_factory=set)
 
     def read(self, work: OffsetRange) -> None:
         """Read a range."""
@@ -168,36 +166,36 @@ class _RangeReader:
 
     def _add(self, messages: Sequence[Message]) -> None:
         values = [message.value() or b"" for message in messages]
-        self._vet(values)
+        self._check(values)
         found = decode_columns(self.source.decoder, values, self.fields)
-        alien = foreign_messages(found.batch, found.rows, self.survey)
+        foreign = foreign_messages(found.batch, found.rows, self.survey)
         reasons = {at: f"{type(error).__name__}: {error}" for at, error in found.faults.items()}
         reasons |= {at: "the record has no value" for at in reasons if messages[at].value() is None}
-        reasons |= alien
+        reasons |= foreign
         self.undecodable += [undecodable_row(messages[at], reason) for at, reason in sorted(reasons.items())]
-        rows = [row for row, at in enumerate(found.rows) if at not in alien]
-        self.batches.append(found.batch.take(pa.array(rows, pa.int64())) if alien else found.batch)
+        rows = [row for row, at in enumerate(found.rows) if at not in foreign]
+        self.batches.append(found.batch.take(pa.array(rows, pa.int64())) if foreign else found.batch)
         kept = [found.rows[row] for row in rows]
         self.messages += [(*_position(messages[at]), messages[at].timestamp()[1]) for at in kept]
         if self.whole:
             self.values += [values[at] for at in kept]
 
-    def _vet(self, values: Iterable[bytes]) -> None:
+    def _check(self, values: Iterable[bytes]) -> None:
         """Raise where a schema was not met before, or has a field that no column can hold."""
         for value in values:
             number = schema_id(value)
-            if number is not None and number not in self.vetted:
-                self.vetted.add(number)
-                self._vet_schema(number, value)
+            if number is not None and number not in self.checked:
+                self.checked.add(number)
+                self._check_schema(number, value)
 
-    def _vet_schema(self, number: int, value: bytes) -> None:
+    def _check_schema(self, number: int, value: bytes) -> None:
         try:
             contained = number == CONTAINED
             codec = None if contained else self.source.registry.codec(number)
             schema = self.source.decoder.decode(value).schema if codec is None else codec.schema
         except (UnknownSchemaError, SchemaError, DecodeError):
             return  # decoding says so, of each message
-        if number not in self.met:
+        if number not in self.known_schemas:
             raise NewSchema(number, schema)
         codec = codec or Codec(schema)
         if unfit := [path for path in self.fields if codec.has(path) and not has_column(codec, path)]:
@@ -232,7 +230,7 @@ def read_alerts(
     fields: Sequence[str],
     *,
     whole: bool,
-    met: Collection[int],
+    known_schemas: Collection[int],
 ) -> Alerts:
     """Return the alerts of the ranges *work*, all of one survey.
 
@@ -242,7 +240,7 @@ def read_alerts(
         survey: Whose alerts these are.
         fields: Dotted paths of what is read, those of the ids and the visit among them.
         whole: Whether the bytes are wanted, too.
-        met: Ids of the schemas that were met before.
+        known_schemas: Ids of the schemas that were met before.
 
     Raises:
         NewSchema: An alert has another schema.
@@ -250,10 +248,10 @@ def read_alerts(
         KafkaException: Kafka was silent too long.
         RegistryAwayError: The registry was.
     """
-    reading = _RangeReader(source, survey, fields, whole, met)
+    reader = _RangeReader(source, survey, fields, whole, known_schemas)
     for one in work:
-        reading.read(one)
-    return reading.alerts()
+        reader.read(one)
+    return reader.alerts()
 
 
 def undecodable_row(message: Message, reason: str) -> Row:

@@ -1,4 +1,4 @@
-"""Decoding messages as columns, whatever their schemas are like."""
+"""Decoding messages into columns, though their schemas differ."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,9 +89,9 @@ def schema_id(value: bytes) -> int | None:
 def foreign_messages(batch: Any, rows: Sequence[int], name: str) -> Mapping[int, str]:
     """Return why some messages are no alerts of the survey, by their index: they have no id."""
     described = survey(name)
-    nothing = AlertTable(batch, described)["id"].null.nonzero()[0].tolist()
+    without_id = AlertTable(batch, described)["id"].null.nonzero()[0].tolist()
     text = f"no alert of survey {name}: no {' or '.join(described.description.ids.alert)} in it"
-    return {rows[row]: f"{DecodeError.__name__}: {text}" for row in nothing}
+    return {rows[row]: f"{DecodeError.__name__}: {text}" for row in without_id}
 
 
 def concatenate(batches: Sequence[Any], fields: Sequence[str]) -> Any:
@@ -149,10 +149,7 @@ def decode_table(
 
 
 def _schemas(values: Iterable[bytes], decoder: AlertDecoder) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas with which *values* were written, each once.
-
-    Of containers that of the first.
-    """
+    """Yield the schemas of *values*, each once; of containers that of the first one."""
     firsts: dict[int | None, bytes] = {}
     for value in values:
         firsts.setdefault(schema_id(value), value)

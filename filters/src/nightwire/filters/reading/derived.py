@@ -1,5 +1,4 @@
-"""Reading topics of what passed filters: records say in headers of which survey the alert is, and
-whether a backfill sent it."""
+"""Reading derived topics: headers say of which survey an alert is, and whether a backfill sent it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ class RecordGroup(NamedTuple):
 
 
 UNKNOWN_SURVEY = RecordGroup("")
-"""Those that name no survey that there is."""
+"""Records whose headers name no known survey."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,13 @@ class FetchedRecords:
         return GroupSource(self.source.consumer, self.source.decoder, self.source.registry, self, group)
 
     def rest(self) -> Iterator[Row]:
-        """Yield the rows of records that are nobody's alert, and the counts of these and of expired
-        ones.
-        """
+        """Yield rows for records of unknown surveys, and counts of these and of expired offsets."""
         for work, expired in self.expired.items():
-            strange = self.messages.get((work, UNKNOWN_SURVEY), [])
+            unknown = self.messages.get((work, UNKNOWN_SURVEY), [])
             yield from (
-                undecodable_row(message, "no header `survey` says whose alert it is") for message in strange
+                undecodable_row(message, "no header `survey` says whose alert it is") for message in unknown
             )
-            yield RangeCounts(work, len(strange), len(strange), expired).row()
+            yield RangeCounts(work, len(unknown), len(unknown), expired).row()
 
 
 def fetch_groups(source: RecordSource, work: Iterable[OffsetRange], known: Collection[str]) -> FetchedRecords:
@@ -91,10 +88,7 @@ def fetch_groups(source: RecordSource, work: Iterable[OffsetRange], known: Colle
 
 
 def survey_of(message: Message) -> str:
-    """Return the survey of a record's alert, as its topic says, or a header.
-
-    Empty where neither does.
-    """
+    """Return the survey of a record's alert, by its topic or a header; empty where neither says."""
     topic = str(message.topic())
     return header(message, "survey") if is_derived(topic) else topic.partition(".")[2]
 
@@ -106,8 +100,6 @@ def header(message: Message, name: str) -> str:
 
 
 def origin_headers(message: Message) -> dict[str, str]:
-    """Return the headers that tell where the alert of a record first lay, and through which topic
-    it came.
-    """
+    """Return headers with the first position of a record's alert, and the topic it came through."""
     place = {name: header(message, name) for name in ("topic", "partition", "offset")}
     return {**(place if all(place.values()) else {}), "via": str(message.topic())}

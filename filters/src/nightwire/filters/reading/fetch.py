@@ -26,10 +26,9 @@ STRIDE = 100
 """A gap of more offsets than this is not read, but skipped."""
 
 WAIT_MS = 10
-"""How long Kafka waits for records at a partition's end, and with it whoever wants the next range.
-[ms]"""
+"""How long Kafka waits at a partition's end before it answers without records. [ms]"""
 
-AT_ONCE = 255
+RECORDS_PER_POLL = 255
 """Records taken from librdkafka's queue at once."""
 
 
@@ -46,7 +45,7 @@ def range_consumer(bootstrap: str) -> Consumer:
 
 
 def partition_bounds(
-    client: AdminClient, spots: Iterable[TopicPartition], *, earliest: bool = False
+    client: AdminClient, partitions: Iterable[TopicPartition], *, earliest: bool = False
 ) -> dict[TopicPartition, int]:
     """Return the next offset of each partition (or its first), all asked for at once.
 
@@ -55,32 +54,36 @@ def partition_bounds(
     Raises:
         KafkaException: Kafka does not answer.
     """
-    found = list_offsets(client, spots, FIRST if earliest else END, committed=True, timeout=TIMEOUT)
-    return {spot: info.offset for spot, info in found.items()}
+    found = list_offsets(client, partitions, FIRST if earliest else END, committed=True, timeout=TIMEOUT)
+    return {partition: info.offset for partition, info in found.items()}
 
 
 def fetch(
-    consumer: Consumer, wanted: OffsetRange, gone: ExpiredCount | None = None, *, patience: float = PATIENCE
+    consumer: Consumer,
+    wanted: OffsetRange,
+    expired: ExpiredCount | None = None,
+    *,
+    patience: float = PATIENCE,
 ) -> Iterator[list[Message]]:
     """Yield the records of *wanted*, some at a time, in order; waits out a Kafka that is away.
 
     Args:
         consumer: From `range_consumer`; it is assigned to the range, and to nothing afterwards.
         wanted: What to read.
-        gone: Counts offsets that have expired; without one they are an error.
+        expired: Counts offsets that have expired; without one they are an error.
         patience: Longest wait for the next record. [s]
 
     Raises:
         KafkaException: Kafka was silent too long, or records are missing.
     """
     try:
-        yield from _fetched(consumer, wanted, gone, patience)
+        yield from _fetched(consumer, wanted, expired, patience)
     finally:
         consumer.unassign()  # it would go on asking for what comes behind the range
 
 
 def _fetched(
-    consumer: Consumer, wanted: OffsetRange, gone: ExpiredCount | None, patience: float
+    consumer: Consumer, wanted: OffsetRange, expired: ExpiredCount | None, patience: float
 ) -> Iterator[list[Message]]:
     next_ = wanted.first
     _seek(consumer, wanted, next_)
@@ -95,16 +98,16 @@ def _fetched(
         if ended >= wanted.end:
             return
         if failure is not None and failure.code() == KafkaError._AUTO_OFFSET_RESET:
-            next_ = _skip_expired(consumer, wanted, next_, gone, failure)
+            next_ = _skip_expired(consumer, wanted, next_, expired, failure)
         elif failure is not None and failure.code() not in STARTUP_ERRORS:
             raise KafkaException(failure)
         if time.monotonic() > deadline:
-            said = failure.str() if failure else "no records"
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{wanted}: {said} for {patience:g} s"))
+            message = failure.str() if failure else "no records"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{wanted}: {message} for {patience:g} s"))
 
 
 def fetch_at(
-    consumer: Consumer, spot: TopicPartition, offsets: Iterable[int], *, patience: float = PATIENCE
+    consumer: Consumer, partition: TopicPartition, offsets: Iterable[int], *, patience: float = PATIENCE
 ) -> Iterator[Message]:
     """Yield the records at *offsets* of one partition, in order, but for those that have expired.
 
@@ -114,7 +117,7 @@ def fetch_at(
     wanted = set(offsets)
     for near in offset_runs(sorted(wanted)):
         for messages in fetch(
-            consumer, OffsetRange(*spot, near[0], near[-1] + 1), ExpiredCount(), patience=patience
+            consumer, OffsetRange(*partition, near[0], near[-1] + 1), ExpiredCount(), patience=patience
         ):
             yield from (message for message in messages if message.offset() in wanted)
 
@@ -131,15 +134,13 @@ def offset_runs(offsets: Iterable[int]) -> list[list[int]]:
 
 
 def _take(consumer: Consumer, wanted: OffsetRange) -> tuple[list[Message], KafkaError | None, int]:
-    """Return the next records, the last error, and the offset of the partition's end where it was
-    met.
-    """
+    """Return the next records, the last error, and the partition's end where it was met, else -1."""
     first = consumer.poll(1.0)
     if first is None:
         return [], None, -1
     found: list[Message] = []
     failure, ended = None, -1
-    for message in [first, *consumer.consume(AT_ONCE, 0)]:
+    for message in [first, *consumer.consume(RECORDS_PER_POLL, 0)]:
         error = message.error()
         if error is None:
             if (message.topic(), message.partition()) == (wanted.topic, wanted.partition):
@@ -157,13 +158,13 @@ def _seek(consumer: Consumer, wanted: OffsetRange, offset: int) -> None:
 
 
 def _skip_expired(
-    consumer: Consumer, wanted: OffsetRange, next_: int, gone: ExpiredCount | None, failure: KafkaError
+    consumer: Consumer, wanted: OffsetRange, next_: int, expired: ExpiredCount | None, failure: KafkaError
 ) -> int:
     """Go on at the first offset that is still there; return it."""
     first, _ = watermarks(consumer, wanted.topic, wanted.partition)
-    if gone is None or first <= next_:
+    if expired is None or first <= next_:
         raise KafkaException(failure)
     low = min(first, wanted.end)
-    gone.count += low - next_
+    expired.count += low - next_
     _seek(consumer, wanted, low)
     return low

@@ -67,11 +67,11 @@ class VisitFollower:
                     continue  # a tombstone, or nobody's record: it closes nothing
 
 
-def closed_visits(said: Iterable[Mapping[str, Any]]) -> dict[Visit, VisitEnds]:
+def closed_visits(visit_records: Iterable[Mapping[str, Any]]) -> dict[Visit, VisitEnds]:
     """Return the visits that the records of `visits` close, with their last offsets.  Pure."""
     return {
         (record["survey"], record["visit"]): {one["partition"]: one["last"] for one in record["partitions"]}
-        for record in said
+        for record in visit_records
         if is_closed(record)
     }
 

@@ -57,22 +57,21 @@ def views(samples: Iterable[Sample], registry: SchemaRegistry) -> Iterator[Alert
 
 
 def share_evenly(there: Mapping[TopicPartition, int], wanted: int) -> dict[TopicPartition, int]:
-    """Return how many records to take of each partition, as evenly as what is *there* allows.
-
-    Pure.
-    """
+    """Return how many records to take of each partition, as evenly as *there* allows.  Pure."""
     taken = dict.fromkeys(there, 0)
     left = wanted
-    for at, spot in enumerate(sorted(there, key=lambda spot: there[spot])):
-        taken[spot] = min(there[spot], -(-left // (len(there) - at)))
-        left -= taken[spot]
+    for at, partition in enumerate(sorted(there, key=lambda partition: there[partition])):
+        taken[partition] = min(there[partition], -(-left // (len(there) - at)))
+        left -= taken[partition]
     return taken
 
 
 def _newest(consumer: Consumer, topic: str, partitions: int, most: int) -> Iterator[Message]:
     bounds = {(topic, part): watermarks(consumer, topic, part) for part in range(partitions)}
-    taken = share_evenly({spot: end - first for spot, (first, end) in bounds.items()}, most)
-    for spot, count in taken.items():
-        end = bounds[spot][1]
-        for messages in fetch(consumer, OffsetRange(*spot, end - count, end), patience=10.0) if count else ():
+    taken = share_evenly({partition: end - first for partition, (first, end) in bounds.items()}, most)
+    for partition, count in taken.items():
+        end = bounds[partition][1]
+        for messages in (
+            fetch(consumer, OffsetRange(*partition, end - count, end), patience=10.0) if count else ()
+        ):
             yield from messages

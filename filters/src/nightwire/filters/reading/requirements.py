@@ -1,4 +1,10 @@
-"""What the filters of a survey want to read, and so how each of them can be judged.  Pure."""
+"""The fields that filters read, and so how each of them can be judged.  Pure.
+
+The fields that a filter in Python may read follow from the names that its source mentions.  A name can
+only be asked for where the source holds it, as an attribute or as text, unless the source makes names
+as it runs, or takes a record as a whole; then it may read any field.  It is a guess all the same: a
+filter that asks for a field that was not read is judged anew on whole alerts.
+"""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,10 +47,7 @@ CANONICAL = (*ALERT_ATTRIBUTES, "light_curve", "colour", "magnitudes", "healpix_
 
 @lru_cache(maxsize=4096)
 def mentioned_names(source: str, entry: str) -> frozenset[str] | None:
-    """Return the names that *source* mentions.
-
-    None where its function *entry* may read anything.
-    """
+    """Return the names that *source* mentions; None where *entry* may read any field."""
     tree = ast.parse(source)
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -70,17 +73,18 @@ def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class SchemaFields:
-    """The steps to the fields of a schema: all but records, and those that tell that a record is
-    there.
+    """The paths of a schema's fields, as steps.
+
+    *leaves* are all but records; *presence* are fields that tell whether their record is there.
     """
 
     leaves: Sequence[Steps]
-    telling: Sequence[Steps]
+    presence: Sequence[Steps]
 
     def mentioned(self, names: frozenset[str]) -> Iterator[str]:
         """Yield the dotted paths of what a source may read that mentions *names*."""
         yield from (".".join(steps) for steps in self.leaves if names.issuperset(steps))
-        yield from (".".join(steps) for steps in self.telling if names.issuperset(steps[:-1]))
+        yield from (".".join(steps) for steps in self.presence if names.issuperset(steps[:-1]))
 
 
 def schema_fields(schema: Any) -> SchemaFields:
@@ -90,8 +94,8 @@ def schema_fields(schema: Any) -> SchemaFields:
     for steps, nullable in found:
         for depth in range(1, len(steps)):
             records.setdefault(steps[:depth], []).append((steps, nullable))
-    telling = [one for parent, inside in records.items() for one in _presence_fields(parent, inside)]
-    return SchemaFields([steps for steps, _ in found], telling)
+    presence = [one for parent, inside in records.items() for one in _presence_fields(parent, inside)]
+    return SchemaFields([steps for steps, _ in found], presence)
 
 
 def _presence_fields(parent: Steps, inside: Sequence[tuple[Steps, bool]]) -> list[Steps]:
@@ -131,8 +135,7 @@ def _record(schema: Mapping[str, Any], named: dict[str, Any], steps: Steps) -> I
 
 
 DEEPEST = 6
-"""Records within records that are looked into: no survey has more, and one that holds itself has no
-end."""
+"""Depth of records within records: no survey has more, and one that holds itself has no end."""
 
 
 def _names(node: ast.AST) -> Iterator[str]:
@@ -217,7 +220,7 @@ class SurveyKnowledge:
         self.schemas[number], self.written[number] = schema_fields(schema), schema
 
     def present(self, names: tuple[str, ...], name: str) -> Iterator[str]:
-        """Yield the dotted paths that tell whether the records *names* (``diaObject?``) are there."""
+        """Yield the paths of fields that tell whether the records *names* (``diaObject?``) exist."""
         for number, schema in self.written.items():
             if (number, names) not in self._present:
                 self._present[number, names] = AlertTable.fields(names, survey(name), schema)
