@@ -22,8 +22,7 @@ def incompatibilities(level: str, new: Any, earlier: Sequence[Any]) -> list[str]
     """Return why *new* may not follow the *earlier* versions (oldest first); empty if it may.
 
     BACKWARD: the new one reads what the last one wrote.  FORWARD: the last one reads what the new
-        one
-    writes.  FULL: both.  TRANSITIVE: the same for all earlier ones.
+    one writes.  FULL: both.  TRANSITIVE: the same for all earlier ones.
     """
     against = earlier if level.endswith("_TRANSITIVE") else earlier[-1:]
     found: list[str] = []

@@ -88,8 +88,7 @@ def by_time(times: Array, alerts: Array, offsets: Array) -> Array:
 
     Arrays come sorted by alert and mostly by time, so that by one key there are few long runs to
     merge: that takes a thirtieth of the time of sorting by two.  Where the key's 53 bits are too
-        few, two
-    decide.
+    few, two decide.
 
     Args:
         times: Of all measurements. [d]

@@ -2,8 +2,7 @@
 
 Most records hold values of the same types as many before them.  For such a row everything is
 decided: which branch each union takes, and which values one `struct` packs together.  A value that
-    does not fit
-makes the functions raise; `_fit` then says what is wrong with it.
+does not fit makes the functions raise; `_fit` then says what is wrong with it.
 """
 
 import struct
