@@ -10,8 +10,7 @@ import pytest
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
 from nightwire.schemas.registry import store as _store
 from nightwire.schemas.registry.api import Api, ApiError, Request
-from nightwire.schemas.registry.kafka_log import LogError
-from nightwire.schemas.registry.store import READ_BACK, Store, UnavailableError
+from nightwire.schemas.registry.store import READ_BACK_TIMEOUT, Store, UnavailableError
 from nightwire.schemas.registry.subjects import FIRST_FREE_ID, Rejected, Subjects, Version
 
 
@@ -28,7 +27,7 @@ class MemoryLog:
 
     def append(self, key: str, value: bytes) -> None:
         if self.away:
-            raise LogError("Kafka does not answer")
+            raise UnavailableError("Kafka does not answer")
         self.values.append(value)
         for follow in self.followers:
             follow(value)
@@ -40,7 +39,7 @@ def server(log: MemoryLog) -> Api:
     store.restart()
     for value in log.values:
         store.take(value)
-    store.caught_up()
+    store.end_of_log()
     log.followers.append(store.take)
     return Api(store, log)
 
@@ -158,7 +157,7 @@ def test_before_the_log_is_read_only_our_own_schemas_are_given(
     log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a client would take for unknown what is only not read yet."""
-    monkeypatch.setattr(_store, "READ_FIRST", 0.01)
+    monkeypatch.setattr(_store, "FIRST_READ_TIMEOUT", 0.01)
     api = Api(Store(), log)
     assert api.schema(Request({"id": str(SIM_ALERT_ID)}))
     assert code(api.schema, Request({"id": "1100"})) == 50301
@@ -173,8 +172,8 @@ def test_a_question_waits_for_the_first_reading_of_the_log(log: MemoryLog) -> No
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(api.register, post("a-value", schema("a")))
         assert not wait([answer], timeout=0.2).done
-        store.caught_up()
-        assert answer.result(READ_BACK) == {"id": FIRST_FREE_ID}
+        store.end_of_log()
+        assert answer.result(READ_BACK_TIMEOUT) == {"id": FIRST_FREE_ID}
 
 
 def test_subjects_must_stay_readable_but_alerts_are_their_surveys(api: Api) -> None:
@@ -328,10 +327,10 @@ def test_the_log_is_a_fold(log: MemoryLog, api: Api) -> None:
 
 
 def test_a_record_that_does_not_come_back_has_the_log_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_store, "READ_BACK", 0.01)
+    monkeypatch.setattr(_store, "READ_BACK_TIMEOUT", 0.01)
     log = MemoryLog()
     store = Store()
-    store.caught_up()
+    store.end_of_log()
     with pytest.raises(UnavailableError, match="does not come back"):
         store.register(log, "a-value", json.dumps(schema("A", "x")), None)
     assert (len(log.values), log.renewed) == (1, 1)

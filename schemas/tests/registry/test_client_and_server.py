@@ -34,7 +34,7 @@ class MemoryLog:
 @pytest.fixture
 def client(tmp_path: Path) -> SchemaRegistry:
     store = Store()
-    store.caught_up()
+    store.end_of_log()
     app = httpx.ASGITransport(application(Api(store, MemoryLog(store)), Metrics(CollectorRegistry())))
 
     async def ask(request: httpx.Request) -> httpx.Response:

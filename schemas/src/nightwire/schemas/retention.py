@@ -12,7 +12,7 @@ from nightwire.schemas.errors import SchemaError
 
 COMPRESSIONS = ("uncompressed", "lz4", "zstd", "snappy", "gzip")
 FORMATS = ("wire", "container")
-VARIABLE = "NIGHTWIRE_TOPICS"
+TOPICS_VARIABLE = "NIGHTWIRE_TOPICS"
 """Names the file of changes, for every process that makes topics or writes alerts."""
 
 
@@ -71,29 +71,29 @@ def parse_changes(text: str) -> dict[str, dict[str, Any]]:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"not TOML: {error}") from error
-    strange = sorted(set(content) - {"survey", "topic"})
-    if strange:
-        raise SchemaError(f"[{strange[0]}]: write [survey.NAME] or [topic.NAME] tables")
+    unknown = sorted(set(content) - {"survey", "topic"})
+    if unknown:
+        raise SchemaError(f"[{unknown[0]}]: write [survey.NAME] or [topic.NAME] tables")
     named = {f"alerts.{name}": table for name, table in content.get("survey", {}).items()}
     both = sorted(set(named) & set(content.get("topic", {})))
     if both:
         raise SchemaError(f"{both[0]} is there twice: as a survey and as a topic")
     found = {topic: dict(table) for topic, table in (named | content.get("topic", {})).items()}
     for topic, table in found.items():
-        changed(Retention(), table, topic)
+        with_changes(Retention(), table, topic)
     return found
 
 
-def changed(kept: Retention, table: Mapping[str, Any], topic: str) -> Retention:
+def with_changes(kept: Retention, table: Mapping[str, Any], topic: str) -> Retention:
     """Return *kept* with what *table* says of *topic*.
 
     Raises:
         SchemaError: It says something that is no setting.
     """
     known = [field.name for field in fields(Retention)]
-    strange = sorted(set(table) - set(known))
-    if strange:
-        raise SchemaError(f"{topic}: no setting {strange[0]!r}; there are: {', '.join(known)}")
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise SchemaError(f"{topic}: no setting {unknown[0]!r}; there are: {', '.join(known)}")
     try:
         return replace(kept, **table)
     except SchemaError as error:
@@ -119,5 +119,5 @@ def configured_changes() -> Changes:
     Raises:
         SchemaError: The file cannot be read.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(TOPICS_VARIABLE)
     return read_changes(Path(named)) if named else {}

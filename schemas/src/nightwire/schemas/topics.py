@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from nightwire.schemas.errors import SchemaError
 from nightwire.schemas.retention import Changes as Changes
-from nightwire.schemas.retention import Retention, changed, configured_changes
+from nightwire.schemas.retention import Retention, configured_changes, with_changes
 from nightwire.schemas.retention import read_changes as read_changes
 from nightwire.schemas.survey_model.description import retention
 
@@ -115,19 +115,19 @@ def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
         SchemaError: The changes ask for what cannot be.
     """
     table = (configured_changes() if changes is None else changes).get(topic, {})
-    if topic in COMPACTED or _latest(topic):
+    if topic in COMPACTED or _keeps_latest(topic):
         return _compacted(topic, table)
-    kept = changed(_default(topic), table, topic)
+    kept = with_changes(_default(topic), table, topic)
     if kept.format != "wire" and not topic.startswith("alerts."):
         raise SchemaError(f"{topic}: only a survey's alerts have a format")
-    return TopicSettings(topic, kept.partitions, _by_time(kept), kept.replication, kept.format)
+    return TopicSettings(topic, kept.partitions, _retention_config(kept), kept.replication, kept.format)
 
 
 def _default(topic: str) -> Retention:
     if topic in SHARED_TOPICS:
         return SHARED_TOPICS[topic]
     kind, *names = topic.split(".")
-    if len(names) != PARTS.get(kind):
+    if len(names) != NAME_PARTS.get(kind):
         raise NameError_(
             f"{topic!r} is not a topic of ours; see nightwire.schemas.topics for those there are"
         )
@@ -135,18 +135,18 @@ def _default(topic: str) -> Retention:
         check_name(name)
     if kind == "alerts":
         return retention(names[0])
-    return DAYS[kind]
+    return RETENTION_BY_KIND[kind]
 
 
-def _latest(topic: str) -> bool:
+def _keeps_latest(topic: str) -> bool:
     kind, _, owner = topic.partition(".")
     return kind == "seen" and NAME.fullmatch(owner) is not None
 
 
 COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS})
-PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
+NAME_PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
 SHARED_TOPICS = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
-DAYS = {
+RETENTION_BY_KIND = {
     "filter": Retention(days=30, partitions=1),
     "requests": Retention(days=7, partitions=1),
     "answers": Retention(days=7, partitions=1),
@@ -157,17 +157,17 @@ DAYS = {
 
 
 def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
-    strange = sorted(set(table) - {"replication", "compression"})
-    if strange:
+    unknown = sorted(set(table) - {"replication", "compression"})
+    if unknown:
         raise SchemaError(
-            f"{topic}: {strange[0]} cannot be set: it keeps the last record of each key, in one partition"
+            f"{topic}: {unknown[0]} cannot be set: it keeps the last record of each key, in one partition"
         )
-    kept = changed(Retention(), table, topic)
+    kept = with_changes(Retention(), table, topic)
     config = {
         # Small segments, so that compaction (which leaves the active one alone) has something to
         # do.
         "cleanup.policy": "compact",
-        "segment.bytes": str((1 if _latest(topic) else 16) << 20),
+        "segment.bytes": str((1 if _keeps_latest(topic) else 16) << 20),
         "max.message.bytes": str(MAX_MESSAGE),
     }
     if kept.compression:
@@ -175,7 +175,7 @@ def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
     return TopicSettings(topic, 1, config, kept.replication)
 
 
-def _by_time(kept: Retention) -> dict[str, str]:
+def _retention_config(kept: Retention) -> dict[str, str]:
     config = {
         "cleanup.policy": "delete",
         "retention.ms": str(int(kept.days * DAY)),

@@ -20,9 +20,9 @@ from nightwire.schemas.avro.plans.schema import Types, field_at, has_field, pars
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SELECTIONS = 64
+MAX_SELECTIONS = 64
 """Choices of fields that a codec keeps its decoders of."""
-KNOWN_FIELDS = 4096
+MAX_KNOWN_FIELDS = 4096
 """Fields that a codec remembers to have or not."""
 
 
@@ -57,8 +57,8 @@ class Codec:
         self._parsed_reader = self._parsed if reader is None else parse_message(reader)
         self._name = str(self._parsed["name"])
         self._plan = self._resolved_plan(changes)
-        self._selected: Memo[tuple[str, ...], Decode] = Memo(self._decode_selected, SELECTIONS)
-        self._batchers: Memo[tuple[str, ...], Batch] = Memo(self._batcher, SELECTIONS)
+        self._selected: Memo[tuple[str, ...], Decode] = Memo(self._decode_selected, MAX_SELECTIONS)
+        self._batchers: Memo[tuple[str, ...], Batch] = Memo(self._batcher, MAX_SELECTIONS)
 
     def encode(self, alert: Mapping[str, Any]) -> bytes:
         """Return the Avro body of *alert*, in the writer's schema.
@@ -120,7 +120,7 @@ class Codec:
 
     @cached_property
     def _has(self) -> Memo[str, bool]:
-        return Memo(lambda field: has_field(self._types, field), KNOWN_FIELDS)
+        return Memo(lambda field: has_field(self._types, field), MAX_KNOWN_FIELDS)
 
     @cached_property
     def _types(self) -> Types:

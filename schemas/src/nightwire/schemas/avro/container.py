@@ -99,7 +99,7 @@ def read_container(value: bytes) -> Iterator[ContainerRecord]:
             yield ContainerRecord(schema, body, record)
 
 
-def only_body(value: bytes) -> tuple[bytes, bytes]:
+def single_body(value: bytes) -> tuple[bytes, bytes]:
     """Return the text of the schema and the Avro body in a container of one record.
 
     Raises:

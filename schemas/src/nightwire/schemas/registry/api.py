@@ -13,7 +13,6 @@ from typing import Any
 from nightwire.schemas.avro.plans.schema import inlined, parse
 from nightwire.schemas.errors import SchemaError
 from nightwire.schemas.registry.compatibility import LEVELS, incompatibilities
-from nightwire.schemas.registry.kafka_log import LogError
 from nightwire.schemas.registry.store import Log, Store, UnavailableError
 from nightwire.schemas.registry.subjects import MODES, Rejected, Subjects, Version
 
@@ -69,28 +68,28 @@ class Api:
     def subjects(self, request: Request) -> Any:
         """GET /subjects"""
         prefix = request.query.get("subjectPrefix", "")
-        with self._complete() as known:
+        with self._known_subjects() as known:
             names = known.names(deleted=request.flag("deleted"))
         return [name for name in names if name.startswith(prefix)]
 
     def look_up(self, request: Request) -> Any:
         """POST /subjects/S: which version has this schema."""
         subject, schema = request.path["subject"], self._posted(request)
-        with self._complete() as known:
+        with self._known_subjects() as known:
             versions_of(known, subject, request)
             found = known.find(subject, schema, deleted=request.flag("deleted"))
         if found is None:
             raise ApiError(40403, f"Schema not found under subject {subject!r}")
-        return described(found)
+        return version_json(found)
 
     def versions(self, request: Request) -> Any:
         """GET /subjects/S/versions"""
-        with self._complete() as known:
+        with self._known_subjects() as known:
             return [one.version for one in versions_of(known, request.path["subject"], request)]
 
     def version(self, request: Request) -> Any:
         """GET /subjects/S/versions/N"""
-        return described(self._version(request))
+        return version_json(self._version(request))
 
     def version_schema(self, request: Request) -> Any:
         """GET /subjects/S/versions/N/schema"""
@@ -108,7 +107,7 @@ class Api:
             earlier = [json.loads(one.schema) for one in known.versions(subject)]
         if why := incompatibilities(str(level), json.loads(schema), earlier):
             raise ApiError(409, f"Schema is not compatible ({level}) with {subject!r}: {'; '.join(why)}")
-        outcome = self._written(lambda: self._store.register(self._log, subject, schema, wanted))
+        outcome = self._write(lambda: self._store.register(self._log, subject, schema, wanted))
         if isinstance(outcome, Rejected):
             raise ApiError(42205, outcome.why)
         return {"id": outcome.id}
@@ -121,7 +120,7 @@ class Api:
             versions_of(known, subject, there)
         number = self._version(there).version if "version" in request.path else None
         change = {"do": "purge" if for_good else "delete", "subject": subject, "version": number}
-        outcome = self._written(lambda: self._store.change(self._log, change))
+        outcome = self._write(lambda: self._store.change(self._log, change))
         if isinstance(outcome, Rejected):
             raise ApiError((40405 if number is None else 40407) if for_good else 40402, outcome.why)
         return number if number is not None else outcome
@@ -149,7 +148,7 @@ class Api:
     def mode(self, request: Request) -> Any:
         """GET /mode[/S]"""
         subject = request.path.get("subject")
-        with self._complete() as known:
+        with self._known_subjects() as known:
             mode = known.mode(subject, inherit=subject is None or request.flag("defaultToGlobal"))
         if mode is None:
             raise ApiError(40409, f"Subject {subject!r} does not have subject-level mode configured")
@@ -161,25 +160,25 @@ class Api:
         if mode not in MODES:
             raise ApiError(42204, f"Invalid mode {mode!r}; there are {', '.join(MODES)}")
         change = {"do": "mode", "subject": request.path.get("subject"), "mode": mode}
-        self._written(lambda: self._store.change(self._log, change))
+        self._write(lambda: self._store.change(self._log, change))
         return {"mode": mode}
 
     def unset_mode(self, request: Request) -> Any:
         """DELETE /mode/S: the mode of all holds again."""
         self.mode(request)
         change = {"do": "mode", "subject": request.path["subject"], "mode": None}
-        return {"mode": self._written(lambda: self._store.change(self._log, change))}
+        return {"mode": self._write(lambda: self._store.change(self._log, change))}
 
     def unset_config(self, request: Request) -> Any:
         """DELETE /config[/S]: the level of all holds again."""
         self.config(request)
         change = {"do": "config", "subject": request.path.get("subject"), "compatibility": None}
-        return {"compatibilityLevel": self._written(lambda: self._store.change(self._log, change))}
+        return {"compatibilityLevel": self._write(lambda: self._store.change(self._log, change))}
 
     def config(self, request: Request) -> Any:
         """GET /config[/S]"""
         subject = request.path.get("subject")
-        with self._complete() as known:
+        with self._known_subjects() as known:
             level = known.compatibility(subject, inherit=request.flag("defaultToGlobal"))
         if level is None:
             raise ApiError(40408, f"Subject {subject!r} does not have subject-level compatibility configured")
@@ -191,13 +190,13 @@ class Api:
         if level not in LEVELS:
             raise ApiError(42203, f"Invalid compatibility level {level!r}; there are {', '.join(LEVELS)}")
         change = {"do": "config", "subject": request.path.get("subject"), "compatibility": level}
-        self._written(lambda: self._store.change(self._log, change))
+        self._write(lambda: self._store.change(self._log, change))
         return {"compatibility": level}
 
     def compatible(self, request: Request) -> Any:
         """POST /compatibility/subjects/S/versions[/N]: whether a schema may follow."""
         subject, schema = request.path["subject"], json.loads(self._posted(request))
-        with self._complete() as known:
+        with self._known_subjects() as known:
             level = str(known.compatibility(subject))
             earlier = known.versions(subject)
         if "version" in request.path:
@@ -222,7 +221,7 @@ class Api:
 
     def _version(self, request: Request) -> Version:
         number = request.path["version"]
-        with self._complete() as known:
+        with self._known_subjects() as known:
             versions = versions_of(known, request.path["subject"], request)
         if number in ("latest", "-1"):
             return versions[-1]
@@ -238,33 +237,33 @@ class Api:
         with self._store.subjects() as known:
             found = known.schemas.get(int(number)) if number.isdecimal() else None
         if found is None:
-            with self._complete():
+            with self._known_subjects():
                 raise ApiError(40403, f"Schema {number} not found")
         return found
 
     def _users(self, request: Request) -> list[Version]:
         self._schema(request)
-        with self._complete() as known:
+        with self._known_subjects() as known:
             return known.users(int(request.path["id"]), deleted=request.flag("deleted"))
 
     @contextmanager
     def _writable(self, subject: str) -> Iterator[Subjects]:
         """Lend the subjects for a look before a write, unless the mode forbids it."""
-        with self._complete() as known:
+        with self._known_subjects() as known:
             if known.mode(subject) == "READONLY":
                 raise ApiError(42205, f"Subject {subject!r} is in read-only mode")
             yield known
 
-    def _complete(self) -> AbstractContextManager[Subjects]:
+    def _known_subjects(self) -> AbstractContextManager[Subjects]:
         """Lend the subjects, once the log has been read to its end and none is missing."""
         if not self._store.await_ready():
             raise ApiError(50301, "the registry has not read its log yet: Kafka does not answer; try again")
         return self._store.subjects()
 
-    def _written(self, write: Callable[[], Any]) -> Any:
+    def _write(self, write: Callable[[], Any]) -> Any:
         try:
             return write()
-        except (LogError, UnavailableError) as error:
+        except UnavailableError as error:
             raise ApiError(50302, f"nothing can be written now: {error}; try again") from error
 
 
@@ -314,6 +313,6 @@ def posted_id(request: Request) -> int | None:
     return wanted
 
 
-def described(one: Version) -> dict[str, Any]:
+def version_json(one: Version) -> dict[str, Any]:
     """Return a version as JSON."""
     return {"subject": one.subject, "version": one.version, "id": one.id, "schema": one.schema}

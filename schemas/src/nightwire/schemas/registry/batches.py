@@ -44,7 +44,7 @@ class Batches:
         """
         self._empty = pa.Table.from_batches([codec.columns([], self._fields, missing_ok=self._missing_ok)])
 
-    def fault(self, at: int, error: Exception) -> None:
+    def reject(self, at: int, error: Exception) -> None:
         """Note that message *at* cannot be read."""
         self._faults[at] = type(error)(str(error))  # without its frames, which hold the messages
 
@@ -54,13 +54,13 @@ class Batches:
         group.rows.append(at)
         group.bodies.append(body)
 
-    def together(self) -> tuple[Any, Sequence[int], Mapping[int, Exception]]:
+    def combined(self) -> tuple[Any, Sequence[int], Mapping[int, Exception]]:
         """Return the batch, for each row its message's index, and the faults.
 
         Raises:
             SchemaError: No schema has the fields.
         """
-        tables, rows, strange = [], [], []
+        tables, rows, rejected = [], [], []
         self._check()
         for group in self._groups.values():
             try:
@@ -68,21 +68,21 @@ class Batches:
             except DecodeError:
                 raise
             except SchemaError as error:
-                strange.append(error)
+                rejected.append(error)
                 self._faults |= {at: DecodeError(str(error)) for at in group.rows}
             else:
                 tables.append(pa.Table.from_batches([batch]))
                 rows += read
-        if strange and not tables:
-            raise strange[0]
+        if rejected and not tables:
+            raise rejected[0]
         return self._ordered(tables, rows)
 
     def _check(self) -> None:
         """Raise SchemaError where there is a field that none of the schemas has, and should be."""
         codecs = [group.codec for group in self._groups.values()]
-        lost = [field for field in self._fields if not any(codec.has(field) for codec in codecs)]
-        if codecs and lost and not self._missing_ok:
-            codecs[0].columns([], lost)
+        missing = [field for field in self._fields if not any(codec.has(field) for codec in codecs)]
+        if codecs and missing and not self._missing_ok:
+            codecs[0].columns([], missing)
 
     def _read(self, group: _Group) -> tuple[Any, list[int]]:
         try:

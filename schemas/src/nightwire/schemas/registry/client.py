@@ -25,11 +25,11 @@ import tempfile
 
 TIMEOUT = 5.0
 """Longest wait for an answer. [s]"""
-PAUSES = (0.1, 0.5)
+RETRY_DELAYS = (0.1, 0.5)
 """Waits before the second and third try. [s]"""
-MISSING_FOR = 5.0
+UNKNOWN_ID_SECONDS = 5.0
 """How long an unknown id is not asked for again. [s]  Thousands of messages may have it."""
-BUSY = frozenset({429, 500, 502, 503, 504})
+RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
@@ -89,13 +89,13 @@ class SchemaRegistry:
         body: dict[str, Any] = {"schema": json.dumps(schema)}
         if schema_id is not None:
             body["id"] = schema_id
-        given = int(self._ask("POST", f"{_path(subject)}/versions", body)["id"])
+        given = int(self._request("POST", f"{_path(subject)}/versions", body)["id"])
         if schema_id not in (None, given):
             raise SchemaError(
                 f"the registry at {self.url} gave {subject} the id {given} where {schema_id} was asked for: "
                 "it takes no ids from outside"
             )
-        self._keep(given, dict(schema))
+        self._remember(given, dict(schema))
         return given
 
     def schema(self, schema_id: int) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class SchemaRegistry:
         Raises:
             RegistryAwayError: The registry does not answer.
         """
-        return list(self._ask("GET", "/subjects"))
+        return list(self._request("GET", "/subjects"))
 
     def latest(self, subject: str) -> tuple[int, int, dict[str, Any]]:
         """Return version, id and schema of the latest version of *subject*.
@@ -147,7 +147,7 @@ class SchemaRegistry:
             UnknownSchemaError: There is no such subject or version.
             RegistryAwayError: The registry does not answer.
         """
-        answer = self._ask("GET", f"{_path(subject)}/versions/{version}")
+        answer = self._request("GET", f"{_path(subject)}/versions/{version}")
         return int(answer["version"]), int(answer["id"]), self._parsed(answer)
 
     def look_up(self, subject: str, schema: Mapping[str, Any]) -> tuple[int, int]:
@@ -157,7 +157,7 @@ class SchemaRegistry:
             UnknownSchemaError: It does not have it.
             RegistryAwayError: The registry does not answer.
         """
-        answer = self._ask("POST", _path(subject), {"schema": json.dumps(schema)})
+        answer = self._request("POST", _path(subject), {"schema": json.dumps(schema)})
         return int(answer["version"]), int(answer["id"])
 
     def compatibility(self, subject: str | None = None) -> str:
@@ -167,7 +167,7 @@ class SchemaRegistry:
             RegistryAwayError: The registry does not answer.
         """
         which = f"/{quote(subject, safe='')}?defaultToGlobal=true" if subject else ""
-        return str(self._ask("GET", f"/config{which}")["compatibilityLevel"])
+        return str(self._request("GET", f"/config{which}")["compatibilityLevel"])
 
     def set_compatibility(self, level: str, subject: str | None = None) -> None:
         """Set the compatibility level of *subject*, or of all.
@@ -177,7 +177,7 @@ class SchemaRegistry:
             RegistryAwayError: The registry does not answer.
         """
         which = f"/{quote(subject, safe='')}" if subject else ""
-        self._ask("PUT", f"/config{which}", {"compatibility": level})
+        self._request("PUT", f"/config{which}", {"compatibility": level})
 
     def may_follow(self, subject: str, schema: Mapping[str, Any]) -> list[str]:
         """Return why *schema* may not be the next version of *subject*; empty where it may.
@@ -187,44 +187,44 @@ class SchemaRegistry:
             RegistryAwayError: The registry does not answer.
         """
         path = f"/compatibility{_path(subject)}/versions/latest?verbose=true"
-        answer = self._ask("POST", path, {"schema": json.dumps(schema)})
+        answer = self._request("POST", path, {"schema": json.dumps(schema)})
         return [] if answer["is_compatible"] else list(answer.get("messages") or ["it is not compatible"])
 
     def _fetch(self, schema_id: int) -> dict[str, Any]:
         since, why = self._missing.get(schema_id, (float("-inf"), ""))
-        if time.monotonic() - since < MISSING_FOR:
+        if time.monotonic() - since < UNKNOWN_ID_SECONDS:
             raise UnknownSchemaError(why)  # a new one: one that is raised again keeps all frames it met
         try:
-            schema = self._parsed(self._ask("GET", f"/schemas/ids/{schema_id}"))
+            schema = self._parsed(self._request("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchemaError as error:
             if cached := self._cache.load(schema_id):
                 return cached
             self._missing[schema_id] = (time.monotonic(), str(error))
             raise
-        self._keep(schema_id, schema)
+        self._remember(schema_id, schema)
         return schema
 
     def _parsed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the schema of an answer, those to which it refers written out in it."""
-        return dict(inlined(_written(answer), self._parts(answer)))
+        return dict(inlined(_schema_in(answer), self._parts(answer)))
 
     def _parts(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the schemas that an answer's schema refers to, directly or not, by name."""
         parts: dict[str, Any] = {}
         for one in answer.get("references") or ():
-            part = self._ask("GET", f"{_path(one['subject'])}/versions/{one['version']}")
-            parts |= self._parts(part) | {one["name"]: _written(part)}
+            part = self._request("GET", f"{_path(one['subject'])}/versions/{one['version']}")
+            parts |= self._parts(part) | {one["name"]: _schema_in(part)}
         return parts
 
-    def _keep(self, schema_id: int, schema: dict[str, Any]) -> None:
+    def _remember(self, schema_id: int, schema: dict[str, Any]) -> None:
         self._schemas[schema_id] = schema
         self._missing.pop(schema_id, None)
         self._cache.save(schema_id, schema)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         if self.url is None:
             raise RegistryAwayError(f"{path}: no schema registry is configured; name one with --registry")
-        response = self._tried(method, path, body)
+        response = self._with_retries(method, path, body)
         if response.status_code == HTTPStatus.NOT_FOUND:
             raise UnknownSchemaError(f"the registry at {self.url} does not have {path}: {_message(response)}")
         if response.is_error:
@@ -237,18 +237,18 @@ class SchemaRegistry:
 
         return httpx.Client(base_url=self.url or "", timeout=TIMEOUT, transport=self._transport)
 
-    def _tried(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
+    def _with_retries(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
         """Ask until there is an answer, or the last try has failed."""
         from httpx import TransportError
 
         why: object = ""
-        for pause in (*PAUSES, None):
+        for pause in (*RETRY_DELAYS, None):
             try:
                 response = self._client.request(method, path, json=body, headers={"Accept": CONTENT_TYPE})
             except TransportError as error:
                 why = f"{type(error).__name__} {error}"
             else:
-                if response.status_code not in BUSY:
+                if response.status_code not in RETRYABLE_STATUS:
                     return response
                 why = _message(response)
             if pause is not None:
@@ -256,7 +256,7 @@ class SchemaRegistry:
         raise RegistryAwayError(f"the registry at {self.url} does not answer {method} {path}: {why}")
 
 
-def _written(answer: Mapping[str, Any]) -> dict[str, Any]:
+def _schema_in(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of an answer, as it was registered."""
     if answer.get("schemaType", "AVRO") != "AVRO":
         raise SchemaError(f"the schema is {answer['schemaType']}, which nightwire does not read")

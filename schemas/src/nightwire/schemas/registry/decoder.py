@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nightwire.schemas.avro.codec import Codec
-from nightwire.schemas.avro.container import container_schema, only_body
+from nightwire.schemas.avro.container import container_schema, single_body
 from nightwire.schemas.avro.plans.primitives import Memo
 from nightwire.schemas.errors import DecodeError, SchemaError, UnknownSchemaError
 from nightwire.schemas.survey_model.description import description
@@ -14,7 +14,7 @@ from nightwire.schemas.wire import Bytes, is_container, unframe
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_CODECS = 64
+MAX_CONTAINER_CODECS = 64
 """Schemas in containers that a decoder keeps the codecs of."""
 
 
@@ -77,7 +77,7 @@ class AlertDecoder:
         self._reader = reader
         self._changes = description(survey).changes if survey else ()
         self._known: dict[int, Codec | str] = {}
-        self._contained: Memo[bytes, Codec | str] = Memo(self._of_container, MOST_CODECS)
+        self._container_codecs: Memo[bytes, Codec | str] = Memo(self._of_container, MAX_CONTAINER_CODECS)
 
     def decode(self, value: bytes) -> Decoded:
         """Return the alert in *value*.
@@ -88,7 +88,7 @@ class AlertDecoder:
             UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again
                 may help.
         """
-        codec, schema_id, body = self._opened(value, value)
+        codec, schema_id, body = self._split(value, value)
         return Decoded(codec.decode(body), schema_id, body, codec.schema)
 
     def columns(self, values: Sequence[bytes], fields: Sequence[str], *, missing_ok: bool = False) -> Columns:
@@ -112,18 +112,18 @@ class AlertDecoder:
             batches.expect(Codec(self._reader))
         for at, value in enumerate(values):
             try:
-                codec, _, body = self._opened(value, memoryview(value))
+                codec, _, body = self._split(value, memoryview(value))
             except (DecodeError, UnknownSchemaError) as error:
-                batches.fault(at, error)
+                batches.reject(at, error)
             else:
                 batches.add(at, codec, body)
-        return Columns(*batches.together())
+        return Columns(*batches.combined())
 
-    def _opened(self, value: bytes, whole: Bytes) -> tuple[Codec, int | None, Bytes | bytes]:
+    def _split(self, value: bytes, whole: Bytes) -> tuple[Codec, int | None, Bytes | bytes]:
         """Return a message's codec, its schema's id if it has one, and its body in *whole*."""
         if is_container(value):
-            text, contained = only_body(value)
-            return _usable(self._contained[text]), None, contained
+            text, contained = single_body(value)
+            return _usable(self._container_codecs[text]), None, contained
         schema_id, body = unframe(whole)
         known = self._known.get(schema_id)
         if known is None:

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from nightwire.schemas.kafka_environment import properties
+from nightwire.schemas.registry.store import UnavailableError
 from nightwire.schemas.topics import MAX_MESSAGE, SCHEMAS, settings
 
 log = logging.getLogger(__name__)
@@ -19,10 +20,6 @@ log = logging.getLogger(__name__)
 DELIVERY_TIMEOUT_MS = 5_000
 POLL = 0.5  # [s]
 LOST = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-
-
-class LogError(Exception):
-    """Kafka did not take a record, or cannot be reached."""
 
 
 class KafkaLog:
@@ -77,7 +74,7 @@ class KafkaLog:
         """Write a record and wait until Kafka has it.  One caller at a time.
 
         Raises:
-            LogError: It was not acknowledged; it may still turn up in the log.
+            UnavailableError: It was not acknowledged; it may still turn up in the log.
         """
         errors: list[KafkaError] = []
 
@@ -88,11 +85,11 @@ class KafkaLog:
         try:
             self._producer.produce(SCHEMAS, value, key, partition=0, on_delivery=delivered)
         except (BufferError, KafkaException) as error:
-            raise LogError(f"Kafka at {self._bootstrap} does not take the record: {error}") from error
+            raise UnavailableError(f"Kafka at {self._bootstrap} does not take the record: {error}") from error
         waiting = self._producer.flush(DELIVERY_TIMEOUT_MS / 1000 + 1)
         if errors or waiting:
             why = errors[0].str() if errors else "no answer"
-            raise LogError(f"Kafka at {self._bootstrap} does not take the record: {why}")
+            raise UnavailableError(f"Kafka at {self._bootstrap} does not take the record: {why}")
 
     def renew(self) -> None:
         """Read from the beginning again, by a new client.

@@ -137,7 +137,7 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int) -> None:
     store = Store(on_record=lambda outcome: metrics.records.labels(outcome).inc())
     metrics.ready.set_function(lambda: float(store.ready))
     metrics.schemas.set_function(lambda: float(store.count()))
-    kafka = KafkaLog(bootstrap, on_record=store.take, on_restart=store.restart, on_ready=store.caught_up)
+    kafka = KafkaLog(bootstrap, on_record=store.take, on_restart=store.restart, on_ready=store.end_of_log)
     kafka.start()
     app = application(Api(store, kafka), metrics)
     config = uvicorn.Config(app, host, port, log_config=None, access_log=False, timeout_graceful_shutdown=10)

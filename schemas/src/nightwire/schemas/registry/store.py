@@ -12,11 +12,11 @@ from nightwire.schemas.registry.subjects import Outcome, Rejected, Subjects, Ver
 
 log = logging.getLogger(__name__)
 
-READ_BACK = 10.0
+READ_BACK_TIMEOUT = 10.0
 """Longest wait for a record of ours to come back from the log. [s]"""
-READ_FIRST = 4.0
+FIRST_READ_TIMEOUT = 4.0
 """Longest wait of a request for the first reading of the log. [s]  Our clients wait 5 s."""
-TRIES = 10
+ID_ATTEMPTS = 10
 """How often an id that another server took first is replaced by the next."""
 
 
@@ -65,7 +65,7 @@ class Store:
     def await_ready(self) -> bool:
         """Wait for the first reading of the log; return whether it has come to its end."""
         with self._changed:
-            return self._changed.wait_for(lambda: self.ready, READ_FIRST)
+            return self._changed.wait_for(lambda: self.ready, FIRST_READ_TIMEOUT)
 
     def restart(self) -> None:
         """Begin to read the log from its start; until it is read, answers come from the old
@@ -74,7 +74,7 @@ class Store:
         with self._changed:
             self._catching_up = Subjects()
 
-    def caught_up(self) -> None:
+    def end_of_log(self) -> None:
         """The end of the log is reached."""
         with self._changed:
             if self._catching_up is not None:
@@ -101,12 +101,12 @@ class Store:
         """Propose a version and return what the log made of it.
 
         Raises:
-            AwayError: The log cannot be written or read.
+            UnavailableError: The log cannot be written or read.
         """
         with self._writing:
-            for _ in range(TRIES):
+            for _ in range(ID_ATTEMPTS):
                 outcome = self._propose(to, self._registration(subject, schema, schema_id))
-                if isinstance(outcome, Version) or not (isinstance(outcome, Rejected) and outcome.again):
+                if isinstance(outcome, Version) or not (isinstance(outcome, Rejected) and outcome.retryable):
                     break
         if isinstance(outcome, Version | Rejected):
             return outcome
@@ -116,7 +116,7 @@ class Store:
         """Propose a deletion or a configuration and return what the log made of it.
 
         Raises:
-            AwayError: The log cannot be written or read.
+            UnavailableError: The log cannot be written or read.
         """
         with self._writing:
             return self._propose(to, record)
@@ -146,5 +146,5 @@ class Store:
     def _await(self, proposal: str) -> Outcome | None:
         """Return what the log made of *proposal*; None where it does not come back."""
         with self._changed:
-            self._changed.wait_for(lambda: self._awaited[proposal] is not None, READ_BACK)
+            self._changed.wait_for(lambda: self._awaited[proposal] is not None, READ_BACK_TIMEOUT)
             return self._awaited[proposal]

@@ -58,10 +58,12 @@ class Version:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A record of the log that cannot hold, and why; *again* if with another id it might."""
+    """A record of the log that cannot hold, and why; *retryable* if with another id it might
+    hold.
+    """
 
     why: str
-    again: bool = False
+    retryable: bool = False
 
 
 MODES = ("READWRITE", "READONLY", "IMPORT")
@@ -158,7 +160,7 @@ class Subjects:
             return there
         taken = self.schemas.get(schema_id)
         if taken is not None and fingerprint(taken) != fingerprint(schema):
-            return Rejected(f"id {schema_id} belongs to another schema", again=not explicit)
+            return Rejected(f"id {schema_id} belongs to another schema", retryable=not explicit)
         return self._add(subject, schema_id, taken or schema)
 
     def _add(self, subject: str, schema_id: int, schema: str) -> Version:

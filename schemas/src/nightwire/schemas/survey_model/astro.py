@@ -59,7 +59,7 @@ def finite(value: Numbers) -> Numbers:
 
 ORDER = 12
 """Order of the HEALPix pixels of `AlertView.healpix`: 51.5 arcsec wide."""
-MOST_ORDER = 29
+MAX_ORDER = 29
 """Highest order whose nested pixels 64 bits can number."""
 
 POLE = 90.0
@@ -92,8 +92,8 @@ def healpix(ra: Numbers, dec: Numbers, order: int) -> Any:
     Raises:
         ValueError: *order* is not from 0 to 29.
     """
-    if not 0 <= order <= MOST_ORDER:
-        raise ValueError(f"HEALPix has orders 0 to {MOST_ORDER}, not {order}")
+    if not 0 <= order <= MAX_ORDER:
+        raise ValueError(f"HEALPix has orders 0 to {MAX_ORDER}, not {order}")
     side = 1 << order
     turns = ra % 360.0 / 90.0
     turns = where(turns < 4.0, turns, 0.0)

@@ -42,7 +42,7 @@ class Series:
         """Return an attribute's values, as `Canonical` has them."""
         found = self._columns.get(attribute)
         if found is None:
-            found = self._columns[attribute] = self._together(attribute)[self.order]
+            found = self._columns[attribute] = self._concatenated(attribute)[self.order]
         return found
 
     def column(self, values: Array, null: Array) -> Column:
@@ -70,16 +70,16 @@ class Series:
     @makes_columns
     def order(self) -> Array:
         """For each measurement, its place among those of all parts, one part after the other."""
-        times = self._together("mjd_tai")
+        times = self._concatenated("mjd_tai")
         alerts = [np.repeat(np.arange(self.count), np.diff(part.offsets)) for part in self.parts]
         return by_time(times, np.concatenate([*alerts, np.empty(0, np.int64)]), self.offsets)
 
-    def _together(self, attribute: str) -> Array:
+    def _concatenated(self, attribute: str) -> Array:
         found = [part.measured.canonical(attribute) for part in self.parts]
         return np.concatenate(found) if found else np.empty(0)
 
 
-LONGEST = 1e7
+MAX_SPAN = 1e7
 """Longest span of times that is sorted by one key. [d]"""
 
 
@@ -99,7 +99,7 @@ def by_time(times: Array, alerts: Array, offsets: Array) -> Array:
     known = times[~np.isnan(times)]
     first, final = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     span = final - first
-    if not span <= LONGEST:  # as when both are infinite
+    if not span <= MAX_SPAN:  # as when both are infinite
         return np.lexsort((when, alerts))
     order = np.argsort(np.minimum(when - first, span + 1) + alerts * (span + 2), kind="stable")
     moments = when[order]

@@ -84,7 +84,7 @@ class AlertTable:
             ValueError: *order* is not from 0 to 29.
         """
         self._check(self._source_paths("healpix"), "healpix")
-        return self._once(("healpix", order), lambda: self._source.healpix(order))
+        return self._cached(("healpix", order), lambda: self._source.healpix(order))
 
     def magnitudes(self, band: str) -> Column:
         """Return `AlertView.magnitudes` of each alert: arrays.
@@ -93,7 +93,7 @@ class AlertTable:
             KeyError: The batch has no light curves.
         """
         self._check_series("light_curve", "magnitude")
-        return self._once(("magnitudes", band), lambda: self._light_curve.magnitudes(band))
+        return self._cached(("magnitudes", band), lambda: self._light_curve.magnitudes(band))
 
     def colour(self, blue: str, red: str) -> Column:
         """Return `AlertView.colour` of each alert. [mag]
@@ -102,7 +102,7 @@ class AlertTable:
             KeyError: The batch has no light curves.
         """
         one, other = self.magnitudes(blue), self.magnitudes(red)
-        return self._once(("colour", blue, red), lambda: numbers(last(one) - last(other)))
+        return self._cached(("colour", blue, red), lambda: numbers(last(one) - last(other)))
 
     def view(self, row: int) -> "RowView":
         """Return one alert as filters see it: an `AlertView` whose values are found when asked for.
@@ -131,7 +131,7 @@ class AlertTable:
             KeyError: It is not in the batch.
         """
         self._check([path], path)
-        return self._once(("field", path), lambda: column(self._batch.column(path)))
+        return self._cached(("field", path), lambda: column(self._batch.column(path)))
 
     def series(self, kind: str) -> Series:
         """Return the measurements of ``history`` or ``light_curve``.
@@ -161,7 +161,7 @@ class AlertTable:
             partial(self.raw, field.name),
         )
 
-    def _once(self, key: Hashable, make: Callable[[], Column]) -> Column:
+    def _cached(self, key: Hashable, make: Callable[[], Column]) -> Column:
         found = self._made.get(key)
         if found is None:
             found = self._make(key, make)

@@ -95,14 +95,14 @@ def as_markdown(survey: str, found: Sequence[Pair]) -> str:
         f"|---|{'---|' * len(names)}",
     ]
     for writer in names:
-        marks = (MARKS[verdicts[writer, reader]] for reader in names)
+        marks = (VERDICT_MARKS[verdicts[writer, reader]] for reader in names)
         lines.append(f"| **{writer}** | {' | '.join(marks)} |")
     lines += ["", _counted(found), "", "## What is not read, and why", ""]
     return "\n".join([*lines, *_reasons(found)]) + "\n"
 
 
-MARKS = {"yes": "●", "partly": "◐", "no": "·"}
-MOST_NAMED = 6
+VERDICT_MARKS = {"yes": "●", "partly": "◐", "no": "·"}
+MAX_NAMED = 6
 """Fields that are named for a group of pairs; of more, how many there are."""
 
 
@@ -129,7 +129,7 @@ def _reasons(found: Sequence[Pair]) -> list[str]:
 
 
 def _named(mismatches: Sequence[Mismatch]) -> str:
-    shown = [f"`{one.path}` ({one.why})" for one in mismatches[:MOST_NAMED]]
+    shown = [f"`{one.path}` ({one.why})" for one in mismatches[:MAX_NAMED]]
     return ", ".join(shown) + (
-        f" and {len(mismatches) - MOST_NAMED} more" if len(mismatches) > MOST_NAMED else ""
+        f" and {len(mismatches) - MAX_NAMED} more" if len(mismatches) > MAX_NAMED else ""
     )

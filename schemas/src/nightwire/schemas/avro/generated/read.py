@@ -1,7 +1,8 @@
 """Readers generated from a plan: Python source with one function per record, array, map and union.
 
 A function takes the body and where to begin, and returns a value and where it ends.  It raises
-whatever Python raises on bytes that are malformed; `_walk` then says what is wrong, and where.
+whatever Python raises on bytes that are malformed; `reference_reader` then says what is wrong, and
+where.
 """
 
 import copy
@@ -30,7 +31,7 @@ FLOAT, DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
 
 class UnreadableError(ValueError):
-    """What the generated source raises; `_walk` finds better words."""
+    """What the generated source raises; `reference_reader` finds better words."""
 
 
 class Reader:
@@ -87,8 +88,8 @@ class _Generator:
 
     def __init__(self, plan: Program) -> None:
         self._plan = plan
-        self.careful = recursive(plan) or any(self.may_be_empty(node) for node in plan.nodes)
-        self.also = ", c" if self.careful else ""
+        self.limited = recursive(plan) or any(self.may_be_empty(node) for node in plan.nodes)
+        self.extra = ", c" if self.limited else ""
         self._written: set[int] = set()
         self.source = Source(
             BOOLEANS=BOOLEANS,
@@ -107,7 +108,7 @@ class _Generator:
         """Return the function that reads the plan's root."""
         self.function(self._plan.root)
         root = self.source.run()[f"read{self._plan.root}"]
-        return (lambda body, at: root(body, at, [0, 0])) if self.careful else root
+        return (lambda body, at: root(body, at, [0, 0])) if self.limited else root
 
     def may_be_empty(self, node: Node) -> bool:
         return node["op"] == "array" and _takes_nothing(self._plan, node["items"], set())
@@ -129,23 +130,23 @@ class _Function:
         self._plan = plan
         self._at = at
         self._node = plan.nodes[at]
-        self._also = generator.also
+        self._extra = generator.extra
         self._source = generator.source
         self.lines = Source()  # apart, as functions that are called are written meanwhile
-        self._careful = generator.careful
+        self._limited = generator.limited
 
     def write(self) -> None:
         lines = self.lines
         writers = {"record": self._record, "array": self._items, "map": self._items}
-        with lines.block(f"def read{self._at}(b, p{self._also})"):
-            if self._careful and self._node["op"] in writers:
+        with lines.block(f"def read{self._at}(b, p{self._extra})"):
+            if self._limited and self._node["op"] in writers:
                 lines.line("deeper(c)")
             writers.get(self._node["op"], self._plain)()
         for line in lines.text.splitlines():
             self._source.line(line)
 
     def _return(self, value: str) -> None:
-        if self._careful and self._node["op"] in ("record", "array", "map"):
+        if self._limited and self._node["op"] in ("record", "array", "map"):
             self.lines.line("c[0] -= 1")
         self.lines.line(f"return {value}, p")
 
@@ -157,7 +158,7 @@ class _Function:
         self._return("v")
 
     def _record(self) -> None:
-        shapes = None if self._careful else Shapes.of(self._plan, self._at, self._source)
+        shapes = None if self._limited else Shapes.of(self._plan, self._at, self._source)
         if shapes is not None:
             self._known_shapes(self._source.name("shapes", shapes))
         for number, field in enumerate(self._node["fields"]):
@@ -218,7 +219,7 @@ class _Function:
         elif node["op"] == "union" and _inline(self._plan, node):
             self._union(node, to, whole=False, at=at)
         else:
-            self.lines.line(f"{to}, p = {self._generator.function(at)}(b, p{self._also})")
+            self.lines.line(f"{to}, p = {self._generator.function(at)}(b, p{self._extra})")
 
     def _union(self, node: Node, to: str, *, whole: bool, at: int = 0) -> None:
         lines = self.lines
@@ -232,7 +233,7 @@ class _Function:
             with lines.block(f"{'elif' if place else 'if'} x == {2 * number}"):
                 self._value(node["branches"][number], to)
         with lines.block("else"):
-            rest = f"{to}, p = {self._generator.function(at)}(b, p - 1{self._also})"
+            rest = f"{to}, p = {self._generator.function(at)}(b, p - 1{self._extra})"
             lines.line("wrong()" if whole else rest)
 
     def _is_null(self, at: int) -> bool:
@@ -319,15 +320,15 @@ def _wrong() -> None:
     raise UnreadableError
 
 
-def _deeper(careful: list[int]) -> None:
-    careful[0] += 1
-    if careful[0] > MAX_DEPTH:
+def _deeper(counts: list[int]) -> None:
+    counts[0] += 1
+    if counts[0] > MAX_DEPTH:
         raise UnreadableError
 
 
-def _empty(careful: list[int], items: int) -> None:
-    careful[1] += items
-    if careful[1] > MAX_EMPTY:
+def _empty(counts: list[int], items: int) -> None:
+    counts[1] += items
+    if counts[1] > MAX_EMPTY:
         raise UnreadableError
 
 

@@ -10,16 +10,19 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from nightwire.schemas.avro.generated.source import Source, constant, converted, record_display, scaled
+from nightwire.schemas.avro.generated.source import (
+    Source,
+    constant,
+    converted,
+    record_display,
+    scaled,
+    worth_learning,
+)
 from nightwire.schemas.avro.plans.primitives import Memo, integer, read_varint, zigzag
 from nightwire.schemas.avro.plans.program import Node, Program
 
-MOST_SHAPES = 8
+MAX_SHAPES = 8
 """Shapes of a record that are tried; the one met last comes first."""
-AT_ONCE, SELDOM = 32, 256
-"""So many rows of unknown shape are learned at once; of later ones every 256th: learning one takes
-1 ms.
-"""
 FLAT = frozenset(
     {
         "null",
@@ -67,10 +70,10 @@ class Shapes:
     def learn(self, body: Any, start: int) -> None:
         """Learn the shape of the sound row that begins at byte *start*."""
         self._unknown += 1
-        if self._unknown > AT_ONCE and self._unknown % SELDOM:
+        if not worth_learning(self._unknown):
             return
         shape = _Row(self._plan, self._node, body, start).shape(self._names)
-        self.known = (shape, *self.known[: MOST_SHAPES - 1])
+        self.known = (shape, *self.known[: MAX_SHAPES - 1])
 
 
 class _Row:

@@ -43,7 +43,7 @@ class ReferenceReader:
     def __init__(self, plan: Program, body: Any) -> None:
         self._plan = plan
         self._body = body
-        self._empty = 0
+        self._empty_items = 0
         self.at = 0
 
     def value(self) -> Any:
@@ -62,7 +62,7 @@ class ReferenceReader:
         except MalformedError:
             raise
         except MALFORMED as error:
-            raise MalformedError(start, path, _words(error)) from error
+            raise MalformedError(start, path, _reason(error)) from error
 
     def _finished(self, node: Node, value: Any) -> Any:
         match node.get("as"):
@@ -113,8 +113,8 @@ class ReferenceReader:
         else:
             key = str(self.take(self.integer(64)), "utf-8")
             out[key] = self._node(node["values"], f"{path}[{key}]", depth)
-        self._empty += self.at == before
-        if self._empty > MAX_EMPTY:
+        self._empty_items += self.at == before
+        if self._empty_items > MAX_EMPTY:
             raise ValueError(f"more than {MAX_EMPTY} items of no bytes")
 
     def _block(self) -> tuple[int, int | None] | None:
@@ -175,21 +175,21 @@ class ReferenceReader:
 
 
 SIMPLE: Mapping[str, Callable[[ReferenceReader, Node], Any]] = {
-    "null": lambda _walker, _node: None,
-    "nan": lambda _walker, _node: math.nan,
-    "boolean": lambda walker, _node: walker.boolean(),
-    "int": lambda walker, _node: walker.integer(32),
-    "long": lambda walker, _node: walker.integer(64),
-    "float": lambda walker, _node: FLOAT.unpack(walker.take(4))[0],
-    "double": lambda walker, _node: DOUBLE.unpack(walker.take(8))[0],
-    "bytes": lambda walker, _node: walker.take(walker.integer(64)),
-    "string": lambda walker, _node: str(walker.take(walker.integer(64)), "utf-8"),
-    "fixed": lambda walker, node: walker.take(node["size"]),
-    "enum": lambda walker, node: walker.enum(node),
+    "null": lambda _reader, _node: None,
+    "nan": lambda _reader, _node: math.nan,
+    "boolean": lambda reader, _node: reader.boolean(),
+    "int": lambda reader, _node: reader.integer(32),
+    "long": lambda reader, _node: reader.integer(64),
+    "float": lambda reader, _node: FLOAT.unpack(reader.take(4))[0],
+    "double": lambda reader, _node: DOUBLE.unpack(reader.take(8))[0],
+    "bytes": lambda reader, _node: reader.take(reader.integer(64)),
+    "string": lambda reader, _node: str(reader.take(reader.integer(64)), "utf-8"),
+    "fixed": lambda reader, node: reader.take(node["size"]),
+    "enum": lambda reader, node: reader.enum(node),
 }
 
 
-def _words(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, IndexError):
         return "the body ends"
     return str(error) if isinstance(error, ValueError) else f"{type(error).__name__} {error}".strip()

@@ -10,6 +10,14 @@ from nightwire.schemas.avro.plans.program import Node, Program
 
 _NUMBERS = count()
 
+LEARN_FIRST, LEARN_EVERY = 32, 256
+"""The first rows of unknown types are learned, then every 256th: learning one takes 1 ms."""
+
+
+def worth_learning(unknown: int) -> bool:
+    """Whether source is to be generated for a row, the *unknown*-th for which there is none."""
+    return unknown <= LEARN_FIRST or unknown % LEARN_EVERY == 0
+
 
 class Source:
     """Lines of Python, and the namespace in which they run.

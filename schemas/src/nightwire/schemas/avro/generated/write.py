@@ -2,7 +2,7 @@
 
 Most records hold values of the same types as many before them.  For such a row everything is
 decided: which branch each union takes, and which values one `struct` packs together.  A value that
-does not fit makes the functions raise; `_fit` then says what is wrong with it.
+does not fit makes the functions raise; `validate` then says what is wrong with it.
 """
 
 import struct
@@ -22,12 +22,12 @@ Write = Callable[[Any], bytes]
 
 INTS, LONGS = Memo(checked_varint(32)), Memo(checked_varint(64))
 DOUBLE = struct.Struct("<d")
-MISFIT = (*CONVERSION_ERRORS, RecursionError, struct.error)
+UNENCODABLE = (*CONVERSION_ERRORS, RecursionError, struct.error)
 """What writing is seen to raise on values that do not fit."""
 
 
 class UnfitError(ValueError):
-    """A value does not fit; `_fit` finds the words."""
+    """A value does not fit; `validate` finds the words."""
 
 
 class Writer:
@@ -36,12 +36,12 @@ class Writer:
     Args:
         name: The record's full name, for messages.
         layout: What to do.
-        misfit: Says why a value does not fit.
+        explain: Says why a value does not fit.
     """
 
-    def __init__(self, name: str, layout: Program, misfit: Check) -> None:
+    def __init__(self, name: str, layout: Program, explain: Check) -> None:
         self._name = name
-        self._misfit = misfit
+        self._explain = explain
         self._recursive = recursive(layout)
         self._write = _Nodes(layout).writer(layout.root)
 
@@ -55,8 +55,8 @@ class Writer:
             raise EncodeError(f"{self._name}: nested deeper than {MAX_DEPTH} levels")
         try:
             return self._write(value)
-        except MISFIT as error:
-            why = self._misfit(value) or f": {error_text(error)}"
+        except UNENCODABLE as error:
+            why = self._explain(value) or f": {error_text(error)}"
             raise EncodeError(f"{self._name}{why}") from error
 
 
@@ -81,7 +81,7 @@ class _Nodes:
         if "logical" not in node:
             return write
         convert = self._layout.converters[node["logical"]]
-        return lambda value: write(convert(_instant(node, value)))
+        return lambda value: write(convert(_checked_logical(node, value)))
 
     def _plain(self, node: Node) -> Write:
         match node["op"]:
@@ -143,10 +143,10 @@ class Union:
             held = None if best is None else self._ops[best[0]]
             if (held == "float" and op != "double") or (held == "record" and op == "record"):
                 continue
-            body = _tried(self._writers[at], value)
+            body = _try_write(self._writers[at], value)
             fits = fits or body is not None
             if body is None and op == "array" and isinstance(value, bytes):
-                body = _tried(self._writers[at], list(value))  # fastavro takes bytes for numbers
+                body = _try_write(self._writers[at], list(value))  # fastavro takes bytes for numbers
             if body is not None:
                 best = at, body
                 if op not in ("record", "float") and (fits or self._fits(value)):
@@ -156,17 +156,17 @@ class Union:
         return LONGS[best[0]] + best[1]
 
     def _fits(self, value: Any) -> bool:
-        return any(_tried(write, value) is not None for write in self._writers)
+        return any(_try_write(write, value) is not None for write in self._writers)
 
 
-def _tried(write: Write, value: Any) -> bytes | None:
+def _try_write(write: Write, value: Any) -> bytes | None:
     try:
         return write(value)
-    except MISFIT:
+    except UNENCODABLE:
         return None
 
 
-def _instant(node: Node, value: Any) -> Any:
+def _checked_logical(node: Node, value: Any) -> Any:
     """Return *value* unless it is a time of day that could be anywhere."""
     if value is None or (
         "-timestamp-" in node["logical_name"]

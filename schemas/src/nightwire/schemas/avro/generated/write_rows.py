@@ -6,15 +6,11 @@ from itertools import groupby
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from nightwire.schemas.avro.generated.source import Source
+from nightwire.schemas.avro.generated.source import Source, worth_learning
 from nightwire.schemas.avro.plans.primitives import Memo, checked_varint
 from nightwire.schemas.avro.plans.program import Node, Program
 
-AT_ONCE, SELDOM = 32, 256
-"""So many combinations of types are learned at once; of later ones every 256th: learning one takes
-1 ms.
-"""
-MOST_COMBINATIONS = 128
+MAX_COMBINATIONS = 128
 SHORT = 64
 """Longest string that is remembered with its bytes."""
 
@@ -60,11 +56,11 @@ class Rows:
             values = tuple(value.values())
         row = self._known.get(tuple(map(type, values)))
         if row is None:
-            return self._learned(values)
+            return self._write_and_learn(values)
         try:
             return row(*values)
         except (OverflowError, struct.error):  # a float too large for 32 bits is infinite, an integer misfit
-            return self._slowly(values)
+            return self._field_by_field(values)
 
     def _ordered(self, value: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the values in the order of the fields, defaults where there is none."""
@@ -76,14 +72,14 @@ class Rows:
             for field in self._fields
         )
 
-    def _slowly(self, values: tuple[Any, ...]) -> bytes:
+    def _field_by_field(self, values: tuple[Any, ...]) -> bytes:
         return b"".join([write(value) for write, value in zip(self.writers, values, strict=True)])
 
-    def _learned(self, values: tuple[Any, ...]) -> bytes:
-        body = self._slowly(values)
+    def _write_and_learn(self, values: tuple[Any, ...]) -> bytes:
+        body = self._field_by_field(values)
         self._unknown += 1
-        if self._unknown <= AT_ONCE or self._unknown % SELDOM == 0:
-            if len(self._known) >= MOST_COMBINATIONS:
+        if worth_learning(self._unknown):
+            if len(self._known) >= MAX_COMBINATIONS:
                 self._known.clear()
             types = tuple(map(type, values))
             self._known[types] = self._row(types)

@@ -15,10 +15,10 @@ class FieldTree(dict[str, "FieldTree"]):
         """Return the tree of *paths*.  A path that leads to another's beginning takes all of it."""
         tree = cls()
         for path in sorted(set(map(tuple, paths)), key=len):
-            tree.plant(path)
+            tree.insert(path)
         return tree
 
-    def plant(self, path: Sequence[str]) -> None:
+    def insert(self, path: Sequence[str]) -> None:
         here: FieldTree = self
         for number, step in enumerate(path):
             if step in here and not here[step]:
@@ -33,8 +33,8 @@ class FieldTree(dict[str, "FieldTree"]):
 def project(plan: Program, paths: Sequence[Sequence[str]]) -> Program:
     """Return the plan that reads only the fields at *paths*, in the order of the bytes."""
     projector = _Projector(plan)
-    root = projector.node(plan.root, FieldTree.of(paths)) if paths else projector.nothing(plan.root)
-    projector.cut(root)
+    root = projector.node(plan.root, FieldTree.of(paths)) if paths else projector.empty_record(plan.root)
+    projector.drop_tail(root)
     return replace(projector.draft.program(root), partial=True)
 
 
@@ -47,7 +47,7 @@ class _Projector:
         self._whole: dict[int, int] = {}
         self._skipped: dict[int, int] = {}
 
-    def nothing(self, at: int) -> int:
+    def empty_record(self, at: int) -> int:
         """Add the node of a record of which nothing is wanted."""
         return self.draft.add("record", name=self._plan.nodes[at].get("name", ""), fields=[], absent=[])
 
@@ -60,7 +60,7 @@ class _Projector:
         self.draft.nodes[new] = (
             self._record(node, wanted)
             if node["op"] == "record"
-            else self._passed(node, lambda part: self.node(part, wanted))
+            else self._mapped(node, lambda part: self.node(part, wanted))
         )
         return new
 
@@ -69,7 +69,7 @@ class _Projector:
         if at not in self._whole:
             node = self._plan.nodes[at]
             self._whole[at] = new = self.draft.add(node["op"])
-            self.draft.nodes[new] = self._passed(node, self.whole)
+            self.draft.nodes[new] = self._mapped(node, self.whole)
         return self._whole[at]
 
     def skipped(self, at: int) -> int:
@@ -79,21 +79,21 @@ class _Projector:
             if node["op"] in ("refuse", "scale"):
                 return self.skipped(node["of"])
             self._skipped[at] = new = self.draft.add(node["op"])
-            self.draft.nodes[new] = skipping(self._passed(node, self.skipped))
+            self.draft.nodes[new] = skipping(self._mapped(node, self.skipped))
         return self._skipped[at]
 
-    def cut(self, at: int) -> None:
+    def drop_tail(self, at: int) -> None:
         """Drop what lies behind the last field that is wanted."""
         node = self.draft.nodes[at]
         if node["op"] == "union":
             for branch in node["branches"]:
-                self.cut(branch)
+                self.drop_tail(branch)
         if node["op"] != "record" or at in self._shared():
             return
         while node["fields"] and node["fields"][-1]["name"] is None:
             node["fields"].pop()
         if node["fields"]:
-            self.cut(node["fields"][-1]["type"])
+            self.drop_tail(node["fields"][-1]["type"])
 
     def _shared(self) -> set[int]:
         return {*self._whole.values(), *self._skipped.values()}
@@ -116,9 +116,9 @@ class _Projector:
         return made
 
     def _constant(self, at: int, wanted: FieldTree) -> int:
-        return self.draft.constant(picked(self._plan.constants[at], wanted))
+        return self.draft.constant(projected(self._plan.constants[at], wanted))
 
-    def _passed(self, node: Mapping[str, Any], part: Any) -> dict[str, Any]:
+    def _mapped(self, node: Mapping[str, Any], part: Any) -> dict[str, Any]:
         """Return *node* with the nodes that it refers to replaced by what *part* makes of them."""
         made = dict(node)
         for key in ("items", "values", "of"):
@@ -143,12 +143,12 @@ def skipping(node: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def picked(value: Any, wanted: FieldTree) -> Any:
+def projected(value: Any, wanted: FieldTree) -> Any:
     """Return what of a decoded value is *wanted*."""
     if not wanted:
         return value
     if isinstance(value, list):
-        return [picked(item, wanted) for item in value]
+        return [projected(item, wanted) for item in value]
     if isinstance(value, Mapping):
-        return {name: picked(item, wanted[name]) for name, item in value.items() if name in wanted}
+        return {name: projected(item, wanted[name]) for name, item in value.items() if name in wanted}
     return value

@@ -127,7 +127,7 @@ class _Own:
 
 @dataclass
 class _Record:
-    """A pair of records that was met before: its node, and the mismatches in it."""
+    """A pair of records that was known before: its node, and the mismatches in it."""
 
     at: int
     mismatches: list[Mismatch] = field(default_factory=list)
@@ -231,8 +231,8 @@ class _Pair:
             more["as"] = kind(reader)
         at = self.draft.add(kind(writer), **more)
         names = {logical_name(writer), logical_name(reader)}
-        told = writer if len(names) == 1 or names == INSTANTS else reader
-        mark_logical(self.draft, at, told, logical_reader(told))
+        logical = writer if len(names) == 1 or names == INSTANTS else reader
+        mark_logical(self.draft, at, logical, logical_reader(logical))
         return at
 
     def _enum(self, writer: Any, reader: Any, path: str) -> int:
@@ -244,15 +244,15 @@ class _Pair:
         return self.draft.add("enum", symbols=symbols, writer_symbols=list(writer["symbols"]))
 
     def _record(self, writer: Any, reader: Any, path: str) -> int:
-        met = self._records.get((writer["name"], reader["name"]))
-        if met is not None:
-            self.mismatches += met.mismatches
-            return met.at
+        known = self._records.get((writer["name"], reader["name"]))
+        if known is not None:
+            self.mismatches += known.mismatches
+            return known.at
         at = self.draft.add("record", name=reader["name"])
-        met = self._records[writer["name"], reader["name"]] = _Record(at)
+        known = self._records[writer["name"], reader["name"]] = _Record(at)
         before = len(self.mismatches)
         self.draft.nodes[at].update(self._fields(writer, reader, path))
-        met.mismatches = self.mismatches[before:]
+        known.mismatches = self.mismatches[before:]
         return at
 
     def _fields(self, writer: Any, reader: Any, path: str) -> Mapping[str, Any]:
@@ -304,7 +304,7 @@ class _Pair:
         of = self.node(plain if "null" in plain else plain[0], real if "null" in real else real[0], path)
         at = self.draft.add("scale", of=of, factor=conversion.factor, offset=conversion.offset)
         if kind(targets[0]) not in REALS:
-            self.draft.nodes[at]["logical"] = self.draft.converter(_whole(logical_reader(targets[0])))
+            self.draft.nodes[at]["logical"] = self.draft.converter(_rounded(logical_reader(targets[0])))
         return at
 
     def _absent(self, record: Any, wanted: Mapping[str, Any], path: str) -> int:
@@ -323,7 +323,7 @@ class _Pair:
         return self.draft.constant(value)
 
 
-def _whole(convert: Converter | None) -> Converter:
+def _rounded(convert: Converter | None) -> Converter:
     """Return what makes the nearest integer of a number, and of that a value of a logical type."""
     return round if convert is None else (lambda value: convert(round(value)))
 

@@ -198,8 +198,8 @@ def derived_schema(
     Raises:
         SchemaError: It is not an Avro schema of a record.
     """
-    cutter = _Cutter(schema, drop)
-    made = cutter.record(cutter.types.root, ())
+    dropper = _FieldDropper(schema, drop)
+    made = dropper.record(dropper.types.root, ())
     names = {one["name"] for one in add}
     fields = [one for one in made["fields"] if one["name"] not in names]
     return {**made, "fields": [*fields, *map(dict, add)]}
@@ -211,22 +211,22 @@ def kept_fields(schema: Mapping[str, Any], drop: Collection[str]) -> list[str]:
     Raises:
         SchemaError: It is not an Avro schema of a record.
     """
-    cutter = _Cutter(schema, drop)
-    return [".".join(steps) for steps in cutter.kept(cutter.types.root, ())]
+    dropper = _FieldDropper(schema, drop)
+    return [".".join(steps) for steps in dropper.kept(dropper.types.root, ())]
 
 
-class _Cutter:
+class _FieldDropper:
     """Walks through a schema, and leaves fields out."""
 
     def __init__(self, schema: Mapping[str, Any], drop: Collection[str]) -> None:
         self.types = Types(parse_message(schema))
         self._drop: set[Steps] = {tuple(path.split(".")) for path in drop}
-        self._written: set[str] = set()
+        self._defined: set[str] = set()
 
     def record(self, whole: Mapping[str, Any], steps: Steps) -> dict[str, Any]:
         """Return what is left of a record at *steps*."""
-        name = "_".join((whole["name"], *steps)) if steps and self._is_cut(steps) else whole["name"]
-        self._written.add(name)
+        name = "_".join((whole["name"], *steps)) if steps and self._loses_fields(steps) else whole["name"]
+        self._defined.add(name)
         left = (one for one in whole["fields"] if (*steps, one["name"]) not in self._drop)
         fields = [{**one, "type": self._type(one["type"], (*steps, one["name"]))} for one in left]
         plain = {key: value for key, value in whole.items() if not key.startswith("__")}
@@ -240,7 +240,7 @@ class _Cutter:
             for one in branch["fields"] if kind(branch) == "record" else ():
                 path = (*steps, one["name"])
                 if path not in self._drop:
-                    yield from self.kept(one["type"], path) if self._is_cut(path) else (path,)
+                    yield from self.kept(one["type"], path) if self._loses_fields(path) else (path,)
 
     def _type(self, schema: Any, steps: Steps) -> Any:
         if isinstance(schema, list):
@@ -254,13 +254,13 @@ class _Cutter:
         return schema
 
     def _named(self, whole: Mapping[str, Any], steps: Steps) -> Any:
-        if kind(whole) == "record" and (self._is_cut(steps) or whole["name"] not in self._written):
+        if kind(whole) == "record" and (self._loses_fields(steps) or whole["name"] not in self._defined):
             return self.record(whole, steps)
-        if whole["name"] in self._written:
+        if whole["name"] in self._defined:
             return whole["name"]
-        self._written.add(whole["name"])
+        self._defined.add(whole["name"])
         return dict(whole)
 
-    def _is_cut(self, steps: Steps) -> bool:
+    def _loses_fields(self, steps: Steps) -> bool:
         """Return whether something below *steps* is dropped."""
         return any(path[: len(steps)] == steps != path for path in self._drop)

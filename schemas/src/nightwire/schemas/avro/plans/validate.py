@@ -25,7 +25,7 @@ EXACT_TYPES: Mapping[str, frozenset[type]] = {
     "string": frozenset({str}),
     "bytes": frozenset({bytes}),
 }
-"""Python types that fit without a closer look."""
+"""Python types that fit without a inexact look."""
 
 MAX_DEPTH = 200
 """How deep records, arrays and maps may lie in one another."""
@@ -58,35 +58,35 @@ class _Record:
     """The check of a record.
 
     Most have their fields in the schema's order, and the same types of values as many before them:
-    which values then need a closer look is remembered.
+    which values then need a inexact look is remembered.
     """
 
     names: tuple[str, ...]
     known: frozenset[str]
-    at_once: Sequence[frozenset[type]]
+    exact_types: Sequence[frozenset[type]]
     required: Sequence[bool]
     checks: Sequence[Check]
-    closer: dict[tuple[type, ...], tuple[int, ...]] = field(default_factory=dict)
+    inexact: dict[tuple[type, ...], tuple[int, ...]] = field(default_factory=dict)
 
     def __call__(self, value: Any) -> str | None:
         if not isinstance(value, Mapping):
-            return _wrong(value, "a record")
+            return _mismatch(value, "a record")
         if tuple(value) != self.names:
             return self._unordered(value)
         values = tuple(value.values())
         types = tuple(map(type, values))
-        if (closer := self.closer.get(types)) is None:
-            closer = self._remember(types)
-        for at in closer:
+        if (inexact := self.inexact.get(types)) is None:
+            inexact = self._remember(types)
+        for at in inexact:
             if why := self.checks[at](values[at]):
                 return f".{self.names[at]}{why}"
         return None
 
     def _remember(self, types: tuple[type, ...]) -> tuple[int, ...]:
-        if len(self.closer) >= REMEMBERED:
-            self.closer.clear()
-        known = enumerate(zip(types, self.at_once, strict=True))
-        return self.closer.setdefault(types, tuple(at for at, (kind, fits) in known if kind not in fits))
+        if len(self.inexact) >= REMEMBERED:
+            self.inexact.clear()
+        known = enumerate(zip(types, self.exact_types, strict=True))
+        return self.inexact.setdefault(types, tuple(at for at, (kind, fits) in known if kind not in fits))
 
     def _unordered(self, value: Mapping[str, Any]) -> str | None:
         for name, required, check in zip(self.names, self.required, self.checks, strict=True):
@@ -106,7 +106,7 @@ def _record(parsed: Mapping[str, Any], names: dict[str, Check]) -> Check:
     record = _Record(
         field_names,
         frozenset(field_names),
-        [_at_once(field["type"]) for field in fields],
+        [_exact_types(field["type"]) for field in fields],
         ["default" not in field for field in fields],
         checks,
     )
@@ -115,7 +115,7 @@ def _record(parsed: Mapping[str, Any], names: dict[str, Check]) -> Check:
     return record
 
 
-def _at_once(kind: Any) -> frozenset[type]:
+def _exact_types(kind: Any) -> frozenset[type]:
     branches = kind if isinstance(kind, list) else [kind]
     simple = [branch for branch in branches if isinstance(branch, str)]
     return frozenset().union(*(EXACT_TYPES.get(branch, frozenset()) for branch in simple))
@@ -127,15 +127,19 @@ def _union(checks: Sequence[Check], branches: Sequence[Any]) -> Check:
     inner = _nullable(checks[1 - branches.index("null")]) if nullable else _one_of(checks, names)
 
     def check(value: Any) -> str | None:
-        hint, value = _hint(value)
-        if hint is None:
+        branch_name, value = _named_branch(value)
+        if branch_name is None:
             return inner(value)
-        return checks[names.index(hint)](value) if hint in names else _wrong(hint, " or ".join(names))
+        return (
+            checks[names.index(branch_name)](value)
+            if branch_name in names
+            else _mismatch(branch_name, " or ".join(names))
+        )
 
     return check
 
 
-def _hint(value: Any) -> tuple[Any, Any]:
+def _named_branch(value: Any) -> tuple[Any, Any]:
     """Return the branch that a value names (a tuple, or ``-type`` in a record), and the value."""
     if isinstance(value, tuple):
         return value if len(value) == 2 else ("", value)
@@ -148,7 +152,7 @@ def _one_of(checks: Sequence[Check], names: Sequence[str]) -> Check:
     def check(value: Any) -> str | None:
         if any(one(value) is None for one in checks):
             return None
-        return _wrong(value, " or ".join(names))
+        return _mismatch(value, " or ".join(names))
 
     return check
 
@@ -160,7 +164,7 @@ def _nullable(inner: Check) -> Check:
 def _array(inner: Check) -> Check:
     def check(value: Any) -> str | None:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-            return _wrong(value, "an array")
+            return _mismatch(value, "an array")
         for at, item in enumerate(value):
             if why := inner(item):
                 return f"[{at}]{why}"
@@ -172,10 +176,10 @@ def _array(inner: Check) -> Check:
 def _map(inner: Check) -> Check:
     def check(value: Any) -> str | None:
         if not isinstance(value, Mapping):
-            return _wrong(value, "a map")
+            return _mismatch(value, "a map")
         for key, item in value.items():
             if not isinstance(key, str):
-                return _wrong(key, "a string, as keys of maps are")
+                return _mismatch(key, "a string, as keys of maps are")
             if why := inner(item):
                 return f"[{key}]{why}"
         return None
@@ -184,12 +188,12 @@ def _map(inner: Check) -> Check:
 
 
 def _enum(symbols: Sequence[str]) -> Check:
-    return lambda value: None if value in symbols else _wrong(value, f"one of {', '.join(symbols)}")
+    return lambda value: None if value in symbols else _mismatch(value, f"one of {', '.join(symbols)}")
 
 
 def _fixed(size: int) -> Check:
     return lambda value: (
-        None if isinstance(value, bytes) and len(value) == size else _wrong(value, f"{size} bytes")
+        None if isinstance(value, bytes) and len(value) == size else _mismatch(value, f"{size} bytes")
     )
 
 
@@ -198,7 +202,7 @@ def _logical(parsed: Mapping[str, Any], convert: Converter, underlying: Check) -
 
     def check(value: Any) -> str | None:
         if value is None:
-            return _wrong(value, kind)
+            return _mismatch(value, kind)
         if kind.startswith("timestamp") and isinstance(value, datetime) and value.tzinfo is None:
             return f": {value} has no time zone"
         try:
@@ -220,30 +224,30 @@ def _integer(bits: int) -> Check:
         if type(value) is int and -limit <= value < limit:
             return None
         fits = type(value) is not bool and isinstance(value, Integral) and -limit <= int(value) < limit
-        return None if fits else _wrong(value, f"an integer of {bits} bits")
+        return None if fits else _mismatch(value, f"an integer of {bits} bits")
 
     return check
 
 
 def _real(value: Any) -> str | None:
     fits = type(value) is not bool and isinstance(value, Real)
-    return None if fits else _wrong(value, "a number")
+    return None if fits else _mismatch(value, "a number")
 
 
 def _null(value: Any) -> str | None:
-    return None if value is None else _wrong(value, "null")
+    return None if value is None else _mismatch(value, "null")
 
 
 def _boolean(value: Any) -> str | None:
-    return None if type(value).__name__ in ("bool", "bool_") else _wrong(value, "a boolean")  # or NumPy's
+    return None if type(value).__name__ in ("bool", "bool_") else _mismatch(value, "a boolean")  # or NumPy's
 
 
 def _string(value: Any) -> str | None:
-    return None if isinstance(value, str) else _wrong(value, "a string")
+    return None if isinstance(value, str) else _mismatch(value, "a string")
 
 
 def _bytes(value: Any) -> str | None:
-    return None if isinstance(value, bytes | bytearray | memoryview) else _wrong(value, "bytes")
+    return None if isinstance(value, bytes | bytearray | memoryview) else _mismatch(value, "bytes")
 
 
 PRIMITIVES: Mapping[str, Check] = {
@@ -258,7 +262,7 @@ PRIMITIVES: Mapping[str, Check] = {
 }
 
 
-def _wrong(value: Any, wanted: str) -> str:
+def _mismatch(value: Any, wanted: str) -> str:
     return f": {value!r:.60} is a {type(value).__name__}, not {wanted}"
 
 
