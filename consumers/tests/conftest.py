@@ -43,7 +43,7 @@ def codec() -> Codec:
 
 @pytest.fixture(scope="session")
 def make_alert() -> Callable[..., dict[str, Any]]:
-    """Return a function that makes a simulated alert of a number, with a stamp of 30 × 30 pixels."""
+    """Return a function that makes the simulated alert of a number, with a stamp."""
 
     def make(number: int, **source: Any) -> dict[str, Any]:
         alert = filled(sim_alert_schema())

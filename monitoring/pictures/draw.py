@@ -1,4 +1,4 @@
-"""Draw the dashboards to PNG pictures: Grafana's own components in Chromium, with what a Prometheus answers.
+"""Draw the dashboards as PNG: Grafana's components in Chromium, with Prometheus' answers.
 
 Example:
     npm ci --prefix monitoring/pictures && npm run build --prefix monitoring/pictures
@@ -64,7 +64,7 @@ def chosen(names: tuple[str, ...]) -> Iterator[Path]:
 
 
 def asked(client: httpx.Client, dashboard: dict[str, Any], first: float, last: float) -> dict[str, Any]:
-    """Return all that the page wants: the dashboard, and what Prometheus answers to each of its queries."""
+    """Return what the page wants: the dashboard, and Prometheus' answers to its queries."""
     step = (last - first) / POINTS
     span = {"start": first, "end": last, "step": step}
     answers = [
@@ -81,7 +81,7 @@ def asked(client: httpx.Client, dashboard: dict[str, Any], first: float, last: f
 
 
 def answer(client: httpx.Client, target: dict[str, Any], span: dict[str, float]) -> list[dict[str, Any]]:
-    """Return the series that answer *target*: at one moment where it is of a table, else over *span*."""
+    """Return the series that answer *target*: at one time for a table, else over *span*."""
     if target.get("instant"):
         said = client.get("/api/v1/query", params={"query": target["expr"], "time": span["end"]})
     else:

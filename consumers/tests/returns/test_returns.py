@@ -1,4 +1,4 @@
-"""What community brokers send back is read, judged, buried by name where it must be, and joined to alerts."""
+"""What community brokers send back: read, checked, dead-lettered, and joined to alerts."""
 
 import io
 import json
@@ -44,7 +44,7 @@ GOOD: Mapping[str, Any] = {
 
 
 def body(number: int | None, **changes: Any) -> bytes:
-    """Return a message about the alert of a number, as brokers send them: an Avro container of one record."""
+    """Return a message about the alert of a number: an Avro container of one record."""
     out = io.BytesIO()
     fastavro.writer(out, PARSED, [{"diaSource": {"diaSourceId": number}, **GOOD, **changes}])
     return out.getvalue()
@@ -80,7 +80,7 @@ def test_all_faults_are_named_at_once() -> None:
 
 @pytest.fixture
 def broker(bootstrap: str, write: Callable[..., None]) -> str:
-    """Return the name of a broker that has sent two good messages, and three that cannot be used."""
+    """Return the name of a broker that has sent two good messages and three bad ones."""
     name = f"b{os.urandom(4).hex()}"
     mine = {"brokerName": name.upper()}
     values = [

@@ -1,4 +1,4 @@
-"""A dropped alert, all the way: account, exporter, Prometheus, Alertmanager, and somebody who is told."""
+"""A dropped alert, all the way: account, exporter, Prometheus, Alertmanager, a webhook."""
 
 import json
 import subprocess

@@ -82,7 +82,7 @@ OURS = (
     "nightwire_topic_",
 )
 OURS += ("nightwire_kafka_", "nightwire:", "nightwire_broker_")
-"""Beginnings of what the exporter tells; the rooms' own metrics are asked for where all rooms run."""
+"""Beginnings of the exporter's metrics; those of other rooms are tested where all rooms run."""
 
 
 @pytest.mark.kafka

@@ -156,7 +156,7 @@ def dashboards() -> None:
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 where a file is not up to date.")
 def build(out: Path, webhook: str | None, check: bool) -> None:
-    """Write the dashboards, and the configuration of the compose stack's Prometheus and Alertmanager.
+    """Write the dashboards, and the compose stack's Prometheus and Alertmanager files.
 
     \b
     Examples:

@@ -74,7 +74,7 @@ class DeadLetterStore:
         return {account.first for account in read_accounts(self._bootstrap) if account.stage == STAGE}
 
     def replay(self, letters: Sequence[DeadLetter], *, again: bool) -> Iterator[Replayed]:
-        """Send *letters* back to where they came from, one after the other; yield each that arrived.
+        """Send *letters* back to where they came from, in order; yield each that arrived.
 
         A letter is accounted for after Kafka has acknowledged its copy.  A process that dies in
         between leaves a copy without an account: replayed once more, the record comes twice, with

@@ -1,4 +1,4 @@
-"""A dead letter: parsed, shown to people and programs, and the record that is replayed for it.  Pure."""
+"""A dead letter: parsed, shown, and the record that is replayed for it.  Pure."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -103,7 +103,7 @@ def replay_account(letter: DeadLetter) -> Account:
 
 
 def hex_dump(value: bytes, *, most: int = 256) -> Iterator[str]:
-    """Yield the first *most* bytes of *value*, a line of offset, hexadecimal and text for each sixteen."""
+    """Yield the first *most* bytes of *value*: offset, hexadecimal and text, sixteen a line."""
     for start in range(0, min(len(value), most), BYTES_A_LINE):
         row = value[start : min(start + BYTES_A_LINE, most)]
         text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)

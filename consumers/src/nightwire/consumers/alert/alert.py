@@ -53,7 +53,7 @@ class ReceivedAlert:
 
     @cached_property
     def stamps(self) -> dict[str, Stamp]:
-        """The alert's pictures by name; empty where it has none.  A broken one is found when it is used."""
+        """The alert's stamps by name, empty where it has none; decoded when they are used."""
         getters = {} if self._survey is None else self._survey.stamps
         found = ((name, get(self.alert)) for name, get in getters.items())
         return {name: Stamp(name, raw) for name, raw in found if raw}

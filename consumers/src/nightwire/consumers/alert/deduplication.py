@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 WINDOW = 100_000
-"""How many of the latest alerts are remembered; a visit of the largest size.  About 20 MB, at most 40."""
+"""How many of the latest alerts are remembered; the largest visits have as many.
+
+They take about 20 MB, at most 40.
+"""
 
 Dedup = Literal["offset", "alert"]
 """What makes two records the same alert: where it first lay, or its survey and id."""
@@ -14,7 +17,8 @@ Dedup = Literal["offset", "alert"]
 class RecentKeys:
     """Remember keys: the latest *window* for certain, never more than twice as many.
 
-    Two generations: when the young one is full it becomes the old one, and what was old is forgotten.
+    Two generations: when the young one is full it becomes the old one, and what was old is
+    forgotten.
 
     Args:
         window: How many keys.

@@ -38,7 +38,8 @@ class RecordDecoder:
 
         Raises:
             DecodeError: There is none.
-            UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again may help.
+            UnknownSchemaError: Nobody knows its schema; as RegistryAwayError, where asking again
+                may help.
         """
         value = message.value()
         if value is None:
@@ -70,7 +71,7 @@ def origin_of(message: Message) -> tuple[str, int, int]:
 
 
 def survey_of(topic: str, headers: Mapping[str, bytes]) -> str | None:
-    """Return the survey that a record's header ``survey`` names, else its topic ``alerts.<survey>``."""
+    """Return the survey that the header ``survey`` names, else the topic ``alerts.<survey>``."""
     if named := headers.get("survey"):
         return named.decode(errors="replace")
     return topic.removeprefix(ALERTS) if topic.startswith(ALERTS) else None

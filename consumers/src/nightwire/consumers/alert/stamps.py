@@ -1,4 +1,4 @@
-"""Picture stamps: from FITS bytes to arrays, and from arrays to PNG."""
+"""Stamps (cutouts): from FITS bytes to arrays, and from arrays to PNG."""
 
 import io
 import warnings
@@ -86,7 +86,7 @@ class Stamp:
 
 
 def extension_of(stamp: bytes) -> str:
-    """Return the file name extension that fits what *stamp* begins with; ``bin`` for the unknown."""
+    """Return the extension of files that begin as *stamp* does; ``bin`` for the unknown."""
     return next((name for magic, name in _EXTENSIONS.items() if stamp.startswith(magic)), "bin")
 
 
@@ -176,7 +176,10 @@ def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def encode_png(grey: NDArray[np.uint8]) -> bytes:
-    """Return *grey* as PNG, its first row at the bottom, enlarged by a whole number where it is small."""
+    """Return *grey* as PNG, its first row at the bottom.
+
+    A small picture is enlarged by a whole number.
+    """
     from PIL import Image
 
     factor = max(1, -(-PICTURE_SIDE // min(grey.shape)))

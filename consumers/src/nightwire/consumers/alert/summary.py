@@ -47,7 +47,7 @@ class Summary:
 
 
 def summarise(alert: Mapping[str, Any], view: Any) -> Summary:
-    """Return the one line of an alert, by its *view*; without one, as the VOEvent that it may be."""
+    """Return the summary of *alert* by its *view*; without one, as the VOEvent that it may be."""
     if view is None:
         return _voevent(alert)
     time = _known(view, "mjd_tai")

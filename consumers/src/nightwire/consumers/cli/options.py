@@ -38,7 +38,7 @@ class OutputOptions:
     out: Path | None
 
     def faults(self, *, group: str | None) -> list[str]:
-        """Return which options exclude each other, or miss another one, for a reader with *group*."""
+        """Return which options exclude each other, or miss another one."""
         form, faults = self.form, []
         if form not in (FIELD_FORMATS if self.fields else ALERT_FORMATS):
             without = "goes without --fields" if self.fields else "wants --fields"
@@ -121,7 +121,7 @@ def last_option(text: str, default: int | None = None) -> Option:
 
 
 def alerts_survey_option(text: str, *, required: bool = False) -> Option:
-    """Return the option ``--survey``, which names the survey of the alerts; *text* says when it is needed."""
+    """Return the option ``--survey``, the survey of the alerts; *text* says when it is needed."""
     return click.option("--survey", metavar="NAME", required=required, help=text)
 
 

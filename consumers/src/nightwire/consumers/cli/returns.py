@@ -46,7 +46,7 @@ def check(
     registry: str | None,
     as_json: bool,
 ) -> None:
-    """Check what BROKER has sent since the last check, and send what cannot be used to dead-letters.
+    """Check what BROKER has sent since the last check; what cannot be used goes to dead-letters.
 
     Exits 1 when there was any.
 
@@ -90,7 +90,9 @@ def check(
 @registry_option
 @json_option
 def list_(broker: str, as_json: bool, **options: Any) -> None:
-    """List what BROKER sent: alert, classifier, classes; what cannot be used is named on standard error.
+    """List what BROKER sent: alert, classifier, classes.
+
+    What cannot be used is named on standard error.
 
     \b
     Examples:

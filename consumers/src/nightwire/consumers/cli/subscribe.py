@@ -113,8 +113,9 @@ def subscribe(
       nightwire subscribe filter.me.bright
       nightwire subscribe alerts.sim --last 20 --no-follow
       nightwire subscribe alerts.sim --since 1h --format json | jq .alert.diaSource.band
-      nightwire subscribe filter.me.bright --group archive --format avro --out night.avro --stamps stamps/
-      nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra,diaSource.dec --format csv
+      nightwire subscribe filter.me.bright --group archive --format avro --out night.avro
+      nightwire subscribe filter.me.bright --last 10 --stamps stamps/
+      nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra --format csv
     """
     form = "avro" if form == "container" else form
     output = OutputOptions(form, bytes_as == "base64", fields, metadata, stamps, out)

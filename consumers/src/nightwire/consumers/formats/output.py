@@ -1,4 +1,4 @@
-"""Where `nightwire subscribe` puts alerts: rows on a terminal, lines of text or JSON, Avro containers.
+"""Where `nightwire subscribe` puts alerts: rows, lines of JSON, Avro containers.
 
 Every alert has left this process before the next one is asked for, so that a group never commits
 what a crash could still lose.

@@ -19,8 +19,8 @@ def file_stem(alert_id: object, name: str) -> str:
 class StampFolder:
     """Save stamps as ``<alert id>_<name>.fits`` and ``.png``.
 
-    A stamp that is broken is saved as it is, and a warning names it.  A duplicate of an alert replaces
-    its files by the same.
+    A stamp that is broken is saved as it is, and a warning names it.  A duplicate of an alert
+    replaces its files by the same.
 
     Args:
         folder: Made if it is not there.

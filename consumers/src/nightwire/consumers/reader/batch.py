@@ -37,7 +37,7 @@ class Batch(Generic[Item]):
     unavailable: RegistryAwayError | None = None
 
     def cut(self, index: int, error: RegistryAwayError) -> None:
-        """Leave the records from *index* on for later: the schema of the first cannot be had now."""
+        """Leave the records from *index* on for later: the first one's schema cannot be had now."""
         self.messages, self.waiting = self.messages[:index], self.messages[index:]
         self.unavailable = error
 

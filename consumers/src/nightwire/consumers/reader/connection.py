@@ -117,7 +117,8 @@ def schema_for(
     """Return the schema that *version* names.
 
     Args:
-        version: A schema, an id, or ``MAJOR.MINOR``, whose id is 100 × major + minor, as Rubin numbers them.
+        version: A schema, an id, or ``MAJOR.MINOR``, whose id is 100 × major + minor, as Rubin
+            numbers them.
         lookup: Gives the schema of an id.
 
     Raises:

@@ -73,8 +73,8 @@ class ReadCounts:
 class ReadLoop:
     """Reads from a source until it is over.
 
-    `next_batch` and `finish` wait, and belong to one thread at a time; `hand_out` does not.  A batch
-    that was never handed out (its caller was cancelled) comes with the next `next_batch`.
+    `next_batch` and `finish` wait, and belong to one thread at a time; `hand_out` does not.  A
+    batch that was never handed out (its caller was cancelled) comes with the next `next_batch`.
 
     Args:
         source: Records.
@@ -191,7 +191,7 @@ class ReadLoop:
         return batch
 
     def _unpack_while_unavailable(self, unpack: Unpack[Item], messages: Sequence[Message]) -> Batch[Item]:
-        """Unpack at least the first of *messages*, and wait for the registry where that takes it."""
+        """Unpack at least the first of *messages*; wait for the registry where it takes that."""
         deadline = time.monotonic() + self._policy.registry_timeout
         while (batch := unpack(messages)).unavailable is not None and not batch.messages:
             if self._stopped() or time.monotonic() >= deadline:

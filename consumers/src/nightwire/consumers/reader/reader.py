@@ -30,26 +30,28 @@ def _never() -> bool:
 
 
 class AlertReader:
-    """Read the alerts of some topics: one by one, in batches, or as tables; with `for` or `async for`.
+    """Read alerts: one by one, in batches, or as tables; with `for` or `async for`.
 
     Without a group a reader sees every partition, begins live and keeps no position.  With one, the
-    group's members share the partitions and go on where the group was: an alert, a batch or a table counts
-    as done when the next one is asked for, or when the ``with`` block is left without an exception.  After a
-    crash what was not done comes again; *dedup* drops what came before in this process, and
-    `ReceivedAlert.origin` finds the rest.  A group that was never here begins with the
+    group's members share the partitions and go on where the group was: an alert, a batch or a table
+    counts as done when the next one is asked for, or when the ``with`` block is left without an
+    exception.  After a crash what was not done comes again; *dedup* drops what came before in this
+    process, and `ReceivedAlert.origin` finds the rest.  A group that was never here begins with the
     oldest alert that Kafka has.
 
-    Iteration ends after *limit* alerts, after *timeout* without one, at the end without *follow*, when the
-    *visit* has closed, and never otherwise.  Use it from one thread or one task; under `asyncio` it waits and
-    decodes in a thread of its own.
+    Iteration ends after *limit* alerts, after *timeout* without one, at the end without *follow*,
+    when the *visit* has closed, and never otherwise.  Use it from one thread or one task; under
+    `asyncio` it waits and decodes in a thread of its own.
 
     Args:
         topics: One name, or several.
         group: Name of the consumer group.
-        member: Name of this member of the group: one that restarts within 45 s gets its partitions back, and
-            nobody else notices.
-        bootstrap: Kafka's address; by default ``KAFKA_BOOTSTRAP_SERVERS``, else the running embedded stack's.
-        registry: URL of the schema registry; by default ``NIGHTWIRE_SCHEMA_REGISTRY``, else the stack's.
+        member: Name of this member of the group: one that restarts within 45 s gets its partitions
+            back, and nobody else notices.
+        bootstrap: Kafka's address; by default ``KAFKA_BOOTSTRAP_SERVERS``, else the running
+            embedded stack's.
+        registry: URL of the schema registry; by default ``NIGHTWIRE_SCHEMA_REGISTRY``, else the
+            stack's.
         since: Begin with what was written so long ago, or at that time; for a group only where it
             was never before.
         last: Begin with the newest so many of each topic, by time, the oldest of them first.
@@ -59,11 +61,12 @@ class AlertReader:
         follow: Wait for more at the end; without it, stop at what was the end at the beginning.
         limit: Stop after so many alerts.
         timeout: Longest wait for the next alert. [s]
-        dedup: Leave out what came before: ``"offset"`` by where it first lay (`ReceivedAlert.origin`),
-            ``"alert"`` by survey and id.
+        dedup: Leave out what came before: ``"offset"`` by where it first lay
+            (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
         window: How many alerts *dedup* remembers for certain.  A new process remembers nothing.
         survey: The alerts' survey, where neither a header nor the topic's name tells.
-        as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema itself.
+        as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
+            itself.
         on_bad: Called with each record that holds no alert, before it counts as done.
         stopped: Asked several times a second whether to stop.
         commit_interval: Time between a group's commits. [s]
@@ -143,15 +146,18 @@ class AlertReader:
         size: int = SIZE,
         wait: float = 1.0,
     ) -> Stream[Any]:
-        """Return tables, a row an alert and a column a field, for ``for`` or ``async for``: the fastest way.
+        """Return tables, a row an alert and a column a field: the fastest way.
 
-        A message is read as far as its last field that was asked for; damage behind that is not seen.
+        They are for ``for`` and ``async for``.
+        A message is read as far as its last field that was asked for; damage behind that is not
+        seen.
 
         Args:
-            fields: Dotted paths (``diaSource.psfFlux``); through an array of records, a column of lists.
+            fields: Dotted paths (``diaSource.psfFlux``); through an array of records, a column of
+                lists.
             to: ``"arrow"`` (`pyarrow.Table`), ``"pandas"`` or ``"polars"``.
-            metadata: Columns of where the alerts lay, ahead of the fields: any of topic, partition, offset,
-                timestamp, key, survey.
+            metadata: Columns of where the alerts lay, ahead of the fields: any of topic, partition,
+                offset, timestamp, key, survey.
             size: How many rows at most.
             wait: Longest wait for so many, once the first is there. [s]
 

@@ -1,4 +1,4 @@
-"""A reader between its first use and its end, and what is read from it with `for` and `async for`."""
+"""A reader between its first use and its end, and the streams that are read from it."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""FASTDB's `BrokerMessage`, which community brokers send back: checked, and joined to alerts.  Pure.
+"""FASTDB's `BrokerMessage`, which brokers send back: checked, and joined to alerts.  Pure.
 
 A `BrokerMessage` is the survey's alert, or enough of it to hold the alert's id, and beside it
-``brokerName``, ``classifierName``, ``classifierVersion`` and ``classifications``: an array of ``classId`` and
-``probability``.  Its schema is the broker's own.
+``brokerName``, ``classifierName``, ``classifierVersion`` and ``classifications``: an array of
+``classId`` and ``probability``.  Its schema is the broker's own.
 """
 
 import math
@@ -55,7 +55,7 @@ class Return:
 
 
 class ReturnError(Exception):
-    """A record is no `BrokerMessage` of the broker whose topic it lies in; it says all that is wrong."""
+    """A record is no `BrokerMessage` of its topic's broker; the message says all that is wrong."""
 
 
 def as_return(alert: ReceivedAlert, broker: str) -> Return:

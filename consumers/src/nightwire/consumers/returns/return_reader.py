@@ -1,4 +1,4 @@
-"""Reading `returns.<broker>`; what cannot be used is reported, and can be sent to `dead-letters`."""
+"""Reading `returns.<broker>`; what cannot be used is reported, or sent to `dead-letters`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class BadReturn:
 
 
 class ReturnReader:
-    """Read what a community broker sends back: iterate; what cannot be used is reported and skipped.
+    """Read what a community broker sends back; what cannot be used is reported and skipped.
 
-    Without *group* it begins with the oldest, or with *since* or *last*; with one it goes on where the group
-    was, as `AlertReader` does.
+    Without *group* it begins with the oldest, or with *since* or *last*; with one it goes on where
+    the group was, as `AlertReader` does.
 
     Args:
         broker: Name of the broker.

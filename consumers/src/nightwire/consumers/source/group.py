@@ -43,8 +43,8 @@ class GroupError(Exception):
 def membership(member: str | None, asked: Mapping[str, str]) -> dict[str, Any]:
     """Return the properties of a member of a group, where ``KAFKA_*`` does not say otherwise.
 
-    The classic protocol, since there the client says how soon it is taken for dead; the one of KIP-848
-    (``KAFKA_GROUP_PROTOCOL=consumer``) leaves that to the broker, whose least is 45 s.
+    The classic protocol, since there the client says how soon it is taken for dead; the one of
+    KIP-848 (``KAFKA_GROUP_PROTOCOL=consumer``) leaves that to the broker, whose least is 45 s.
 
     Args:
         member: Name of the member that is kept over restarts; None for one that comes and goes.
@@ -145,7 +145,7 @@ class GroupSource(RecordSource):
             self._uncommitted = False
 
     def close(self) -> None:
-        """Leave the group; the others take over at once, from a member with a name when it stays away."""
+        """Leave the group; the others take over, from a member with a name when it stays away."""
         self.commit()
         self._done.clear()
         self._consumer.close()

@@ -44,8 +44,8 @@ class Plan:
     def begins(self) -> StartMode:
         """Where reading begins: what was asked for, else where people expect it.
 
-        A group begins with the oldest, so that nothing is missed; a reader without one begins live, or
-        with the oldest where it is not to wait for more.
+        A group begins with the oldest, so that nothing is missed; a reader without one begins live,
+        or with the oldest where it is not to wait for more.
         """
         if self.start is not None:
             return self.start

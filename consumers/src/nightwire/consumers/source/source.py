@@ -161,8 +161,8 @@ class RecordSource:
     def _fetch(self, most: int, timeout: float) -> None:
         """Move what Kafka has sent to the backlog.
 
-        One `poll`, then whatever else is there: `consume` with a timeout would wait for all *most*, and
-        stall librdkafka's fetcher where these are more than its queue holds.
+        One `poll`, then whatever else is there: `consume` with a timeout would wait for all *most*,
+        and stall librdkafka's fetcher where these are more than its queue holds.
         """
         first = self._consumer.poll(timeout)
         if first is None:

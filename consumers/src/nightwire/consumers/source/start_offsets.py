@@ -41,13 +41,13 @@ def resume(committed: int | None, held: Watermarks, initial: int) -> StartOffset
 
 
 def start_of_range(first: int, end: int, held: Watermarks) -> StartOffset:
-    """Return where reading the offsets *first* to *end* - 1 begins, in a partition that holds *held*."""
+    """Return where reading the offsets *first* to *end* - 1 of a partition begins."""
     offset = min(max(first, held.low), end)
     return StartOffset(offset, expired=offset - first)
 
 
 def at_time(found: int, held: Watermarks) -> int:
-    """Return where a time begins, given Kafka's answer: -1 means that nothing is as new, so the end."""
+    """Return where a time begins, given Kafka's answer, in which -1 means the end."""
     return held.high if found < 0 else min(max(found, held.low), held.high)
 
 
@@ -75,7 +75,7 @@ class NewestRecords(Generic[Item]):
         self._kept: dict[str, list[tuple[int, int, int, Item]]] = {}
 
     def offer(self, partition: TopicPartition, offset: int, time_ms: int, record: Item) -> None:
-        """Keep *record* if it is among the newest; of equal times the later partition, then offset."""
+        """Keep *record* if it is among the newest; of equal times the last by partition, offset."""
         topic, number = partition
         kept = self._kept.setdefault(topic, [])
         entry = (time_ms, number, offset, record)

@@ -1,4 +1,4 @@
-"""The records of one visit: from its first offsets to its last, and while it is open as they come."""
+"""The records of one visit: from its first offsets to its last, while it is open as they come."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -152,7 +152,7 @@ class VisitSource(RecordSource):
         return takes and (end is None or offset < end) and self._is_of_visit(message)
 
     def _is_of_visit(self, message: Message) -> bool:
-        """Whether *message* is of the visit: records of two that overlap in time are interleaved."""
+        """Whether *message* is of the visit: records of visits that overlap are interleaved."""
         headers: Any = message.headers() or ()
         numbers = [value for name, value in headers if name == HEADER]
         return not numbers or numbers[-1] == b"%d" % self._number

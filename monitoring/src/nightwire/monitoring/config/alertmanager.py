@@ -44,7 +44,8 @@ def alertmanager_config(webhook: str | None = None) -> str:
     """Return Alertmanager's configuration, as YAML.
 
     Args:
-        webhook: URL that gets each group of alerts as JSON; without one they are only shown on its page.
+        webhook: URL that gets each group of alerts as JSON; without one they are only shown on its
+            page.
     """
     receiver = WEBHOOK.format(url=json.dumps(webhook)) if webhook else NOBODY
     return CONFIG.format(receiver=receiver, how=" --webhook" if webhook else "")

@@ -1,4 +1,4 @@
-"""The files that are written from code: dashboards, and the compose stack's Prometheus and Alertmanager."""
+"""The files that are written from code: dashboards, the compose stack's configuration."""
 
 from pathlib import Path
 

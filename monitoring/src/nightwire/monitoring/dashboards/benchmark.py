@@ -1,4 +1,4 @@
-"""What the dashboard *benchmark* shows: what one watches while `make bench` runs, and what limits it."""
+"""The dashboard *benchmark*: what one watches while `make bench` runs, and what limits it."""
 
 from nightwire.monitoring.dashboards.kafka import AGENT, HEAP
 from nightwire.monitoring.dashboards.machines import BUSY

@@ -1,4 +1,4 @@
-"""What the dashboard *consumers* shows: who reads, how far behind they are, and what brokers take."""
+"""The dashboard *consumers*: who reads, how far behind they are, and what brokers take."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Kind, Panel, Row
 

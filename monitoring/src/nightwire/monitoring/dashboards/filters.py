@@ -1,4 +1,4 @@
-"""What the dashboard *filters* shows: batches, delays, costs and caps."""
+"""The dashboard *filters*: batches, delays, costs and caps."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Kind, Panel, Row, quantile
 

@@ -1,4 +1,4 @@
-"""What the dashboard *the gateway* shows: events in and out, feeds, peers, and who was kept out."""
+"""The dashboard *the gateway*: events in and out, feeds, peers, and who was kept out."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, quantile
 

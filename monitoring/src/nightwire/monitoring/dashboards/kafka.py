@@ -1,4 +1,4 @@
-"""What the dashboard *Kafka* shows, by its JMX agent: traffic, latencies, logs, copies in step, memory."""
+"""The dashboard *Kafka*, by its JMX agent: traffic, latencies, logs, replicas, memory."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 

@@ -1,4 +1,4 @@
-"""What the dashboard *machines* shows, by node-exporter: CPU, memory, disks, network."""
+"""The dashboard *machines*, by node-exporter: CPU, memory, disks, network."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 

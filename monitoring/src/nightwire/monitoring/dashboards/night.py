@@ -1,4 +1,4 @@
-"""What the dashboard *the night* shows, and the rows of all of them."""
+"""The dashboard *the night*: in = out, rates, lag, faults, processes."""
 
 from nightwire.monitoring.dashboards.machines import DISK_LEFT
 from nightwire.monitoring.dashboards.machines import EMPTY as NO_NODE

@@ -25,7 +25,8 @@ class Panel:
         title: What it is, in a few words.
         meaning: What one should think when one sees it.
         queries: Legend of each query: PromQL.
-        unit: Grafana's name of the unit; where there is none, lines are in thousands, all else is exact.
+        unit: Grafana's name of the unit; where there is none, lines are in thousands, all else is
+            exact.
         red_above: Value from which it is red; None where no value is bad.
         red_below: The same for values that should be high.
         kind: How it draws.
@@ -75,13 +76,20 @@ def description(row: Row, panel: Panel) -> str:
 
 
 def no_value_text(row: Row, panel: Panel) -> str:
-    """Return what a panel says that has no data although nothing is wrong; empty where that cannot be."""
+    """Return what a panel shows in place of data that may be missing; empty where they may not."""
     reason = panel.empty or row.empty
     return f"Empty {reason}" if reason else ""
 
 
 def quantile(share: float, histogram: str, by: str = "", **labels: str) -> str:
-    """Return the PromQL of a quantile of a histogram over five minutes; for each *by*, of *labels* alone."""
+    """Return the PromQL of a histogram's quantile over five minutes.
+
+    Args:
+        share: Which quantile. [0 to 1]
+        histogram: Name of the metric.
+        by: Label of which each value gets a quantile of its own.
+        labels: Only series with these labels count.
+    """
     grouped = f"le, {by}" if by else "le"
     chosen = ", ".join(f'{name}="{value}"' for name, value in labels.items())
     buckets = f"{histogram}_bucket{{{chosen}}}" if labels else f"{histogram}_bucket"
@@ -89,7 +97,7 @@ def quantile(share: float, histogram: str, by: str = "", **labels: str) -> str:
 
 
 def queries(rows: Sequence[Row], *, rare: bool = True) -> list[str]:
-    """Return every query; without the *rare* ones, those that have an answer wherever nightwire works."""
+    """Return every query; without *rare*, only those that have data wherever nightwire works."""
     return [
         query
         for row in rows

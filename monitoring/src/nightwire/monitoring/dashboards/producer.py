@@ -1,4 +1,4 @@
-"""What the dashboard *producer* shows: what is written, on time or late, and what is mirrored."""
+"""The dashboard *producer*: what is written, on time or late, and what is mirrored."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel, quantile
 

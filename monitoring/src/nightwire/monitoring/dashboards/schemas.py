@@ -1,4 +1,4 @@
-"""What the dashboard *schemas* shows: the registry's health, what it knows and who asks it."""
+"""The dashboard *schemas*: the registry's health, what it knows and who asks it."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 

@@ -1,4 +1,4 @@
-"""What the dashboard *Spark* shows: the filters' query and who works on it, as Spark itself tells."""
+"""The dashboard *Spark*: the filters' query and its executors, by Spark's own metrics."""
 
 from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 

@@ -1,4 +1,4 @@
-"""What Kafka is asked: its brokers, what each partition holds, where each group is, the accounts."""
+"""What the exporter asks Kafka: brokers, partitions, positions of groups, and the accounts."""
 
 from typing import Any
 
@@ -60,8 +60,8 @@ class ClusterObserver:
         return {group: self._commits(group, partitions) for group in sorted(groups)}
 
     def _commits(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        # A client of the group that never joins it: librdkafka's admin call for this aborts the process
-        # when a coordinator's connection breaks (confluentinc/librdkafka#4605).
+        # A client of the group that never joins it: librdkafka's admin call for this aborts the
+        # process when a coordinator's connection breaks (confluentinc/librdkafka#4605).
         if group not in self._groups:
             self._groups[group] = consumer(self._bootstrap, group=group)
         asked = [TopicPartitionOffset(*one) for one in partitions]

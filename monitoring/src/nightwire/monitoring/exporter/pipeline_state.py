@@ -1,4 +1,4 @@
-"""The state of the pipeline: what Kafka and the accounts say at one moment.  Pure: no Kafka, no clock."""
+"""The state of the pipeline: what Kafka and the accounts say at one time.  Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,7 +80,10 @@ def records_written(cluster: ClusterState) -> dict[str, int]:
 
 
 def group_lag(cluster: ClusterState) -> dict[tuple[str, str], int]:
-    """Return how many records lie ahead of each (group, topic); a partition without commit counts whole."""
+    """Return how many records lie ahead of each (group, topic).
+
+    A partition without a commit counts whole.
+    """
     lag: dict[tuple[str, str], int] = {}
     for group, offsets in cluster.committed.items():
         for topic in {topic for topic, _partition in offsets}:
@@ -125,8 +128,8 @@ def stage_lag(
 ) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
     """Return how far each (stage, topic) is behind, and how much retention took before it was read.
 
-    A stage's position in a partition is where its accounts end; of a topic that it reads, a partition
-    without account counts whole.
+    A stage's position in a partition is where its accounts end; of a topic that it reads, a
+    partition without account counts whole.
     """
     positions: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     topics = {topic for topic, _partition in cluster.held}
