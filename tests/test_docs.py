@@ -48,6 +48,18 @@ def test_every_decision_is_in_the_index() -> None:
     assert listed == sorted(path.name for path in folder.glob("0*.md"))
 
 
+def _in_the_package(name: str) -> bool:
+    return any(ROOT.glob(f"*/src/nightwire/{name}"))
+
+
+def test_the_files_that_the_architecture_names_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`([a-z]+/[\w/]+\.py)`", text))
+    assert len(named) > 60
+    missing = {name for name in named if not (ROOT / name).exists() and not _in_the_package(name)}
+    assert missing == set()
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_its_links_lead_somewhere(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]

@@ -57,7 +57,8 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
         if not (ROOT / path).exists():
             raise FileNotFoundError(f"{here} links to {target}, which is not there")
         if path.startswith("docs/"):
-            return match.group(0)
+            inside = relpath(path.removeprefix("docs/"), str(PurePosixPath(page.file.src_uri).parent))
+            return f"{image}[{text}]({inside})"
         return f"{text} (`{path}`)" if not image else text
 
     return LINK.sub(moved, markdown)
