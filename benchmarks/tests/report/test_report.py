@@ -32,7 +32,7 @@ from nightwire.benchmarks.report.rendering.scenario_section import scenario_sect
 from nightwire.benchmarks.resources.process_stats import LOOPBACK
 from nightwire.benchmarks.scenarios.registry import names, scenario
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PHONE = 360  # [px]
 ENTRIES = [(paper, entry) for paper in papers() for entry in paper.entries]
 

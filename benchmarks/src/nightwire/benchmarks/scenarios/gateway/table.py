@@ -35,7 +35,7 @@ BATCH = 500
 """Events that the index notes at once, as the follower does."""
 FORKS = 20
 """Signatures that GnuPG checks in a run, each in a process of its own."""
-COMET_TABLE = Path(__file__).with_name("_comet_table.py")
+COMET_TABLE = Path(__file__).with_name("comet_table.py")
 """Runs under Debian's Python; it imports Comet."""
 STEPS = ("check", "parse", "validate", "hash", "dedup", *(f"xpath_{n}" for n in (1, 2, 3, 4)), "signature")
 
