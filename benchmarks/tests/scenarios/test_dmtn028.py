@@ -15,7 +15,7 @@ from nightwire.benchmarks import Context, Kind, RunError, Size
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import Alert, load_pool, make_pool, save_pool
 from nightwire.benchmarks.harness.result_files import schema
-from nightwire.benchmarks.model.scenario import TcpTraffic
+from nightwire.benchmarks.model.sample import TcpTraffic
 from nightwire.benchmarks.scenarios.dmtn028 import published as _published
 from nightwire.benchmarks.scenarios.dmtn028.drawings import RAW, SIZE, drawings
 from nightwire.benchmarks.scenarios.dmtn028.experiments import VOLUMES, Group, groups

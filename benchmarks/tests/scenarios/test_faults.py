@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.filter_engine import CAP
-from nightwire.benchmarks.model.scenario import Context, Kind, RunError, Size
+from nightwire.benchmarks.model.scenario import Context, RunError, Size
+from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.scenarios.faults import streams as _streams
 from nightwire.benchmarks.scenarios.faults.environment import FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.fault import VICTIMS, Fault, Timing

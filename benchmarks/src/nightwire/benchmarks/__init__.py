@@ -1,12 +1,11 @@
 """Benchmarks: scenarios beside their baselines, results as JSON, and the report made from them."""
 
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.model.scenario import (
     Better,
     Context,
     Experiment,
     Figure,
-    Figures,
-    Kind,
     Line,
     Needs,
     Outcome,
@@ -29,6 +28,7 @@ __all__ = [
     "Outcome",
     "Published",
     "RunError",
+    "Sample",
     "Scenario",
     "Series",
     "Size",

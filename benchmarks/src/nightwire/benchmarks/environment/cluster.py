@@ -4,9 +4,9 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 
 import psutil
+from confluent_kafka import TopicPartition
 
 from nightwire.benchmarks.model.scenario import Context
 from nightwire.core.kafka import admin, ensure_topics
@@ -28,7 +28,8 @@ class Cluster:
 
     def __init__(self, context: Context) -> None:
         self._context, self._exits = context, ExitStack()
-        self._broker: psutil.Process | None = None
+        self._broker: Broker | None = None
+        self._process: psutil.Process | None = None
 
     @cached_property
     def bootstrap(self) -> str:
@@ -39,11 +40,16 @@ class Cluster:
         """
         return self._context.bootstrap or self._start()
 
+    @property
+    def own(self) -> bool:
+        """Whether Kafka is ours, so that all that is in it is of this benchmark."""
+        return self._context.bootstrap is None
+
     @contextmanager
     def topic(
         self, purpose: str, *, partitions: int = PARTITIONS, config: Mapping[str, str] | None = None
     ) -> Iterator[str]:
-        """Yield a new topic, made as those of alerts are; it is deleted afterwards: the disk is bounded."""
+        """Yield a new topic with the settings of alerts' topics; it is deleted afterwards."""
         name = f"bench.{purpose}.{secrets.token_hex(4)}"
         settings = {"max.message.bytes": str(topics.MAX_MESSAGE), "file.delete.delay.ms": "1000"}
         ensure_topics(self.bootstrap, [TopicSettings(name, partitions, settings | dict(config or {}))])
@@ -54,47 +60,61 @@ class Cluster:
             for future in client.delete_topics([name]).values():
                 future.result(30)
 
+    def delete_before(self, ends: Mapping[tuple[str, int], int]) -> None:
+        """Let Kafka delete the records before *ends*, by topic and partition: the disk is bounded."""
+        client = admin(self.bootstrap)  # it must outlive its futures
+        offsets = [TopicPartition(*spot, end) for spot, end in ends.items()]
+        for future in client.delete_records(offsets).values():
+            future.result(30)
+
     def stored(self, topic: str) -> int | None:
-        """Return what the records of *topic* take on Kafka's disk [byte]; None where Kafka is not ours."""
-        if self._broker is None:
+        """Return what the records of *topic* take on disk [byte]; None where Kafka is not ours."""
+        if self._process is None:
             return None
         total = 0
-        for segment in self._data.glob(f"{topic}-*/*.log"):
+        for segment in (self._context.folder / "kafka" / "data").glob(f"{topic}-*/*.log"):
             with suppress(FileNotFoundError):  # retention was quicker
                 total += segment.stat().st_size
         return total
 
     def memory(self) -> int | None:
-        """Return Kafka's resident memory [byte], without its files' pages; None where it is not ours."""
-        return None if self._broker is None else int(self._broker.memory_info().rss)
+        """Return Kafka's resident memory without its files' pages [byte]; None where it is not ours."""
+        return None if self._process is None else int(self._process.memory_info().rss)
 
     def cpu(self) -> float:
-        """Return what CPU time Kafka took so far [s]; nothing where it is not ours."""
-        times = None if self._broker is None else self._broker.cpu_times()
+        """Return the CPU time that Kafka took so far [s]; 0 where it is not ours."""
+        times = None if self._process is None else self._process.cpu_times()
         return 0.0 if times is None else float(times.user + times.system)
 
-    def close(self) -> None:
-        """End what was started."""
-        self._exits.close()
+    def kill_broker(self) -> None:
+        """Kill Kafka with -9, where it is ours."""
+        if self._broker is not None:
+            self._broker.kill()
 
-    @property
-    def _data(self) -> Path:
-        return self._context.folder / "kafka" / "data"
+    def start_broker(self) -> None:
+        """Start Kafka on the data that it has, where it is ours."""
+        if self._broker is None:
+            return
+        before = {child.pid for child in psutil.Process().children()}
+        self._broker.start()
+        for child in psutil.Process().children():
+            if child.pid not in before:
+                self._process = child
+                self._context.role(child.pid, "kafka")
+
+    def close(self) -> None:
+        """End what was started, the last first."""
+        self._exits.close()
 
     def _start(self) -> str:
         self._context.say("starting Kafka")
-        before = {child.pid for child in psutil.Process().children()}
-        broker = Broker(
+        self._broker = Broker(
             self._context.folder / "kafka",
             port=free_port(),
             controller=free_port(),
             heap="768m",
             properties=RETENTION,
         )
-        self._exits.callback(broker.stop)
-        broker.start()
-        for child in psutil.Process().children():
-            if child.pid not in before:
-                self._broker = child
-                self._context.role(child.pid, "kafka")
-        return broker.bootstrap
+        self._exits.callback(self._broker.stop)
+        self.start_broker()
+        return self._broker.bootstrap

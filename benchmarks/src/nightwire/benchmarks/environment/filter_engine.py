@@ -1,53 +1,93 @@
-"""The engine with many filters: their records are written straight into the topic `filters`."""
+"""The filter engine on a Kafka with our registry, and the filters that are live in it."""
 
 import math
-import os
-import signal
-from collections.abc import Iterable, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import httpx
-from confluent_kafka import TopicPartition
+import psutil
+from confluent_kafka import Message
 
-from nightwire.benchmarks.environment.cluster import PARTITIONS
+from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
+from nightwire.benchmarks.environment.coverage import Coverage
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
-from nightwire.benchmarks.environment.processes import Child
-from nightwire.benchmarks.environment.services import ALERTS, CONTROL, Services
+from nightwire.benchmarks.environment.machine import CLONE
+from nightwire.benchmarks.environment.processes import Child, ChildError, nightwire
 from nightwire.benchmarks.model.scenario import Context
-from nightwire.core.kafka import Writer, admin, ensure_topics, producer
+from nightwire.core.kafka import Writer, ensure_topics, producer
+from nightwire.core.stack import free_port
 from nightwire.filters.language import compile_python, compile_sql
 from nightwire.schemas import records, topics
 from nightwire.schemas.topics import TopicSettings
 
+ALERTS = topics.alerts("sim")
+CONTROL = (
+    topics.VISITS,
+    topics.VOEVENTS,
+    topics.FILTERS,
+    topics.ACCOUNTS,
+    topics.DEAD_LETTERS,
+    topics.SCHEMAS,
+)
+OWNER = "bench"
+NOTEBOOKS = CLONE / "filters" / "notebooks"
+EXAMPLES = 3
 SENDING = 'nightwire_filters_phase_seconds_sum{phase="send"}'
 CAP = 20
 """Most alerts of a visit that each filter is sent."""
 
 
-class ManyFilters(Services):
-    """A Kafka, a registry and the engine, judging by just those filters that were given to `live` last."""
+@dataclass(frozen=True)
+class EngineOptions:
+    """How the engine runs, and what its filters are like.
 
-    def __init__(self, context: Context) -> None:
+    Attributes:
+        light: Without Spark and Java, for a quick start.
+        cap: Most alerts of a visit that each filter is sent; 0: all that pass.
+        examples: Whether the example filters are submitted when the engine starts.
+    """
+
+    light: bool = False
+    cap: int = CAP
+    examples: bool = False
+
+
+class FilterEngine(Cluster):
+    """A Kafka, a registry and the engine; each is started when it is first needed.
+
+    Attributes:
+        filters: Topics of what passes each filter, by ``owner/name``.
+
+    Args:
+        context: Of the run.
+        options: How the engine runs.
+    """
+
+    def __init__(self, context: Context, options: EngineOptions | None = None) -> None:
         super().__init__(context)
+        self.filters: dict[str, str] = {}
+        self._options = options or EngineOptions()
         self._topics: set[str] = set()
-        self._engine: Child | None = None
+        self._child: Child | None = None
+        self._pages: dict[str, int] = {}
 
-    def engine(self) -> None:
-        """Start the engine, unless it runs.
+    def start(self) -> None:
+        """Start the engine and submit the example filters, unless that was done.
 
         Raises:
-            ChildError: It did not start.
+            ChildError: It did not start, or refused a filter.
         """
-        if self._engine is None and self._context.engine == "own":
-            self._engine = self._start_engine()
-
-    def kill(self) -> None:
-        """Kill the engine and its Java with -9, as a power cut would."""
-        if self._engine is not None:
-            os.killpg(self._engine.process.pid, signal.SIGKILL)
-            self._engine.process.wait()
-            self._engine = None
+        self._make_topics(CONTROL)
+        if self._child is None and self._context.engine == "own":
+            self._child = self._start_engine()
+        if self._options.examples and not self.filters:
+            self.filters = {name: self._submit(name, path) for name, path in example_filters().items()}
 
     def live(self, filters: Sequence[MixedFilter]) -> None:
         """Make *filters* live, and no others; start the engine unless it runs.
@@ -58,56 +98,134 @@ class ManyFilters(Services):
         topics_of = self.make_topics(filters)
         wanted = {one.key: one for one in filters}
         self._write(one for key, one in wanted.items() if key not in self.filters)
-        self._drop(key for key in self.filters if key not in wanted)
+        self._remove(key for key in self.filters if key not in wanted)
         self.filters = topics_of
-        self.engine()
+        self.start()
+
+    def make_topics(self, filters: Sequence[MixedFilter]) -> dict[str, str]:
+        """Make the topics of *filters*; return those of what passes them, by ``owner/name``."""
+        named = (topics.filter_topic, topics.overflow)
+        owned = {name(one.owner, one.name) for one in filters for name in named}
+        self._make_topics({*CONTROL, *owned, *(topics.answers(one.owner) for one in filters)})
+        return {one.key: topics.filter_topic(one.owner, one.name) for one in filters}
+
+    def kill(self) -> None:
+        """Kill the engine and its Java with -9, as a power cut would."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+
+    def coverage(self) -> Coverage:
+        """Return a listener to the engine's accounts of the alerts' topic, from now on."""
+        return Coverage(self.bootstrap, ALERTS)
+
+    def delivered(self) -> tuple[Callable[[Message], None], dict[int, int]]:
+        """Return a delivery callback, and the end of each partition that it saw acknowledged."""
+        ends: dict[int, int] = {}
+
+        def note(message: Message) -> None:
+            part, offset = message.partition() or 0, message.offset() or 0
+            ends[part] = max(ends.get(part, 0), offset + 1)
+
+        return note, ends
 
     def forget(self, ends: Mapping[int, int]) -> None:
-        """Let Kafka delete the alerts before *ends* (by partition): the disk is bounded."""
-        spots = [TopicPartition(ALERTS, part, end) for part, end in ends.items()]
-        client = admin(self.bootstrap)  # it must outlive its futures
-        for future in client.delete_records(spots).values():
-            future.result(30)
+        """Let Kafka delete the alerts before *ends*, by partition."""
+        self.delete_before({(ALERTS, part): end for part, end in ends.items()})
 
     def sending(self) -> float:
-        """Return how long the engine has been sending, as it says itself; NaN where it is not ours. [s]"""
+        """Return how long the engine has been sending, by its metrics [s]; NaN where it is not ours."""
         if "filters" not in self._pages:
             return math.nan
         page = httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=10).text
-        said = (line.rpartition(" ") for line in page.splitlines())
-        return sum(float(value) for name, _, value in said if name == SENDING)
+        lines = (line.rpartition(" ") for line in page.splitlines())
+        return sum(float(value) for name, _, value in lines if name == SENDING)
 
-    def make_topics(self, filters: Iterable[MixedFilter]) -> dict[str, str]:
-        """Make what *filters* need; return the topics of what passes them, by ``owner/name``."""
-        # all that a visit holds must be there until it is judged, so this topic is not cut by its size
+    def engine_cpu(self) -> float:
+        """Return the CPU time of the engine's processes so far, ended ones too [s]; 0 where not ours."""
+        if self._child is None:
+            return 0.0
+        first = psutil.Process(self._child.process.pid)
+        total = 0.0
+        for one in (first, *first.children(recursive=True)):
+            with suppress(psutil.Error):  # its parent has counted one that just ended
+                times = one.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+        return total
+
+    def close(self) -> None:
+        """End what was started, and leave no filter of ours in an engine that goes on running."""
+        if self._context.engine == "there" and self.filters:
+            self._withdraw() if self._options.examples else self._remove(self.filters)
+        super().close()
+        self.filters = {}
+
+    def _make_topics(self, names: Iterable[str]) -> None:
+        # a visit must be there until it is judged, so the alerts' topic is not cut by its size
         sim = topics.settings(ALERTS)
         kept = TopicSettings(sim.name, PARTITIONS, {**sim.config, "retention.bytes": "-1"})
-        filters = list(filters)
-        named = (topics.filter_topic, topics.overflow)
-        owned = {name(one.owner, one.name) for one in filters for name in named}
-        owned |= {topics.answers(one.owner) for one in filters}
-        fresh = sorted({*CONTROL, *owned} - self._topics)
-        if fresh:
+        if fresh := sorted({*names} - self._topics):
             ensure_topics(self.bootstrap, [kept, *map(topics.settings, fresh)], timeout=240)
             self._topics |= set(fresh)
-        return {one.key: topics.filter_topic(one.owner, one.name) for one in filters}
 
     def _write(self, filters: Iterable[MixedFilter]) -> None:
         writer = Writer(producer(self.bootstrap))
         for one in filters:
-            body = records.FILTER.encode(record(one))
+            body = records.FILTER.encode(filter_record(one, self._options.cap))
             for key in (f"{one.key}/1", one.key):
                 writer.write(topics.FILTERS, body, key=key.encode())
         writer.flush()
 
-    def _drop(self, keys: Iterable[str]) -> None:
+    def _remove(self, keys: Iterable[str]) -> None:
         writer = Writer(producer(self.bootstrap))
         for key in keys:
             writer.write(topics.FILTERS, None, key=key.encode())
         writer.flush()
 
+    def _start_engine(self) -> Child:
+        self._context.say("starting the filter engine")
+        where = ["--bootstrap", self.bootstrap, "--registry", self._registry]
+        state = ["--state", str(self._context.folder / "filters")]
+        return self._start_verb(
+            "filters", "filter", "run", *where, *state, *(["--light"] if self._options.light else [])
+        )
 
-def record(one: MixedFilter) -> dict[str, Any]:
+    @cached_property
+    def _registry(self) -> str:
+        self._context.say("starting the schema registry")
+        port = free_port()
+        where = ["--bootstrap", self.bootstrap, "--port", str(port)]
+        self._start_verb("registry", "schema", "serve", *where)
+        return f"http://127.0.0.1:{port}"
+
+    def _start_verb(self, role: str, *words: str) -> Child:
+        page = self._pages[role] = free_port()
+        command = [*nightwire(*words), "--metrics-port", str(page)]
+        child = self._exits.enter_context(Child(command, self._context.folder / f"{role}.log"))
+        self._context.role(child.process.pid, role)
+        child.await_health(page)
+        return child
+
+    def _submit(self, name: str, path: Path) -> str:
+        self._context.say(f"submitting the filter {name}")
+        where = ["--bootstrap", self.bootstrap, "--owner", OWNER, "--name", name]
+        command = nightwire("filter", "submit", str(path), *where)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+        if done.returncode:
+            raise ChildError(f"the filter {path.name} was not taken: {done.stdout}{done.stderr}")
+        return topics.filter_topic(OWNER, name)
+
+    def _withdraw(self) -> None:
+        """Remove the example filters, as their owner does."""
+        for name in self.filters:
+            where = ["--bootstrap", self.bootstrap, "--owner", OWNER]
+            command = nightwire("filter", "remove", name, *where)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+            if done.returncode:
+                self._context.say(f"the filter {OWNER}/{name} stays live: {done.stdout}{done.stderr}")
+
+
+def filter_record(one: MixedFilter, cap: int) -> dict[str, Any]:
     """Return the record of a filter, as the engine would write it on accepting it."""
     program = ""
     if one.kind.compiles:
@@ -122,29 +240,19 @@ def record(one: MixedFilter) -> dict[str, Any]:
         "language": "sql" if one.kind.sql else "python",
         "source": one.source,
         "entry": "" if one.kind.sql else "keep",
-        "cap": CAP,
+        "cap": cap,
         "program": program,
         "submitted": datetime.now(UTC),
     }
 
 
-class FilterEngine(ManyFilters):
-    """The filter engine.
+def example_filters(folder: Path = NOTEBOOKS) -> Mapping[str, Path]:
+    """Return the first three example filters, by name.
 
-    Args:
-        context: Of the run.
-        light: Without Spark and Java, for a quick start.
+    Raises:
+        ChildError: There are fewer.
     """
-
-    def __init__(self, context: Context, *, light: bool = False) -> None:
-        super().__init__(context)
-        self._light = light
-
-    def close(self) -> None:
-        """End what was started, and leave no filter of ours in an engine that goes on running."""
-        if self._context.engine == "there" and self.filters:
-            self.live([])
-        super().close()
-
-    def _child(self, role: str, *words: str) -> Child:
-        return super()._child(role, *words, *(["--light"] if self._light and role == "filters" else []))
+    found = sorted(folder.glob("*.ipynb"))[:EXAMPLES]
+    if len(found) < EXAMPLES:
+        raise ChildError(f"{folder} holds {len(found)} example filters, {EXAMPLES} are needed")
+    return {path.stem.lower().replace("_", "-"): path for path in found}

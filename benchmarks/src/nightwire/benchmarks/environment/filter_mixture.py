@@ -1,15 +1,44 @@
 """A mixture of many filters: cuts, colours, light curves, SQL, and code that cannot be compiled."""
 
 import math
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import cycle
-from typing import Any
+from typing import Any, Self
 
 from nightwire.benchmarks.environment.alert_pool import Alert
-from nightwire.benchmarks.environment.filter_kinds import CODE, COMPILED, FilterKind
 from nightwire.schemas import AlertView, survey
 
+
+@dataclass(frozen=True)
+class FilterKind:
+    """A kind of filter: one text of ``filter_kinds.toml``, which says what its entries mean.
+
+    Attributes:
+        compiles: Whether the closed language can say it.
+    """
+
+    name: str
+    source: str
+    value: str
+    below: bool = False
+    sql: bool = False
+    compiles: bool = True
+
+
+def _kinds() -> dict[str, tuple[FilterKind, ...]]:
+    text = (files("nightwire.benchmarks.environment") / "filter_kinds.toml").read_text(encoding="utf-8")
+    return {
+        group: tuple(FilterKind(**one, compiles=group == "compiled") for one in kinds)
+        for group, kinds in tomllib.loads(text).items()
+    }
+
+
+KINDS = _kinds()
+COMPILED, CODE, DISTURBING = KINDS["compiled"], KINDS["code"], KINDS["disturbing"]
+PASS_ALL = FilterKind("all", "def keep(alert):\n    return alert.id > LIMIT\n", "alert.id")
 OWNERS = 10
 """The filters belong to so many owners."""
 SHARES = (0.004, 0.008, 0.012, 0.02, 0.03, 0.045)
@@ -36,6 +65,11 @@ class MixedFilter:
     share: float
     limit: float = 0.0
 
+    @classmethod
+    def passing_all(cls, owner: str, name: str) -> Self:
+        """Return a filter that passes all alerts."""
+        return cls(owner, name, PASS_ALL, PASS_ALL.source.replace("LIMIT", "0"), 1.0)
+
     @property
     def key(self) -> str:
         """``owner/name``."""
@@ -46,7 +80,7 @@ class MixedFilter:
         """The filter as a Python function ``keep``, whatever it is written in."""
         if not self.kind.sql:
             return self.source
-        sign = ">" if self.kind.above else "<"
+        sign = "<" if self.kind.below else ">"
         return (
             f"def keep(alert):\n    value = {self.kind.value}\n"
             f"    return value is not None and value {sign} {self.limit!r}\n"
@@ -72,9 +106,9 @@ def mixture(count: int, code: int, pool: Sequence[Alert]) -> list[MixedFilter]:
 def values(kind: FilterKind, views: Sequence[AlertView]) -> list[float]:
     """Return what a kind of filter compares for each alert, the first to pass first; infinite for None."""
     value = value_of(kind)
-    worst = -math.inf if kind.above else math.inf
+    worst = math.inf if kind.below else -math.inf
     found = [value(view) for view in views]
-    return sorted((worst if one is None else float(one) for one in found), reverse=kind.above)
+    return sorted((worst if one is None else float(one) for one in found), reverse=not kind.below)
 
 
 def value_of(kind: FilterKind) -> Callable[[AlertView], Any]:

@@ -14,6 +14,9 @@ import psutil
 
 from nightwire.core import __version__
 
+CLONE = Path(__file__).resolve().parents[5]
+"""The clone that this runs from, where it runs from one."""
+
 
 def machine() -> dict[str, Any]:
     """Return cores, CPU model, memory [byte] and kernel."""
@@ -109,6 +112,6 @@ def _output_of(command: list[str]) -> str:
 
 def data_folder() -> Path | None:
     """Return the folder of real data: ``NIGHTWIRE_DATA``, else the one beside the clone, else None."""
-    beside = Path(__file__).resolve().parents[6] / "shared" / "data"
+    beside = CLONE.parent / "shared" / "data"
     found = Path(os.environ.get("NIGHTWIRE_DATA", beside))
     return found if found.is_dir() else None

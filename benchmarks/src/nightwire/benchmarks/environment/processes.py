@@ -89,6 +89,13 @@ class Child:
             os.killpg(self.process.pid, signal.SIGKILL)  # what it left behind
         self.process.wait()
 
+    def kill(self) -> None:
+        """Kill its group with -9, as a power cut would."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.end()  # closes the pipes to it
+
     def __enter__(self) -> Self:
         return self
 

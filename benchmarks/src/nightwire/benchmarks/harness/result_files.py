@@ -8,9 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks.environment.machine import CLONE
 from nightwire.benchmarks.harness.summary import others, repeated, results
 from nightwire.benchmarks.model.sample import ProcessUse, Sample, Use
-from nightwire.benchmarks.model.scenario import Kind, Outcome, Scenario, Size
+from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Outcome, Scenario, Size
 from nightwire.benchmarks.model.statistics import rounded
 
 FORMAT = 1
@@ -29,7 +31,7 @@ class ResultError(Exception):
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema of result files."""
-    text = (files("nightwire.benchmarks") / "result.schema.json").read_text(encoding="utf-8")
+    text = (files("nightwire.benchmarks.harness") / "result.schema.json").read_text(encoding="utf-8")
     parsed: dict[str, Any] = json.loads(text)
     return parsed
 
@@ -128,7 +130,7 @@ def sample_from(read: Mapping[str, Any]) -> Sample:
 
 def results_folder() -> Path:
     """Return ``benchmarks/results`` of the clone that this runs from, else ``results`` here."""
-    folder = Path(__file__).resolve().parents[3]
+    folder = CLONE / "benchmarks"
     return folder / "results" if (folder / "README.md").exists() else Path("results")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from nightwire.benchmarks.environment.machine import changes, commit, machine, versions
+from nightwire.benchmarks.environment.machine import CLONE, changes, commit, machine, versions
 from nightwire.benchmarks.environment.processes import ChildError
 from nightwire.benchmarks.harness.checkpoint import PREFIX, Checkpoint
 from nightwire.benchmarks.harness.pairs import order, run_pairs
@@ -28,10 +28,6 @@ from nightwire.core.cli import Meter, progress
 from nightwire.core.stack import BrokerError, JarError
 
 log = logging.getLogger("nightwire.bench")
-
-ROOT = Path(__file__).resolve().parents[4]
-"""The clone, where this runs from one."""
-
 
 FAILURES = (RunError, ChildError, BrokerError, JarError)
 """What ends an experiment, and no other."""
@@ -137,7 +133,7 @@ def _result(
         replace(outcome, notes=[*_circumstances(size, kept), *outcome.notes]),
         failed=failed,
         machine=machine(),
-        versions=versions(ROOT, own_kafka=wish.bootstrap is None),
+        versions=versions(CLONE, own_kafka=wish.bootstrap is None),
         sittings=kept.sittings,
         ended=datetime.now(UTC),
         recorded=recorded,
@@ -164,8 +160,8 @@ def key_of(scenario: Scenario, wish: RunOptions) -> dict[str, Any]:
         "size": vars(size_of(scenario, wish)),
         "engine": wish.engine,
         "bootstrap": wish.bootstrap,
-        "commit": commit(ROOT),
-        "changes": changes(ROOT),
+        "commit": commit(CLONE),
+        "changes": changes(CLONE),
         "machine": machine(),
     }
 

@@ -2,42 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-
-@dataclass(frozen=True)
-class TcpTraffic:
-    """What was sent and acknowledged, and what was received. [byte]"""
-
-    sent: int = 0
-    received: int = 0
-
-    def __add__(self, other: "TcpTraffic") -> "TcpTraffic":
-        """Return both together."""
-        return TcpTraffic(self.sent + other.sent, self.received + other.received)
-
-    @property
-    def mirrored(self) -> "TcpTraffic":
-        """The same, as the other side has it."""
-        return TcpTraffic(self.received, self.sent)
-
-
-Figures = dict[str, float]
-"""What one run measured, by name.  A baseline's figures carry the names of what they are compared with."""
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample, TcpTraffic
 
 
 class RunError(Exception):
     """A run did not give what it must; nothing of it is reported."""
-
-
-class Kind(StrEnum):
-    """Whose run it is: ours, or that of what ours is compared with."""
-
-    SUBJECT = "subject"
-    BASELINE = "baseline"
 
 
 class Better(StrEnum):
@@ -175,7 +151,22 @@ class Experiment(ABC):
         """Stop what `prepare` started; called also after a failure in it."""
 
 
-class Scenario(Protocol):
+@dataclass(frozen=True)
+class Outcome:
+    """What a scenario shows beside its figures.
+
+    Attributes:
+        series: Plots.
+        notes: What a reader of the figures must know, such as reductions.
+        open_messaging: Keys of OpenMessaging Benchmark's result files.
+    """
+
+    series: Sequence[Series] = ()
+    notes: Sequence[str] = ()
+    open_messaging: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Scenario(ABC):
     """Experiments that belong together, and the figures that come out of them.
 
     Attributes:
@@ -192,29 +183,23 @@ class Scenario(Protocol):
     figures: Sequence[Figure]
     standard: Mapping[str, Size]
 
+    @abstractmethod
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
 
+    @abstractmethod
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the experiments, in the order in which they run."""
 
+    @cached_property
+    def exits(self) -> ExitStack:
+        """Ends what experiments share."""
+        return ExitStack()
+
     def tear_down(self) -> None:
-        """Stop what experiments share; called also after a failure."""
+        """End what experiments share; called also after a failure."""
+        self.exits.close()
 
-    def outcome(self) -> "Outcome":
-        """Return what the experiments have to show beside figures."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a scenario shows beside its figures.
-
-    Attributes:
-        series: Plots.
-        notes: What a reader of the figures must know, such as reductions.
-        open_messaging: Keys of OpenMessaging Benchmark's result files.
-    """
-
-    series: Sequence[Series] = ()
-    notes: Sequence[str] = ()
-    open_messaging: Mapping[str, Any] = field(default_factory=dict)
+    @abstractmethod
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
+        """Return what there is to show beside figures, once all *samples* were taken."""

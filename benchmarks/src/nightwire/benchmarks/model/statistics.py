@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import floor
 
 UNSTABLE = 0.15
 """Interquartile range, as a share of the median, above which a figure is called unstable."""
@@ -14,17 +13,11 @@ def quantile(values: Sequence[float], share: float) -> float:
     Raises:
         ValueError: There are no values, or *share* is out of range.
     """
-    if not values or not 0.0 <= share <= 1.0:
-        raise ValueError(f"no {share} quantile of {len(values)} values")
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    if ordered[low] == ordered[high]:
-        return ordered[low]
-    part = place - low
-    between = ordered[low] * (1.0 - part) + ordered[high] * part
-    return min(max(between, ordered[low]), ordered[high])  # rounding may step over an end
+    import numpy as np  # workers that only move bytes do without
+
+    if not values:
+        raise ValueError(f"no {share} quantile of 0 values")
+    return float(np.quantile(values, share))
 
 
 def median(values: Sequence[float]) -> float:
@@ -63,10 +56,10 @@ def summary(values: Sequence[float]) -> Summary:
 
 
 def ratios(subject: Mapping[int, float], baseline: Mapping[int, float]) -> list[float]:
-    """Return subject over baseline, pair by pair; a pair without both or with a baseline of 0 is none."""
+    """Return subject over baseline of each pair that has both and whose baseline is not 0."""
     return [ours / theirs for pair, ours in subject.items() if (theirs := baseline.get(pair))]
 
 
 def rounded(value: float) -> float:
-    """Return *value* with five digits that count."""
+    """Return *value* with five significant digits."""
     return float(f"{value:.5g}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from nightwire.benchmarks.model.sample import ProcessUse, Use
-from nightwire.benchmarks.model.scenario import TcpTraffic
+from nightwire.benchmarks.model.sample import TcpTraffic
 from nightwire.benchmarks.resources.cpu import Jiffies, others_share, parse_stat
 
 OWN_PROCESS = "producer"

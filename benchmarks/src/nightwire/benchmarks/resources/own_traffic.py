@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from nightwire.benchmarks.model.scenario import TcpTraffic
+from nightwire.benchmarks.model.sample import TcpTraffic
 
 TCP_INFO = struct.Struct("=120xQQ")
 """``tcpi_bytes_acked`` and ``tcpi_bytes_received`` of Linux's ``struct tcp_info``, since 4.1."""

@@ -1,10 +1,10 @@
-"""Who reads writes down what came, line by line, so that it is known whoever is killed, and when."""
+"""A reader's file of what came and when: it survives the reader's being killed."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-LOOK = 0.1
+POLL = 0.1
 """Time between two looks at what came. [s]"""
 
 Arrivals = list[tuple[str, float]]
@@ -15,7 +15,7 @@ class ArrivalLog:
     """A file to which lines are appended; each is there at once, whatever becomes of the process.
 
     Args:
-        path: The file; another process of the same reader may have begun it.
+        path: The file; an earlier process of the same reader may have begun it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,11 +40,11 @@ def read_arrivals(path: Path) -> Arrivals:
 
 def await_arrivals(path: Path, enough: Callable[[Arrivals], bool], patience: float) -> Arrivals:
     """Return what came, once it is *enough*, or once nothing more has come for *patience*. [s]"""
-    heard, known = time.monotonic(), -1
+    last, known = time.monotonic(), -1
     while not enough(found := read_arrivals(path)):
         if len(found) > known:
-            heard, known = time.monotonic(), len(found)
-        elif time.monotonic() - heard > patience:
+            last, known = time.monotonic(), len(found)
+        elif time.monotonic() - last > patience:
             break
-        time.sleep(LOOK)
+        time.sleep(POLL)
     return found

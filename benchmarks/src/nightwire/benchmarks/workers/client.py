@@ -1,24 +1,25 @@
-"""Starts and ends the other processes of a run, `_reader` and `_sender`, and talks to them."""
+"""The harness's side of the conversation with its workers: start, order, hear, end."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from nightwire.benchmarks.environment.processes import Child, python
 from nightwire.benchmarks.model.scenario import Context
 
-READER = "nightwire.benchmarks.workers.alerts.reader"
-SENDER = "nightwire.benchmarks.workers.alerts.sender"
-LATEST_OFFSET = "nightwire.benchmarks.workers.alerts.latest_offset"
+ALERT_WORKERS = "nightwire.benchmarks.workers.alerts"
+READER, SENDER, LATEST_OFFSET, OWNER = (
+    f"{ALERT_WORKERS}.{name}" for name in ("reader", "sender", "latest_offset", "owner")
+)
 
 
 class WorkerClient:
-    """A process that was given an order: it says when it is in place, and at the end what it found."""
+    """A worker process."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
+        self.pid = child.process.pid
 
     def await_ready(self) -> None:
         """Wait until it is in place.
@@ -26,54 +27,65 @@ class WorkerClient:
         Raises:
             ChildError: It ended in an error.
         """
-        self._line()
+        self.receive()
 
-    def go(self) -> None:
+    def send(self, order: Mapping[str, Any]) -> None:
+        """Give it an order."""
+        self._write(json.dumps(order))
+
+    def signal(self) -> None:
+        """Send an empty line: it begins; one that has begun may end."""
+        self._write("")
+
+    def close_input(self) -> None:
         """Let a sender begin; tell a reader that notes arrivals that all was sent."""
         if self._child.process.stdin is not None:
             self._child.process.stdin.close()
 
-    def ask(self) -> dict[str, Any]:
-        """Send it an empty line; return what it says to that.
+    def receive(self) -> Any:
+        """Return the value of its next line.
 
         Raises:
             ChildError: It ended in an error.
         """
-        if self._child.process.stdin is not None:
-            self._child.process.stdin.write(b"\n")
-            self._child.process.stdin.flush()
-        return self._line()
-
-    def findings(self) -> dict[str, Any]:
-        """Wait until it is through (where it notes arrivals: with all there is); return what it says.
-
-        Raises:
-            ChildError: It ended in an error.
-        """
-        self.go()
-        return self._line()
-
-    def _line(self) -> dict[str, Any]:
         out = self._child.process.stdout
         if out is None or not (line := out.readline()):
             raise self._child.failure()
-        said: dict[str, Any] = json.loads(line)
-        return said
+        return json.loads(line)
+
+    def findings(self) -> dict[str, Any]:
+        """Close its input, wait until it is through, and return what it found.
+
+        Raises:
+            ChildError: It ended in an error.
+        """
+        self.close_input()
+        found: dict[str, Any] = self.receive()
+        return found
+
+    def _write(self, line: str) -> None:
+        if self._child.process.stdin is not None:
+            self._child.process.stdin.write(f"{line}\n".encode())
+            self._child.process.stdin.flush()
 
 
 @contextmanager
 def worker_process(
-    context: Context, module: str, order: Mapping[str, Any], log: Path, *, role: str
+    context: Context, module: str, order: Mapping[str, Any], *, role: str
 ) -> Iterator[WorkerClient]:
     """Yield a process of *module* that was given *order*; it may not be in place yet."""
+    log = context.folder / f"{role}.log"
     with Child(python(module, json.dumps(order)), log, talks=True) as child:
         context.role(child.process.pid, role)
         yield WorkerClient(child)
 
 
 @contextmanager
-def reader_process(context: Context, order: Mapping[str, Any], log: Path) -> Iterator[WorkerClient]:
-    """Yield a reader that does *order* (see `_reader.run`); what is sent from now on, it reads."""
-    with worker_process(context, READER, order, log, role="consumer") as second:
-        second.await_ready()
-        yield second
+def reader_process(
+    context: Context, bootstrap: str, topics: Sequence[str], work: str, **order: Any
+) -> Iterator[WorkerClient]:
+    """Yield a reader of *topics* that is in place; `reader.run` says what *work* and *order* may be."""
+    whole = {"bootstrap": bootstrap, "topics": list(topics), "work": work, **order}
+    with worker_process(context, READER, whole, role="consumer") as reader:
+        reader.await_ready()
+        yield reader

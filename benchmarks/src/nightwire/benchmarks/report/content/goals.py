@@ -23,7 +23,7 @@ class Goal:
 
 def goals(scenario: str) -> tuple[str, Sequence[Goal]]:
     """Return the run that a scenario's goals were looked at in, and the goals; nothing where it has none."""
-    folder = files("nightwire.benchmarks").joinpath(scenario)
+    folder = files("nightwire.benchmarks").joinpath("scenarios", scenario)
     if not folder.joinpath("goals.toml").is_file():
         return "", ()
     found = tomllib.loads(folder.joinpath("goals.toml").read_text(encoding="utf-8"))

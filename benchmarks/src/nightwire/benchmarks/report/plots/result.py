@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from nightwire.benchmarks.model.scenario import Kind
+from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.statistics import ratios
 from nightwire.benchmarks.report.content.formatting import Entry, Result
 from nightwire.benchmarks.report.plots.style import COLOURS, DASHES, INK, MARKERS, WIDTH, decades, styled, svg

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 
-from nightwire.benchmarks.model.scenario import Kind, Line, Series
+from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Line, Series
 from nightwire.benchmarks.model.statistics import median, rounded
 from nightwire.benchmarks.scenarios.dmtn028 import published as _published
 from nightwire.benchmarks.scenarios.dmtn028.experiments import Group, Point

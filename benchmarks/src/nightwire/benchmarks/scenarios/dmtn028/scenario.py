@@ -6,16 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nightwire.benchmarks.environment.cluster import PARTITIONS
-from nightwire.benchmarks.model.scenario import (
-    Context,
-    Experiment,
-    Figure,
-    Figures,
-    Kind,
-    Needs,
-    Outcome,
-    Size,
-)
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.scenarios.dmtn028.drawings import drawings
 from nightwire.benchmarks.scenarios.dmtn028.experiments import VISIT, VOLUMES, Group, Point, groups
 from nightwire.benchmarks.scenarios.dmtn028.published import FIGURES

@@ -11,7 +11,7 @@ from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import FIRST_ID
 from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.environment.services import ALERTS
+from nightwire.benchmarks.environment.filter_engine import ALERTS
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.scenarios.faults.environment import OWNED, FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.recovery import Times, check, firsts, listed, twice

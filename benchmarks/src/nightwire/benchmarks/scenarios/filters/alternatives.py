@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from nightwire.benchmarks.model.scenario import Figures, Kind, RunError
+from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.scenarios.filters.backlog import Backlog
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting
 from nightwire.benchmarks.workers.client import worker_process
@@ -33,7 +34,7 @@ class BesideAlternative(Backlog):
         sources = self._it.context.folder / f"sources-{self.count}.json"
         sources.write_text(json.dumps([one.function for one in self._it.filters()]))
         return {
-            "bootstrap": self._it.services.bootstrap,
+            "bootstrap": self._it.engine.bootstrap,
             "topic": topic,
             "topics": [topic],
             "sources": str(sources),
@@ -50,7 +51,7 @@ class BesideFunctions(BesideAlternative):
     figure = "pass_beside_functions_seconds"
 
     def _others(self, count: int) -> float:
-        with self._it.services.topic("functions") as topic:
+        with self._it.engine.topic("functions") as topic:
             self._it.visits.send_at_once(topic, count)
             order = {**self._order(topic), "expect": count}
             with worker_process(self._it.context, FUNCTIONS, order, self._log, role="functions") as second:
@@ -67,8 +68,8 @@ class BesideQueries(BesideAlternative):
     def _others(self, count: int) -> float:
         """Return how long the queries take for the second visit that they see."""
         with (
-            self._it.services.topic("queries") as topic,
-            self._it.services.topic("passed") as out,
+            self._it.engine.topic("queries") as topic,
+            self._it.engine.topic("passed") as out,
             worker_process(
                 self._it.context, QUERIES, {**self._order(topic), "out": out}, self._log, role="queries"
             ) as second,

@@ -2,8 +2,9 @@
 
 import math
 
-from nightwire.benchmarks.environment.services import ALERTS
-from nightwire.benchmarks.model.scenario import Experiment, Figures, Kind
+from nightwire.benchmarks.environment.filter_engine import ALERTS
+from nightwire.benchmarks.model.scenario import Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting
 from nightwire.benchmarks.workers.client import reader_process
 
@@ -30,7 +31,7 @@ class Backlog(Experiment):
     def prepare(self) -> None:
         """Make the filters live, and have the engine judge some visits by them."""
         self._it.context.say(f"making {self.count:,} filters live")
-        self._it.services.live(self._it.filters())
+        self._it.engine.live(self._it.filters())
         for _turn in range(WARM_UP):
             self._judged(self.alerts)
         self.seconds.clear()
@@ -38,9 +39,9 @@ class Backlog(Experiment):
     def run_once(self, kind: Kind) -> Figures:
         """Judge one visit, or consume one."""
         if kind is Kind.SUBJECT:
-            before = self._it.services.sending()
+            before = self._it.engine.sending()
             taken = self._judged(self.alerts)
-            sending = self._it.services.sending() - before
+            sending = self._it.engine.sending() - before
         else:
             taken, sending = self._consumed(self.alerts), 0.0
         if self.alerts != self._it.context.size.alerts:
@@ -51,15 +52,15 @@ class Backlog(Experiment):
         return found
 
     def _judged(self, count: int) -> float:
-        with self._it.services.coverage() as coverage:
+        with self._it.engine.coverage() as coverage:
             began, ends = self._it.visits.send_at_once(ALERTS, count)
             self.seconds.append(coverage.await_ends(ends) - began)
-        self._it.services.forget(ends)
+        self._it.engine.forget(ends)
         return self.seconds[-1]
 
     def _consumed(self, count: int) -> float:
-        order = {"bootstrap": self._it.services.bootstrap, "work": "bytes", "whole": True, "expect": count}
-        with self._it.services.topic("bare") as topic:
+        order = {"bootstrap": self._it.engine.bootstrap, "work": "bytes", "whole": True, "expect": count}
+        with self._it.engine.topic("bare") as topic:
             self._it.visits.send_at_once(topic, count)
             log = self._it.context.folder / "consumer.log"
             with reader_process(self._it.context, {**order, "topics": [topic]}, log) as second:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from nightwire.benchmarks.environment.filter_engine import CAP
 from nightwire.benchmarks.environment.filter_kinds import DISTURBERS
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
-from nightwire.benchmarks.environment.services import ALERTS
-from nightwire.benchmarks.model.scenario import Experiment, Figures, Kind, RunError
+from nightwire.benchmarks.environment.filter_engine import ALERTS
+from nightwire.benchmarks.model.scenario import Experiment, RunError
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting
 from nightwire.benchmarks.workers.client import reader_process
@@ -31,7 +32,7 @@ class Burst(Experiment):
 
     def prepare(self) -> None:
         """Make the filters live, and have the engine judge some alerts by them."""
-        self._it.services.live(self._it.filters())
+        self._it.engine.live(self._it.filters())
         for _turn in range(2):
             self._judged(min(WARM_UP, self._it.context.size.alerts))
 
@@ -50,28 +51,28 @@ class Burst(Experiment):
 
     def _judged(self, count: int) -> tuple[float, list[float], int]:
         """Return when all was accounted for, when each owner had his first alerts [s], and the copies."""
-        owned = list(self._it.services.filters.values())
+        owned = list(self._it.engine.filters.values())
         order = {**self._order(owned), "note": True, "expect": 0}
         log = self._it.context.folder / "owners.log"
-        with self._it.services.coverage() as coverage, reader_process(self._it.context, order, log) as second:
+        with self._it.engine.coverage() as coverage, reader_process(self._it.context, order, log) as second:
             began, ends = self._it.visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
             arrivals = second.findings()["arrivals"]
-        self._it.services.forget(ends)
+        self._it.engine.forget(ends)
         delays = firsts([(topic, arrived - began) for topic, _, _, arrived in arrivals], CAP)
         if not delays:
             raise RunError(f"none of {count:,} alerts passed any of {len(owned):,} filters")
         return seconds, list(delays.values()), len(arrivals)
 
     def _bare(self, count: int) -> float:
-        with self._it.services.topic("bare") as topic:
+        with self._it.engine.topic("bare") as topic:
             order = {**self._order([topic]), "expect": count}
             with reader_process(self._it.context, order, self._it.context.folder / "consumer.log") as second:
                 began, _ = self._it.visits.send(topic, count)
                 return float(second.findings()["last"]) - began
 
     def _order(self, topics: list[str]) -> dict[str, object]:
-        return {"bootstrap": self._it.services.bootstrap, "topics": topics, "work": "bytes"}
+        return {"bootstrap": self._it.engine.bootstrap, "topics": topics, "work": "bytes"}
 
 
 class Large(Burst):
@@ -92,10 +93,10 @@ class Large(Burst):
         return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._bare)(self._alerts)}
 
     def _all(self, count: int) -> float:
-        with self._it.services.coverage() as coverage:
+        with self._it.engine.coverage() as coverage:
             began, ends = self._it.visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
-        self._it.services.forget(ends)
+        self._it.engine.forget(ends)
         return seconds
 
 
@@ -122,7 +123,7 @@ class Disturbed(Burst):
         try:
             _, delays, _ = self._judged(self._it.context.size.alerts)
         finally:
-            self._it.services.live(self._quiet)
+            self._it.engine.live(self._quiet)
         return {
             "disturbed_first20_mean_seconds": mean(delays),
             "disturbed_first20_p99_seconds": quantile(delays, 0.99),
@@ -137,9 +138,9 @@ class Disturbed(Burst):
             )
             for kind in DISTURBERS
         ]
-        self._it.services.live([*self._quiet, *bad])
-        self._it.services.filters = {
-            key: topic for key, topic in self._it.services.filters.items() if not key.startswith("bad-")
+        self._it.engine.live([*self._quiet, *bad])
+        self._it.engine.filters = {
+            key: topic for key, topic in self._it.engine.filters.items() if not key.startswith("bad-")
         }
         self._judged(min(WARM_UP, self._it.context.size.alerts))
 

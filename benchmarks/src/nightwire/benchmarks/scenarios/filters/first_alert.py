@@ -1,4 +1,4 @@
-"""From a moment to the first alert that is read: what a change and a start have in common."""
+"""How soon the first alert is out after a filter was accepted, and after the engine was killed."""
 
 import threading
 import time
@@ -6,13 +6,23 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from nightwire.benchmarks.environment.filter_kinds import FilterKind as FilterKind
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
-from nightwire.benchmarks.environment.services import ALERTS
-from nightwire.benchmarks.model.scenario import Experiment, Figures, Kind, RunError
+from nightwire.benchmarks.environment.filter_engine import ALERTS
+from nightwire.benchmarks.model.scenario import Experiment, RunError
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.scenarios.filters.visits import EndOffsets, FilterSetting
 from nightwire.benchmarks.workers.client import reader_process
-from nightwire.core.kafka import end_offsets_at
+from nightwire.core.kafka import ends_of
+
+
+AHEAD = 1.0
+"""From the first alert until the filter is accepted: batches are running by then. [s]"""
+LONGEST = 60.0
+"""Time for which visits follow each other, while the filter passes nothing. [s]"""
+LOOK = 0.1
+"""Time between two looks at the filter's topic. [s]"""
+MOST = 2_000
+"""Alerts that wait in Kafka for the engine."""
 
 
 class FirstAlert(Experiment):
@@ -32,7 +42,7 @@ class FirstAlert(Experiment):
 
     def prepare(self) -> None:
         """Make the filters live."""
-        self._it.services.live(self._it.filters())
+        self._it.engine.live(self._it.filters())
 
     def run_once(self, kind: Kind) -> Figures:
         """Return the time from that moment until an owner has read an alert.
@@ -40,14 +50,14 @@ class FirstAlert(Experiment):
         Raises:
             RunError: Nobody was sent any.
         """
-        services, topics = self._it.services, self._topics()
-        order = {"bootstrap": services.bootstrap, "topics": topics, "work": "bytes", "note": True}
+        engine, topics = self._it.engine, self._topics()
+        order = {"bootstrap": engine.bootstrap, "topics": topics, "work": "bytes", "note": True}
         log = self._it.context.folder / "owners.log"
-        with services.coverage() as coverage, reader_process(self._it.context, order, log) as second:
+        with engine.coverage() as coverage, reader_process(self._it.context, order, log) as second:
             began, ends = self._act()
             coverage.await_ends(ends)
             arrivals = second.findings()["arrivals"]
-        services.forget(ends)
+        engine.forget(ends)
         if not arrivals:
             raise RunError(f"{self.name}: no alert came")
         return {self.figure: float(min(when for *_, when in arrivals)) - began}
@@ -59,15 +69,6 @@ class FirstAlert(Experiment):
     @abstractmethod
     def _act(self) -> tuple[float, EndOffsets]:
         """Let it happen; return when that was [s], and where the visit ends that was sent meanwhile."""
-
-
-AHEAD = 1.0
-"""From the first alert until the filter is accepted: batches are running by then. [s]"""
-LONGEST = 60.0
-"""Time for which visits follow each other, while the filter passes nothing. [s]"""
-LOOK = 0.1
-"""Time between two looks at the filter's topic. [s]"""
-PASS_ALL = FilterKind("all", "def keep(alert):\n    return alert.id > LIMIT\n", "alert.id")
 
 
 class FilterChange(FirstAlert):
@@ -83,26 +84,26 @@ class FilterChange(FirstAlert):
     def run_once(self, kind: Kind) -> Figures:
         """Return the time from when Kafka has the new filter until its first alert is read."""
         found = super().run_once(kind)
-        self._it.services.live(self._it.filters())
+        self._it.engine.live(self._it.filters())
         return found
 
     def _topics(self) -> Sequence[str]:
         name = f"all-{len(self._fresh)}"
-        self._fresh.append(MixedFilter("fresh", name, PASS_ALL, PASS_ALL.source.replace("LIMIT", "0"), 1.0))
-        (self._topic,) = self._it.services.make_topics(self._fresh[-1:]).values()
+        self._fresh.append(MixedFilter.passing_all("fresh", name))
+        (self._topic,) = self._it.engine.make_topics(self._fresh[-1:]).values()
         return [self._topic]
 
     def _act(self) -> tuple[float, EndOffsets]:
         with self._visits() as ends:
             time.sleep(AHEAD)
-            self._it.services.live([*self._it.filters(), self._fresh[-1]])
+            self._it.engine.live([*self._it.filters(), self._fresh[-1]])
             accepted = time.monotonic()
             self._await_first(accepted + LONGEST)
         return accepted, ends
 
     def _await_first(self, deadline: float) -> None:
         """Wait until the filter's topic has an alert."""
-        while not end_offsets_at(self._it.services.bootstrap, [self._topic]) and time.monotonic() < deadline:
+        while not ends_of(self._it.engine.bootstrap, [self._topic]) and time.monotonic() < deadline:
             time.sleep(LOOK)
 
     @contextmanager
@@ -124,21 +125,17 @@ class FilterChange(FirstAlert):
             sending.join()
 
 
-MOST = 2_000
-"""Alerts that wait in Kafka for the engine."""
-
-
 class EngineStart(FirstAlert):
     """The engine was killed, alerts wait in Kafka, it is started again."""
 
     figure = "start_seconds"
 
     def _topics(self) -> Sequence[str]:
-        self._it.services.kill()
-        return list(self._it.services.filters.values())
+        self._it.engine.kill()
+        return list(self._it.engine.filters.values())
 
     def _act(self) -> tuple[float, EndOffsets]:
         _, ends = self._it.visits.send_at_once(ALERTS, min(MOST, self._it.context.size.alerts))
         began = time.monotonic()
-        self._it.services.engine()
+        self._it.engine.start()
         return began, ends

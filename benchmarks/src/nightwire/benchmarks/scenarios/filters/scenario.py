@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool, pool_memory, ready_messages
-from nightwire.benchmarks.environment.filter_engine import CAP, ManyFilters
+from nightwire.benchmarks.environment.filter_engine import CAP, FilterEngine
 from nightwire.benchmarks.model.scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
 from nightwire.benchmarks.model.statistics import median
 from nightwire.benchmarks.scenarios.filters.alternatives import BesideFunctions, BesideQueries
@@ -52,7 +52,7 @@ class FiltersScenario:
     }
 
     def __init__(self) -> None:
-        self._services: ManyFilters | None = None
+        self._engine: FilterEngine | None = None
         self._size = self.standard["quick"]
         self._backlogs: list[Backlog] = []
 
@@ -72,13 +72,13 @@ class FiltersScenario:
         """Make the pool; return the experiments."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        self._services = services = ManyFilters(context)
-        visits = Visits(services, pool)
+        self._engine = engine = FilterEngine(context)
+        visits = Visits(engine, pool)
         language = Language(context, pool)
         if context.engine == "none":
             return [language]
         settings = {
-            count: FilterSetting(context, services, visits, count, code) for count, code in MIXTURES.items()
+            count: FilterSetting(context, engine, visits, count, code) for count, code in MIXTURES.items()
         }
         self._backlogs = list(backlogs(settings, context.size))
         # the curve ends with a hundred filters, and those that follow want just these
@@ -86,7 +86,7 @@ class FiltersScenario:
             language,
             *self._backlogs,
             Burst(settings[100]),
-            Latency(context, services, pool, ready_messages(pool), plain=False, visit=VISIT),
+            Latency(context, engine, pool, ready_messages(pool), plain=False, visit=VISIT),
             FilterChange(settings[100]),
             Disturbed(settings[100]),
             EngineStart(settings[100]),
@@ -98,8 +98,8 @@ class FiltersScenario:
 
     def tear_down(self) -> None:
         """End Kafka, the registry and the engine."""
-        if self._services is not None:
-            self._services.close()
+        if self._engine is not None:
+            self._engine.close()
 
     def outcome(self) -> Outcome:
         """Say how much was moved, what was left out, and draw the curves."""

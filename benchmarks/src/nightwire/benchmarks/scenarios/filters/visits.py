@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Message, Producer
 
 from nightwire.benchmarks.environment.alert_pool import Alert, patched
-from nightwire.benchmarks.environment.filter_engine import ManyFilters
+from nightwire.benchmarks.environment.filter_engine import FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
 from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.alerts.feed import alert_writer
@@ -28,14 +28,14 @@ class FilterSetting:
 
     Attributes:
         context: Says how much.
-        services: The engine.
+        engine: The engine.
         visits: What sends.
         count: Number of filters; and
         code: how many of them cannot be compiled.
     """
 
     context: Context
-    services: ManyFilters
+    engine: FilterEngine
     visits: "Visits"
     count: int
     code: int
@@ -52,11 +52,11 @@ class Visits:
     No two visits have the same number, nor two alerts the same id.
 
     Args:
-        services: Where to.
+        engine: Where to.
         pool: Alerts to begin with.
     """
 
-    services: ManyFilters
+    engine: FilterEngine
     pool: Sequence[Alert]
     visits: int = 0
     alerts: int = 0
@@ -94,8 +94,8 @@ class Visits:
         return began, visit.ends
 
     def _visit(self, topic: str, count: int, **overrides: Any) -> "_Visit":
-        writer, _codec, client = alert_writer(self.services.bootstrap, topic, **overrides)
-        note, ends = self.services.delivered()
+        writer, _codec, client = alert_writer(self.engine.bootstrap, topic, **overrides)
+        note, ends = self.engine.delivered()
         number, alerts = self.next, patched(self.pool, count, visit=self.next, first=self.alerts)
         self.visits, self.alerts = self.visits + 1, self.alerts + count
         return _Visit(number, alerts, writer, client, note, ends)

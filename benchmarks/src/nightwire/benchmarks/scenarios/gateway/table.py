@@ -14,7 +14,8 @@ from typing import TypeVar
 from pysequoia import SignatureMode, Tsk, sign
 
 from nightwire.benchmarks.environment.vtp_brokers import TMPFS, debian_python
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.workers.vtp.frames import framed
 from nightwire.benchmarks.workers.vtp.packets import Packets
 from nightwire.gateway import author_packet, element_bytes

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind, Line, Series
+from nightwire.benchmarks.model.scenario import Context, Experiment, Line, Series
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.statistics import median, rounded
 
 LEAST = 2

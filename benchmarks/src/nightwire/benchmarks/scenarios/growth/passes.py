@@ -3,7 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from nightwire.benchmarks.model.scenario import Context, Kind
+from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.scenarios.filters.backlog import Backlog
 from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits

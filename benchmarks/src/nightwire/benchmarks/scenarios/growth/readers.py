@@ -4,7 +4,8 @@ import time
 from collections.abc import Sequence
 
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
-from nightwire.benchmarks.model.scenario import Context, Kind, RunError
+from nightwire.benchmarks.model.scenario import Context, RunError
+from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
 from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
 from nightwire.benchmarks.workers.alerts.feed import RawProducer

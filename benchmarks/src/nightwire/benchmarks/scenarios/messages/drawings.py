@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from nightwire.benchmarks.model.drawing import sorted_line
-from nightwire.benchmarks.model.scenario import Kind, Line, Series
+from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Line, Series
 from nightwire.benchmarks.model.statistics import median, quantile
 from nightwire.benchmarks.scenarios.messages import published as _published
 from nightwire.benchmarks.scenarios.messages.experiments import bandwidth

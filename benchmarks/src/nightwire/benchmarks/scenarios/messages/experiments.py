@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from nightwire.benchmarks.model.scenario import Experiment, Figures, Kind, RunError
+from nightwire.benchmarks.model.scenario import Experiment, RunError
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.messages.plan import MIB, Plan, Point, name_of
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent

@@ -11,8 +11,9 @@ from nightwire.benchmarks.environment.alert_pool import ReadyMessage
 from nightwire.benchmarks.environment.filter_engine import FilterEngine, record
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.environment.services import ALERTS
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind, RunError
+from nightwire.benchmarks.environment.filter_engine import ALERTS
+from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.scenarios.night.observatory import Observatory
 from nightwire.benchmarks.scenarios.night.schedule import Delays, Schedule
 from nightwire.benchmarks.workers.alerts.due_times import check_complete

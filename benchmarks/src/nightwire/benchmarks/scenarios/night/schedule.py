@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightwire.benchmarks.model.scenario import Figures
+from nightwire.benchmarks.model.sample import Figures
 from nightwire.benchmarks.model.statistics import quantile
 
 SOON = 60.0

@@ -8,7 +8,8 @@ from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.alerts.reader import memory
 from nightwire.benchmarks.workers.client import reader_process

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 from timeit import Timer
 
-from nightwire.benchmarks.model.scenario import Experiment, Figures, Kind
+from nightwire.benchmarks.model.scenario import Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name
 from nightwire.benchmarks.scenarios.typed.records import SCHEMA, body_size, records_of
 from nightwire.benchmarks.scenarios.typed.worker import FIELDS

@@ -3,8 +3,9 @@
 import time
 
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
-from nightwire.benchmarks.environment.services import ALERTS, Services
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.environment.filter_engine import ALERTS, FilterEngine
+from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.benchmarks.workers.client import reader_process
 
@@ -17,12 +18,12 @@ class Filtering(Experiment):
 
     name = "filter"
 
-    def __init__(self, context: Context, services: Services, ready: list[ReadyMessage]) -> None:
-        self._context, self._services, self._ready = context, services, ready
+    def __init__(self, context: Context, engine: FilterEngine, ready: list[ReadyMessage]) -> None:
+        self._context, self._engine, self._ready = context, engine, ready
 
     def prepare(self) -> None:
         """Start the engine, submit the example filters, and have it judge some alerts."""
-        self._services.engine()
+        self._engine.engine()
         for _turn in range(2):
             self._judged(min(WARM_UP, self._context.size.alerts))
 
@@ -42,9 +43,9 @@ class Filtering(Experiment):
     def _judged(self, count: int) -> tuple[float, int]:
         """Return how long a visit took [s], and how many of its alerts passed a filter."""
         messages = cycled(self._ready, count)
-        note, ends = self._services.delivered()
-        with self._services.coverage() as coverage:
-            bare = RawProducer(self._services.bootstrap, ALERTS)
+        note, ends = self._engine.delivered()
+        with self._engine.coverage() as coverage:
+            bare = RawProducer(self._engine.bootstrap, ALERTS)
             began = time.monotonic()
             for message in messages:
                 bare.send(message, note)
@@ -53,16 +54,16 @@ class Filtering(Experiment):
 
     def _bare(self, count: int) -> float:
         messages = cycled(self._ready, count)
-        with self._services.topic("bare") as topic:
+        with self._engine.topic("bare") as topic:
             order = {
-                "bootstrap": self._services.bootstrap,
+                "bootstrap": self._engine.bootstrap,
                 "topics": [topic],
                 "work": "bytes",
                 "expect": count,
             }
             log = self._context.folder / "consumer.log"
             with reader_process(self._context, order, log) as second:
-                bare = RawProducer(self._services.bootstrap, topic)
+                bare = RawProducer(self._engine.bootstrap, topic)
                 began = time.monotonic()
                 for message in messages:
                     bare.send(message)

@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, ExitStack
 from confluent_kafka import Producer
 
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patch
-from nightwire.benchmarks.environment.services import ALERTS, Services
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.environment.filter_engine import ALERTS, FilterEngine
+from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.workers.alerts.due_times import LEAD, SPIN, DueTimes, check_complete, percentiles
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.client import WorkerClient, reader_process
@@ -26,7 +27,7 @@ class Latency(Experiment):
 
     Args:
         context: Says how much.
-        services: Kafka and the engine.
+        engine: Kafka and the engine.
         pool: Alerts to begin with.
         ready: Messages for the baseline.
         plain: Whether there is the plain consumer of all alerts, beside those of the filters' topics.
@@ -38,14 +39,14 @@ class Latency(Experiment):
     def __init__(
         self,
         context: Context,
-        services: Services,
+        engine: FilterEngine,
         pool: list[Alert],
         ready: list[ReadyMessage],
         *,
         plain: bool = True,
         visit: float = VISIT,
     ) -> None:
-        self._context, self._services = context, services
+        self._context, self._engine = context, engine
         self._pool, self._ready, self._plain = pool, ready, plain
         self._visit, self._visits, self._sent = visit, 0, 0
         self.delays: dict[str, list[float]] = {}
@@ -60,7 +61,7 @@ class Latency(Experiment):
     def prepare(self) -> None:
         """Start the engine where it is wanted, and let one second of alerts through, both ways."""
         if self._context.engine != "none":
-            self._services.engine()
+            self._engine.engine()
         count = min(self.count, int(self._context.size.rate))
         self._ours(count)
         self._bare(count)
@@ -72,10 +73,10 @@ class Latency(Experiment):
         return self._ours(self.count) if kind is Kind.SUBJECT else self._bare(self.count)
 
     def _ours(self, count: int) -> Figures:
-        filters = list(self._services.filters.values())
+        filters = list(self._engine.filters.values())
         with ExitStack() as exits:
-            topic = ALERTS if filters else exits.enter_context(self._services.topic("steady"))
-            coverage = exits.enter_context(self._services.coverage()) if filters else None
+            topic = ALERTS if filters else exits.enter_context(self._engine.topic("steady"))
+            coverage = exits.enter_context(self._engine.coverage()) if filters else None
             second = exits.enter_context(self._second([*([topic] if self._plain else []), *filters]))
             dues = self._send(topic, count)
             if coverage is not None:
@@ -95,7 +96,7 @@ class Latency(Experiment):
 
     def _send(self, topic: str, count: int) -> "DueTimes":
         """Send alerts when they are due, wait for their acknowledgements, and return when that was."""
-        writer, _codec, client = alert_writer(self._services.bootstrap, topic)
+        writer, _codec, client = alert_writer(self._engine.bootstrap, topic)
         dues, visit = DueTimes(), FIRST_VISIT + self._visits
         for turn, (due, late) in enumerate(self._on_time(count, client)):
             dues.behind = max(dues.behind, late)
@@ -112,8 +113,8 @@ class Latency(Experiment):
 
     def _bare(self, count: int) -> Figures:
         messages = cycled(self._ready, count, self._sent)
-        with self._services.topic("bare") as topic, self._second([topic]) as second:
-            bare, dues = RawProducer(self._services.bootstrap, topic), DueTimes()
+        with self._engine.topic("bare") as topic, self._second([topic]) as second:
+            bare, dues = RawProducer(self._engine.bootstrap, topic), DueTimes()
             for message, (due, _late) in zip(messages, self._on_time(count, bare.client), strict=True):
                 bare.send(message, dues.of(due))
             bare.flush()
@@ -136,7 +137,7 @@ class Latency(Experiment):
         return on_time(dues, clock=time.monotonic, idle=idle)
 
     def _second(self, topics: list[str]) -> AbstractContextManager[WorkerClient]:
-        order = {"bootstrap": self._services.bootstrap, "topics": topics, "work": "bytes", "note": True}
+        order = {"bootstrap": self._engine.bootstrap, "topics": topics, "work": "bytes", "note": True}
         return reader_process(self._context, order, self._context.folder / "consumer.log")
 
     def _keep(self, name: str, delays: list[float]) -> None:

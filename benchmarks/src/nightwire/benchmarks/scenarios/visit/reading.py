@@ -5,8 +5,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
-from nightwire.benchmarks.environment.services import Services
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.environment.filter_engine import FilterEngine
+from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.benchmarks.workers.client import reader_process
 from nightwire.schemas import Codec, sim_alert_schema
@@ -21,15 +22,15 @@ class Dicts(Experiment):
 
     name = "dicts"
 
-    def __init__(self, context: Context, services: Services, ready: list[ReadyMessage]) -> None:
-        self._context, self._services, self._ready = context, services, ready
+    def __init__(self, context: Context, engine: FilterEngine, ready: list[ReadyMessage]) -> None:
+        self._context, self._engine, self._ready = context, engine, ready
         self._exits = ExitStack()
         self._topic = ""
 
     def prepare(self) -> None:
         """Fill a topic with one visit, and read it once each way."""
-        self._topic = self._exits.enter_context(self._services.topic("dicts"))
-        bare = RawProducer(self._services.bootstrap, self._topic)
+        self._topic = self._exits.enter_context(self._engine.topic("dicts"))
+        bare = RawProducer(self._engine.bootstrap, self._topic)
         for message in cycled(self._ready, self._context.size.alerts):
             bare.send(message)
         bare.flush()
@@ -59,7 +60,7 @@ class Dicts(Experiment):
         """Return alerts a second."""
         count = self._context.size.alerts
         order: dict[str, Any] = {
-            "bootstrap": self._services.bootstrap,
+            "bootstrap": self._engine.bootstrap,
             "topics": [self._topic],
             "work": work,
             "expect": count,

@@ -12,7 +12,7 @@ from nightwire.benchmarks.environment.alert_pool import (
     ready_messages,
 )
 from nightwire.benchmarks.environment.cluster import PARTITIONS
-from nightwire.benchmarks.environment.services import EXAMPLES, Services
+from nightwire.benchmarks.environment.filter_engine import EXAMPLES, FilterEngine
 from nightwire.benchmarks.model.drawing import distribution
 from nightwire.benchmarks.model.scenario import Context, Experiment, Needs, Outcome, Size
 from nightwire.benchmarks.model.statistics import quantile
@@ -51,7 +51,7 @@ class VisitScenario:
     }
 
     def __init__(self) -> None:
-        self._services: Services | None = None
+        self._engine: FilterEngine | None = None
         self._context: Context | None = None
         self._latency: Latency | None = None
         self._ready: list[ReadyMessage] = []
@@ -72,20 +72,20 @@ class VisitScenario:
         self._context = context
         pool = make_pool(context.size.alerts)
         self._ready = ready_messages(pool)
-        self._services = services = Services(context)
-        self._latency = Latency(context, services, pool, self._ready)
-        filtering = [] if context.engine == "none" else [Filtering(context, services, self._ready)]
+        self._engine = engine = FilterEngine(context)
+        self._latency = Latency(context, engine, pool, self._ready)
+        filtering = [] if context.engine == "none" else [Filtering(context, engine, self._ready)]
         return [
-            Throughput(context, services, pool, self._ready),
-            Dicts(context, services, self._ready),
+            Throughput(context, engine, pool, self._ready),
+            Dicts(context, engine, self._ready),
             *filtering,
             self._latency,
         ]
 
     def tear_down(self) -> None:
         """End Kafka, the registry and the engine."""
-        if self._services is not None:
-            self._services.close()
+        if self._engine is not None:
+            self._engine.close()
 
     def outcome(self) -> Outcome:
         """Return the distribution of delays, what was reduced, and OpenMessaging's keys."""

@@ -4,8 +4,9 @@ import time
 from contextlib import AbstractContextManager
 
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched
-from nightwire.benchmarks.environment.services import Services
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figures, Kind
+from nightwire.benchmarks.environment.filter_engine import FilterEngine
+from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.client import WorkerClient, reader_process
 
@@ -19,9 +20,9 @@ class Throughput(Experiment):
     name = "throughput"
 
     def __init__(
-        self, context: Context, services: Services, pool: list[Alert], ready: list[ReadyMessage]
+        self, context: Context, engine: FilterEngine, pool: list[Alert], ready: list[ReadyMessage]
     ) -> None:
-        self._context, self._services = context, services
+        self._context, self._engine = context, engine
         self._pool, self._ready = pool, ready
         self._sent = 0
 
@@ -57,8 +58,8 @@ class Throughput(Experiment):
         return "encode_produce_consume_decode_seconds", "encode_produce_consume_decode_dicts_seconds"
 
     def _ours(self, work: str, count: int) -> dict[str, float]:
-        with self._services.topic("visit") as topic, self._second(topic, work, count) as second:
-            writer, codec, _client = alert_writer(self._services.bootstrap, topic)
+        with self._engine.topic("visit") as topic, self._second(topic, work, count) as second:
+            writer, codec, _client = alert_writer(self._engine.bootstrap, topic)
             visit = 2026_0102_00000 + self._sent
             began = time.monotonic()
             for alert in patched(self._pool, count, visit=visit, first=self._sent):
@@ -78,8 +79,8 @@ class Throughput(Experiment):
 
     def _bare(self, count: int) -> float:
         messages = cycled(self._ready, count)
-        with self._services.topic("bare") as topic, self._second(topic, "bytes", count) as second:
-            bare = RawProducer(self._services.bootstrap, topic)
+        with self._engine.topic("bare") as topic, self._second(topic, "bytes", count) as second:
+            bare = RawProducer(self._engine.bootstrap, topic)
             began = time.monotonic()
             for message in messages:
                 bare.send(message)
@@ -88,7 +89,7 @@ class Throughput(Experiment):
 
     def _second(self, topic: str, work: str, count: int) -> AbstractContextManager[WorkerClient]:
         order = {
-            "bootstrap": self._services.bootstrap,
+            "bootstrap": self._engine.bootstrap,
             "topics": [topic],
             "work": work,
             "expect": count,

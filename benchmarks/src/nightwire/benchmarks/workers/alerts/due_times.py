@@ -6,7 +6,8 @@ from typing import Any
 
 from confluent_kafka import Message as Sent
 
-from nightwire.benchmarks.model.scenario import Figures, RunError
+from nightwire.benchmarks.model.sample import Figures
+from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.model.statistics import quantile
 
 LEAD = 0.2

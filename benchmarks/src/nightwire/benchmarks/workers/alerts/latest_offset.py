@@ -1,10 +1,9 @@
-"""A process that reads nothing: it only asks where topics end, until they hold what is expected.
+"""A process that reads nothing: it asks where topics end until they hold what is expected.
 
-``python -m nightwire.benchmarks.workers.alerts.latest_offset '{"bootstrap": …, "topics": […], "expect": N}'`` talks as `_reader`.
+``python -m nightwire.benchmarks.workers.alerts.latest_offset
+'{"bootstrap": …, "topics": […], "expect": N}'`` finds what a `reader` finds.
 """
 
-import json
-import sys
 import time
 from typing import Any
 
@@ -13,7 +12,7 @@ from confluent_kafka import Consumer
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.alerts.reader import PATIENCE, ReadStats
-from nightwire.benchmarks.workers.worker import emit
+from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.core.kafka import consumer, end_offsets
 
 INTERVAL = 0.05
@@ -21,25 +20,25 @@ INTERVAL = 0.05
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
-    """Ask until the topics hold ``expect`` records more than at first, and return the findings.
+    """Ask until the topics hold ``expect`` records more than at first, and return the statistics.
 
     Raises:
         RunError: They stood still for too long.
     """
     client = consumer(order["bootstrap"])
     try:
-        start, findings = _latest(client, order["topics"]), ReadStats()
+        start, found = _latest(client, order["topics"]), ReadStats()
         emit({"ready": True})
-        heard, began = time.monotonic(), time.process_time()
-        while findings.records < order["expect"]:
+        last, began = time.monotonic(), time.process_time()
+        while found.records < order["expect"]:
             records = _latest(client, order["topics"]) - start
-            if records > findings.records:
-                findings.records, heard = records, time.monotonic()
-            elif time.monotonic() - heard > PATIENCE:
+            if records > found.records:
+                found.records, last = records, time.monotonic()
+            elif time.monotonic() - last > PATIENCE:
                 raise RunError(f"the latest offset stood still for {PATIENCE:g} s, after {records} records")
             time.sleep(INTERVAL)
-        findings.last, findings.cpu = heard, time.process_time() - began
-        return vars(findings) | vars(own_traffic())
+        found.last, found.cpu = last, time.process_time() - began
+        return vars(found) | vars(own_traffic())
     finally:
         client.close()
 
@@ -49,4 +48,4 @@ def _latest(client: Consumer, topics: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    emit(run(json.loads(sys.argv[1])))
+    emit(run(first_order()))

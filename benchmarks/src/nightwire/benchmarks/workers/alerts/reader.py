@@ -1,38 +1,25 @@
-"""The second process: reads what was sent, does with it what it was told, and says when.
+"""A process that reads alerts, does with them what it was told, and says when.
 
-``python -m nightwire.benchmarks.workers.alerts.reader '{"bootstrap": …}'`` prints one JSON line when it is in place,
-and one with its findings at the end.  Its clock is the machine's monotonic one, so its times can be compared
-with those of the process that started it.
+``python -m nightwire.benchmarks.workers.alerts.reader '{"bootstrap": …}'`` prints a line when it is in
+place, and one with its `ReadStats` at the end.
 """
 
-import json
 import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
-from confluent_kafka import Consumer, KafkaException, Message
-from confluent_kafka import TopicPartition as TopicPartitionOffset
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
-from nightwire.benchmarks.workers.worker import emit
-from nightwire.core.kafka import (
-    END,
-    FIRST,
-    TRANSIENT_ERRORS,
-    TopicPartition,
-    admin,
-    consumer,
-    list_offsets,
-    retry_while_unavailable,
-)
+from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
+from nightwire.core.kafka import PASSING, admin, consumer, waiting
+from nightwire.core.offsets import END, FIRST, Spot, listed
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
@@ -47,14 +34,30 @@ COLUMNS = (
 )
 TWENTY_COLUMNS = [f"diaSource.{name}" for name in COLUMNS]
 """The columns that a broker typically wants first."""
+FEW = 20
+MANY: dict[str, Any] = {"fetch_min_bytes": 1 << 20, "fetch_wait_max_ms": 25}
+"""How more than a FEW topics are asked for: each request names all of them, and an answer to each
+single alert would keep a core of Kafka busy.  Arrivals are noted so much later at most. [ms]"""
+
+Handle = Callable[[Sequence[Message]], None]
+"""What is done with a batch of messages."""
 
 
 @dataclass
 class ReadStats:
-    """What was read: times on the monotonic clock [s], sizes [byte].
+    """What was read.
 
-    *cpu* is the process's time from when it was in place [s]; *left* counts what was in the topics, unread,
-    at the end; *laps* has when each visit was through, and the memory (RSS) that was in use then.
+    Attributes:
+        records: How many.
+        left: How many were in the topics, unread, at the end.
+        size: Of all that was read. [byte]
+        cpu: CPU time of the process from when it was in place. [s]
+        began: When reading began; [s, monotonic]
+        first: when the first batch was there; and
+        last: when the last was handled.
+        decoding: Time in the handling of batches. [s]
+        laps: When each visit was through [s], and the resident memory at that moment [byte].
+        arrivals: Topic, partition, offset and time [s] of each message.
     """
 
     records: int = 0
@@ -69,17 +72,14 @@ class ReadStats:
     arrivals: list[tuple[str, int, int, float]] = field(default_factory=list)
 
 
-Handle = Callable[[Sequence[Message]], None]
-
-
 def is_record(message: Message) -> bool:
-    """Whether *message* is one, and not word of an error that passes by itself.
+    """Return whether *message* is a record, not the report of an error that passes by itself.
 
     Raises:
-        KafkaException: It is word of an error that does not.
+        KafkaException: It reports an error that does not.
     """
     error = message.error()
-    if error is not None and error.code() not in TRANSIENT_ERRORS:
+    if error is not None and error.code() not in PASSING:
         raise KafkaException(error)
     return error is None
 
@@ -89,38 +89,30 @@ def bodies(messages: Sequence[Message]) -> list[memoryview]:
     return [unframe(memoryview(message.value() or b""))[1] for message in messages]
 
 
-def work_of(name: str) -> Handle:
+def handler(work: str, codec: Codec, columns: Sequence[str] = TWENTY_COLUMNS) -> Handle:
     """Return what is done with messages: ``bytes`` (nothing), ``dicts`` or ``columns``."""
-    codec = Codec(sim_alert_schema())
 
     def to_dicts(messages: Sequence[Message]) -> None:
         for body in bodies(messages):
             codec.decode(body)
 
     def to_columns(messages: Sequence[Message]) -> None:
-        codec.columns(bodies(messages), TWENTY_COLUMNS)
+        codec.columns(bodies(messages), columns)
 
-    chosen: Handle = {"bytes": lambda _messages: None, "dicts": to_dicts, "columns": to_columns}[name]
-    chosen([])  # imports what it needs, before the clock starts
+    handle: Handle = {"bytes": lambda _: None, "dicts": to_dicts, "columns": to_columns}[work]
+    handle([])  # imports what it needs, before the clock starts
     with suppress(DecodeError):
         codec.decode(b"")  # so does what is compiled when it is first used
-    return chosen
-
-
-FEW = 20
-MANY: dict[str, Any] = {"fetch_min_bytes": 1 << 20, "fetch_wait_max_ms": 25}
-"""How more than a FEW topics are asked for: each request names all of them, and an answer to each single
-alert would keep a core of Kafka busy.  Arrivals are noted so much later at most. [ms]"""
+    return handle
 
 
 class TopicReader:
-    """Reads topics by assignment, from where they end when it starts.
+    """Reads topics by assignment, from where they end when it starts; a context manager.
 
     Args:
-        client: A consumer.
-        asker: Asked where topics begin and end.
+        bootstrap: Kafka's address.
         topics: Their names.
-        work: Done with each batch.
+        handle: Done with each batch.
         note: Whether to note the arrival of each message.
         whole: Read from the beginning.
         lap: Records after which time and memory are noted, again and again; 0 = never.
@@ -128,42 +120,60 @@ class TopicReader:
 
     def __init__(
         self,
-        client: Consumer,
-        asker: AdminClient,
+        bootstrap: str,
         topics: Sequence[str],
-        work: Handle,
+        handle: Handle,
         *,
         note: bool = False,
         whole: bool = False,
         lap: int = 0,
     ) -> None:
-        self._client, self._asker, self._work, self._note, self._lap = client, asker, work, note, lap
-        self.findings = ReadStats()
-        known = client.list_topics(timeout=10).topics
+        self._client = consumer(bootstrap, **(MANY if len(topics) > FEW else {}))
+        self._admin, self._handle, self._note, self._lap = admin(bootstrap), handle, note, lap
+        self.stats = ReadStats()
+        known = self._client.list_topics(timeout=10).topics
         self._spots = [(topic, part) for topic in topics for part in known[topic].partitions]
-        self._next = self._listed(FIRST if whole else END)
-        client.assign([TopicPartitionOffset(*spot, offset) for spot, offset in self._next.items()])
+        self._next = self._offsets(FIRST if whole else END)
+        self._client.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
 
-    def read(self, enough: Callable[[], bool], *, patience: float = PATIENCE) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._client.close()
+
+    def read(self, count: int) -> ReadStats:
+        """Read *count* records.
+
+        Raises:
+            KafkaException: Kafka reports an error.
+            RunError: Nothing came for too long.
+        """
+        return self.read_until(lambda: self.stats.records >= count)
+
+    def read_until(self, enough: Callable[[], bool], *, patience: float = PATIENCE) -> ReadStats:
         """Read until it is *enough*.
 
         Raises:
             KafkaException: Kafka reports an error.
             RunError: Nothing came for longer than *patience* [s].
         """
-        self.findings.began = heard = time.monotonic()
+        cpu = time.process_time()
+        self.stats.began = last = time.monotonic()
         while not enough():
             if messages := self._batch():
-                heard = time.monotonic()
+                last = time.monotonic()
                 self._take(messages)
-            elif time.monotonic() - heard > patience:
-                raise RunError(f"nothing came for {patience:g} s, after {self.findings.records} records")
+            elif time.monotonic() - last > patience:
+                raise RunError(f"nothing came for {patience:g} s, after {self.stats.records} records")
+        self.stats.cpu = time.process_time() - cpu
+        return self.stats
 
-    def ends(self) -> dict[tuple[str, int], int]:
+    def ends(self) -> dict[Spot, int]:
         """Return where the topics' partitions end now."""
-        return self._listed(END)
+        return self._offsets(END)
 
-    def left(self, ends: Mapping[tuple[str, int], int]) -> int:
+    def left(self, ends: Mapping[Spot, int]) -> int:
         """Return how many records before *ends* are unread."""
         return sum(max(0, end - self._next[spot]) for spot, end in ends.items())
 
@@ -175,99 +185,83 @@ class TopicReader:
         return [one for one in (message, *self._client.consume(BATCH - 1, 0)) if is_record(one)]
 
     def _take(self, messages: list[Message]) -> None:
-        now = time.monotonic()
+        now, stats = time.monotonic(), self.stats
         for message in messages:
             topic, part, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
             self._next[topic, part] = offset + 1
-            self.findings.size += len(message)
+            stats.size += len(message)
             if self._note:
-                self._arrived(message, topic, (part, offset), now)
-        self._work(messages)
-        done = self.findings
-        done.first = done.first or now
-        done.records += len(messages)
-        done.last = time.monotonic()
-        done.decoding += done.last - now
-        while self._lap and done.records >= self._lap * (len(done.laps) + 1):
-            done.laps.append((done.last, memory()))
+                stats.arrivals.append((topic, *source_of(message, (part, offset)), now))
+        self._handle(messages)
+        stats.first = stats.first or now
+        stats.records += len(messages)
+        stats.last = time.monotonic()
+        stats.decoding += stats.last - now
+        while self._lap and stats.records >= self._lap * (len(stats.laps) + 1):
+            stats.laps.append((stats.last, memory()))
 
-    def _arrived(self, message: Message, topic: str, spot: tuple[int, int], now: float) -> None:
-        """Note the arrival under the message's place in the topic of all alerts."""
-        headers = dict(cast("list[tuple[str, bytes]]", message.headers() or []))
-        if "offset" in headers and "partition" in headers:  # a filter's copy says where it came from
-            spot = (int(headers["partition"]), int(headers["offset"]))
-        self.findings.arrivals.append((topic, *spot, now))
-
-    def _listed(self, which: OffsetSpec) -> dict[TopicPartition, int]:
-        """Return where partitions begin or end; of a topic that was just made no broker may know yet."""
-        found = retry_while_unavailable(
-            lambda: list_offsets(self._asker, self._spots, which, timeout=PATIENCE), patience=PATIENCE
-        )
+    def _offsets(self, which: OffsetSpec) -> dict[Spot, int]:
+        """Return where partitions begin or end; no broker may know yet of a topic that was just made."""
+        found = waiting(lambda: listed(self._admin, self._spots, which, timeout=PATIENCE), patience=PATIENCE)
         return {spot: info.offset for spot, info in found.items()}
 
 
-def run(order: dict[str, Any]) -> dict[str, Any]:
-    """Do what *order* says, and return the findings, with what was ``sent`` and ``received``. [byte]
+def source_of(message: Message, place: tuple[int, int]) -> tuple[int, int]:
+    """Return partition and offset of a filter's copy in the topic of all alerts; of others *place*."""
+    headers = dict(cast("list[tuple[str, bytes]]", message.headers() or []))
+    if "offset" in headers and "partition" in headers:
+        return int(headers["partition"]), int(headers["offset"])
+    return place
 
-    *order* has ``bootstrap``, ``topics``, ``work_of``; and ``expect`` (read so many records), or ``note`` (note
-    each arrival, and read on until standard input is closed and everything is read).  With ``whole`` it reads
-    from the beginning; with ``lap`` it notes time and memory after each so many records.  The work ``tables``
-    goes through our own `AlertReader`, as a consumer would.
+
+def run(order: dict[str, Any]) -> dict[str, Any]:
+    """Do what *order* says; return `ReadStats`, with what was ``sent`` and ``received``. [byte]
+
+    *order* has ``bootstrap``, ``topics``, ``work``; and ``expect`` (read so many records), or ``note``
+    (note each arrival, and read on until standard input is closed and everything is read).  With
+    ``whole`` it reads from the beginning; with ``lap`` it notes time and memory after each so many
+    records.  The work ``tables`` goes through our own `AlertReader`, as a consumer would.
     """
     if order["work"] == "tables":
         return vars(read_tables(order["bootstrap"], order["topics"], order["expect"]))
-    client = consumer(order["bootstrap"], **(MANY if len(order["topics"]) > FEW else {}))
-    note = bool(order.get("note"))
-    try:
-        habits = {name: order[name] for name in ("note", "whole", "lap") if name in order}
-        reader = TopicReader(
-            client, admin(order["bootstrap"]), order["topics"], work_of(order["work"]), **habits
-        )
+    options = {name: order[name] for name in ("note", "whole", "lap") if name in order}
+    handle = handler(order["work"], Codec(sim_alert_schema()))
+    with TopicReader(order["bootstrap"], order["topics"], handle, **options) as reader:
         emit({"ready": True})
-        began = time.process_time()
-        if note:
-            reader.read(_until_asked(reader), patience=float("inf"))  # the engine may take its time
+        if order.get("note"):  # the engine may take its time
+            stats = reader.read_until(_all_read(reader), patience=float("inf"))
         else:
-            reader.read(lambda: reader.findings.records >= order["expect"])
-        reader.findings.cpu = time.process_time() - began
-        reader.findings.left = reader.left(reader.ends())
-        return vars(reader.findings) | vars(own_traffic())
-    finally:
-        client.close()
+            stats = reader.read(order["expect"])
+        stats.left = reader.left(reader.ends())
+        return vars(stats) | vars(own_traffic())
 
 
 def read_tables(bootstrap: str, topics: Sequence[str], expect: int) -> ReadStats:
     """Read the first *expect* alerts of *topics* as tables of twenty columns."""
     from nightwire.consumers import AlertReader
 
-    done = ReadStats()
+    stats = ReadStats()
     with AlertReader(topics, bootstrap=bootstrap, start="beginning", limit=expect, survey="sim") as reader:
-        Codec(sim_alert_schema()).columns(
-            [], TWENTY_COLUMNS
-        )  # imports what it needs, before the clock starts
+        # imports what it needs, before the clock starts
+        Codec(sim_alert_schema()).columns([], TWENTY_COLUMNS)
         emit({"ready": True})
-        done.began = time.monotonic()
+        stats.began = time.monotonic()
         for table in reader.tables(TWENTY_COLUMNS, size=BATCH):
-            done.last = time.monotonic()
-            done.first = done.first or done.last
-            done.records += table.num_rows
-    return done
+            stats.last = time.monotonic()
+            stats.first = stats.first or stats.last
+            stats.records += table.num_rows
+    return stats
 
 
-def _until_asked(reader: TopicReader) -> Callable[[], bool]:
+def _all_read(reader: TopicReader) -> Callable[[], bool]:
     """Return what is true when all is read that was there when standard input was closed."""
-    asked, ends = threading.Event(), dict[tuple[str, int], int]()
-
-    def listen() -> None:
-        sys.stdin.read()
-        asked.set()
+    asked, ends = input_ended(), dict[Spot, int]()
 
     def enough() -> bool:
         if asked.is_set() and not ends:
             ends.update(reader.ends())
         return asked.is_set() and not reader.left(ends)
 
-    threading.Thread(target=listen, daemon=True).start()
     return enough
 
 
@@ -278,4 +272,4 @@ def memory() -> int:
 
 
 if __name__ == "__main__":
-    emit(run(json.loads(sys.argv[1])))
+    emit(run(first_order()))

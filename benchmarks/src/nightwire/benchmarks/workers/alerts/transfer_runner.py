@@ -9,7 +9,8 @@ from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import make_pool, save_pool
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.scenario import Context, TcpTraffic
+from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks.model.sample import TcpTraffic
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import LATEST, Transfer, TransferResult, transfer_result
 from nightwire.benchmarks.workers.client import LATEST_OFFSET, READER, SENDER, WorkerClient, worker_process

@@ -1,1 +1,1 @@
-"""Vtp."""
+"""Workers that are authors and subscribers of a VTP broker, or the distance to it."""
