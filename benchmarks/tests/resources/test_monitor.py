@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from nightwire.benchmarks.model.sample import ProcessUse
-from nightwire.benchmarks.model.sample import TcpTraffic
+from nightwire.benchmarks.model.sample import ProcessUse, TcpTraffic
 from nightwire.benchmarks.resources.cpu import Jiffies, others_share, parse_stat
 from nightwire.benchmarks.resources.monitor import OWN_PROCESS, ResourceMonitor, Snapshot, own_time, program
 from nightwire.benchmarks.resources.own_traffic import own_traffic

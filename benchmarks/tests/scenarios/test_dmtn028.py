@@ -16,9 +16,9 @@ from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import Alert, load_pool, make_pool, save_pool
 from nightwire.benchmarks.harness.result_files import schema
 from nightwire.benchmarks.model.sample import TcpTraffic
-from nightwire.benchmarks.scenarios.dmtn028 import published as _published
-from nightwire.benchmarks.scenarios.dmtn028.drawings import RAW, SIZE, drawings
-from nightwire.benchmarks.scenarios.dmtn028.experiments import VOLUMES, Group, groups
+from nightwire.benchmarks.report.content.formatting import published as _published
+from nightwire.benchmarks.scenarios.dmtn028.drawings import SIZE, drawings
+from nightwire.benchmarks.scenarios.dmtn028.experiments import RAW, VOLUMES, Group, groups
 from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES
 from nightwire.benchmarks.scenarios.dmtn028.scenario import Dmtn028Scenario, lasting, stored
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent, chosen_from

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.filter_engine import CAP
-from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.scenarios.faults import streams as _streams
 from nightwire.benchmarks.scenarios.faults.environment import FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.fault import VICTIMS, Fault, Timing
@@ -32,7 +32,7 @@ from nightwire.benchmarks.scenarios.faults.recovery import (
 from nightwire.benchmarks.scenarios.faults.scenario import DRAWN, figures_of, may_die, thinned
 from nightwire.benchmarks.scenarios.faults.streams import PER_VISIT, Streams, through, totals
 from nightwire.benchmarks.workers.arrivals import ArrivalLog, read_arrivals
-from nightwire.core.accounting.accounts import Account, FilterClasses
+from nightwire.core.accounting import Account, FilterClasses
 
 moments = st.floats(0, 100, allow_nan=False)
 waits = st.floats(0, 30, allow_nan=False)

@@ -9,10 +9,9 @@ from click.testing import CliRunner
 
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import Alert, make_pool
-from nightwire.benchmarks.environment.filter_kinds import CODE, COMPILED
-from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
-from nightwire.benchmarks.model.scenario import Context, Size
+from nightwire.benchmarks.environment.filter_mixture import CODE, COMPILED, MixedFilter, mixture
 from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Context, Size
 from nightwire.benchmarks.scenarios.filters.burst import firsts
 from nightwire.benchmarks.scenarios.filters.figures import FIGURES
 from nightwire.benchmarks.scenarios.filters.language import Language

@@ -6,8 +6,8 @@ import pytest
 
 from nightwire.benchmarks.environment import vtp_brokers as _brokers
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers, check_comet
-from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.scenarios.gateway.experiments import EventStream, Herd, Latency, Rate, stages
 from nightwire.benchmarks.scenarios.gateway.plan import HEADLINE, full, quick
 from nightwire.benchmarks.scenarios.gateway.scenario import GatewayScenario

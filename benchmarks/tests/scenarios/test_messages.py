@@ -9,7 +9,7 @@ import pytest
 from nightwire.benchmarks import Context, Kind, RunError, Size
 from nightwire.benchmarks.environment.alert_pool import Alert, make_pool, patch
 from nightwire.benchmarks.harness.run import RunOptions, run
-from nightwire.benchmarks.scenarios.messages import published as _published
+from nightwire.benchmarks.report.content.formatting import published as _published
 from nightwire.benchmarks.scenarios.messages.alerts import DISTINCT, STAMP, alerts_of, value_size
 from nightwire.benchmarks.scenarios.messages.conversation import WARM_UP, Endpoint, round_trips
 from nightwire.benchmarks.scenarios.messages.drawings import of_flows, of_pingpong
@@ -30,7 +30,7 @@ from nightwire.benchmarks.scenarios.messages.scenario import MessagesScenario
 from nightwire.benchmarks.workers.alerts.sender import VISIT, Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import DICTS, Transfer, checked_result
 from nightwire.benchmarks.workers.pool import WorkerPool
-from nightwire.core.kafka.clients import read_to_end
+from nightwire.core.kafka import read_to_end
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
 

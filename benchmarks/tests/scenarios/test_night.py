@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.filter_mixture import mixture
-from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.scenarios.faults.environment import EVERYTHING
 from nightwire.benchmarks.scenarios.night.experiment import (
     Night,

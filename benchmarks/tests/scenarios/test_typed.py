@@ -18,7 +18,7 @@ from nightwire.benchmarks.scenarios.typed.scenario import PEER, TypedScenario
 from nightwire.benchmarks.scenarios.typed.through_kafka import RAW, TYPED, through_kafka
 from nightwire.benchmarks.scenarios.typed.worker import codec_sample
 from nightwire.benchmarks.workers.pool import WorkerPool
-from nightwire.core.kafka.clients import read_to_end
+from nightwire.core.kafka import read_to_end
 from nightwire.schemas import Codec
 from nightwire.schemas.wire import unframe
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage, make_pool, patched, ready_messages
-from nightwire.benchmarks.environment.processes import Child, ChildError
 from nightwire.benchmarks.environment.filter_engine import example_filters
+from nightwire.benchmarks.environment.processes import Child, ChildError
 from nightwire.benchmarks.model.drawing import distribution
 from nightwire.benchmarks.scenarios.visit.scenario import aggregated
 from nightwire.benchmarks.workers.alerts.due_times import percentiles

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 
+import confluent_kafka
 import psutil
-from confluent_kafka import TopicPartition
 
 from nightwire.benchmarks.model.scenario import Context
-from nightwire.core.kafka import admin, ensure_topics
+from nightwire.core.kafka import TopicPartition, admin, ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import topics
 from nightwire.schemas.topics import TopicSettings
@@ -60,10 +60,10 @@ class Cluster:
             for future in client.delete_topics([name]).values():
                 future.result(30)
 
-    def delete_before(self, ends: Mapping[tuple[str, int], int]) -> None:
+    def delete_before(self, ends: Mapping[TopicPartition, int]) -> None:
         """Let Kafka delete the records before *ends*, by topic and partition: the disk is bounded."""
         client = admin(self.bootstrap)  # it must outlive its futures
-        offsets = [TopicPartition(*spot, end) for spot, end in ends.items()]
+        offsets = [confluent_kafka.TopicPartition(*partition, end) for partition, end in ends.items()]
         for future in client.delete_records(offsets).values():
             future.result(30)
 

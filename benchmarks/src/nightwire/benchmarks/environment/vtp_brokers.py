@@ -15,8 +15,8 @@ import psutil
 
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, nightwire, python
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas import topics

@@ -2,9 +2,8 @@
 
 from collections.abc import Container, Generator, Iterator, Mapping
 
-from nightwire.benchmarks.model.sample import Sample, Use
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample, Use
 from nightwire.benchmarks.model.scenario import Experiment
-from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.resources.cpu import DISTURBED
 from nightwire.benchmarks.resources.monitor import ResourceMonitor
 

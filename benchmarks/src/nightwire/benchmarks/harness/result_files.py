@@ -10,8 +10,7 @@ from typing import Any
 
 from nightwire.benchmarks.environment.machine import CLONE
 from nightwire.benchmarks.harness.summary import others, repeated, results
-from nightwire.benchmarks.model.sample import ProcessUse, Sample, Use
-from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.sample import Kind, ProcessUse, Sample, Use
 from nightwire.benchmarks.model.scenario import Outcome, Scenario, Size
 from nightwire.benchmarks.model.statistics import rounded
 

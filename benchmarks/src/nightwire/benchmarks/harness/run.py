@@ -125,7 +125,7 @@ def _result(
     failed: list[str],
     recorded: Recorded | None,
 ) -> Result:
-    outcome = kept.shown(scenario.outcome())
+    outcome = kept.shown(scenario.outcome(kept.samples))
     return make_result(
         scenario,
         size,
@@ -228,7 +228,7 @@ class _Sitting:
         try:
             self._set_the_stage(before)
             if self._run(experiment, meter, deadline):
-                self.kept.finish(experiment, self.scenario.outcome)
+                self.kept.finish(experiment, lambda: self.scenario.outcome(self.kept.samples))
                 return None
         except FAILURES as error:
             return str(error)

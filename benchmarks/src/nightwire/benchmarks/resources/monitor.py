@@ -10,8 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from nightwire.benchmarks.model.sample import ProcessUse, Use
-from nightwire.benchmarks.model.sample import TcpTraffic
+from nightwire.benchmarks.model.sample import ProcessUse, TcpTraffic, Use
 from nightwire.benchmarks.resources.cpu import Jiffies, others_share, parse_stat
 
 OWN_PROCESS = "producer"

@@ -45,9 +45,9 @@ def emit(value: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def input_ended(read: Callable[[], str] = sys.stdin.read) -> Event:
-    """Return what is set when *read* returns: when standard input is closed, or has one more line."""
-    ended = Event()
+def input_ended(read: Callable[[], str] = sys.stdin.read, ended: Event | None = None) -> Event:
+    """Return *ended*, set once *read* returns: standard input is closed, or has one more line."""
+    ended = ended or Event()
 
     def listen() -> None:
         read()

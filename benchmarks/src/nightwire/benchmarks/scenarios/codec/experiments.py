@@ -9,8 +9,8 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from nightwire.benchmarks.model.scenario import Experiment
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Experiment
 from nightwire.benchmarks.scenarios.codec.alerts import Alerts, other_version
 from nightwire.benchmarks.workers.alerts.reader import TWENTY_COLUMNS
 from nightwire.schemas import Codec

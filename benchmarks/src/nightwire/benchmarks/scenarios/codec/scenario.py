@@ -1,10 +1,11 @@
-"""The scenario itself: its figures, and which engines it compares."""
+"""The scenario `codec`: its figures, and which engines it compares."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from nightwire.benchmarks.environment.machine import data_folder
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Published, Size
-from nightwire.benchmarks.scenarios.codec.alerts import Alerts, find_alerts
+from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
+from nightwire.benchmarks.scenarios.codec.alerts import find_alerts
 from nightwire.benchmarks.scenarios.codec.experiments import CodecEngine, OtherVersion
 from nightwire.schemas import engines
 
@@ -14,7 +15,6 @@ TITLES = {
     "decode": "bytes to dictionary",
     "columns": "bytes to twenty Arrow columns",
 }
-DMTN = Published(3_300.0, "DMTN-028", "serialise and send, 300 alerts/s, one producer")
 
 
 def figures() -> Iterator[Figure]:
@@ -27,7 +27,6 @@ def figures() -> Iterator[Figure]:
                 f"{engine}: {title}, an alert",
                 baseline=FASTAVRO,
                 headline=True,
-                published=DMTN if what == "encode" else None,
             )
     for engine in ("native", "python"):
         yield Figure(
@@ -39,7 +38,7 @@ def figures() -> Iterator[Figure]:
         )
 
 
-class CodecScenario:
+class CodecScenario(Scenario):
     """Encoding and decoding alone, in one process."""
 
     name = "codec"
@@ -55,10 +54,6 @@ class CodecScenario:
         "full": Size(alerts=2_048, pairs=9, rate=1.0, profile="full"),
     }
 
-    def __init__(self) -> None:
-        self._alerts: Alerts | None = None
-        self._count = 0
-
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
         return Needs(disk=10**6, memory=2 * 10**9, seconds=10 + size.alerts * size.pairs * 0.015)
@@ -73,13 +68,8 @@ class CodecScenario:
             *(OtherVersion(name, self._alerts, self._count) for name in there),
         ]
 
-    def tear_down(self) -> None:
-        """Nothing to stop."""
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Say what the alerts were."""
-        if self._alerts is None:
-            return Outcome()
         sizes = sorted(len(body) for body in self._alerts.bodies)
         notes = [
             f"{self._alerts.what}, {sizes[0]:,} to {sizes[-1]:,} bytes (median {sizes[len(sizes) // 2]:,}), "

@@ -1,81 +1,38 @@
-"""Plots of the experiments, ours and DMTN-028's on the same axes.  Pure."""
+"""Plots of the experiments.  Pure."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from nightwire.benchmarks.model.sample import Kind
-from nightwire.benchmarks.model.scenario import Line, Series
-from nightwire.benchmarks.model.statistics import median, rounded
-from nightwire.benchmarks.scenarios.dmtn028 import published as _published
-from nightwire.benchmarks.scenarios.dmtn028.experiments import Group, Point
-from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES, Quantity
-from nightwire.benchmarks.workers.alerts.transfer import TransferResult
+from nightwire.benchmarks.model.drawing import OWNERS, Point, figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
+from nightwire.benchmarks.model.scenario import Series
+from nightwire.benchmarks.scenarios.dmtn028.experiments import Group, figure_name
+from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES, VISIT_SIZE
 
-Book = Mapping[tuple[str, str, Kind], Sequence[TransferResult]]
-"""What was played, by group, point and kind."""
-Where = Callable[[Point, TransferResult], float]
-
-RAW = "raw librdkafka"
 SIZE = "size of a visit [MB]"
 
 
-def drawings(groups: Iterable[Group], book: Book) -> list[Series]:
-    """Return a plot of each quantity of each group that has an axis; of volumes also one over their size."""
-    return [one for group in groups if group.axis for one in _of_group(group, book) if one.lines]
+def drawings(groups: Iterable[Group], samples: Sequence[Sample]) -> Iterator[Series]:
+    """Yield a plot of each quantity of each group that has an axis; of volumes also over their size."""
+    for group in groups:
+        for name in group.quantities if group.axis else ():
+            for axis in (group.axis, SIZE) if group.name == "volume" else (group.axis,):
+                yield from _plot(group, name, axis, samples)
 
 
-def _of_group(group: Group, book: Book) -> Iterable[Series]:
-    over_size = group.name == "volume"
-    for name in group.quantities:
-        yield _series(group, name, book, group.axis, lambda point, _played: point.at)
-        if over_size:
-            yield _series(group, name, book, SIZE, lambda _point, played: played.size / 1e6)
-
-
-def _series(group: Group, name: str, book: Book, axis: str, where: Where) -> Series:
+def _plot(group: Group, name: str, axis: str, samples: Sequence[Sample]) -> list[Series]:
     quantity = QUANTITIES[name]
-    lines = _lines(group, quantity, book, where)
-    return Series(
-        f"{group.title}: {quantity.words}",
-        axis,
-        f"{quantity.short} [{quantity.unit}]",
-        [*lines, *_theirs(group.name, name, axis)] if lines else [],
-        log_x=group.wide,
-        log_y=group.wide and quantity.wide,
-    )
-
-
-def _theirs(group: str, name: str, axis: str) -> Sequence[Line]:
-    if group == "producers":
-        return [_published.OVER_PRODUCERS] if name == "alerts_per_second" else []
-    if group != "volume":
-        return []
-    return _published.over_size(name) if axis == SIZE else _published.OVER_ALERTS.get(name, ())
-
-
-def _lines(group: Group, quantity: Quantity, book: Book, where: Where) -> list[Line]:
-    """Return medians along each line; baselines lie on it, or on one of their own."""
-    found: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    lines: dict[str, list[Point]] = {}
     for kind, point in product(Kind, group.points):  # ours first, so that colours stay
-        line = point.line
-        for played in book.get((group.name, point.label, kind), ()):
-            place, value = where(point, played), quantity.of(played)
-            if kind is Kind.BASELINE:
-                line, place = _baseline(point, place)
-            if value is not None and (kind is Kind.SUBJECT or quantity.compared):
-                found[line][place].append(value)
-    return [
-        Line(
-            name,
-            [rounded(at) for at in sorted(places)],
-            [rounded(median(places[at])) for at in sorted(places)],
-        )
-        for name, places in found.items()
-    ]
-
-
-def _baseline(point: Point, place: float) -> tuple[str, float]:
-    if point.baseline_at is None:
-        return f"{RAW}, {point.line}", place
-    return point.line, point.baseline_at
+        line, at = point.line, point.at
+        if kind is Kind.BASELINE:  # it lies on the same line, or on one of its own
+            line = f"{OWNERS[kind]}, {line}" if point.baseline_at is None else line
+            at = at if point.baseline_at is None else point.baseline_at
+        place = figure_name(group, point, VISIT_SIZE) if axis == SIZE else at
+        lines.setdefault(line, []).append((place, figure_name(group, point, name), kind))
+    return plot(
+        f"{group.title}: {quantity.words}",
+        (axis, f"{quantity.short} [{quantity.unit}]"),
+        [figure_line(line, points, samples) for line, points in lines.items()],
+        log=("x" if group.wide else "") + ("y" if group.wide and quantity.wide else ""),
+    )

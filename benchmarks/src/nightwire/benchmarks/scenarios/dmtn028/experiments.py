@@ -1,4 +1,4 @@
-"""The experiments: a table of moves, each beside its baseline.  Pure."""
+"""The experiments: a table of transfers, each beside its baseline.  Pure."""
 
 from dataclasses import dataclass, replace
 
@@ -16,12 +16,12 @@ RAW = "ready-made bytes of the same sizes through raw librdkafka"
 
 @dataclass(frozen=True)
 class Point:
-    """A move and its baseline, and where they lie in a plot.
+    """A transfer and its baseline, and where they lie in a plot.
 
     Attributes:
         label: In the names of its figures.
         title: For people.
-        move: What is measured.
+        transfer: What is measured.
         baseline: What it is measured beside.
         line: The line that it lies on.
         at: Where, along the axis of its group.
@@ -32,7 +32,7 @@ class Point:
 
     label: str
     title: str
-    move: Transfer
+    transfer: Transfer
     baseline: Transfer
     line: str = ""
     at: float = 0.0
@@ -79,6 +79,11 @@ def groups(alerts: int = VOLUMES[-1], *, quick: bool = False) -> list[Group]:
         _compression(visit),
     ]
     return [replace(one, points=tuple(p for p in one.points if p.quick or not quick)) for one in every]
+
+
+def figure_name(group: Group, point: Point, quantity: str) -> str:
+    """Return what a quantity of a point is called in the results."""
+    return f"{group.name}_{point.label}_{quantity}"
 
 
 def _volume(most: int) -> Group:

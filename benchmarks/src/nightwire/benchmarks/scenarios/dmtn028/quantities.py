@@ -1,4 +1,4 @@
-"""What is said about a move: each quantity once, by the name that figures end in.  Pure."""
+"""The quantities of a transfer, by the name that figures end in.  Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from nightwire.benchmarks.workers.alerts.transfer import TransferResult
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of a move.
+    """A quantity of a transfer.
 
     Attributes:
         unit: As in `Figure`.
@@ -35,16 +35,18 @@ def megabytes(size: int | None) -> float | None:
     return None if size is None else size / 1e6
 
 
-def network_in(played: TransferResult) -> float | None:
+def network_in(result: TransferResult) -> float | None:
     """Return the mean rate into Kafka [MB/s]: a batch is stored as it came."""
-    return None if played.stored is None else played.stored / 1e6 / played.sending
+    return None if result.stored is None else result.stored / 1e6 / result.sending
 
 
-def network_out(played: TransferResult) -> float | None:
+def network_out(result: TransferResult) -> float | None:
     """Return the mean rate out of Kafka [MB/s]: a batch goes out as it is stored, to each that reads."""
-    return None if played.stored is None else played.readers * played.stored / 1e6 / played.seconds
+    return None if result.stored is None else result.readers * result.stored / 1e6 / result.seconds
 
 
+VISIT_SIZE = "visit_megabytes"
+"""Of a sample, beside its quantities: the place in plots over the size of a visit."""
 QUANTITIES: Mapping[str, Quantity] = {
     "send_seconds": Quantity("s", "serialised, sent and acknowledged", "time", lambda one: one.sending),
     "transit_seconds": Quantity(

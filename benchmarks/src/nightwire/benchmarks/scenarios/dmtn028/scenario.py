@@ -1,25 +1,30 @@
-"""The scenario itself: its figures, its size, its experiments, and what they have to show."""
+"""The scenario `dmtn028`: its figures, its size, its experiments, and what they have to show."""
 
 import os
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nightwire.benchmarks.environment.cluster import PARTITIONS
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
-from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.dmtn028.drawings import drawings
-from nightwire.benchmarks.scenarios.dmtn028.experiments import VISIT, VOLUMES, Group, Point, groups
-from nightwire.benchmarks.scenarios.dmtn028.published import FIGURES
-from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES
-from nightwire.benchmarks.workers.alerts.transfer import LATEST, Transfer, TransferResult
+from nightwire.benchmarks.scenarios.dmtn028.experiments import (
+    VISIT,
+    VOLUMES,
+    Group,
+    Point,
+    figure_name,
+    groups,
+)
+from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES, VISIT_SIZE
+from nightwire.benchmarks.workers.alerts.transfer import LATEST, Transfer
 from nightwire.benchmarks.workers.alerts.transfer_runner import POOL, TransferRunner
 
 STARTING = 15.0
-"""Kafka, and a first move. [s]"""
-PER_MOVE = 0.4
+"""Kafka, and a first transfer. [s]"""
+PER_TRANSFER = 0.4
 PER_PROCESS = 0.2
-"""Topic and processes of a move. [s]"""
+"""Topic and processes of a transfer. [s]"""
 PER_ALERT = 0.000_4
 """In the sender, and again in each consumer that decodes. [s]  Two shared cores."""
 ON_DISK = {True: 135_000, False: 65_000}
@@ -28,7 +33,7 @@ MEMORY = 5 * 10**9
 """Kafka and eight senders or consumers. [byte]"""
 
 
-class Dmtn028Scenario:
+class Dmtn028Scenario(Scenario):
     """DMTN-028's experiments: volume, consumers, producers, partitions, flushing, sizes, compression."""
 
     name = "dmtn028"
@@ -48,78 +53,65 @@ class Dmtn028Scenario:
     }
 
     def __init__(self) -> None:
-        self.figures: Sequence[Figure] = [
+        self.figures = [
             figure for group in groups() for point in group.points for figure in figures_of(group, point)
         ]
-        self._player: TransferRunner | None = None
-        self._context: Context | None = None
-        self._book: dict[tuple[str, str, Kind], list[TransferResult]] = defaultdict(list)
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
-        moves = [
-            move
+        transfers = [
+            transfer
             for group in groups_of(size)
             for point in group.points
-            for move in (point.move, point.baseline)
+            for transfer in (point.transfer, point.baseline)
         ]
         return Needs(
-            disk=2 * max(stored(move) for move in moves),  # Kafka deletes a topic a little later
+            disk=2 * max(stored(transfer) for transfer in transfers),  # Kafka deletes a topic a little later
             memory=MEMORY,
-            seconds=STARTING + size.pairs * sum(map(lasting, moves)),
+            seconds=STARTING + size.pairs * sum(map(lasting, transfers)),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return one experiment for each point."""
         context.role(os.getpid(), "harness")
-        self._context, self._player = context, TransferRunner(context)
+        self._context, runner = context, TransferRunner(context)
+        self.exits.callback(runner.close)
         return [
-            TransferExperiment(group, point, self._player, self._book)
+            TransferExperiment(group, point, runner)
             for group in groups_of(context.size)
             for point in group.points
         ]
 
-    def tear_down(self) -> None:
-        """End Kafka."""
-        if self._player is not None:
-            self._player.close()
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Return the plots, what was reduced, and OpenMessaging's keys."""
-        if self._context is None:
-            return Outcome()
-        size = self._context.size
         keys: dict[str, Any] = {"workload": self.name, "driver": "nightwire", "partitions": PARTITIONS}
-        return Outcome(drawings(groups_of(size), self._book), notes(self._context), keys)
+        series = list(drawings(groups_of(self._context.size), samples))
+        return Outcome(series, notes(self._context), keys)
 
 
 class TransferExperiment(Experiment):
     """One point beside its baseline."""
 
-    def __init__(
-        self,
-        group: Group,
-        point: Point,
-        player: TransferRunner,
-        book: dict[tuple[str, str, Kind], list[TransferResult]],
-    ) -> None:
+    def __init__(self, group: Group, point: Point, runner: TransferRunner) -> None:
         self.name = f"{group.name} {point.label}".replace("_", " ")
-        self._group, self._point, self._player, self._book = group, point, player, book
+        self._group, self._point, self._runner = group, point, runner
 
     def prepare(self) -> None:
         """Start Kafka and warm it up, where that was not done."""
-        self._player.warm_up()
+        self._runner.warm_up()
 
     def run_once(self, kind: Kind) -> Figures:
-        """Move one visit, and return the group's figures."""
-        played = self._player.play(self._point.move if kind is Kind.SUBJECT else self._point.baseline)
-        self._book[self._group.name, self._point.label, kind].append(played)
-        return {
-            figure_name(self._group, self._point, name): value
+        """Transfer one visit, and return the group's figures."""
+        subject = kind is Kind.SUBJECT
+        result = self._runner.run(self._point.transfer if subject else self._point.baseline)
+        found = {
+            name: value
             for name in self._group.quantities
-            if kind is Kind.SUBJECT or QUANTITIES[name].compared
-            if (value := QUANTITIES[name].of(played)) is not None
+            if subject or QUANTITIES[name].compared
+            if (value := QUANTITIES[name].of(result)) is not None
         }
+        found[VISIT_SIZE] = result.size / 1e6
+        return {figure_name(self._group, self._point, name): value for name, value in found.items()}
 
 
 def groups_of(size: Size) -> list[Group]:
@@ -127,22 +119,16 @@ def groups_of(size: Size) -> list[Group]:
     return groups(size.alerts, quick=size.profile == "quick")
 
 
-def figure_name(group: Group, point: Point, quantity: str) -> str:
-    """Return what a quantity of a point is called in the results."""
-    return f"{group.name}_{point.label}_{quantity}"
-
-
 def figures_of(group: Group, point: Point) -> list[Figure]:
     """Return the figures of *point*."""
     return [
         Figure(
-            name := figure_name(group, point, key),
+            figure_name(group, point, key),
             quantity.unit,
             f"{point.title}: {quantity.words}",
             quantity.better,
             baseline=group.baseline if quantity.compared else "",
             headline=point.headline and place < group.headlines,
-            published=FIGURES.get(name),
             group=group.title,
         )
         for place, key in enumerate(group.quantities)
@@ -150,16 +136,16 @@ def figures_of(group: Group, point: Point) -> list[Figure]:
     ]
 
 
-def stored(move: Transfer) -> int:
-    """Return about what *move* takes on disk. [byte]"""
-    return move.load.alerts * ON_DISK[move.load.compression == "none"]
+def stored(transfer: Transfer) -> int:
+    """Return about what *transfer* takes on disk. [byte]"""
+    return transfer.load.alerts * ON_DISK[transfer.load.compression == "none"]
 
 
-def lasting(move: Transfer) -> float:
-    """Return about how long *move* lasts, generously. [s]"""
-    decoding = sum(work != LATEST for work in move.consumers)
-    processes = move.producers + len(move.consumers)
-    return PER_MOVE + PER_PROCESS * processes + PER_ALERT * move.load.alerts * (1 + decoding)
+def lasting(transfer: Transfer) -> float:
+    """Return about how long *transfer* lasts, generously. [s]"""
+    decoding = sum(work != LATEST for work in transfer.consumers)
+    processes = transfer.producers + len(transfer.consumers)
+    return PER_TRANSFER + PER_PROCESS * processes + PER_ALERT * transfer.load.alerts * (1 + decoding)
 
 
 def notes(context: Context) -> list[str]:

@@ -1,12 +1,11 @@
 """A process that sends alerts at a steady rate, in an open loop, until it is told to stop.
 
-``python -m nightwire.benchmarks.scenarios.faults.alert_sender '{"bootstrap": …}'`` prints a JSON line when it begins, stops
-when its standard input is closed or at ``most`` alerts, waits for every acknowledgement, and prints a line
-with when each alert was due (by its id), where the topic's partitions end, and its worst lag.
+``python -m nightwire.benchmarks.scenarios.faults.alert_sender '{"bootstrap": …}'`` prints a line when
+it begins, stops when its standard input is closed or at ``most`` alerts, waits for every
+acknowledgement, and prints a line with when each alert was due (by its id), where the topic's
+partitions end, and its worst lag.
 """
 
-import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from confluent_kafka import Message, Producer
 
 from nightwire.benchmarks.environment.alert_pool import load_pool, patch
 from nightwire.benchmarks.workers.alerts.feed import alert_writer
-from nightwire.benchmarks.workers.worker import emit, input_closed
+from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
 from nightwire.core.runtime import on_time
 
 LEAD = 0.2
@@ -55,7 +54,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
 
 def _dues(rate: float, most: int, client: Producer) -> Iterator[tuple[float, float]]:
     """Yield when each alert is due, and by how much it is late [s], until it is time to stop."""
-    stop, start = input_closed(), time.monotonic() + LEAD
+    stop, start = input_ended(), time.monotonic() + LEAD
 
     def idle(left: float) -> bool:
         client.poll(min(left, GLANCE))  # acknowledgements come in meanwhile
@@ -68,4 +67,4 @@ def _dues(rate: float, most: int, client: Producer) -> Iterator[tuple[float, flo
 
 
 if __name__ == "__main__":
-    emit(run(json.loads(sys.argv[1])))
+    emit(run(first_order()))

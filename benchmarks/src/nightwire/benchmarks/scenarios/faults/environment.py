@@ -5,11 +5,11 @@ from pathlib import Path
 
 from nightwire.benchmarks.environment.alert_pool import Alert, save_pool
 from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
-from nightwire.benchmarks.environment.filter_mixture import PASS_ALL, MixedFilter, mixture
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
 from nightwire.benchmarks.environment.processes import Child, nightwire
 from nightwire.benchmarks.environment.vtp_brokers import OPTIONS
 from nightwire.benchmarks.model.scenario import Context
-from nightwire.core.kafka import ends_of, ensure_topics
+from nightwire.core.kafka import end_offsets_at, ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas import topics
 
@@ -121,7 +121,7 @@ class FaultsEnvironment:
     def forget(self, ends: Mapping[int, int]) -> None:
         """Let Kafka delete the alerts before *ends*, and the copies of them: the disk is bounded."""
         self.engine.forget(ends)
-        self.engine.delete_before(ends_of(self.bootstrap, [OWNED]))
+        self.engine.delete_before(end_offsets_at(self.bootstrap, [OWNED]))
 
     def close(self) -> None:
         """End everything, Kafka last."""

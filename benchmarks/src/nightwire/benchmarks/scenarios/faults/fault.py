@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from nightwire.benchmarks.model.scenario import Experiment, Size
 from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.scenarios.faults.environment import kill_group
+from nightwire.benchmarks.model.scenario import Experiment, Size
 from nightwire.benchmarks.scenarios.faults.recovery import Times, longest_gap, recovery
 from nightwire.benchmarks.scenarios.faults.streams import ALERT, EVENT, Stream, Streams
 
@@ -39,28 +38,28 @@ VICTIMS = (
         "engine",
         "the filter engine",
         (ALERT,),
-        lambda run: run.stand.engine.kill(),
-        lambda run: run.stand.engine.engine(),
+        lambda run: run.environment.engine.kill(),
+        lambda run: run.environment.engine.start(),
     ),
     Victim(
         "gateway",
         "the gateway",
         (EVENT,),
-        lambda run: run.stand.gateway.kill(),
-        lambda run: run.stand.start_gateway(),
+        lambda run: run.environment.gateway.kill(),
+        lambda run: run.environment.start_gateway(),
     ),
     Victim(
         "kafka",
         "the only Kafka",
         (ALERT, EVENT),
-        lambda run: run.stand.kill_broker(),
-        lambda run: run.stand.start_broker(),
+        lambda run: run.environment.engine.kill_broker(),
+        lambda run: run.environment.engine.start_broker(),
     ),
     Victim(
         "consumer",
         "the owner's reader",
         (ALERT,),
-        lambda run: kill_group(run.owner),
+        lambda run: run.owner.kill(),
         lambda run: run.start_owner(),
     ),
 )
@@ -102,7 +101,7 @@ class Fault(Experiment):
     def prepare(self) -> None:
         """Start everything, and let some of each stream through, unless that was done."""
         if not self._streams.run:
-            self._streams.stand.start()
+            self._streams.environment.start()
             self._play(Kind.BASELINE)
 
     def run_once(self, kind: Kind) -> Figures:

@@ -1,8 +1,9 @@
-"""The scenario itself: who is killed, the figures that come of it, and what it takes."""
+"""The scenario `faults`: who is killed, the figures that come of it, and what it takes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool
+from nightwire.benchmarks.model.sample import Sample
 from nightwire.benchmarks.model.scenario import (
     Better,
     Context,
@@ -11,6 +12,7 @@ from nightwire.benchmarks.model.scenario import (
     Line,
     Needs,
     Outcome,
+    Scenario,
     Series,
     Size,
 )
@@ -35,69 +37,6 @@ DRAWN = 200
 OUTAGE = 40.0
 """Time that is added to a run by its fault, at most. [s]"""
 WORDS = {ALERT: "alert", "events": "VOEvent"}
-
-
-class FaultsScenario:
-    """Engine, gateway, Kafka and consumer, each killed with -9 under load."""
-
-    name = "faults"
-    title = "Faults under load"
-    measures = (
-        "Two streams run at a steady rate, in an open loop: alerts through the filter engine, one of whose "
-        "filters passes all of them, to its owner's reader; VOEvents from authors through the gateway to a "
-        "subscriber. Senders and readers are processes of their own. One process is killed with -9 and "
-        "started again at once, on the data that it had. Each line of a reader's notes is on disk before the "
-        "next alert or event is asked for. What was sent and what was read must be equal as sets, and the "
-        "accounts of engine and gateway must prove that in = out; else the run fails and names what is lost."
-    )
-    standard: Mapping[str, Size] = {
-        "quick": Size(alerts=225, pairs=2, rate=25.0, profile="quick"),
-        "full": Size(alerts=5_000, pairs=5, rate=100.0, profile="full"),
-    }
-
-    def __init__(self) -> None:
-        self.figures: Sequence[Figure] = [figure for victim in VICTIMS for figure in figures_of(victim)]
-        self._stand: FaultsEnvironment | None = None
-        self._context: Context | None = None
-        self._faults: list[Fault] = []
-
-    def needs(self, size: Size) -> Needs:
-        """Return what a run of *size* takes."""
-        alerts = size.alerts + OUTAGE * size.rate
-        lasting = PER_PAIR + 2 * size.alerts / size.rate
-        return Needs(
-            disk=round(COPIES * alerts * ON_DISK),
-            memory=PROCESSES,
-            seconds=STARTING + size.pairs * len(VICTIMS) * lasting,
-        )
-
-    def experiments(self, context: Context) -> Sequence[Experiment]:
-        """Return a fault for everybody whom we may kill."""
-        context.say("making the pool of alerts")
-        self._context, self._stand = context, FaultsEnvironment(context, make_pool(POOL))
-        streams, timing = Streams(self._stand), Timing.of(context.size)
-        self._faults = [Fault(streams, victim, timing) for victim in VICTIMS if may_die(victim, context)]
-        return self._faults
-
-    def tear_down(self) -> None:
-        """End everything."""
-        if self._stand is not None:
-            self._stand.close()
-
-    def outcome(self) -> Outcome:
-        """Return the delays around each fault, and say what was reduced."""
-        if self._context is None:
-            return Outcome()
-        return Outcome(series=list(drawings(self._faults)), notes=list(notes(self._context)))
-
-
-def may_die(victim: Victim, context: Context) -> bool:
-    """Return whether *victim* is ours to kill, and there is a stream that it carries."""
-    if victim.name == "kafka":
-        return context.bootstrap is None
-    if victim.name == "engine":
-        return context.engine == "own"
-    return context.engine != "none" or ALERT not in victim.strikes
 
 
 def figures_of(victim: Victim) -> Iterator[Figure]:
@@ -127,6 +66,60 @@ def figures_of(victim: Victim) -> Iterator[Figure]:
     )
     yield Figure(f"{name}_twice", "1", "… delivered once more", group=group)
     yield Figure(f"{name}_sent", "1", "… sent", Better.HIGHER, group=group)
+
+
+class FaultsScenario(Scenario):
+    """Engine, gateway, Kafka and consumer, each killed with -9 under load."""
+
+    name = "faults"
+    title = "Faults under load"
+    measures = (
+        "Two streams run at a steady rate, in an open loop: alerts through the filter engine, one of whose "
+        "filters passes all of them, to its owner's reader; VOEvents from authors through the gateway to a "
+        "subscriber. Senders and readers are processes of their own. One process is killed with -9 and "
+        "started again at once, on the data that it had. Each line of a reader's notes is on disk before the "
+        "next alert or event is asked for. What was sent and what was read must be equal as sets, and the "
+        "accounts of engine and gateway must prove that in = out; else the run fails and names what is lost."
+    )
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=225, pairs=2, rate=25.0, profile="quick"),
+        "full": Size(alerts=5_000, pairs=5, rate=100.0, profile="full"),
+    }
+
+    figures = [figure for victim in VICTIMS for figure in figures_of(victim)]
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes."""
+        alerts = size.alerts + OUTAGE * size.rate
+        lasting = PER_PAIR + 2 * size.alerts / size.rate
+        return Needs(
+            disk=round(COPIES * alerts * ON_DISK),
+            memory=PROCESSES,
+            seconds=STARTING + size.pairs * len(VICTIMS) * lasting,
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Return a fault for each victim that we may kill."""
+        context.say("making the pool of alerts")
+        self._context = context
+        environment = FaultsEnvironment(context, make_pool(POOL))
+        self.exits.callback(environment.close)
+        streams, timing = Streams(environment), Timing.of(context.size)
+        self._faults = [Fault(streams, victim, timing) for victim in VICTIMS if may_die(victim, context)]
+        return self._faults
+
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
+        """Return the delays around each fault, and say what was reduced."""
+        return Outcome(series=list(drawings(self._faults)), notes=list(notes(self._context)))
+
+
+def may_die(victim: Victim, context: Context) -> bool:
+    """Return whether *victim* is ours to kill, and there is a stream that it carries."""
+    if victim.name == "kafka":
+        return context.bootstrap is None
+    if victim.name == "engine":
+        return context.engine == "own"
+    return context.engine != "none" or ALERT not in victim.strikes
 
 
 def drawings(faults: Sequence[Fault]) -> Iterator[Series]:

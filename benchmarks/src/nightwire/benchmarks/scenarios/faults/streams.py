@@ -1,4 +1,4 @@
-"""The streams of a run, alerts to an owner and VOEvents to a telescope; and the proof that all came."""
+"""The streams of a run, alerts to an owner and VOEvents to a subscriber, and the proof that all came."""
 
 import json
 import secrets
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import FIRST_ID
-from nightwire.benchmarks.environment.processes import Child, python
 from nightwire.benchmarks.environment.filter_engine import ALERTS
+from nightwire.benchmarks.environment.processes import Child, python
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.scenarios.faults.environment import OWNED, FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.recovery import Times, check, firsts, listed, twice
-from nightwire.benchmarks.workers.arrivals import LOOK, await_arrivals
-from nightwire.benchmarks.workers.client import WorkerClient, worker_process
+from nightwire.benchmarks.workers.arrivals import POLL, Arrivals, await_arrivals
+from nightwire.benchmarks.workers.client import OWNER, WorkerClient, worker_process
 from nightwire.core.accounting import Account, discrepancies, read_accounts
 from nightwire.core.kafka import end_offsets_at
 from nightwire.schemas.topics import VOEVENTS
@@ -57,10 +57,10 @@ class Streams:
     """Senders and readers, all of them processes; `running` begins and `stop` ends them.
 
     Args:
-        stand: What they run against.
+        environment: What they run against.
     """
 
-    stand: FaultsEnvironment
+    environment: FaultsEnvironment
     run: str = ""
     first: int = 0
     visit: int = FIRST_VISIT
@@ -74,7 +74,7 @@ class Streams:
         self.run = f"run{secrets.token_hex(4)}"
         self.first += self._most
         self.visit += self._most // PER_VISIT + 1
-        self._before = totals(read_accounts(self.stand.bootstrap))
+        self._before = totals(read_accounts(self.environment.bootstrap))
         with ExitStack() as exits:
             exits.callback(self._end_owner)
             self._start_readers(exits)
@@ -88,7 +88,7 @@ class Streams:
             RunError: Something was lost, refused, or is in no account; the message names it.
         """
         streams: dict[str, Stream] = {}
-        if self.stand.judging:
+        if self.environment.has_engine:
             streams[ALERT] = self._stop_alerts()
         streams[EVENT] = self._stop_events()
         self._check_accounts({name: len(stream.due) for name, stream in streams.items()})
@@ -100,10 +100,11 @@ class Streams:
         Raises:
             ChildError: It did not start.
         """
-        mine = {"group": self.run, "from": FIRST_ID + self.first, "into": str(self._notes(ALERT))}
-        order = {"topic": OWNED, **mine}
-        self._owner = Child(self._command("_owner", order), self._log("owner"), talks=True)
-        self.stand.context.role(self._owner.process.pid, "owner")
+        mine = {"group": self.run, "first": FIRST_ID + self.first, "into": str(self._arrival_log(ALERT))}
+        order = {"bootstrap": self.environment.bootstrap, "topics": [OWNED], **mine}
+        log = self.environment.context.folder / "owner.log"
+        self._owner = Child(python(OWNER, json.dumps(order)), log, talks=True)
+        self.environment.context.role(self._owner.process.pid, "owner")
         WorkerClient(self._owner).await_ready()
 
     @property
@@ -122,18 +123,23 @@ class Streams:
             self._owner.end()
 
     def _start_readers(self, exits: ExitStack) -> None:
-        if self.stand.judging:
+        if self.environment.has_engine:
             self.start_owner()
-        gateway = self.stand.gateway
-        order = {"port": gateway.subscribers, "run": self.run, "into": str(self._notes(EVENT))}
-        self._process(exits, "_telescope", order).await_ready()
+        gateway = self.environment.gateway
+        order = {"port": gateway.subscribers, "run": self.run, "into": str(self._arrival_log(EVENT))}
+        self._process(exits, "subscriber", order).await_ready()
 
     def _start_senders(self, exits: ExitStack) -> None:
         most, interval = int(LONGEST * EVENTS_A_SECOND), 1 / EVENTS_A_SECOND
-        author = {"port": self.stand.gateway.authors, "run": self.run, "count": most, "interval": interval}
-        orders = {EVENT: ("_author", {**author, "real": False})}
-        if self.stand.judging:
-            orders[ALERT] = ("_alerts", self._alerts_order())
+        author = {
+            "port": self.environment.gateway.authors,
+            "run": self.run,
+            "count": most,
+            "interval": interval,
+        }
+        orders = {EVENT: ("author", {**author, "real": False})}
+        if self.environment.has_engine:
+            orders[ALERT] = ("alert_sender", self._alerts_order())
         for name, (module, order) in orders.items():
             self._senders[name] = self._process(exits, module, order)
         for sender in self._senders.values():
@@ -142,14 +148,14 @@ class Streams:
     @property
     def _most(self) -> int:
         """Most alerts of a run; no run has an id of another's."""
-        return int(LONGEST * self.stand.context.size.rate) + 1
+        return int(LONGEST * self.environment.context.size.rate) + 1
 
     def _alerts_order(self) -> dict[str, Any]:
-        size = self.stand.context.size
+        size = self.environment.context.size
         return {
-            "bootstrap": self.stand.bootstrap,
+            "bootstrap": self.environment.bootstrap,
             "topic": ALERTS,
-            "pool": str(self.stand.pool),
+            "pool": str(self.environment.pool),
             "rate": size.rate,
             "most": self._most,
             "first": self.first,
@@ -162,10 +168,10 @@ class Streams:
         ends = {int(part): end for part, end in found["ends"].items()}
         stream = self._complete(ALERT, found["due"])
         until(
-            lambda: through(read_accounts(self.stand.bootstrap), "filters", ALERTS, ends),
+            lambda: through(read_accounts(self.environment.bootstrap), "filters", ALERTS, ends),
             "the engine's accounts",
         )
-        self.stand.forget(ends)
+        self.environment.forget(ends)
         return stream
 
     def _stop_events(self) -> Stream:
@@ -183,10 +189,10 @@ class Streams:
         Raises:
             RunError: Nothing came for too long, and something is missing; or something came that nobody sent.
         """
-        arrivals = await_arrivals(
-            self._notes(name), lambda found: {one for one, _ in found} >= due.keys(), PATIENCE
-        )
-        check(name, due, {one for one, _ in arrivals})
+        log = self._arrival_log(name)
+        found = await_arrivals(log, lambda found: ids(found) >= due.keys(), PATIENCE)
+        arrivals = [(noted.partition("\t")[0], when) for noted, when in found]
+        check(name, due, ids(found))
         return Stream(due, arrivals)
 
     def _check_accounts(self, sent: Mapping[str, int]) -> None:
@@ -195,14 +201,16 @@ class Streams:
         Raises:
             RunError: They do not; the message says where.
         """
-        if not self.stand.alone:
+        if not self.environment.engine.own:
             return
-        ends = {part: end for (_, part), end in end_offsets_at(self.stand.bootstrap, [VOEVENTS]).items()}
+        ends = {
+            part: end for (_, part), end in end_offsets_at(self.environment.bootstrap, [VOEVENTS]).items()
+        }
         until(
-            lambda: through(read_accounts(self.stand.bootstrap), "gateway", VOEVENTS, ends),
+            lambda: through(read_accounts(self.environment.bootstrap), "gateway", VOEVENTS, ends),
             "the gateway's accounts",
         )
-        accounts = read_accounts(self.stand.bootstrap)
+        accounts = read_accounts(self.environment.bootstrap)
         after = totals(accounts)
         faults = discrepancies(accounts)
         for name, count in sent.items():
@@ -213,18 +221,16 @@ class Streams:
             raise RunError("; ".join(faults))
 
     def _process(self, exits: ExitStack, module: str, order: Mapping[str, Any]) -> WorkerClient:
-        role = module.strip("_")
-        one = worker_process(self.stand.context, f"{HERE}.{module}", order, self._log(role), role=role)
+        one = worker_process(self.environment.context, f"{HERE}.{module}", order, role=module)
         return exits.enter_context(one)
 
-    def _command(self, module: str, order: Mapping[str, Any]) -> list[str]:
-        return python(f"{HERE}.{module}", json.dumps({"bootstrap": self.stand.bootstrap, **order}))
+    def _arrival_log(self, name: str) -> Path:
+        return self.environment.context.folder / f"{self.run}.{name}"
 
-    def _notes(self, name: str) -> Path:
-        return self.stand.context.folder / f"{self.run}.{name}"
 
-    def _log(self, role: str) -> Path:
-        return self.stand.context.folder / f"{role}.log"
+def ids(arrivals: Arrivals) -> set[str]:
+    """Return the ids of what came; an owner notes each alert's age behind its id."""
+    return {noted.partition("\t")[0] for noted, _when in arrivals}
 
 
 def totals(accounts: list[Account]) -> dict[str, int]:
@@ -255,4 +261,4 @@ def until(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         if time.monotonic() > deadline:
             raise RunError(f"{what} are not there after {PATIENCE:g} s")
-        time.sleep(LOOK)
+        time.sleep(POLL)

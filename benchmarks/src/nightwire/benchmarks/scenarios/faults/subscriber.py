@@ -1,18 +1,17 @@
-"""A process that subscribes to a gateway, acknowledges what comes, and returns whenever it is cut off.
+"""A process that subscribes to a gateway, acknowledges events, and returns whenever it is cut off.
 
-``python -m nightwire.benchmarks.scenarios.faults.subscriber '{"port": …, "run": …, "into": …}'`` prints a JSON line
-when it was greeted, and writes the local part of each event of the run into the file ``into`` before it
-answers.
+``python -m nightwire.benchmarks.scenarios.faults.subscriber '{"port": …, "run": …, "into": …}'``
+prints a line when it was greeted, and writes the local part of each event of the run into the file
+``into`` before it answers.
 """
 
-import json
-import sys
 import time
 from pathlib import Path
 
 from nightwire.benchmarks.workers.arrivals import ArrivalLog
-from nightwire.benchmarks.workers.vtp.frames import say, step
+from nightwire.benchmarks.workers.vtp.sockets import step
 from nightwire.benchmarks.workers.vtp.subscribers import Order, Subscriber, SubscriberGroup
+from nightwire.benchmarks.workers.worker import emit, first_order
 
 PAUSE = 0.05
 """Before it connects again. [s]"""
@@ -23,12 +22,12 @@ class ReconnectingSubscriber(SubscriberGroup):
 
     Args:
         order: Where to; it counts nothing.
-        notes: Where what comes is written down.
+        log: Where arrivals are written down.
     """
 
-    def __init__(self, order: Order, notes: ArrivalLog) -> None:
+    def __init__(self, order: Order, log: ArrivalLog) -> None:
         super().__init__(order)
-        self._notes, self._run = notes, order.run
+        self._log, self._run = log, order.run
 
     def listen(self) -> None:
         """Listen until the process is ended; begin anew wherever the connection is lost."""
@@ -36,23 +35,24 @@ class ReconnectingSubscriber(SubscriberGroup):
         while True:
             step(self.selector, PAUSE)
             if self.lost > served:
-                time.sleep(PAUSE)  # as a subscriber does: a gateway that is away would refuse again at once
+                time.sleep(PAUSE)  # a gateway that is away would refuse again at once
                 served = self.lost
                 self.listeners = [Subscriber(self)]
 
     def note(self, listener: Subscriber, ivorn: bytes, now: float) -> None:
-        """Write down what came."""
+        """Write down an event of the run."""
         local = ivorn.rpartition(b"#")[2].decode()
         if local.startswith(f"{self._run}-"):
-            self._notes.note(local)
+            self._log.note(local)
 
 
 def main() -> None:
-    """Read the order, subscribe and listen."""
-    order = json.loads(sys.argv[1])
-    telescope = ReconnectingSubscriber(Order(order["port"], order["run"], 0), ArrivalLog(Path(order["into"])))
-    say({"greeted": telescope.greet()})
-    telescope.listen()
+    """Subscribe as the order says, and listen."""
+    order = first_order()
+    log = ArrivalLog(Path(order["into"]))
+    subscriber = ReconnectingSubscriber(Order(order["port"], order["run"], 0), log)
+    emit({"greeted": subscriber.greet()})
+    subscriber.listen()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """A visit in one burst, while the engine judges: how long owners wait, and what bad neighbours do to that."""
 
 from collections.abc import Iterable, Mapping
+from statistics import fmean
 
-from nightwire.benchmarks.environment.filter_engine import CAP
-from nightwire.benchmarks.environment.filter_kinds import DISTURBERS
-from nightwire.benchmarks.environment.filter_mixture import MixedFilter
-from nightwire.benchmarks.environment.filter_engine import ALERTS
-from nightwire.benchmarks.model.scenario import Experiment, RunError
+from nightwire.benchmarks.environment.filter_engine import ALERTS, CAP
+from nightwire.benchmarks.environment.filter_mixture import DISTURBING, MixedFilter
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Experiment, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting
 from nightwire.benchmarks.workers.client import reader_process
@@ -40,39 +39,41 @@ class Burst(Experiment):
         """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
         count = self._it.context.size.alerts
         if kind is Kind.BASELINE:
-            return {f"visit_seconds_{self._it.count}_filters": self._bare(count)}
+            return {f"visit_seconds_{self._it.count}_filters": self._consumed(count)}
         seconds, delays, copies = self._judged(count)
         return {
             f"visit_seconds_{self._it.count}_filters": seconds,
-            f"first20_mean_seconds_{self._it.count}_filters": mean(delays),
+            f"first20_mean_seconds_{self._it.count}_filters": fmean(delays),
             f"first20_p99_seconds_{self._it.count}_filters": quantile(delays, 0.99),
             f"copies_sent_{self._it.count}_filters": float(copies),
         }
 
     def _judged(self, count: int) -> tuple[float, list[float], int]:
-        """Return when all was accounted for, when each owner had his first alerts [s], and the copies."""
-        owned = list(self._it.engine.filters.values())
-        order = {**self._order(owned), "note": True, "expect": 0}
-        log = self._it.context.folder / "owners.log"
-        with self._it.engine.coverage() as coverage, reader_process(self._it.context, order, log) as second:
+        """Return when all was accounted for, when each owner had the first alerts [s], and the copies."""
+        engine = self._it.engine
+        owned = list(engine.filters.values())
+        with (
+            engine.coverage() as coverage,
+            reader_process(self._it.context, engine.bootstrap, owned, "bytes", note=True) as reader,
+        ):
             began, ends = self._it.visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
-            arrivals = second.findings()["arrivals"]
-        self._it.engine.forget(ends)
+            arrivals = reader.findings()["arrivals"]
+        engine.forget(ends)
         delays = firsts([(topic, arrived - began) for topic, _, _, arrived in arrivals], CAP)
         if not delays:
             raise RunError(f"none of {count:,} alerts passed any of {len(owned):,} filters")
         return seconds, list(delays.values()), len(arrivals)
 
-    def _bare(self, count: int) -> float:
-        with self._it.engine.topic("bare") as topic:
-            order = {**self._order([topic]), "expect": count}
-            with reader_process(self._it.context, order, self._it.context.folder / "consumer.log") as second:
-                began, _ = self._it.visits.send(topic, count)
-                return float(second.findings()["last"]) - began
-
-    def _order(self, topics: list[str]) -> dict[str, object]:
-        return {"bootstrap": self._it.engine.bootstrap, "topics": topics, "work": "bytes"}
+    def _consumed(self, count: int) -> float:
+        """Return how long it takes until a plain consumer has such a visit. [s]"""
+        context, bootstrap = self._it.context, self._it.engine.bootstrap
+        with (
+            self._it.engine.topic("bare") as topic,
+            reader_process(context, bootstrap, [topic], "bytes", expect=count) as reader,
+        ):
+            began, _ = self._it.visits.send(topic, count)
+            return float(reader.findings()["last"]) - began
 
 
 class Large(Burst):
@@ -90,7 +91,7 @@ class Large(Burst):
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
-        return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._bare)(self._alerts)}
+        return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._consumed)(self._alerts)}
 
     def _all(self, count: int) -> float:
         with self._it.engine.coverage() as coverage:
@@ -125,7 +126,7 @@ class Disturbed(Burst):
         finally:
             self._it.engine.live(self._quiet)
         return {
-            "disturbed_first20_mean_seconds": mean(delays),
+            "disturbed_first20_mean_seconds": fmean(delays),
             "disturbed_first20_p99_seconds": quantile(delays, 0.99),
         }
 
@@ -136,19 +137,13 @@ class Disturbed(Burst):
             MixedFilter(
                 f"bad-{kind.name}", f"{kind.name}-{after}", kind, kind.source.replace("LIMIT", str(after)), 0
             )
-            for kind in DISTURBERS
+            for kind in DISTURBING
         ]
         self._it.engine.live([*self._quiet, *bad])
         self._it.engine.filters = {
             key: topic for key, topic in self._it.engine.filters.items() if not key.startswith("bad-")
         }
         self._judged(min(WARM_UP, self._it.context.size.alerts))
-
-
-def mean(values: Iterable[float]) -> float:
-    """Return the mean of at least one value."""
-    some = list(values)
-    return sum(some) / len(some)
 
 
 def firsts(arrivals: Iterable[tuple[str, float]], cap: int) -> Mapping[str, float]:

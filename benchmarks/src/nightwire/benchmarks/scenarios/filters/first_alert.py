@@ -6,20 +6,19 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.environment.filter_engine import ALERTS
-from nightwire.benchmarks.model.scenario import Experiment, RunError
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Experiment, RunError
 from nightwire.benchmarks.scenarios.filters.visits import EndOffsets, FilterSetting
 from nightwire.benchmarks.workers.client import reader_process
-from nightwire.core.kafka import ends_of
-
+from nightwire.core.kafka import end_offsets_at
 
 AHEAD = 1.0
 """From the first alert until the filter is accepted: batches are running by then. [s]"""
 LONGEST = 60.0
 """Time for which visits follow each other, while the filter passes nothing. [s]"""
-LOOK = 0.1
+POLL = 0.1
 """Time between two looks at the filter's topic. [s]"""
 MOST = 2_000
 """Alerts that wait in Kafka for the engine."""
@@ -51,12 +50,13 @@ class FirstAlert(Experiment):
             RunError: Nobody was sent any.
         """
         engine, topics = self._it.engine, self._topics()
-        order = {"bootstrap": engine.bootstrap, "topics": topics, "work": "bytes", "note": True}
-        log = self._it.context.folder / "owners.log"
-        with engine.coverage() as coverage, reader_process(self._it.context, order, log) as second:
+        with (
+            engine.coverage() as coverage,
+            reader_process(self._it.context, engine.bootstrap, topics, "bytes", note=True) as reader,
+        ):
             began, ends = self._act()
             coverage.await_ends(ends)
-            arrivals = second.findings()["arrivals"]
+            arrivals = reader.findings()["arrivals"]
         engine.forget(ends)
         if not arrivals:
             raise RunError(f"{self.name}: no alert came")
@@ -103,8 +103,8 @@ class FilterChange(FirstAlert):
 
     def _await_first(self, deadline: float) -> None:
         """Wait until the filter's topic has an alert."""
-        while not ends_of(self._it.engine.bootstrap, [self._topic]) and time.monotonic() < deadline:
-            time.sleep(LOOK)
+        while not end_offsets_at(self._it.engine.bootstrap, [self._topic]) and time.monotonic() < deadline:
+            time.sleep(POLL)
 
     @contextmanager
     def _visits(self) -> Iterator[EndOffsets]:

@@ -1,53 +1,43 @@
 """What one has without an engine: a Python function per filter, called for each decoded alert.
 
-``python -m nightwire.benchmarks.scenarios.filters.functions '{"bootstrap": …}'`` says what `_reader` does: a line when
-it is in place, and one with its findings.
+``python -m nightwire.benchmarks.scenarios.filters.functions '{"bootstrap": …}'`` finds what a `reader`
+finds.
 """
 
 import json
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Message
 
-from nightwire.benchmarks.workers.alerts.reader import TopicReader, bodies
-from nightwire.benchmarks.workers.worker import emit
-from nightwire.core.kafka import admin, consumer
+from nightwire.benchmarks.workers.alerts.reader import Handle, TopicReader, bodies
+from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.filters.language import compile_filter
 from nightwire.schemas import Codec, sim_alert_schema, survey
 
 
-def judge(sources: Sequence[str]) -> Callable[[Sequence[Message]], None]:
-    """Return what calls the functions of all *sources* for each of some alerts."""
+def calling(sources: Sequence[str]) -> Handle:
+    """Return what calls the functions of all *sources* for each alert."""
     keeps = [compile_filter(source, "keep") for source in sources]
     codec, sim = Codec(sim_alert_schema()), survey("sim")
 
-    def work(messages: Sequence[Message]) -> None:
+    def handle(messages: Sequence[Message]) -> None:
         for body in bodies(messages):
             alert = sim.view(codec.decode(body))
             for keep in keeps:
                 keep(alert)
 
-    return work
+    return handle
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
-    """Read ``expect`` alerts of ``topics`` from the beginning; judge each by the functions in ``sources``."""
-    sources = json.loads(Path(order["sources"]).read_text())
-    client = consumer(order["bootstrap"])
-    try:
-        reader = TopicReader(client, admin(order["bootstrap"]), order["topics"], judge(sources), whole=True)
+    """Read ``expect`` alerts of ``topic`` from its beginning; call the functions in ``sources`` for each."""
+    handle = calling(json.loads(Path(order["sources"]).read_text()))
+    with TopicReader(order["bootstrap"], [order["topic"]], handle, whole=True) as reader:
         emit({"ready": True})
-        began = time.process_time()
-        reader.read(lambda: reader.findings.records >= order["expect"])
-        reader.findings.cpu = time.process_time() - began
-        return vars(reader.findings)
-    finally:
-        client.close()
+        return vars(reader.read(order["expect"]))
 
 
 if __name__ == "__main__":
-    emit(run(json.loads(sys.argv[1])))
+    emit(run(first_order()))

@@ -6,8 +6,8 @@ from functools import partial
 
 from nightwire.benchmarks.environment.alert_pool import Alert
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.filters.language import compile_filter, compile_python, evaluate
 from nightwire.schemas import AlertTable, Codec, sim_alert_schema, survey
 

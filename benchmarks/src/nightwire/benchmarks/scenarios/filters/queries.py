@@ -1,8 +1,9 @@
-"""What brokers do who give each user a query of his own: Spark's own Kafka source, once for each of them.
+"""A query per user, as other brokers do it: Spark's own Kafka source, once for each of them.
 
-Each query reads every alert, decodes it whole, calls one Python function for it, and writes what passed with
-Spark's own sink.  ``python -m nightwire.benchmarks.scenarios.filters.queries '{"bootstrap": …}'`` prints a line when
-its queries run, and for each line that it reads the seconds until all have judged what was there then.
+Each query reads every alert, decodes it whole, calls one Python function for it, and writes what
+passed with Spark's own sink.  ``python -m nightwire.benchmarks.scenarios.filters.queries
+'{"bootstrap": …}'`` prints a line when its queries run, and for each line that it reads the seconds
+until all have judged what was there then.
 """
 
 import json
@@ -20,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nightwire.benchmarks.workers.worker import emit
+from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.core.runtime import java_home
 from nightwire.core.stack import jar_folder
 from nightwire.filters.language import compile_filter
@@ -127,4 +128,4 @@ if __name__ == "__main__":
         run,  # whose functions Spark's workers can import
     )
 
-    run(json.loads(sys.argv[1]))
+    run(first_order())

@@ -1,11 +1,20 @@
-"""The scenario itself: its size, its experiments, and what they have to show."""
+"""The scenario `filters`: its size, its experiments, and what they have to show."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool, pool_memory, ready_messages
 from nightwire.benchmarks.environment.filter_engine import CAP, FilterEngine
-from nightwire.benchmarks.model.scenario import Context, Experiment, Line, Needs, Outcome, Series, Size
-from nightwire.benchmarks.model.statistics import median
+from nightwire.benchmarks.model.drawing import Point, figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
+from nightwire.benchmarks.model.scenario import (
+    Context,
+    Experiment,
+    Needs,
+    Outcome,
+    Scenario,
+    Series,
+    Size,
+)
 from nightwire.benchmarks.scenarios.filters.alternatives import BesideFunctions, BesideQueries
 from nightwire.benchmarks.scenarios.filters.backlog import WARM_UP, Backlog
 from nightwire.benchmarks.scenarios.filters.burst import TIMES, Burst, Disturbed, Large
@@ -31,7 +40,7 @@ STARTING = 80.0
 """Kafka, registry, engine, topics. [s]"""
 
 
-class FiltersScenario:
+class FiltersScenario(Scenario):
     """Visits through a hundred and through a thousand filters."""
 
     name = "filters"
@@ -51,11 +60,6 @@ class FiltersScenario:
         "full": Size(alerts=10_000, pairs=5, rate=256.0, profile="full"),
     }
 
-    def __init__(self) -> None:
-        self._engine: FilterEngine | None = None
-        self._size = self.standard["quick"]
-        self._backlogs: list[Backlog] = []
-
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
         full = size.profile == "full"
@@ -72,19 +76,18 @@ class FiltersScenario:
         """Make the pool; return the experiments."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        self._engine = engine = FilterEngine(context)
-        visits = Visits(engine, pool)
-        language = Language(context, pool)
+        engine = FilterEngine(context)
+        self.exits.callback(engine.close)
+        visits, language = Visits(engine, pool), Language(context, pool)
         if context.engine == "none":
             return [language]
         settings = {
             count: FilterSetting(context, engine, visits, count, code) for count, code in MIXTURES.items()
         }
-        self._backlogs = list(backlogs(settings, context.size))
         # the curve ends with a hundred filters, and those that follow want just these
         chosen: list[Experiment] = [
             language,
-            *self._backlogs,
+            *backlogs(settings, context.size),
             Burst(settings[100]),
             Latency(context, engine, pool, ready_messages(pool), plain=False, visit=VISIT),
             FilterChange(settings[100]),
@@ -96,12 +99,7 @@ class FiltersScenario:
             chosen += [Large(settings[100]), *others, Burst(settings[1_000])]
         return chosen
 
-    def tear_down(self) -> None:
-        """End Kafka, the registry and the engine."""
-        if self._engine is not None:
-            self._engine.close()
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Say how much was moved, what was left out, and draw the curves."""
         size = self._size
         notes = [f"{size.alerts:,} alerts a visit ({size.profile} profile), {size.pairs} pairs; cap {CAP}."]
@@ -110,7 +108,7 @@ class FiltersScenario:
                 "Reduced: a hundred filters only; the full profile has the curves, a thousand filters, and "
                 "what others do beside it."
             )
-        return Outcome(series=list(curves(self._backlogs, size)), notes=notes)
+        return Outcome(series=list(curves(size, samples)), notes=notes)
 
 
 def backlogs(settings: Mapping[int, FilterSetting], size: Size) -> Iterator[Backlog]:
@@ -124,12 +122,13 @@ def backlogs(settings: Mapping[int, FilterSetting], size: Size) -> Iterator[Back
     yield Backlog(settings[100])
 
 
-def curves(backlogs: Sequence[Backlog], size: Size) -> Iterator[Series]:
+def curves(size: Size, samples: Sequence[Sample]) -> Iterator[Series]:
     """Yield how the pass grows with the number of filters, and of alerts."""
-    done = [one for one in backlogs if one.seconds]
-    by_count = {one.count: median(one.seconds) for one in done if one.alerts == size.alerts}
-    by_alerts = {one.alerts: median(one.seconds) for one in done if one.count == 100}
+    by_count: list[Point] = [(count, f"pass_seconds_{count}_filters", Kind.SUBJECT) for count in COUNTS]
+    shares = [round(share * size.alerts) for share in SHARES]
+    by_alerts: list[Point] = [(count, f"pass_seconds_{count}_alerts", Kind.SUBJECT) for count in shares]
+    by_alerts.append((size.alerts, "pass_seconds_100_filters", Kind.SUBJECT))
     for axis, points in (("filters", by_count), ("alerts", by_alerts)):
-        if len(points) > 1:
-            line = Line("the pass", sorted(points), [points[x] for x in sorted(points)])
-            yield Series(f"The pass, by the number of {axis}", axis, "s", [line], log_x=True, log_y=True)
+        line = figure_line("the pass", points, samples)
+        if len(line.x) > 1:
+            yield from plot(f"The pass, by the number of {axis}", (axis, "s"), [line])

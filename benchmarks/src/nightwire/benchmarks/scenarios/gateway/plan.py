@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nightwire.benchmarks.model.scenario import Better, Figure, Published
+from nightwire.benchmarks.model.scenario import Better, Figure
 from nightwire.benchmarks.scenarios.gateway.experiments import EventStream
 from nightwire.benchmarks.scenarios.gateway.table import STEPS
 
@@ -26,7 +26,7 @@ class Plan:
     """What a profile asks.
 
     Attributes:
-        loads: Streams of events.
+        streams: Streams of events.
         subscribers: Numbers of subscribers that latency is measured with.
         latencies: Events of each of these.
         interval: Between two of them. [s]
@@ -35,7 +35,7 @@ class Plan:
         runs: Most runs of latencies, of the herd and of two brokers.
     """
 
-    loads: tuple[EventStream, ...]
+    streams: tuple[EventStream, ...]
     subscribers: tuple[int, ...]
     latencies: int
     interval: float
@@ -51,19 +51,19 @@ class Plan:
 
 def quick() -> Plan:
     """Return what is asked in minutes."""
-    loads = _loads(4_000, (1, 16, 256), ((0.1, 1), (0.1, 64), (0.5, 64)), TWICE, 1)
-    return Plan(loads, (1, 64, 256, 1000), 60, 0.05, 800, 5.0, TWICE)
+    streams = _streams(4_000, (1, 16, 256), ((0.1, 1), (0.1, 64), (0.5, 64)), TWICE, 1)
+    return Plan(streams, (1, 64, 256, 1000), 60, 0.05, 800, 5.0, TWICE)
 
 
 def full(pairs: int) -> Plan:
     """Return what the paper asked, as often as it is published."""
     connections = (1, 2, 4, 8, 16, 32, 128, 256, 512)
     far = tuple((trip, many) for trip in (0.1, 0.2, 0.5) for many in (1, 4, 16, 64, 256, 512))
-    loads = _loads(10_000, connections, far, pairs, pairs)
-    return Plan(loads, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000), 1_000, 0.05, 10_000, 40.0, pairs)
+    streams = _streams(10_000, connections, far, pairs, pairs)
+    return Plan(streams, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000), 1_000, 0.05, 10_000, 40.0, pairs)
 
 
-def _loads(
+def _streams(
     events: int,
     connections: tuple[int, ...],
     far: tuple[tuple[float, int], ...],
@@ -90,15 +90,6 @@ def _far(round_trip: float, connections: int, runs: int) -> EventStream:
     return EventStream(name, events, connections, real=False, round_trip=round_trip, runs=runs)
 
 
-PAPER = "Swinbank (2014), Comet 1.1"
-MACHINE = "Core i7 940, four cores, events of Listing 5"
-RATES = {1: 283.8, 4: 361.3, 16: 445.6, 64: 520.9, 256: 469.7, 512: 433.2}
-FAR_RATES = {"rtt100_c1": 4.9, "rtt100_c64": 306.7, "rtt100_c256": 500.0, "rtt500_c256": 249.0}
-LATENCIES = {1: 6.3, 8: 9.3, 64: 30.5, 256: 93.1}
-STEP_COSTS = {
-    "parse": 99, "validate": 84, "hash": 9, "dedup": 499, "check": 192, "signature": 22_900,
-    "xpath_1": 13, "xpath_2": 14, "xpath_3": 35, "xpath_4": 17,
-}  # fmt: skip
 STEP_TITLES = {
     "check": "parsing, validation and hash in one: ours is the native check, where it is built",
     "parse": "parsing (ours: libxml2 without the native check)",
@@ -111,8 +102,8 @@ STEP_TITLES = {
 
 def figures() -> Iterator[Figure]:
     """Yield every figure of both profiles."""
-    for load in {load.name: load for load in (*quick().loads, *full(1).loads)}.values():
-        yield from _of_load(load)
+    for stream in {stream.name: stream for stream in (*quick().streams, *full(1).streams)}.values():
+        yield from _of_stream(stream)
     for many in full(1).subscribers:
         yield from _of_latency(many)
     yield Figure("tree_mean_ms", "ms", "Through two brokers, mean", baseline=COMET, group="Latency")
@@ -120,43 +111,38 @@ def figures() -> Iterator[Figure]:
     yield from map(_of_step, STEPS)
 
 
-def _of_load(load: EventStream) -> Iterator[Figure]:
-    words = f"{load.connections:,} connections" if load.connections > 1 else "one connection"
-    words += f", {load.window} unanswered on each" if load.window else ", one event on each"
-    words += ", real packets" if load.real else ", Listing 5"
-    words += f", round trips of {load.round_trip * 1000:.0f} ms" if load.round_trip else ""
-    baseline, group = "" if load.alone else COMET, "Rates"
-    known = FAR_RATES.get(load.name) or (
-        None if load.window or load.round_trip else RATES.get(load.connections)
-    )
+def _of_stream(stream: EventStream) -> Iterator[Figure]:
+    words = f"{stream.connections:,} connections" if stream.connections > 1 else "one connection"
+    words += f", {stream.window} unanswered on each" if stream.window else ", one event on each"
+    words += ", real packets" if stream.real else ", Listing 5"
+    words += f", round trips of {stream.round_trip * 1000:.0f} ms" if stream.round_trip else ""
+    baseline, group = "" if stream.alone else COMET, "Rates"
     yield Figure(
-        f"{load.name}_per_second", "1/s", f"Events a second: {words}", Better.HIGHER, baseline,
-        headline=load.name in (HEADLINE, PIPELINED, FAR), group=group,
-        published=Published(known, PAPER, MACHINE) if known else None,
+        f"{stream.name}_per_second", "1/s", f"Events a second: {words}", Better.HIGHER, baseline,
+        headline=stream.name in (HEADLINE, PIPELINED, FAR), group=group,
     )  # fmt: skip
     for name, title in (("broker", "the broker"), ("generator", "generator and subscriber")):
-        headline = name == "broker" and load.name in (HEADLINE, PIPELINED)
+        headline = name == "broker" and stream.name in (HEADLINE, PIPELINED)
         yield Figure(
-            f"{load.name}_{name}_cpu_us", "µs", f"CPU time of {title}, an event: {words}",
+            f"{stream.name}_{name}_cpu_us", "µs", f"CPU time of {title}, an event: {words}",
             baseline=baseline, headline=headline, group=group,
         )  # fmt: skip
-    yield Figure(f"{load.name}_kafka_cpu_us", "µs", f"CPU time of Kafka, an event: {words}", group=group)
-    yield Figure(f"{load.name}_lost", "1", f"Events that never came: {words}", baseline=baseline, group=group)
-    if load.round_trip and load.connections == 1:
-        name = f"{load.name}_round_trips"
+    yield Figure(f"{stream.name}_kafka_cpu_us", "µs", f"CPU time of Kafka, an event: {words}", group=group)
+    yield Figure(f"{stream.name}_lost", "1", f"Events that never came: {words}", baseline=baseline, group=group)
+    if stream.round_trip and stream.connections == 1:
+        name = f"{stream.name}_round_trips"
         yield Figure(name, "1", f"Round trips an event: {words}", baseline=baseline, group=group)
 
 
 def _of_latency(many: int) -> Iterator[Figure]:
     words, group = f"{many:,} subscribers" if many > 1 else "one subscriber", "Latency"
-    known = Published(LATENCIES[many], PAPER, MACHINE) if many in LATENCIES else None
     yield Figure(
         f"latency_s{many}_own_ms", "ms", f"Author to subscriber without Kafka's part, {words}, mean",
         baseline=f"{COMET}, all of it", headline=many in (1, 1000), group=group,
     )  # fmt: skip
     yield Figure(
         f"latency_s{many}_mean_ms", "ms", f"Author to subscriber, {words}, mean",
-        baseline=COMET, published=known, group=group,
+        baseline=COMET, group=group,
     )  # fmt: skip
     yield Figure(f"latency_s{many}_p99_ms", "ms", f"… {words}, 99 %", baseline=COMET, group=group)
     lost = f"Deliveries that never came, {words}"
@@ -185,5 +171,4 @@ def _of_step(step: str) -> Figure:
         f"table_{step}_us", "µs", f"Table 1: {title}, an event",
         baseline=GNUPG if step == "signature" else "Comet's own classes",
         headline=step in ("check", "dedup", "signature"), group="Table 1",
-        published=Published(STEP_COSTS[step], PAPER, "Core i7 940, 16,425 real packets"),
     )  # fmt: skip

@@ -1,18 +1,19 @@
-"""The scenario itself: what it takes, and the order in which its questions are asked."""
+"""The scenario `gateway`: what it takes, and the order in which its questions are asked."""
 
 from collections.abc import Mapping, Sequence
 
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers, check_comet
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
+from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.gateway.experiments import Herd, Latency, Rate, Tree
-from nightwire.benchmarks.scenarios.gateway.plan import Plan, figures, full, quick
+from nightwire.benchmarks.scenarios.gateway.plan import figures, full, quick
 from nightwire.benchmarks.scenarios.gateway.table import Table
-from nightwire.benchmarks.workers.vtp.packets import Packets, real_packets
+from nightwire.benchmarks.workers.vtp.packets import real_packets
 
 HERD = 1_000
 
 
-class GatewayScenario:
+class GatewayScenario(Scenario):
     """Our VTP broker beside Comet."""
 
     name = "gateway"
@@ -30,11 +31,6 @@ class GatewayScenario:
         "full": Size(alerts=10_000, pairs=5, rate=1.0, profile="full"),
     }
 
-    def __init__(self) -> None:
-        self._fleet: VtpBrokers | None = None
-        self._packets: Packets | None = None
-        self._profile = "quick"
-
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
         seconds = 200 + 40 * size.pairs if size.profile == "quick" else 2_500 * size.pairs
@@ -49,18 +45,16 @@ class GatewayScenario:
         check_comet()
         size, self._profile = context.size, context.size.profile
         plan = quick() if size.profile == "quick" else full(size.pairs)
-        self._fleet, self._packets = VtpBrokers(context), real_packets()
-        return list(_experiments(context, plan, self._fleet, self._packets))
+        brokers, self._packets = VtpBrokers(context), real_packets()
+        self.exits.callback(brokers.close)
+        found: list[Experiment] = [Table(context, self._packets, plan.table)]
+        found += [Rate(brokers, stream) for stream in plan.streams]
+        found += [Latency(brokers, many, *plan.pace(many), plan.runs) for many in plan.subscribers]
+        found += [Tree(brokers, *plan.pace(1), plan.runs), Herd(brokers, HERD, plan.patience, plan.runs)]
+        return found
 
-    def tear_down(self) -> None:
-        """End the brokers and Kafka."""
-        if self._fleet is not None:
-            self._fleet.close()
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Say what was sent, and what was not repeated."""
-        if self._packets is None:
-            return Outcome()
         sizes = sorted(map(len, self._packets.documents))
         notes = [
             f"{self._packets.what}, {sizes[0]:,} to {sizes[-1]:,} bytes (median {sizes[len(sizes) // 2]:,}), "
@@ -74,11 +68,3 @@ class GatewayScenario:
                 "Quick: the headline rates and Table 1 in every pair, authors far away once, the rest twice."
             )
         return Outcome(notes=notes)
-
-
-def _experiments(context: Context, plan: Plan, fleet: VtpBrokers, packets: Packets) -> list[Experiment]:
-    found: list[Experiment] = [Table(context, packets, plan.table)]
-    found += [Rate(fleet, load) for load in plan.loads]
-    found += [Latency(fleet, many, *plan.pace(many), plan.runs) for many in plan.subscribers]
-    found += [Tree(fleet, *plan.pace(1), plan.runs), Herd(fleet, HERD, plan.patience, plan.runs)]
-    return found

@@ -14,11 +14,10 @@ from typing import TypeVar
 from pysequoia import SignatureMode, Tsk, sign
 
 from nightwire.benchmarks.environment.vtp_brokers import TMPFS, debian_python
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.workers.vtp.frames import framed
+from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.workers.vtp.packets import Packets
-from nightwire.gateway import author_packet, element_bytes
+from nightwire.gateway import author_packet, element_bytes, encode_frame
 from nightwire.gateway.eventlog import EventIndex, IndexEntry
 from nightwire.gateway.signing import Finding, Keyring, bundle, bundled_signatures, check_signature
 from nightwire.gateway.voevent import compile_schemas, parse_xml, schema_complaint
@@ -120,7 +119,7 @@ class Table(Experiment):
 
     def _comets(self, documents: list[bytes]) -> dict[str, float]:
         packets = self._context.folder / "packets"
-        packets.write_bytes(b"".join(map(framed, documents)))
+        packets.write_bytes(b"".join(map(encode_frame, documents)))
         with TemporaryDirectory(prefix="nightwire-comet-", dir=TMPFS) as folder:
             command = [*debian_python(), str(COMET_TABLE), str(packets), folder, json.dumps(EXPRESSIONS)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -133,16 +132,8 @@ class Table(Experiment):
     def _gnupg(self) -> float:
         """Return what a check by GnuPG takes, as Comet's code for signatures makes it. [µs]"""
         with TemporaryDirectory(prefix="gpg-", dir=TMPFS) as folder:
-            gpg = [
-                "gpg",
-                "--homedir",
-                folder,
-                "--batch",
-                "--quiet",
-                "--no-autostart",
-                "--trust-model",
-                "always",
-            ]
+            options = "--batch --quiet --no-autostart --trust-model always"
+            gpg = ["gpg", "--homedir", folder, *options.split()]
             key = bytes(self._key.extract_certificate())
             subprocess.run([*gpg, "--import"], input=key, capture_output=True, check=True)
             files = []

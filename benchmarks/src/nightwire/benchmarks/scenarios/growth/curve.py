@@ -1,14 +1,15 @@
 """A curve: the same thing asked at counts that are ten times as large each, beside raw librdkafka."""
 
 from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 
-from nightwire.benchmarks.model.scenario import Context, Experiment, Line, Series
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.statistics import median, rounded
+import numpy as np
+
+from nightwire.benchmarks.model.drawing import OWNERS, figure_line, plot
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample, values_of
+from nightwire.benchmarks.model.scenario import Context, Experiment, Series
+from nightwire.benchmarks.model.statistics import median
 
 LEAST = 2
 """Points that a slope wants."""
@@ -28,37 +29,12 @@ class Cost:
     seconds: float
     cpu: float = 0.0
 
-    @property
-    def us(self) -> float:
-        """Time for each. [µs]"""
-        return 1e6 * self.seconds / self.alerts
 
-    @property
-    def cpu_us(self) -> float:
-        """CPU time for each. [µs]"""
-        return 1e6 * self.cpu / self.alerts
-
-
-def exponent(costs: Mapping[int, float]) -> float | None:
-    """Return the slope of the straight line through the logarithms of counts and costs, by least squares.
-
-    1 is linear: ten times as many cost ten times as much.  None where fewer than two costs are above 0.
-    """
-    points = [(log(count), log(cost)) for count, cost in costs.items() if cost > 0]
-    if len(points) < LEAST:
-        return None
-    middle = sum(x for x, _ in points) / len(points)
-    height = sum(y for _, y in points) / len(points)
-    width = sum((x - middle) ** 2 for x, _ in points)
-    return sum((x - middle) * (y - height) for x, y in points) / width
-
-
-NAMES: Mapping[Kind, str] = {Kind.SUBJECT: "nightwire", Kind.BASELINE: "raw librdkafka"}
 QUANTITIES: Mapping[str, tuple[str, Callable[[Cost], float]]] = {
-    "": ("time", lambda one: one.us),
-    "cpu_": ("CPU time", lambda one: one.cpu_us),
+    "": ("time", lambda one: 1e6 * one.seconds / one.alerts),
+    "cpu_": ("CPU time", lambda one: 1e6 * one.cpu / one.alerts),
 }
-"""What is said of each point: words, and its value [µs] (0: not known), by what its figures are called."""
+"""Words, and the value for each alert [µs] (0: not known), by what the figures are called."""
 
 
 class Curve(Experiment):
@@ -76,7 +52,6 @@ class Curve(Experiment):
 
     def __init__(self, context: Context, points: Sequence[int]) -> None:
         self.name, self._context, self._points = self.axis, context, points
-        self._book: dict[tuple[Kind, int], list[Cost]] = defaultdict(list)
 
     @abstractmethod
     def cost(self, kind: Kind, count: int) -> Cost | None:
@@ -87,38 +62,42 @@ class Curve(Experiment):
         costs: dict[int, Cost] = {}
         for count in self._points:
             self._context.say(f"{kind.value}: {count:,} {self.axis}")
-            found = self.cost(kind, count)
-            if found is not None:
-                costs[count] = found
-                self._book[kind, count].append(found)
-        grown = exponents(self.axis, costs, whole=self.whole) if kind is Kind.SUBJECT else {}
-        return figures(self.axis, costs) | grown
+            if (cost := self.cost(kind, count)) is not None:
+                costs[count] = cost
+        found = figures(self.axis, costs)
+        return found | (self._exponents(found) if kind is Kind.SUBJECT else {})
 
-    def note(self) -> str:
+    def note(self, samples: Sequence[Sample]) -> str:
         """Return the exponents of the baseline's growth in a few words; empty where there are none."""
-        found: dict[int, Cost] = {}
-        for count in self._points:
-            if some := self._book[Kind.BASELINE, count]:
-                found[count] = sorted(some, key=lambda one: one.seconds)[len(some) // 2]
-        slopes = exponents(self.axis, found, whole=self.whole)
-        named = {words: slopes.get(f"{self.axis}_{name}exponent") for name, (words, _) in QUANTITIES.items()}
-        said = [f"{words} {slope:.2f}" for words, slope in named.items() if slope is not None]
-        return f"{self.axis} ({', '.join(said)})" if said else ""
+        names = [f"{self.axis}_{count}_{name}us" for count in self._points for name in QUANTITIES]
+        values = {name: [*values_of(samples, name, Kind.BASELINE).values()] for name in names}
+        slopes = self._exponents({name: median(some) for name, some in values.items() if some})
+        words = [
+            f"{words} {slopes[key]:.2f}"
+            for name, (words, _) in QUANTITIES.items()
+            if (key := f"{self.axis}_{name}exponent") in slopes
+        ]
+        return f"{self.axis} ({', '.join(words)})" if words else ""
 
-    def drawings(self) -> Iterator[Series]:
+    def drawings(self, samples: Sequence[Sample]) -> Iterator[Series]:
         """Yield time and CPU time of each alert over the count, where enough points were measured."""
-        for words, value in QUANTITIES.values():
-            lines = [line for kind in Kind for line in self._lines(kind, value)]
-            if lines:
-                title = f"Growth with {self.axis}: {words} of one"
-                yield Series(title, self.axis, f"{words} [µs]", lines, log_x=True, log_y=True)
+        for name, (words, _) in QUANTITIES.items():
+            lines = [
+                figure_line(
+                    owner,
+                    [(count, f"{self.axis}_{count}_{name}us", kind) for count in self._points],
+                    samples,
+                )
+                for kind, owner in OWNERS.items()
+            ]
+            title, enough = (
+                f"Growth with {self.axis}: {words} of one",
+                [n for n in lines if len(n.x) >= LEAST],
+            )
+            yield from plot(title, (self.axis, f"{words} [µs]"), enough)
 
-    def _lines(self, kind: Kind, value: Callable[[Cost], float]) -> Iterator[Line]:
-        measured = {count: found for count in self._points if (found := self._book[kind, count])}
-        known = {count: median([value(one) for one in found]) for count, found in measured.items()}
-        drawn = {count: rounded(cost) for count, cost in known.items() if cost > 0}
-        if len(drawn) >= LEAST:
-            yield Line(NAMES[kind], list(drawn), list(drawn.values()))
+    def _exponents(self, found: Figures) -> Figures:
+        return exponents(self.axis, self._points, found, whole=self.whole)
 
 
 def figures(axis: str, costs: Mapping[int, Cost]) -> Figures:
@@ -131,17 +110,31 @@ def figures(axis: str, costs: Mapping[int, Cost]) -> Figures:
     }
 
 
-def exponents(axis: str, costs: Mapping[int, Cost], *, whole: bool) -> Figures:
-    """Return the figures of a curve's growth.
+def exponents(axis: str, points: Iterable[int], found: Figures, *, whole: bool) -> Figures:
+    """Return the exponents of a curve's growth, as figures.
 
     Args:
         axis: What is counted.
-        costs: By the count.
+        points: Counts.
+        found: The figures of points.
         whole: Whether the exponent is that of all alerts together, not of each.
     """
-    found: Figures = {}
-    for name, (_, value) in QUANTITIES.items():
-        slope = exponent({count: value(one) * (count if whole else 1) for count, one in costs.items()})
+    slopes: Figures = {}
+    for name in QUANTITIES:
+        costs = {count: found.get(f"{axis}_{count}_{name}us", 0.0) for count in points}
+        slope = exponent({count: cost * (count if whole else 1) for count, cost in costs.items()})
         if slope is not None:
-            found[f"{axis}_{name}exponent"] = slope
-    return found
+            slopes[f"{axis}_{name}exponent"] = slope
+    return slopes
+
+
+def exponent(costs: Mapping[int, float]) -> float | None:
+    """Return the slope of the straight line through the logarithms of counts and costs.
+
+    1 is linear: ten times as many cost ten times as much.  None where fewer than two costs are above 0.
+    """
+    known = {count: cost for count, cost in costs.items() if cost > 0}
+    if len(known) < LEAST:
+        return None
+    slope, _height = np.polyfit(np.log([*known]), np.log([*known.values()]), 1)
+    return float(slope)

@@ -1,11 +1,10 @@
-"""A process of many librdkafka consumers, each of which reads a whole topic; it does nothing with the bytes.
+"""A process of many librdkafka consumers, each of which reads a whole topic and ignores the bytes.
 
-``python -m nightwire.benchmarks.scenarios.growth.many_consumers '{"bootstrap": …, "topic": …, "consumers": N, "expect": M}'``
-prints a JSON line when all are in place, ends when each has M records, and prints a line with when that was.
+``python -m nightwire.benchmarks.scenarios.growth.many_consumers '{"bootstrap": …, "topic": …,
+"consumers": N, "expect": M}'`` prints a line when all are in place, ends when each has M records, and
+prints a line with when that was.
 """
 
-import json
-import sys
 import time
 from typing import Any
 
@@ -13,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.workers.alerts.reader import PATIENCE, is_record
-from nightwire.benchmarks.workers.worker import emit
+from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.core.kafka import consumer
 
 BATCH = 500
@@ -22,7 +21,7 @@ SMALL: dict[str, Any] = {"queued_max_messages_kbytes": 4096, "fetch_wait_max_ms"
 """Of each: there are many."""
 
 
-def placed(bootstrap: str, topic: str) -> Consumer:
+def assigned(bootstrap: str, topic: str) -> Consumer:
     """Return a consumer of all that *topic* has and will have."""
     client = consumer(bootstrap, **SMALL)
     parts = client.list_topics(topic, timeout=30).topics[topic].partitions
@@ -39,23 +38,23 @@ def read(clients: list[Consumer], expect: int) -> float:
         KafkaException: Kafka reports an error.
     """
     left = dict.fromkeys(range(len(clients)), expect)
-    heard = time.monotonic()
+    last = time.monotonic()
     while left:
         for number in list(left):
             got = sum(map(is_record, clients[number].consume(BATCH, 0.001)))
             left[number] -= got
-            heard = time.monotonic() if got else heard
+            last = time.monotonic() if got else last
             if left[number] <= 0:
                 del left[number]
-        if time.monotonic() - heard > PATIENCE:
+        if time.monotonic() - last > PATIENCE:
             raise RunError(f"nothing came for {PATIENCE:g} s; {len(left)} consumers wait")
-    return heard
+    return last
 
 
 def main() -> None:
     """Read the order, read the topic, and tell."""
-    order = json.loads(sys.argv[1])
-    clients = [placed(order["bootstrap"], order["topic"]) for _ in range(order["consumers"])]
+    order = first_order()
+    clients = [assigned(order["bootstrap"], order["topic"]) for _ in range(order["consumers"])]
     emit({"ready": True})
     emit({"last": read(clients, order["expect"])})
     for client in clients:

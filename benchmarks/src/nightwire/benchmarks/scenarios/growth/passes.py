@@ -3,53 +3,18 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks.environment.filter_engine import FilterEngine
 from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.scenarios.filters.backlog import Backlog
 from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
-from nightwire.benchmarks.scenarios.growth.environment import MeasuredEngine
-from nightwire.benchmarks.workers.client import reader_process
 
 WARM_UP = 300
 """Alerts that are judged by filters that are new, twice, before those that count."""
 FILTERS = 10
 """Live filters, where alerts are what grows."""
-
-
-class Pass(Backlog):
-    """The pass of visits of any size, with its CPU time.
-
-    Args:
-        it: What is measured.
-        engine: That which judges.
-    """
-
-    def __init__(self, it: FilterSetting, engine: MeasuredEngine) -> None:
-        super().__init__(it)
-        self._engine = engine
-
-    def judged(self, alerts: int) -> Cost:
-        """Judge one visit by the filters, which are made live where they are not."""
-        filters = self._it.filters()
-        if self._engine.filters.keys() != {one.key for one in filters}:
-            self._engine.live(filters)
-            for _turn in range(2):
-                self._judged(min(self._it.context.size.alerts, WARM_UP))
-        before = self._engine.judging_cpu()
-        seconds = self._judged(alerts)
-        return Cost(alerts, seconds, self._engine.judging_cpu() - before)
-
-    def consumed(self, alerts: int) -> Cost:
-        """Take such a visit with a plain consumer."""
-        order = {"bootstrap": self._engine.bootstrap, "work": "bytes", "whole": True, "expect": alerts}
-        with self._engine.topic("bare") as topic:
-            self._it.visits.send_at_once(topic, alerts)
-            log = self._it.context.folder / "consumer.log"
-            with reader_process(self._it.context, {**order, "topics": [topic]}, log) as second:
-                found = second.findings()
-        return Cost(alerts, found["last"] - found["began"], found["cpu"])
 
 
 class Passes(Curve):
@@ -62,9 +27,7 @@ class Passes(Curve):
         visits: What sends.
     """
 
-    def __init__(
-        self, context: Context, points: Sequence[int], engine: MeasuredEngine, visits: Visits
-    ) -> None:
+    def __init__(self, context: Context, points: Sequence[int], engine: FilterEngine, visits: Visits) -> None:
         super().__init__(context, points)
         self._engine, self._visits = engine, visits
 
@@ -72,8 +35,21 @@ class Passes(Curve):
         """Judge a visit, or only take it."""
         filters, alerts = self._what(count)
         setting = FilterSetting(self._context, self._engine, self._visits, filters, MIXTURES[filters])
-        one = Pass(setting, self._engine)
-        return one.judged(alerts) if kind is Kind.SUBJECT else one.consumed(alerts)
+        one = Backlog(setting)
+        if kind is Kind.BASELINE:
+            return Cost(alerts, *one.consumed(alerts))
+        self._make_live(setting, one)
+        before = self._engine.engine_cpu()
+        seconds = one.pass_seconds(alerts)
+        return Cost(alerts, seconds, self._engine.engine_cpu() - before)
+
+    def _make_live(self, setting: FilterSetting, one: Backlog) -> None:
+        """Make the filters live, where they are not, and have them judge some alerts."""
+        filters = setting.filters()
+        if self._engine.filters.keys() != {each.key for each in filters}:
+            self._engine.live(filters)
+            for _turn in range(2):
+                one.pass_seconds(min(self._context.size.alerts, WARM_UP))
 
     @abstractmethod
     def _what(self, count: int) -> tuple[int, int]:

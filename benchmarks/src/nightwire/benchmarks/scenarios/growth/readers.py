@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
 from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
 from nightwire.benchmarks.workers.alerts.feed import RawProducer
@@ -22,6 +22,7 @@ EVENTS = (50, 500)
 CLIENTS = 100
 """Most librdkafka clients of one process: each has threads of its own."""
 WARM_UP = 300
+MANY_CONSUMERS = "nightwire.benchmarks.scenarios.growth.many_consumers"
 
 
 class Subscribers(Curve):
@@ -32,18 +33,18 @@ class Subscribers(Curve):
     Args:
         context: Of the run.
         points: Numbers of subscribers.
-        ground: Has the gateway.
+        environment: Has the gateway.
     """
 
     axis = "subscribers"
 
-    def __init__(self, context: Context, points: Sequence[int], ground: GrowthEnvironment) -> None:
+    def __init__(self, context: Context, points: Sequence[int], environment: GrowthEnvironment) -> None:
         super().__init__(context, points)
-        self._ground = ground
+        self._environment = environment
 
     def prepare(self) -> None:
         """Warm the gateway up."""
-        exchange(self._context, self._ground.fleet.ours, events=WARM_UP, connections=4)
+        exchange(self._context, self._environment.brokers.ours, events=WARM_UP, connections=4)
 
     def cost(self, kind: Kind, count: int) -> Cost | None:
         """Send events to so many."""
@@ -57,43 +58,34 @@ class Subscribers(Curve):
         Raises:
             RunError: A delivery was lost, or happened twice.
         """
-        events, before = events_for(count), self._ground.engine.cpu()
-        played = exchange(
+        events, before = events_for(count), self._environment.engine.cpu()
+        result = exchange(
             self._context,
-            self._ground.fleet.ours,
+            self._environment.brokers.ours,
             events=events,
             subscribers=count,
             connections=4,
             real=False,
         )
-        if played.missing or played.extra or played.naked:
+        if result.missing or result.extra or result.naked:
             raise RunError(
-                f"of {events} events to {count:,} subscribers {played.missing} deliveries lost, "
-                f"{played.extra} twice, {played.naked} events refused"
+                f"of {events} events to {count:,} subscribers {result.missing} deliveries lost, "
+                f"{result.extra} twice, {result.naked} events refused"
             )
-        return Cost(events, events / played.rate, played.broker_cpu + self._ground.engine.cpu() - before)
+        return Cost(events, events / result.rate, result.broker_cpu + self._environment.engine.cpu() - before)
 
     def _through_kafka(self, count: int) -> Cost:
         events = events_for(count)
-        bootstrap = self._ground.engine.bootstrap
-        with self._ground.engine.topic("crowd") as topic:
+        bootstrap = self._environment.engine.bootstrap
+        with self._environment.engine.topic("crowd") as topic:
             order = {"bootstrap": bootstrap, "topic": topic, "consumers": count, "expect": events}
-            log = self._context.folder / "crowd.log"
-            with worker_process(
-                self._context,
-                "nightwire.benchmarks.scenarios.growth.many_consumers",
-                order,
-                log,
-                role="crowd",
-            ) as crowd:
+            with worker_process(self._context, MANY_CONSUMERS, order, role="crowd") as crowd:
                 crowd.await_ready()
-                bare = RawProducer(bootstrap, topic)
-                began, before = time.monotonic(), self._ground.engine.cpu()
-                for number, document in enumerate(listing_5().fresh(events, topic)):
-                    bare.send(ReadyMessage(b"%d" % number, document))
-                bare.flush()
+                raw, documents = RawProducer(bootstrap, topic), listing_5().fresh(events, topic)
+                began, before = time.monotonic(), self._environment.engine.cpu()
+                raw.send_all(ReadyMessage(b"%d" % number, one) for number, one in enumerate(documents))
                 last = crowd.findings()["last"]
-                return Cost(events, last - began, self._ground.engine.cpu() - before)
+                return Cost(events, last - began, self._environment.engine.cpu() - before)
 
 
 class Consumers(Curve):
@@ -104,25 +96,27 @@ class Consumers(Curve):
     Args:
         context: Of the run.
         points: Numbers of consumers.
-        ground: Has what moves visits.
+        environment: Has what moves visits.
     """
 
     axis = "consumers"
 
-    def __init__(self, context: Context, points: Sequence[int], ground: GrowthEnvironment) -> None:
+    def __init__(self, context: Context, points: Sequence[int], environment: GrowthEnvironment) -> None:
         super().__init__(context, points)
-        self._ground = ground
+        self._environment = environment
 
     def prepare(self) -> None:
         """Move something."""
-        self._ground.player.warm_up()
+        self._environment.transfers.warm_up()
 
     def cost(self, kind: Kind, count: int) -> Cost:
         """Move a visit to so many."""
         ours = kind is Kind.SUBJECT
         load = Load(self._context.size.alerts, ready=not ours)
-        played = self._ground.player.play(Transfer(load, consumers=(DICTS if ours else BYTES,) * count))
-        return Cost(played.alerts, played.seconds, played.reading_cpu * played.readers)
+        result = self._environment.transfers.run(
+            Transfer(load, consumers=(DICTS if ours else BYTES,) * count)
+        )
+        return Cost(result.alerts, result.seconds, result.reading_cpu * result.readers)
 
 
 def events_for(subscribers: int) -> int:

@@ -1,10 +1,10 @@
-"""The scenario itself: its curves, their figures, and what they take."""
+"""The scenario `growth`: its curves, their figures, and what they take."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, POOL, make_pool, pool_memory
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
+from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.filters.visits import Visits
 from nightwire.benchmarks.scenarios.growth.curve import Curve
 from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
@@ -28,35 +28,21 @@ PER_POINT = 2.0
 """Processes of a point, and filters that are made live. [s]"""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The points of each curve.
-
-    Attributes:
-        points: Counts, by what is counted.
-    """
-
-    points: Mapping[str, Sequence[int]]
-
-
-PLANS = {
-    "quick": Plan(
-        {
-            "alerts": (100, 1_000, 10_000),
-            "filters": (1, 10, 100),
-            "subscribers": (1, 10, 100),
-            "consumers": (1, 10),
-        }
-    ),
-    "full": Plan(
-        {
-            "alerts": (100, 1_000, 10_000, 100_000),
-            "filters": (1, 10, 100, 1_000),
-            "subscribers": (1, 10, 100, 1_000),
-            "consumers": (1, 10, 100),
-        }
-    ),
+POINTS: Mapping[str, Mapping[str, Sequence[int]]] = {
+    "quick": {
+        "alerts": (100, 1_000, 10_000),
+        "filters": (1, 10, 100),
+        "subscribers": (1, 10, 100),
+        "consumers": (1, 10),
+    },
+    "full": {
+        "alerts": (100, 1_000, 10_000, 100_000),
+        "filters": (1, 10, 100, 1_000),
+        "subscribers": (1, 10, 100, 1_000),
+        "consumers": (1, 10, 100),
+    },
 }
+"""The points of each curve, by profile and by what is counted."""
 WORDS = {
     "alerts": ("an alert", "the engine's", f"visits of {{}} alerts, judged by {FILTERS} filters", TAKEN),
     "filters": ("an alert", "the engine's", "{} filters", TAKEN),
@@ -66,87 +52,11 @@ WORDS = {
 """Of what each point is the cost, whose CPU time, what the point is, and its baseline."""
 
 
-class GrowthScenario:
-    """Curves ×10 of alerts, filters, subscribers and consumers."""
-
-    name = "growth"
-    title = "Ten times as many"
-    measures = (
-        "Time and CPU time of one alert (or VOEvent) at counts that are ten times as large each, and the "
-        "exponent by which the cost grows: the slope in log-log by least squares, 1 where ten times as many "
-        "cost ten times as much. *Alerts* and *filters*: a visit appears in Kafka at one moment, the engine "
-        "judges it, sends copies and accounts for it; the exponent of alerts is that of the whole visit. "
-        "*Subscribers*: authors send events through the gateway to VTP subscribers. *Consumers*: "
-        "dictionaries through AlertWriter to processes that decode all of it. All processes share a machine."
-    )
-    standard: Mapping[str, Size] = {
-        "quick": Size(alerts=1_000, pairs=2, rate=1.0, profile="quick"),
-        "full": Size(alerts=10_000, pairs=3, rate=1.0, profile="full"),
-    }
-
-    def __init__(self) -> None:
-        self.figures: Sequence[Figure] = [one for axis in WORDS for one in figures_of(axis)]
-        self._context: Context | None = None
-        self._ground: GrowthEnvironment | None = None
-        self._curves: list[Curve] = []
-
-    def needs(self, size: Size) -> Needs:
-        """Return what a run of *size* takes."""
-        points = points_of(size)
-        most = max(size.alerts, *points["alerts"])
-        moved = sum(points["alerts"]) + size.alerts * (len(points["filters"]) + sum(points["consumers"]))
-        return Needs(
-            disk=round(2.5 * most * ON_DISK),
-            memory=pool_memory(most) + PROCESSES + max(points["consumers"]) * PER_CONSUMER,
-            seconds=STARTING
-            + size.pairs * (moved * PER_ALERT + PER_POINT * 2 * sum(map(len, points.values()))),
-        )
-
-    def experiments(self, context: Context) -> Sequence[Experiment]:
-        """Return the curves; those of the engine only where there is one."""
-        self._context, self._ground = context, GrowthEnvironment(context)
-        self._curves = list(curves(context, self._ground))
-        return self._curves
-
-    def tear_down(self) -> None:
-        """End everything."""
-        if self._ground is not None:
-            self._ground.close()
-
-    def outcome(self) -> Outcome:
-        """Draw the curves, and say what was reduced."""
-        if self._context is None:
-            return Outcome()
-        series = [one for curve in self._curves for one in curve.drawings()]
-        raw = [note for curve in self._curves if (note := curve.note())]
-        said = [f"Exponents of the baselines' growth: {'; '.join(raw)}."] if raw else []
-        return Outcome(series=series, notes=[*notes(self._context.size), *said])
-
-
-def points_of(size: Size) -> dict[str, Sequence[int]]:
-    """Return the points of each curve; no visit has more than ten times the alerts of a usual one."""
-    points = dict(PLANS[size.profile].points)
-    points["alerts"] = [count for count in points["alerts"] if count <= TIMES * size.alerts]
-    return points
-
-
-def curves(context: Context, ground: GrowthEnvironment) -> Iterator[Curve]:
-    """Yield the curves, in the order in which they run."""
-    points = points_of(context.size)
-    if context.engine != "none":
-        context.say("making the pool of alerts")
-        visits = Visits(ground.engine, make_pool(min(POOL, context.size.alerts)))
-        yield Alerts(context, points["alerts"], ground.engine, visits)
-        yield Filters(context, points["filters"], ground.engine, visits)
-    yield Subscribers(context, points["subscribers"], ground)
-    yield Consumers(context, points["consumers"], ground)
-
-
 def figures_of(axis: str) -> Iterator[Figure]:
     """Yield the figures of one curve."""
     one, whose, words, baseline = WORDS[axis]
     group = f"Growth with {axis}"
-    for count in PLANS["full"].points[axis]:
+    for count in POINTS["full"][axis]:
         many = words.format(f"{count:,}")
         yield Figure(f"{axis}_{count}_us", "µs", f"Time of {one}, {many}", baseline=baseline, group=group)
         yield Figure(
@@ -164,6 +74,73 @@ def figures_of(axis: str) -> Iterator[Figure]:
         f"{axis}_cpu_exponent", "1", f"Exponent of the CPU time's growth with {axis}; 1 is linear",
         headline=True, group=group,
     )  # fmt: skip
+
+
+class GrowthScenario(Scenario):
+    """Curves ×10 of alerts, filters, subscribers and consumers."""
+
+    name = "growth"
+    title = "Ten times as many"
+    measures = (
+        "Time and CPU time of one alert (or VOEvent) at counts that are ten times as large each, and the "
+        "exponent by which the cost grows: the slope in log-log by least squares, 1 where ten times as many "
+        "cost ten times as much. *Alerts* and *filters*: a visit appears in Kafka at one moment, the engine "
+        "judges it, sends copies and accounts for it; the exponent of alerts is that of the whole visit. "
+        "*Subscribers*: authors send events through the gateway to VTP subscribers. *Consumers*: "
+        "dictionaries through AlertWriter to processes that decode all of it. All processes share a machine."
+    )
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=1_000, pairs=2, rate=1.0, profile="quick"),
+        "full": Size(alerts=10_000, pairs=3, rate=1.0, profile="full"),
+    }
+
+    figures = [one for axis in WORDS for one in figures_of(axis)]
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes."""
+        points = points_of(size)
+        most = max(size.alerts, *points["alerts"])
+        moved = sum(points["alerts"]) + size.alerts * (len(points["filters"]) + sum(points["consumers"]))
+        return Needs(
+            disk=round(2.5 * most * ON_DISK),
+            memory=pool_memory(most) + PROCESSES + max(points["consumers"]) * PER_CONSUMER,
+            seconds=STARTING
+            + size.pairs * (moved * PER_ALERT + PER_POINT * 2 * sum(map(len, points.values()))),
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Return the curves; those of the engine only where there is one."""
+        self._context = context
+        environment = GrowthEnvironment(context)
+        self.exits.callback(environment.close)
+        self._curves = list(curves(context, environment))
+        return self._curves
+
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
+        """Draw the curves, and say what was reduced."""
+        series = [one for curve in self._curves for one in curve.drawings(samples)]
+        raw = [note for curve in self._curves if (note := curve.note(samples))]
+        growth = [f"Exponents of the baselines' growth: {'; '.join(raw)}."] if raw else []
+        return Outcome(series=series, notes=[*notes(self._context.size), *growth])
+
+
+def points_of(size: Size) -> dict[str, Sequence[int]]:
+    """Return the points of each curve; no visit has more than ten times the alerts of a usual one."""
+    points = dict(POINTS[size.profile])
+    points["alerts"] = [count for count in points["alerts"] if count <= TIMES * size.alerts]
+    return points
+
+
+def curves(context: Context, environment: GrowthEnvironment) -> Iterator[Curve]:
+    """Yield the curves, in the order in which they run."""
+    points = points_of(context.size)
+    if context.engine != "none":
+        context.say("making the pool of alerts")
+        visits = Visits(environment.engine, make_pool(min(POOL, context.size.alerts)))
+        yield Alerts(context, points["alerts"], environment.engine, visits)
+        yield Filters(context, points["filters"], environment.engine, visits)
+    yield Subscribers(context, points["subscribers"], environment)
+    yield Consumers(context, points["consumers"], environment)
 
 
 def notes(size: Size) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""An end of a conversation, ours or of bare librdkafka: a message is sent at once, an answer awaited."""
+"""An end of a conversation, ours or raw librdkafka: a message is sent at once, an answer awaited."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,12 +46,10 @@ def endpoint(order: Mapping[str, Any], stopped: Stopped) -> Iterator[Endpoint]:
     """Yield the end that sends to the topic ``out`` of *order*, and receives from its topic ``back``.
 
     Args:
-        order: Has ``bootstrap`` too, and ``ready``: bare librdkafka is wanted.
+        order: Has ``bootstrap`` too, and ``ready``: raw librdkafka is wanted.
         stopped: Asked several times a second whether to stop.
     """
-    with (_bare if order["ready"] else _ours)(
-        order["bootstrap"], order["out"], order["back"], stopped
-    ) as one:
+    with (_raw if order["ready"] else _ours)(order["bootstrap"], order["out"], order["back"], stopped) as one:
         yield one
 
 
@@ -63,7 +61,7 @@ def things_to_send(order: Mapping[str, Any], pool: Path) -> list[Any]:
     return list(patched(alerts, count, visit=VISIT))
 
 
-def round_trips(post: Endpoint, things: Sequence[Any], seconds: float) -> list[float]:
+def round_trips(peer: Endpoint, things: Sequence[Any], seconds: float) -> list[float]:
     """Send each of *things* when the one before has come back; return how long each took. [s]
 
     The first few are not counted.  It ends after *seconds*, but not before one was counted.
@@ -75,10 +73,10 @@ def round_trips(post: Endpoint, things: Sequence[Any], seconds: float) -> list[f
     deadline = time.monotonic() + seconds
     for thing in things:
         began = time.monotonic()
-        post.send(thing)
-        answer = next(post.received, None)
+        peer.send(thing)
+        answer = next(peer.received, None)
         taken.append(time.monotonic() - began)
-        if answer is None or not post.same(thing, answer):
+        if answer is None or not peer.same(thing, answer):
             raise RunError(f"message {len(taken)} did not come back as it was sent")
         if time.monotonic() > deadline and len(taken) > WARM_UP:
             break
@@ -105,24 +103,24 @@ def _same_alert(sent: Any, received: Any) -> bool:
 
 
 @contextmanager
-def _bare(bootstrap: str, out: str, back: str, stopped: Stopped) -> Iterator[Endpoint]:
-    bare, client = RawProducer(bootstrap, out), consumer(bootstrap)
-
-    def send(message: ReadyMessage) -> None:
-        bare.send(message)
-        bare.flush()
+def _raw(bootstrap: str, out: str, back: str, stopped: Stopped) -> Iterator[Endpoint]:
+    raw, client = RawProducer(bootstrap, out), consumer(bootstrap)
 
     try:
         client.assign([TopicPartition(back, 0, OFFSET_BEGINNING)])
-        yield Endpoint(send, _messages(client, stopped), lambda sent, received: bool(sent == received))
+        yield Endpoint(
+            lambda message: raw.send_all([message]),
+            _messages(client, stopped),
+            lambda sent, received: bool(sent == received),
+        )
     finally:
         client.close()
 
 
 def _messages(client: Consumer, stopped: Stopped) -> Iterator[ReadyMessage]:
-    heard = time.monotonic()
-    while not stopped() and time.monotonic() - heard < PATIENCE:
+    last = time.monotonic()
+    while not stopped() and time.monotonic() - last < PATIENCE:
         message = client.poll(TICK)
         if message is not None and is_record(message):
-            heard = time.monotonic()
+            last = time.monotonic()
             yield ReadyMessage(message.key() or b"", message.value() or b"")

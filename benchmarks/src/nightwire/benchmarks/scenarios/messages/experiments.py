@@ -1,14 +1,16 @@
 """The two questions: how long one message takes there and back, and how many follow each other."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
-from nightwire.benchmarks.model.scenario import Experiment, RunError
+from nightwire.benchmarks.environment.alert_pool import Alert, make_pool, save_pool
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.model.statistics import quantile
+from nightwire.benchmarks.scenarios.messages.alerts import alerts_of
 from nightwire.benchmarks.scenarios.messages.plan import MIB, Plan, Point, name_of
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import (
@@ -24,62 +26,91 @@ KEPT = {"retention.bytes": str(64 * MIB), "segment.bytes": str(32 * MIB)}
 """Of topics through which messages go to and fro: each is read at once, and never again."""
 FEW = 20
 """Messages of a size, and round trips, ahead of the first pair."""
+WORKER = "nightwire.benchmarks.scenarios.messages.worker"
+OBJECTS = 16
+"""Alerts that those of all sizes are made of."""
+
+
+class MessageWorkers(WorkerPool):
+    """Workers that send and take messages, and the files of alerts that they send.
+
+    Args:
+        context: Of the run.
+    """
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, WORKER)
+        self._files: dict[int, str] = {}
+
+    def alerts_file(self, size: int) -> str:
+        """Return the file of alerts of *size* [byte] that senders go through in turn."""
+        if size not in self._files:
+            path = self._context.folder / f"pool-{size}.pickle"
+            save_pool(alerts_of(size, self._objects), path)
+            self._files[size] = str(path)
+        return self._files[size]
+
+    @cached_property
+    def _objects(self) -> list[Alert]:
+        return make_pool(OBJECTS)
 
 
 class PingPong(Experiment):
     """One message of each size at a time goes to another process and back, through two topics.
 
     Args:
-        crew: The processes.
+        workers: The processes.
         plan: What is measured.
     """
 
     name = "pingpong"
 
-    def __init__(self, crew: WorkerPool, plan: Plan) -> None:
-        self._crew, self._plan = crew, plan
-        self.trips: dict[tuple[Kind, int], list[float]] = defaultdict(list)
+    def __init__(self, workers: MessageWorkers, plan: Plan) -> None:
+        self._workers, self._plan = workers, plan
 
     def prepare(self) -> None:
         """Start Kafka and the processes, and let some messages go to and fro."""
         for kind in Kind:
-            self._play(kind, min(FEW, self._plan.trips))
+            self.round_trips(kind, min(FEW, self._plan.trips))
 
     def run_once(self, kind: Kind) -> Figures:
         """Let messages of all sizes go to and fro."""
         figures: Figures = {}
-        for size, taken in self._play(kind, self._plan.trips).items():
-            self.trips[kind, size] += taken
-            figures |= of_trips(size, taken)
+        for size, taken in self.round_trips(kind, self._plan.trips).items():
+            figures |= trip_figures(size, taken)
         return figures
 
-    def _play(self, kind: Kind, trips: int) -> dict[int, list[float]]:
-        """Return how long each round trip took [s], by the size of its message."""
-        pools = {size: self._crew.pool(size) for size in self._plan.pingpong}
+    def round_trips(self, kind: Kind, trips: int) -> dict[int, list[float]]:
+        """Return how long each round trip took [s], by the size of its message.
+
+        Raises:
+            RunError: A message was lost or doubled.
+        """
+        pools = {size: self._workers.alerts_file(size) for size in self._plan.pingpong}
         with ExitStack() as exits:
             there, back = (
-                exits.enter_context(self._crew.cluster.topic(way, partitions=1, config=KEPT))
+                exits.enter_context(self._workers.cluster.topic(way, partitions=1, config=KEPT))
                 for way in ("there", "back")
             )
             shared = {"ready": kind is Kind.BASELINE, "trips": trips, "seconds": self._plan.seconds}
             ping = {**shared, "part": "ping", "out": there, "back": back, "pools": pools}
             echo = {**shared, "part": "echo", "out": back, "back": there}
-            found, echoed = self._hear(ping, echo)
-            held = self._crew.held(there), self._crew.held(back)
+            found, echoed = self._results(ping, echo)
+            held = self._workers.count_in(there), self._workers.count_in(back)
         if held != (echoed, echoed):
             raise RunError(f"{held[0]} messages were sent, {echoed} echoed, {held[1]} came back")
         return {int(size): taken for size, taken in found.items()}
 
-    def _hear(self, ping: Mapping[str, Any], echo: Mapping[str, Any]) -> tuple[Any, int]:
-        with self._crew.in_place(["producer", "consumer"], [ping, echo]) as (pinger, echoer):
-            echoer.begin()
-            pinger.begin()
-            found = pinger.hear()
-            echoer.begin()  # that is its end
-            return found, echoer.hear()["records"]
+    def _results(self, ping: Mapping[str, Any], echo: Mapping[str, Any]) -> tuple[Any, int]:
+        with self._workers.in_place(["producer", "consumer"], [ping, echo]) as (pinger, echoer):
+            echoer.signal()
+            pinger.signal()
+            found = pinger.receive()
+            echoer.signal()  # that is its end
+            return found, echoer.receive()["records"]
 
 
-def of_trips(size: int, taken: Sequence[float]) -> Figures:
+def trip_figures(size: int, taken: Sequence[float]) -> Figures:
     """Return the figures of round trips of messages of *size* [byte] that took so long [s].
 
     As ever with ping-pong, latency is half a round trip, and bandwidth the size over half their mean.
@@ -101,53 +132,50 @@ class Flow(Experiment):
     """Messages follow each other from some producers to some consumers, each of which reads all.
 
     Args:
-        crew: The processes.
+        workers: The processes.
         plan: What is measured.
         point: How many producers and consumers.
     """
 
-    def __init__(self, crew: WorkerPool, plan: Plan, point: Point) -> None:
+    def __init__(self, workers: MessageWorkers, plan: Plan, point: Point) -> None:
         self.name = point.label.replace("_", " ")
-        self._crew, self._plan, self.point = crew, plan, point
-        self.rates: dict[tuple[Kind, int], list[float]] = defaultdict(list)
+        self._workers, self._plan, self.point = workers, plan, point
 
     def prepare(self) -> None:
         """Start Kafka and the processes, and move some small and some large messages."""
         for kind in Kind:
             for size in {min(self._plan.flow), max(self._plan.flow)}:
-                self._play(kind, size, min(FEW, self._plan.count(size)))
+                self._flow(kind, size, min(FEW, self._plan.count(size)))
 
     def run_once(self, kind: Kind) -> Figures:
         """Move messages of each size."""
         figures: Figures = {}
         for size in self._plan.flow:
-            played = self._play(kind, size, self._plan.count(size))
-            rate = played.size / 1e6 / played.seconds
-            self.rates[kind, size].append(rate)
-            figures[flow_name(self.point, size)] = rate
+            result = self._flow(kind, size, self._plan.count(size))
+            figures[flow_name(self.point, size)] = result.size / 1e6 / result.seconds
         return figures
 
-    def _play(self, kind: Kind, size: int, count: int) -> TransferResult:
+    def _flow(self, kind: Kind, size: int, count: int) -> TransferResult:
         """Move *count* messages of *size* from all producers to each consumer, through a new topic."""
         ready = kind is Kind.BASELINE
         work = BYTES if ready else DICTS
-        move = Transfer(Load(count, ready=ready), self.point.producers, (work,) * self.point.consumers)
-        with self._crew.cluster.topic("flow") as topic:
-            sent, found = self._move(move, topic, self._crew.pool(size))
-            held = self._crew.held(topic)
-        return checked_result(move, size, sent, [{**one, "left": held - one["records"]} for one in found])
+        transfer = Transfer(Load(count, ready=ready), self.point.producers, (work,) * self.point.consumers)
+        with self._workers.cluster.topic("flow") as topic:
+            sent, found = self.move(transfer, topic, self._workers.alerts_file(size))
+            held = self._workers.count_in(topic)
+        return checked_result(transfer, size, sent, [{**one, "left": held - one["records"]} for one in found])
 
-    def _move(self, move: Transfer, topic: str, pool: str) -> tuple[list[Sent], list[dict[str, Any]]]:
-        where = {"topic": topic, "ready": move.load.ready}
-        take = {**where, "part": "take", "expect": move.load.alerts}
-        takers: list[Mapping[str, Any]] = [take for _ in move.consumers]
-        senders = [{**where, "part": "send", "pool": pool, "load": asdict(load)} for load in move.loads]
-        roles = ["consumer"] * len(takers) + ["producer"] * len(senders)
-        with self._crew.in_place(roles, [*takers, *senders]) as peers:
-            for peer in peers:
-                peer.begin()
-            found = [peer.hear() for peer in peers]
-        return [Sent(**one) for one in found[len(takers) :]], found[: len(takers)]
+    def move(self, transfer: Transfer, topic: str, pool: str) -> tuple[list[Sent], list[dict[str, Any]]]:
+        where = {"topic": topic, "ready": transfer.load.ready}
+        take = {**where, "part": "take", "expect": transfer.load.alerts}
+        consumers: list[Mapping[str, Any]] = [take for _ in transfer.consumers]
+        senders = [{**where, "part": "send", "pool": pool, "load": asdict(load)} for load in transfer.loads]
+        roles = ["consumer"] * len(consumers) + ["producer"] * len(senders)
+        with self._workers.in_place(roles, [*consumers, *senders]) as workers:
+            for worker in workers:
+                worker.signal()
+            found = [worker.receive() for worker in workers]
+        return [Sent(**one) for one in found[len(consumers) :]], found[: len(consumers)]
 
 
 def flow_name(point: Point, size: int) -> str:

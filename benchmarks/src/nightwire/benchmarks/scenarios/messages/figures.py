@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from nightwire.benchmarks.model.scenario import Better, Figure
 from nightwire.benchmarks.scenarios.messages.experiments import flow_name
 from nightwire.benchmarks.scenarios.messages.plan import KIB, MIB, Plan, Point, name_of, words_of
-from nightwire.benchmarks.scenarios.messages.published import FIGURES
 
 RAW = "bytes of the same sizes through raw librdkafka, both ways"
 HEADLINE_SIZES = (256, 16 * KIB, MIB)
@@ -58,6 +57,5 @@ def _figure(name: str, unit: str, title: str, group: str, *, headline: bool = Fa
         Better.HIGHER if unit == RATE else Better.LOWER,
         baseline=RAW,
         headline=headline,
-        published=FIGURES.get(name),
         group=group,
     )

@@ -1,11 +1,12 @@
-"""The scenario itself: its figures, its size, its experiments, and what they have to show."""
+"""The scenario `messages`: its figures, its size, its experiments, and what they have to show."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
-from nightwire.benchmarks.scenarios.messages.drawings import of_flows, of_pingpong
-from nightwire.benchmarks.scenarios.messages.experiments import Flow, PingPong
+from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Needs, Outcome, Scenario, Size
+from nightwire.benchmarks.scenarios.messages.drawings import drawings
+from nightwire.benchmarks.scenarios.messages.experiments import Flow, MessageWorkers, PingPong
 from nightwire.benchmarks.scenarios.messages.figures import figures_of
 from nightwire.benchmarks.scenarios.messages.plan import (
     FLOW,
@@ -17,11 +18,10 @@ from nightwire.benchmarks.scenarios.messages.plan import (
     plan_of,
     words_of,
 )
-from nightwire.benchmarks.workers.pool import WorkerPool
 
 STARTING = 15.0
 """Kafka, and the alerts of all sizes. [s]"""
-PER_PEER = 0.4
+PER_WORKER = 0.4
 """A process. [s]"""
 PER_FLOW = 0.4
 """Topic, clients and the move itself. [s]"""
@@ -33,10 +33,10 @@ TO_AND_FRO = 10**9
 """What goes to and fro, before retention takes it. [byte]"""
 MEMORY = 2 * 10**9
 PER_PROCESS = 250 * 10**6
-"""Kafka and the harness; and a peer with librdkafka's queues. [byte]"""
+"""Kafka and the harness; and a worker with librdkafka's queues. [byte]"""
 
 
-class MessagesScenario:
+class MessagesScenario(Scenario):
     """Latency and bandwidth of messages by size, with up to fourteen producers or consumers.
 
     Args:
@@ -65,11 +65,7 @@ class MessagesScenario:
 
     def __init__(self, plan: Callable[[Size], Plan] = plan_of) -> None:
         self._plan_of = plan
-        self.figures: Sequence[Figure] = list(figures_of(plan(self.standard["full"])))
-        self._crew: WorkerPool | None = None
-        self._size = self.standard["quick"]
-        self._pingpong: PingPong | None = None
-        self._flows: list[Flow] = []
+        self.figures = list(figures_of(plan(self.standard["full"])))
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
@@ -79,30 +75,21 @@ class MessagesScenario:
         return Needs(
             disk=3 * plan.volume + TO_AND_FRO,  # Kafka deletes a topic a little later
             memory=MEMORY + plan.most * PER_PROCESS,
-            seconds=STARTING + plan.most * PER_PEER + 2 * (size.pairs + 0.3) * (flows + pingpong),
+            seconds=STARTING + plan.most * PER_WORKER + 2 * (size.pairs + 0.3) * (flows + pingpong),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the ping-pong, then one flow for each number of producers and consumers."""
         context.role(os.getpid(), "harness")
-        plan, crew = self._plan_of(context.size), WorkerPool(context)
-        self._size, self._crew = context.size, crew
-        self._pingpong = PingPong(crew, plan)
-        self._flows = [Flow(crew, plan, point) for point in plan.points]
-        return [self._pingpong, *self._flows]
+        self._size, plan = context.size, self._plan_of(context.size)
+        workers = MessageWorkers(context)
+        self.exits.callback(workers.close)
+        return [PingPong(workers, plan), *(Flow(workers, plan, point) for point in plan.points)]
 
-    def tear_down(self) -> None:
-        """End the processes and Kafka."""
-        if self._crew is not None:
-            self._crew.close()
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Return the plots, and what was reduced."""
-        if self._pingpong is None:
-            return Outcome()
-        rates = {flow.point: flow.rates for flow in self._flows}
-        series = [*of_pingpong(self._pingpong.trips), *of_flows(rates)]
-        return Outcome(series, notes(self._size, self._plan_of(self._size)))
+        plan = self._plan_of(self._size)
+        return Outcome(list(drawings(plan, samples)), notes(self._size, plan))
 
 
 def flow_seconds(plan: Plan, consumers: int) -> float:

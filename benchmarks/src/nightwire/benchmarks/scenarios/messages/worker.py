@@ -1,22 +1,18 @@
-"""A process that stays: it is told what to do, does it, says what it found, and is told the next thing.
+"""A worker that stays: it sends, takes, or lets messages go to and fro, as one order after another says.
 
-``python -m nightwire.benchmarks.scenarios.messages.worker '{"bootstrap": …, "warm": …}'`` takes orders from its
-standard input, a JSON line each.  To each it prints a line when it is in place, begins at the next line that
-it gets, and prints a line with its findings.  Times are of the machine's monotonic clock.
+``python -m nightwire.benchmarks.scenarios.messages.worker '{"bootstrap": …, "warm": …}'`` follows
+orders as `worker.serve` describes.
 """
 
-import json
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
-from nightwire.benchmarks.environment.alert_pool import load_pool
 from nightwire.benchmarks.scenarios.messages.conversation import (
     Endpoint,
     endpoint,
@@ -24,66 +20,50 @@ from nightwire.benchmarks.scenarios.messages.conversation import (
     things_to_send,
 )
 from nightwire.benchmarks.workers.alerts.reader import PATIENCE, ReadStats, TopicReader
-from nightwire.benchmarks.workers.alerts.sender import Load, chosen_from, send, source_of
-from nightwire.benchmarks.workers.worker import Order, Parts, Work, serve
+from nightwire.benchmarks.workers.alerts.sender import send, source_of
+from nightwire.benchmarks.workers.worker import Order, Work, input_ended, serve
 from nightwire.consumers import AlertReader
-from nightwire.core.kafka import admin, consumer
 
 
 @contextmanager
 def sending(order: Order) -> Iterator[Work]:
     """Send the ``load`` to the ``topic``; finds the fields of `Sent`.
 
-    All dictionaries are made before it begins; a record goes to the topic ``warm`` ahead of the clock, so
-    that connection and producer id are there.
+    All dictionaries are made before it begins.
     """
-    load = Load(**order["load"])
-    pool = chosen_from(load_pool(Path(order["pool"])), load)
-    source = source_of(load, pool, order["bootstrap"], order["topic"])
+    source = source_of(order)
     source = replace(source, things=list(source.things))
-    source.client.produce(order["warm"], b"warm")
-    source.client.flush(30)
-    yield lambda: vars(send(source, flush_each=False))
+    source.connect(order["warm"])
+    yield lambda: vars(send(source))
 
 
 @contextmanager
 def taking(order: Order) -> Iterator[Work]:
     """Take ``expect`` messages from the ``topic``; finds the fields of `ReadStats`."""
     topics, bootstrap, expect = [order["topic"]], order["bootstrap"], order["expect"]
-    if not order["ready"]:
-        habits: dict[str, Any] = {"start": "beginning", "timeout": PATIENCE, "survey": "sim"}
-        with AlertReader(topics, bootstrap=bootstrap, limit=expect, **habits) as alerts:
-            yield lambda: vars(take_alerts(alerts))
+    if order["ready"]:
+        with TopicReader(bootstrap, topics, lambda _messages: None, whole=True) as reader:
+            yield lambda: vars(reader.read(expect))
         return
-    client = consumer(bootstrap)
-    try:
-        reader = TopicReader(client, admin(bootstrap), topics, lambda _messages: None, whole=True)
-        yield partial(_take_bytes, reader, expect)
-    finally:
-        client.close()
+    options: dict[str, Any] = {"start": "beginning", "timeout": PATIENCE, "survey": "sim"}
+    with AlertReader(topics, bootstrap=bootstrap, limit=expect, **options) as alerts:
+        yield lambda: vars(take_alerts(alerts))
 
 
-def take_alerts(reader: AlertReader) -> ReadStats:
-    """Read until *reader* ends: that is at its limit, or when nothing more comes."""
-    done, cpu = ReadStats(began=time.monotonic()), time.process_time()
-    for received in reader:
-        done.first = done.first or time.monotonic()
-        done.records += 1
-        done.size += len(received.value)
-    done.last, done.cpu = time.monotonic(), time.process_time() - cpu
-    return done
-
-
-def _take_bytes(reader: TopicReader, expect: int) -> dict[str, Any]:
-    cpu = time.process_time()
-    reader.read(lambda: reader.findings.records >= expect)
-    reader.findings.cpu = time.process_time() - cpu
-    return vars(reader.findings)
+def take_alerts(alerts: AlertReader) -> ReadStats:
+    """Read *alerts* to their limit, or until nothing more comes, each decoded whole."""
+    stats, cpu = ReadStats(began=time.monotonic()), time.process_time()
+    for alert in alerts:
+        stats.first = stats.first or time.monotonic()
+        stats.records += 1
+        stats.size += len(alert.value)
+    stats.last, stats.cpu = time.monotonic(), time.process_time() - cpu
+    return stats
 
 
 @contextmanager
 def pinging(order: Order) -> Iterator[Work]:
-    """Send messages of each size in ``pools``, one when the other is back; finds their round trips. [s]"""
+    """Send messages of each size in ``pools``, one when the other is back; finds round trips. [s]"""
     things = {size: things_to_send(order, Path(pool)) for size, pool in order["pools"].items()}
     with endpoint(order, lambda: False) as one:
         yield lambda: {size: round_trips(one, some, order["seconds"]) for size, some in things.items()}
@@ -91,18 +71,14 @@ def pinging(order: Order) -> Iterator[Work]:
 
 @contextmanager
 def echoing(order: Order) -> Iterator[Work]:
-    """Send back what comes until one more line is read; finds how many it were."""
+    """Send back what comes until one more line is read; finds how many messages it were."""
     asked = Event()
     with endpoint(order, asked.is_set) as one:
         yield lambda: {"records": _echo(one, asked)}
 
 
 def _echo(one: Endpoint, asked: Event) -> int:
-    def listen() -> None:
-        sys.stdin.readline()
-        asked.set()
-
-    Thread(target=listen, daemon=True).start()
+    input_ended(sys.stdin.readline, asked)
     records = 0
     for thing in one.received:
         one.send(thing)
@@ -110,13 +86,5 @@ def _echo(one: Endpoint, asked: Event) -> int:
     return records
 
 
-PARTS: Parts = {
-    "send": sending,
-    "take": taking,
-    "ping": pinging,
-    "echo": echoing,
-}
-
-
 if __name__ == "__main__":
-    serve(json.loads(sys.argv[1]), PARTS)
+    serve({"send": sending, "take": taking, "ping": pinging, "echo": echoing})

@@ -1,42 +1,25 @@
 """Visits at their interval, from the observatory to the owners of filters, beside the same bytes alone."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
-from nightwire.benchmarks.environment.filter_engine import FilterEngine, record
+from nightwire.benchmarks.environment.filter_engine import ALERTS, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
-from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.environment.filter_engine import ALERTS
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.scenarios.night.observatory import Observatory
 from nightwire.benchmarks.scenarios.night.schedule import Delays, Schedule
 from nightwire.benchmarks.workers.alerts.due_times import check_complete
 from nightwire.benchmarks.workers.arrivals import await_arrivals
-from nightwire.benchmarks.workers.client import WorkerClient, reader_process
-from nightwire.core.kafka import Writer, end_offsets_at, producer
-from nightwire.schemas import records, topics
+from nightwire.benchmarks.workers.client import OWNER, reader_process, worker_process
+from nightwire.core.kafka import end_offsets_at
 
 PATIENCE = 60.0
 """Longest wait for the next copy. [s]"""
 OURS, RAW = "nightwire", "raw librdkafka"
-
-
-class UncappedEngine(FilterEngine):
-    """The engine, with filters that send all that passes: a cap would show a visit's first seconds alone."""
-
-    def _write(self, filters: Iterable[MixedFilter]) -> None:
-        writer = Writer(producer(self.bootstrap))
-        for one in filters:
-            body = records.FILTER.encode({**record(one), "cap": 0})
-            for key in (f"{one.key}/1", one.key):
-                writer.write(topics.FILTERS, body, key=key.encode())
-        writer.flush()
 
 
 @dataclass(frozen=True)
@@ -52,7 +35,7 @@ class NightSetting:
     """
 
     context: Context
-    engine: UncappedEngine
+    engine: FilterEngine
     observatory: Observatory
     ready: Sequence[ReadyMessage]
     filters: Sequence[MixedFilter]
@@ -112,13 +95,11 @@ class Night(Experiment):
     def _owner(self, owned: Sequence[str]) -> Iterator[Path]:
         """Let an owner read, and yield the file of what comes."""
         self._turn += 1
-        notes = self._it.context.folder / f"{self.name}-{self._turn}.notes"
-        order = {"bootstrap": self._it.engine.bootstrap, "topics": owned, "into": str(notes)}
-        command = python("nightwire.benchmarks.workers.alerts.owner", json.dumps(order))
-        with Child(command, self._it.context.folder / "owner.log", talks=True) as child:
-            self._it.context.role(child.process.pid, "owner")
-            WorkerClient(child).await_ready()
-            yield notes
+        log = self._it.context.folder / f"{self.name}-{self._turn}.arrivals"
+        order = {"bootstrap": self._it.engine.bootstrap, "topics": owned, "into": str(log)}
+        with worker_process(self._it.context, OWNER, order, role="owner") as owner:
+            owner.await_ready()
+            yield log
 
     def _arrived(self, notes: Path, wanted: int) -> list[tuple[str, float, float]]:
         """Return id, age [s] and moment [s] of all copies.
@@ -136,17 +117,13 @@ class Night(Experiment):
 
     def _sent(self, schedule: Schedule) -> Delays:
         """Send the bytes of such visits to a plain consumer; return how long each took."""
-        engine = self._it.engine
-        with engine.topic("bare") as topic:
-            order: dict[str, Any] = {
-                "bootstrap": engine.bootstrap,
-                "topics": [topic],
-                "work": "bytes",
-                "note": True,
-            }
-            with reader_process(self._it.context, order, self._it.context.folder / "consumer.log") as second:
-                due, shutters = self._it.observatory.send(engine.bootstrap, topic, schedule, self._it.ready)
-                arrivals = second.findings()["arrivals"]
+        context, bootstrap = self._it.context, self._it.engine.bootstrap
+        with (
+            self._it.engine.topic("bare") as topic,
+            reader_process(context, bootstrap, [topic], "bytes", note=True) as reader,
+        ):
+            due, shutters = self._it.observatory.send(bootstrap, topic, schedule, self._it.ready)
+            arrivals = reader.findings()["arrivals"]
         delays = Delays(due.delays(arrivals, topic), shutters.delays(arrivals, topic))
         check_complete(len(delays.due), schedule.count)
         return delays

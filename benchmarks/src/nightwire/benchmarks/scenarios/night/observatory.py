@@ -3,21 +3,17 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from confluent_kafka import Message as Sent
 from confluent_kafka import Producer
 
 from nightwire.benchmarks.environment.alert_pool import SEED, START, Alert, ReadyMessage, patch
 from nightwire.benchmarks.scenarios.night.schedule import Schedule
-from nightwire.benchmarks.workers.alerts.due_times import DueTimes
+from nightwire.benchmarks.workers.alerts.due_times import LEAD, DueTimes, paced
 from nightwire.benchmarks.workers.alerts.feed import OnDelivered, RawProducer, alert_writer
-from nightwire.core.runtime import on_time
 from nightwire.producer import VisitLog
 
-LEAD = 0.2
-"""From the call to the first shutter. [s]"""
-SPIN = 0.001
-"""The end of a wait that librdkafka's milliseconds are too coarse for. [s]"""
 FIRST_VISIT = 2026_0120_00000
 
 
@@ -46,7 +42,7 @@ class Observatory:
             exposure = self._log.open(utc_of(schedule.shutter(start, turn)), FIRST_VISIT + self._visits)
             self._visits += 1
             with writer.visit(exposure.id) as visit:
-                for moment in _and_more(due, dues):
+                for moment in chain([due], dues):
                     alert = exposed(self._pool, self._alerts, exposure.id, exposure.mjd_tai)
                     self._alerts += 1
                     visit.write(alert)
@@ -69,15 +65,7 @@ class Observatory:
 
     def _due(self, dues: Iterable[float], client: Producer) -> Iterator[float]:
         """Yield each moment when it has come, and note by how much it was missed."""
-
-        def idle(left: float) -> bool:
-            if left > 2 * SPIN:
-                client.poll(left - SPIN)  # acknowledgements come in meanwhile
-            else:
-                time.sleep(left)
-            return False
-
-        for due, late in on_time(dues, clock=time.monotonic, idle=idle):
+        for due, late in paced(dues, client):
             self.behind = max(self.behind, late)
             yield due
 
@@ -94,14 +82,9 @@ def utc_of(moment: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=moment - time.monotonic())
 
 
-def _and_more(first: float, others: Iterator[float]) -> Iterator[float]:
-    yield first
-    yield from others
-
-
 def _both(one: OnDelivered, other: OnDelivered) -> OnDelivered:
-    def told(message: Sent) -> None:
+    def both(message: Sent) -> None:
         one(message)
         other(message)
 
-    return told
+    return both

@@ -1,11 +1,13 @@
-"""The scenario itself: its size, its figures, and what they have to show."""
+"""The scenario `night`: its size, its figures, and what they have to show."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool, pool_memory, ready_messages
+from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import mixture
 from nightwire.benchmarks.model.drawing import distribution
+from nightwire.benchmarks.model.sample import Sample
 from nightwire.benchmarks.model.scenario import (
     Better,
     Context,
@@ -14,11 +16,13 @@ from nightwire.benchmarks.model.scenario import (
     Needs,
     Outcome,
     Published,
+    Scenario,
     Size,
 )
-from nightwire.benchmarks.scenarios.night.experiment import Night, NightSetting, UncappedEngine
+from nightwire.benchmarks.scenarios.night.experiment import Night, NightSetting
 from nightwire.benchmarks.scenarios.night.observatory import Observatory
-from nightwire.benchmarks.scenarios.night.schedule import SHARES, Schedule
+from nightwire.benchmarks.scenarios.night.schedule import Schedule
+from nightwire.benchmarks.workers.alerts.due_times import SHARES
 
 RAW = "a plain librdkafka producer and consumer, the same bytes at the same times"
 RUBIN = Published(0.98, "Rubin's requirement (DMTN-102)", "of 10,000 alerts a visit, within 60 s of readout")
@@ -34,81 +38,6 @@ PROCESSES = 5 * 10**9
 """Kafka, Spark, the sandbox and readers. [byte]"""
 STARTING = 30.0
 """Kafka, registry, engine, topics. [s]"""
-
-
-class NightScenario:
-    """From `AlertWriter.write` and from the shutter to the reader of a filter's owner."""
-
-    name = "night"
-    title = "A night: from the shutter to the reader"
-    measures = (
-        "Visits at a steady interval, in an open loop: a delay counts from when an alert was due, also "
-        "where the sender is late. The simulator dates each visit, in TAI, at the moment at which its "
-        "shutter closes, and `AlertWriter` writes its alerts; the filter engine judges them by ten filters; "
-        "an owner's `AlertReader` reads what passed, takes the time of observation from the alert, turns it "
-        "into UTC by the table of leap seconds, and compares it with the clock. Once the alerts of a visit "
-        "are spread evenly over it, once all are due at the shutter. Filters have no cap here: with one, "
-        "only the first seconds of a visit would be seen. What a survey needs to find sources in its images "
-        "comes on top."
-    )
-    standard: Mapping[str, Size] = {
-        "quick": Size(alerts=1_000, pairs=2, rate=1_000 / QUICK_INTERVAL, profile="quick"),
-        "full": Size(alerts=10_000, pairs=3, rate=10_000 / INTERVAL, profile="full"),
-    }
-
-    def __init__(self) -> None:
-        self.figures: Sequence[Figure] = list(figures())
-        self._engine: UncappedEngine | None = None
-        self._context: Context | None = None
-        self._nights: list[Night] = []
-
-    def needs(self, size: Size) -> Needs:
-        """Return what a run of *size* takes."""
-        visits = VISITS[size.profile]
-        return Needs(
-            disk=3 * (visits + 1) * size.alerts * ON_DISK,
-            memory=pool_memory(size.alerts) + PROCESSES,
-            seconds=STARTING + 2 * len(KINDS) * size.pairs * (visits * size.alerts / size.rate + 5.0),
-        )
-
-    def experiments(self, context: Context) -> Sequence[Experiment]:
-        """Make the pool; return the nights, none where there is no engine."""
-        self._context = context
-        if context.engine == "none":
-            return []
-        context.say("making the pool of alerts")
-        pool = make_pool(context.size.alerts)
-        self._engine = UncappedEngine(context)
-        filters = mixture(FILTERS, CODE, pool)
-        setting = NightSetting(context, self._engine, Observatory(pool), ready_messages(pool), filters)
-        self._nights = [Night(name, setting, one) for name, one in schedules(context.size).items()]
-        return self._nights
-
-    def tear_down(self) -> None:
-        """End Kafka, the registry and the engine."""
-        if self._engine is not None:
-            self._engine.close()
-
-    def outcome(self) -> Outcome:
-        """Return the distributions of delays, and say what was reduced."""
-        if self._context is None:
-            return Outcome()
-        series = [
-            replace(distribution(night.delays), title=f"From the shutter to the reader: {KINDS[night.name]}")
-            for night in self._nights
-            if night.delays
-        ]
-        return Outcome(series=series, notes=list(notes(self._context.size)))
-
-
-def schedules(size: Size) -> dict[str, Schedule]:
-    """Return the schedules of a run of *size*, by name."""
-    interval = size.alerts / size.rate
-    spreads = {"even": interval, "burst": 0.0}
-    return {
-        name: Schedule(VISITS[size.profile], size.alerts, interval, spread)
-        for name, spread in spreads.items()
-    }
 
 
 def figures() -> Iterator[Figure]:
@@ -133,6 +62,71 @@ def figures() -> Iterator[Figure]:
         )  # fmt: skip
         yield Figure(f"{name}_copies", "1", "Copies that came to the owner", Better.HIGHER, group=group)
     yield Figure("generator_behind_ms", "ms", "The generator's worst lag behind its schedule")
+
+
+class NightScenario(Scenario):
+    """From `AlertWriter.write` and from the shutter to the reader of a filter's owner."""
+
+    name = "night"
+    title = "A night: from the shutter to the reader"
+    measures = (
+        "Visits at a steady interval, in an open loop: a delay counts from when an alert was due, also "
+        "where the sender is late. The simulator dates each visit, in TAI, at the moment at which its "
+        "shutter closes, and `AlertWriter` writes its alerts; the filter engine judges them by ten filters; "
+        "an owner's `AlertReader` reads what passed, takes the time of observation from the alert, turns it "
+        "into UTC by the table of leap seconds, and compares it with the clock. Once the alerts of a visit "
+        "are spread evenly over it, once all are due at the shutter. Filters have no cap here: with one, "
+        "only the first seconds of a visit would be seen. What a survey needs to find sources in its images "
+        "comes on top."
+    )
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=1_000, pairs=2, rate=1_000 / QUICK_INTERVAL, profile="quick"),
+        "full": Size(alerts=10_000, pairs=3, rate=10_000 / INTERVAL, profile="full"),
+    }
+
+    figures = list(figures())
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes."""
+        visits = VISITS[size.profile]
+        return Needs(
+            disk=3 * (visits + 1) * size.alerts * ON_DISK,
+            memory=pool_memory(size.alerts) + PROCESSES,
+            seconds=STARTING + 2 * len(KINDS) * size.pairs * (visits * size.alerts / size.rate + 5.0),
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Make the pool; return the nights, none where there is no engine."""
+        self._context, self._nights = context, list[Night]()
+        if context.engine == "none":
+            return []
+        context.say("making the pool of alerts")
+        pool = make_pool(context.size.alerts)
+        engine = FilterEngine(context, EngineOptions(cap=0))
+        self.exits.callback(engine.close)
+        filters = mixture(FILTERS, CODE, pool)
+        setting = NightSetting(context, engine, Observatory(pool), ready_messages(pool), filters)
+        self._nights = [Night(name, setting, one) for name, one in schedules(context.size).items()]
+        return self._nights
+
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
+        """Return the distributions of delays, and say what was reduced."""
+        series = [
+            replace(distribution(night.delays), title=f"From the shutter to the reader: {KINDS[night.name]}")
+            for night in self._nights
+            if night.delays
+        ]
+        return Outcome(series=series, notes=list(notes(self._context.size)))
+
+
+def schedules(size: Size) -> dict[str, Schedule]:
+    """Return the schedules of a run of *size*, by name."""
+    interval = size.alerts / size.rate
+    spreads = {"even": interval, "burst": 0.0}
+    return {
+        name: Schedule(VISITS[size.profile], size.alerts, interval, spread)
+        for name, spread in spreads.items()
+    }
 
 
 def notes(size: Size) -> Iterator[str]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from nightwire.benchmarks.model.sample import Figures
 from nightwire.benchmarks.model.statistics import quantile
+from nightwire.benchmarks.workers.alerts.due_times import SHARES
 
 SOON = 60.0
 """Rubin's alerts are to be out so long after the readout; [s] (DMTN-102, DMTN-028)."""
-SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""The scenario itself: its size, its figures, and what they have to show."""
+"""The scenario `stretch`: its size, its figures, and what they have to show."""
 
 from collections.abc import Mapping, Sequence
 
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, POOL, make_pool, pool_memory, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
+from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.stretch.three_visits import VISITS, ThreeVisits
 
 RAW = "ready-made bytes of the same sizes through raw librdkafka"
@@ -14,7 +15,7 @@ PER_ALERT = 0.0012
 """An alert of a pair of runs. [s]  Two shared cores."""
 
 
-class StretchScenario:
+class StretchScenario(Scenario):
     """Three visits of 100,000 alerts, back to back, through a topic that cannot hold two."""
 
     name = "stretch"
@@ -56,10 +57,6 @@ class StretchScenario:
         "full": Size(alerts=100_000, pairs=3, rate=1.0, profile="full"),
     }
 
-    def __init__(self) -> None:
-        self._cluster: Cluster | None = None
-        self._size = self.standard["quick"]
-
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
         return Needs(
@@ -72,15 +69,11 @@ class StretchScenario:
         """Make the pool; return the one experiment."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        self._cluster = Cluster(context)
-        return [ThreeVisits(context, self._cluster, pool, ready_messages(pool))]
+        cluster = Cluster(context)
+        self.exits.callback(cluster.close)
+        return [ThreeVisits(context, cluster, pool, ready_messages(pool))]
 
-    def tear_down(self) -> None:
-        """End Kafka."""
-        if self._cluster is not None:
-            self._cluster.close()
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Say how much was moved, and what LSST asks for."""
         alerts = self._size.alerts
         notes = [

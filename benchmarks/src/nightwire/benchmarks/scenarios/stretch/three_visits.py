@@ -2,14 +2,14 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.alerts.reader import memory
 from nightwire.benchmarks.workers.client import reader_process
@@ -21,7 +21,7 @@ SEGMENT = 64
 """A visit fills so many segments in each partition."""
 SMALLEST = 1 << 20
 """Kafka's smallest segment that is worth a file. [byte]"""
-LOOK = 0.5
+POLL = 0.5
 """Time between two looks at the topic's disk. [s]"""
 
 
@@ -41,7 +41,7 @@ class ThreeVisits(Experiment):
         """Find out what one visit takes on the disk."""
         sample = min(len(self._ready), self._context.size.alerts)
         with self._cluster.topic("sample") as topic:
-            self._send_bare(topic, sample)
+            RawProducer(self._cluster.bootstrap, topic).send_all(cycled(self._ready, sample))
             size = self._cluster.stored(topic) or sum(len(one.value) for one in self._ready[:sample])
         self._visit_bytes = int(size / sample * self._context.size.alerts)
 
@@ -51,49 +51,35 @@ class ThreeVisits(Experiment):
         with self._cluster.topic("three", config=config) as topic, self._disk(topic) as most:
             return self._figures(*self._move(kind, topic), max(most))
 
-    def _move(self, kind: Kind, topic: str) -> tuple[list[tuple[float, int]], Any]:
-        """Return when each visit began, with our memory when it was acknowledged, and what was found."""
-        count = self._context.size.alerts
-        order = {
-            "bootstrap": self._cluster.bootstrap,
-            "topics": [topic],
-            "work": "columns" if kind is Kind.SUBJECT else "bytes",
-            "expect": VISITS * count,
-            "lap": count,
-        }
+    def _move(self, kind: Kind, topic: str) -> tuple[list[tuple[float, int]], Mapping[str, Any]]:
+        """Return when each visit began, with our memory at its acknowledgement; and what was read."""
+        count, bootstrap = self._context.size.alerts, self._cluster.bootstrap
+        work = "columns" if kind is Kind.SUBJECT else "bytes"
+        reading = {"expect": VISITS * count, "lap": count}
         ours: list[tuple[float, int]] = []
-        with reader_process(self._context, order, self._context.folder / "consumer.log") as second:
+        with reader_process(self._context, bootstrap, [topic], work, **reading) as reader:
             send = self._sender(kind, topic)
             for visit in range(VISITS):
                 began = time.monotonic()
                 send(visit)
                 ours.append((began, memory()))
-            return ours, second.findings()
+            return ours, reader.findings()
 
-    def _sender(self, kind: Kind, topic: str) -> Any:
-        if kind is Kind.BASELINE:
-            bare = RawProducer(self._cluster.bootstrap, topic)
-            return lambda visit: self._bare_visit(bare, visit)
-        writer, _codec, _client = alert_writer(self._cluster.bootstrap, topic)
-        return lambda visit: self._our_visit(writer, visit)
-
-    def _our_visit(self, writer: Any, visit: int) -> None:
-        count, number = self._context.size.alerts, 2026_0104_00000 + visit
-        for alert in patched(self._pool, count, visit=number, first=visit * count):
-            writer.write(alert, visit=number)
-        writer.flush()
-
-    def _bare_visit(self, bare: RawProducer, visit: int) -> None:
+    def _sender(self, kind: Kind, topic: str) -> Callable[[int], None]:
+        """Return what sends a visit, by its number from 0."""
         count = self._context.size.alerts
-        for message in cycled(self._ready, count, visit * count):
-            bare.send(message)
-        bare.flush()
+        if kind is Kind.BASELINE:
+            raw = RawProducer(self._cluster.bootstrap, topic)
+            return lambda visit: raw.send_all(cycled(self._ready, count, visit * count))
+        writer, _codec, _client = alert_writer(self._cluster.bootstrap, topic)
 
-    def _send_bare(self, topic: str, count: int) -> None:
-        bare = RawProducer(self._cluster.bootstrap, topic)
-        for message in cycled(self._ready, count):
-            bare.send(message)
-        bare.flush()
+        def write(visit: int) -> None:
+            number = 2026_0104_00000 + visit
+            for alert in patched(self._pool, count, visit=number, first=visit * count):
+                writer.write(alert, visit=number)
+            writer.flush()
+
+        return write
 
     def _figures(self, ours: list[tuple[float, int]], found: Mapping[str, Any], most: int) -> Figures:
         laps = found["laps"]
@@ -112,7 +98,7 @@ class ThreeVisits(Experiment):
         sizes, stop = [0], threading.Event()
 
         def look() -> None:
-            while not stop.wait(LOOK):
+            while not stop.wait(POLL):
                 sizes.append(self._cluster.stored(topic) or 0)
 
         thread = threading.Thread(target=look, daemon=True)

@@ -1,12 +1,11 @@
 """The codec alone, in one process and without Kafka, beside a copy of the same bytes."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 from timeit import Timer
 
-from nightwire.benchmarks.model.scenario import Experiment
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Experiment
 from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name
 from nightwire.benchmarks.scenarios.typed.records import SCHEMA, body_size, records_of
 from nightwire.benchmarks.scenarios.typed.worker import FIELDS
@@ -31,7 +30,6 @@ class CodecAlone(Experiment):
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._codec = plan, Codec(SCHEMA)
-        self.rates: dict[tuple[str, int], list[float]] = defaultdict(list)
 
     def prepare(self) -> None:
         """See that records come back as they were, and warm all of it up.
@@ -51,7 +49,6 @@ class CodecAlone(Experiment):
             works = self._works(size) if kind is Kind.SUBJECT else {COPY: copying(size, self._codec)}
             for way, work in works.items():
                 rate = megabytes_per_second(work, body_size(size))
-                self.rates[way, size].append(rate)
                 named = [way] if kind is Kind.SUBJECT else WAYS
                 figures |= {rate_name(one, size): rate for one in named}
         return figures

@@ -2,42 +2,35 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.model.drawing import sorted_line
-from nightwire.benchmarks.model.scenario import Line, Series
-from nightwire.benchmarks.model.statistics import median
-from nightwire.benchmarks.scenarios.messages.drawings import RATE
-from nightwire.benchmarks.scenarios.typed.codec_alone import COPY
-from nightwire.benchmarks.scenarios.typed.through_kafka import COLUMNAR, OTHER, RAW, TYPED
+from nightwire.benchmarks.model.drawing import figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
+from nightwire.benchmarks.model.scenario import Series
+from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name
+from nightwire.benchmarks.scenarios.typed.through_kafka import COLUMNAR, OTHER, TYPED
 
-Measured = Mapping[tuple[str, int], Sequence[float]]
-"""Bandwidths [MB/s] by way and size."""
+AXES = ("size of a record [byte]", "bandwidth [MB/s]")
+Lines = Mapping[str, tuple[str, Kind]]
+"""The way whose rates a line has, and whose they are, by the line's name."""
 
-SIZE = "size of a record [byte]"
-THROUGH = {
-    TYPED: "nightwire, to dictionaries",
-    COLUMNAR: "nightwire, to Arrow columns",
-    OTHER: "nightwire, to dictionaries of another version",
-    RAW: "raw librdkafka",
+THROUGH: Lines = {
+    "nightwire, to dictionaries": (TYPED, Kind.SUBJECT),
+    "nightwire, to Arrow columns": (COLUMNAR, Kind.SUBJECT),
+    "nightwire, to dictionaries of another version": (OTHER, Kind.SUBJECT),
+    "raw librdkafka": (TYPED, Kind.BASELINE),
 }
-ALONE = {
-    "encode": "encoded",
-    "decode": "decoded to dictionaries",
-    "to_columns": "decoded to Arrow columns",
-    COPY: "copied (memcpy)",
+ALONE: Lines = {
+    "encoded": ("encode", Kind.SUBJECT),
+    "decoded to dictionaries": ("decode", Kind.SUBJECT),
+    "decoded to Arrow columns": ("to_columns", Kind.SUBJECT),
+    "copied (memcpy)": ("encode", Kind.BASELINE),
 }
 
 
-def drawings(through: Measured, alone: Measured) -> Iterator[Series]:
+def drawings(plan: Plan, samples: Sequence[Sample]) -> Iterator[Series]:
     """Yield bandwidth through Kafka, as the paper's Fig. 12, and that of the codec alone."""
-    for title, measured, names in (
-        ("Typed against raw bandwidth, through Kafka", through, THROUGH),
-        ("Typed against raw bandwidth, the codec alone", alone, ALONE),
-    ):
-        if lines := list(_lines(measured, names)):
-            yield Series(title, SIZE, RATE, lines, log_x=True, log_y=True)
-
-
-def _lines(measured: Measured, names: Mapping[str, str]) -> Iterator[Line]:
-    for way, name in names.items():
-        if found := {size: median(rates) for (one, size), rates in measured.items() if one == way and rates}:
-            yield sorted_line(name, found)
+    for what, lines in (("through Kafka", THROUGH), ("the codec alone", ALONE)):
+        drawn = [
+            figure_line(name, [(size, rate_name(way, size), kind) for size in plan.sizes], samples)
+            for name, (way, kind) in lines.items()
+        ]
+        yield from plot(f"Typed against raw bandwidth, {what}", AXES, drawn)

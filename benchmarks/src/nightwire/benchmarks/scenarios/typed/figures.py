@@ -1,17 +1,13 @@
-"""The figures that the scenario reports, and what the paper says in numbers.  Pure.
-
-Eisenhauer et al. (2009), seed `004`, sections 3.3 and 4.1.2.  Its Fig. 12 is a plot without a table.
-"""
+"""The figures that the scenario `typed` reports.  Pure."""
 
 from collections.abc import Iterator, Mapping
 
-from nightwire.benchmarks.model.scenario import Better, Figure, Published
+from nightwire.benchmarks.model.scenario import Better, Figure
 from nightwire.benchmarks.scenarios.typed.codec_alone import WAYS
 from nightwire.benchmarks.scenarios.typed.filter_cost import FILTERS
 from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name, words_of
 from nightwire.benchmarks.scenarios.typed.through_kafka import COLUMNAR, OTHER, TYPED
 
-WHO = "EVPath, Eisenhauer et al. (2009)"
 RAW = "the same bytes through raw librdkafka, not looked at"
 AS_WRITTEN = "the same records, read as they were written"
 COPY = "a copy of the same bytes (memcpy)"
@@ -22,16 +18,6 @@ THROUGH: Mapping[str, tuple[str, str, str]] = {
 }
 ALONE = {"encode": "encoded", "decode": "decoded to dictionaries", "to_columns": "decoded to Arrow columns"}
 LANGUAGE = {"range": "Fig. 6's filter, outside two limits", "average": "Fig. 7's, the average of an array"}
-COD = Published(
-    330.0, WHO, "Cod, which generates 40 instructions, on a 2 GHz x86-64; ours are operations on columns"
-)
-COD_RUN = Published(1.0, WHO, "Cod, “in less than a microsecond”, on a 2 GHz x86-64; one event at a time")
-WORST = Published(
-    0.95,
-    WHO,
-    "“less than a 5% degradation”, byte order swapped, at the worst size; Infiniband, two sockets of four "
-    "cores; Avro has one byte order, so ours differs in names, types and order of fields",
-)
 
 
 def figures_of(plan: Plan) -> Iterator[Figure]:
@@ -48,7 +34,6 @@ def figures_of(plan: Plan) -> Iterator[Figure]:
         baseline=AS_WRITTEN,
         share_of=rate_name(OTHER, largest),
         headline=True,
-        published=WORST,
         group=THROUGH[OTHER][2],
     )
     for way in WAYS:
@@ -90,13 +75,11 @@ def _filter(name: str) -> Iterator[Figure]:
         "run_alone": ("an event by itself", "Python's function, called for it"),
     }
     for step, (title, baseline) in titles.items():
-        published = {"compile": COD}.get(step, COD_RUN) if first else None
         yield Figure(
             f"{name}_{step}_us",
             "µs",
             f"{what}: {title}",
             baseline=baseline,
             headline=first,
-            published=published,
             group="Filters, as Cod's",
         )

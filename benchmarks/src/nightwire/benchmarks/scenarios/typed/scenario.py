@@ -1,20 +1,21 @@
-"""The scenario itself: its figures, its size, its experiments, and what they have to show."""
+"""The scenario `typed`: its figures, its size, its experiments, and what they have to show."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Size
+from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.typed.codec_alone import CodecAlone
 from nightwire.benchmarks.scenarios.typed.drawings import drawings
 from nightwire.benchmarks.scenarios.typed.figures import figures_of
 from nightwire.benchmarks.scenarios.typed.filter_cost import FilterCost
 from nightwire.benchmarks.scenarios.typed.plan import SIZES, Plan, plan_of, words_of
-from nightwire.benchmarks.scenarios.typed.through_kafka import WORK, Rates, through_kafka
+from nightwire.benchmarks.scenarios.typed.through_kafka import WORK, through_kafka
 from nightwire.benchmarks.workers.pool import WorkerPool
 from nightwire.schemas import Codec, sim_alert_schema
 
-PEER = "nightwire.benchmarks.scenarios.typed.worker"
+WORKER = "nightwire.benchmarks.scenarios.typed.worker"
 POOL = 250
 """Distinct alerts that filters judge."""
 STARTING = 20.0
@@ -30,7 +31,7 @@ MEMORY = 2 * 10**9
 """Kafka, two processes, and what librdkafka queues. [byte]"""
 
 
-class TypedScenario:
+class TypedScenario(Scenario):
     """Typed against raw bandwidth over sizes, and what filters cost.
 
     Args:
@@ -58,11 +59,7 @@ class TypedScenario:
 
     def __init__(self, plan: Callable[[Size], Plan] = plan_of) -> None:
         self._plan_of = plan
-        self.figures: Sequence[Figure] = list(figures_of(plan(self.standard["full"])))
-        self._crew: WorkerPool | None = None
-        self._size = self.standard["quick"]
-        self._through: Rates = {}
-        self._alone: Rates = {}
+        self.figures = list(figures_of(plan(self.standard["full"])))
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
@@ -72,25 +69,19 @@ class TypedScenario:
         return Needs(disk=4 * plan.volume, memory=MEMORY, seconds=STARTING + (size.pairs + 0.2) * pair)
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
-        """Return what goes through Kafka, what does not, and the filters."""
+        """Return the filters, what goes through Kafka, and what does not."""
         context.role(os.getpid(), "harness")
         context.say("making the pool of alerts")
-        plan = self._plan_of(context.size)
-        self._size, self._crew = context.size, WorkerPool(context, PEER)
-        through, self._through = through_kafka(self._crew, plan)
-        alone = CodecAlone(plan)
-        self._alone = alone.rates
-        return [FilterCost(make_pool(min(POOL, plan.events)), plan.events), alone, *through]
+        self._size, plan = context.size, self._plan_of(context.size)
+        workers = WorkerPool(context, WORKER)
+        self.exits.callback(workers.close)
+        filters = FilterCost(make_pool(min(POOL, plan.events)), plan.events)
+        return [filters, CodecAlone(plan), *through_kafka(workers, plan)]
 
-    def tear_down(self) -> None:
-        """End the processes and Kafka."""
-        if self._crew is not None:
-            self._crew.close()
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Return the plots, and what was reduced."""
-        series = list(drawings(self._through, self._alone))
-        return Outcome(series, notes(self._size, self._plan_of(self._size)))
+        plan = self._plan_of(self._size)
+        return Outcome(list(drawings(plan, samples)), notes(self._size, plan))
 
 
 def notes(size: Size, plan: Plan) -> list[str]:

@@ -8,17 +8,22 @@ from confluent_kafka import Producer
 
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patch
 from nightwire.benchmarks.environment.filter_engine import ALERTS, FilterEngine
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.workers.alerts.due_times import LEAD, SPIN, DueTimes, check_complete, percentiles
+from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.workers.alerts.due_times import (
+    LEAD,
+    DueTimes,
+    check_complete,
+    paced,
+    percentiles,
+)
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.client import WorkerClient, reader_process
-from nightwire.core.runtime import on_time
 
 LONGEST = 20.0
 """Longest time of one run; at that rate more alerts tell little more. [s]"""
 VISIT = 2.0
-"""Length of a visit: short, so that few filters' cap per visit leaves enough alerts to measure. [s]"""
+"""Length of a visit: short, so that filters' caps per visit leave enough alerts to measure. [s]"""
 FIRST_VISIT = 2026_0103_00000
 
 
@@ -30,7 +35,7 @@ class Latency(Experiment):
         engine: Kafka and the engine.
         pool: Alerts to begin with.
         ready: Messages for the baseline.
-        plain: Whether there is the plain consumer of all alerts, beside those of the filters' topics.
+        plain: Whether a plain consumer reads all alerts, beside those of the filters' topics.
         visit: Length of a visit; each run begins one. [s]
     """
 
@@ -61,27 +66,27 @@ class Latency(Experiment):
     def prepare(self) -> None:
         """Start the engine where it is wanted, and let one second of alerts through, both ways."""
         if self._context.engine != "none":
-            self._engine.engine()
+            self._engine.start()
         count = min(self.count, int(self._context.size.rate))
-        self._ours(count)
-        self._bare(count)
+        self._through_ours(count)
+        self._through_raw(count)
         self.delays.clear()
         self.behind = 0.0
 
     def run_once(self, kind: Kind) -> Figures:
         """Send at the steady rate, and return percentiles of the delays. [ms]"""
-        return self._ours(self.count) if kind is Kind.SUBJECT else self._bare(self.count)
+        return (self._through_ours if kind is Kind.SUBJECT else self._through_raw)(self.count)
 
-    def _ours(self, count: int) -> Figures:
+    def _through_ours(self, count: int) -> Figures:
         filters = list(self._engine.filters.values())
         with ExitStack() as exits:
             topic = ALERTS if filters else exits.enter_context(self._engine.topic("steady"))
             coverage = exits.enter_context(self._engine.coverage()) if filters else None
-            second = exits.enter_context(self._second([*([topic] if self._plain else []), *filters]))
+            reader = exits.enter_context(self._reader([*([topic] if self._plain else []), *filters]))
             dues = self._send(topic, count)
             if coverage is not None:
                 coverage.await_ends(dues.ends())
-            arrivals = second.findings()["arrivals"]
+            arrivals = reader.findings()["arrivals"]
         self._sent += count
         ours, passed = dues.delays(arrivals, topic), dues.delays(arrivals, *filters)
         if self._plain:
@@ -94,51 +99,42 @@ class Latency(Experiment):
         figures |= percentiles("filter_latency", passed)
         return figures | {"generator_behind_ms": dues.behind * 1e3}
 
-    def _send(self, topic: str, count: int) -> "DueTimes":
-        """Send alerts when they are due, wait for their acknowledgements, and return when that was."""
+    def _send(self, topic: str, count: int) -> DueTimes:
+        """Send alerts when they are due, wait for their acknowledgements; return when they were due."""
         writer, _codec, client = alert_writer(self._engine.bootstrap, topic)
         dues, visit = DueTimes(), FIRST_VISIT + self._visits
-        for turn, (due, late) in enumerate(self._on_time(count, client)):
+        for turn, (due, late) in enumerate(self._steady(count, client)):
             dues.behind = max(dues.behind, late)
-            number, visit = self._sent + turn, FIRST_VISIT + self._visits + self._turn_of(turn)
+            number, visit = self._sent + turn, FIRST_VISIT + self._visits + self._visit_of(turn)
             alert = patch(self._pool[number % len(self._pool)], number, visit)
             writer.write(alert, visit=visit, on_delivered=dues.of(due))
         writer.flush()
         self._visits = visit + 1 - FIRST_VISIT
         return dues
 
-    def _turn_of(self, turn: int) -> int:
+    def _visit_of(self, turn: int) -> int:
         """Return the visit, of those of a run, to which its alert number *turn* belongs."""
         return int(turn / (self._context.size.rate * self._visit))
 
-    def _bare(self, count: int) -> Figures:
+    def _through_raw(self, count: int) -> Figures:
         messages = cycled(self._ready, count, self._sent)
-        with self._engine.topic("bare") as topic, self._second([topic]) as second:
-            bare, dues = RawProducer(self._engine.bootstrap, topic), DueTimes()
-            for message, (due, _late) in zip(messages, self._on_time(count, bare.client), strict=True):
-                bare.send(message, dues.of(due))
-            bare.flush()
-            raw = dues.delays(second.findings()["arrivals"], topic)
-        check_complete(len(raw), count)
-        self._keep("raw librdkafka: due → consumer", raw)
-        figures = percentiles("latency", raw) | percentiles("publish_latency", dues.publishing)
-        return figures | percentiles("filter_latency", raw)
+        with self._engine.topic("bare") as topic, self._reader([topic]) as reader:
+            raw, dues = RawProducer(self._engine.bootstrap, topic), DueTimes()
+            for message, (due, _late) in zip(messages, self._steady(count, raw.client), strict=True):
+                raw.send(message, dues.of(due))
+            raw.flush()
+            delays = dues.delays(reader.findings()["arrivals"], topic)
+        check_complete(len(delays), count)
+        self._keep("raw librdkafka: due → consumer", delays)
+        figures = percentiles("latency", delays) | percentiles("publish_latency", dues.publishing)
+        return figures | percentiles("filter_latency", delays)
 
-    def _on_time(self, count: int, client: Producer) -> Iterator[tuple[float, float]]:
-        def idle(left: float) -> bool:
-            if left > 2 * SPIN:
-                client.poll(left - SPIN)  # acknowledgements come in meanwhile
-            else:
-                time.sleep(left)
-            return False
-
+    def _steady(self, count: int, client: Producer) -> Iterator[tuple[float, float]]:
         start, rate = time.monotonic() + LEAD, self._context.size.rate
-        dues = (start + number / rate for number in range(count))
-        return on_time(dues, clock=time.monotonic, idle=idle)
+        return paced((start + number / rate for number in range(count)), client)
 
-    def _second(self, topics: list[str]) -> AbstractContextManager[WorkerClient]:
-        order = {"bootstrap": self._engine.bootstrap, "topics": topics, "work": "bytes", "note": True}
-        return reader_process(self._context, order, self._context.folder / "consumer.log")
+    def _reader(self, topics: list[str]) -> AbstractContextManager[WorkerClient]:
+        return reader_process(self._context, self._engine.bootstrap, topics, "bytes", note=True)
 
     def _keep(self, name: str, delays: list[float]) -> None:
         if delays:

@@ -1,20 +1,19 @@
-"""How fast a full topic is read: to dictionaries, and by our `AlertReader` to columns; beside raw reading."""
+"""How fast a full topic is read to dictionaries, and by `AlertReader` to columns, beside raw reading."""
 
 import time
 from contextlib import ExitStack
-from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
-from nightwire.benchmarks.environment.filter_engine import FilterEngine
-from nightwire.benchmarks.model.scenario import Context, Experiment
+from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.benchmarks.workers.client import reader_process
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
 
-class Dicts(Experiment):
+class Reading(Experiment):
     """A topic that holds one visit → dictionaries, against raw reading and decoding alone, the slower.
 
     And → tables of twenty columns by `AlertReader`, against raw reading.
@@ -22,18 +21,16 @@ class Dicts(Experiment):
 
     name = "dicts"
 
-    def __init__(self, context: Context, engine: FilterEngine, ready: list[ReadyMessage]) -> None:
-        self._context, self._engine, self._ready = context, engine, ready
+    def __init__(self, context: Context, cluster: Cluster, ready: list[ReadyMessage]) -> None:
+        self._context, self._cluster, self._ready = context, cluster, ready
         self._exits = ExitStack()
         self._topic = ""
 
     def prepare(self) -> None:
         """Fill a topic with one visit, and read it once each way."""
-        self._topic = self._exits.enter_context(self._engine.topic("dicts"))
-        bare = RawProducer(self._engine.bootstrap, self._topic)
-        for message in cycled(self._ready, self._context.size.alerts):
-            bare.send(message)
-        bare.flush()
+        self._topic = self._exits.enter_context(self._cluster.topic("dicts"))
+        raw = RawProducer(self._cluster.bootstrap, self._topic)
+        raw.send_all(cycled(self._ready, self._context.size.alerts))
         for kind in Kind:
             self.run_once(kind)
 
@@ -58,16 +55,9 @@ class Dicts(Experiment):
 
     def _read(self, work: str) -> float:
         """Return alerts a second."""
-        count = self._context.size.alerts
-        order: dict[str, Any] = {
-            "bootstrap": self._engine.bootstrap,
-            "topics": [self._topic],
-            "work": work,
-            "expect": count,
-            "whole": True,
-        }
-        with reader_process(self._context, order, self._context.folder / "consumer.log") as second:
-            found = second.findings()
+        count, where = self._context.size.alerts, (self._context, self._cluster.bootstrap, [self._topic])
+        with reader_process(*where, work, expect=count, whole=True) as reader:
+            found = reader.findings()
         return count / float(found["last"] - found["began"])
 
     def _decode(self) -> float:

@@ -1,4 +1,4 @@
-"""The scenario itself: its size, its experiments, and what they have to show."""
+"""The scenario `visit`: its size, its experiments, and what they have to show."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,20 +6,20 @@ from typing import Any
 from nightwire.benchmarks.environment.alert_pool import (
     ON_DISK,
     POOL,
-    ReadyMessage,
     make_pool,
     pool_memory,
     ready_messages,
 )
 from nightwire.benchmarks.environment.cluster import PARTITIONS
-from nightwire.benchmarks.environment.filter_engine import EXAMPLES, FilterEngine
+from nightwire.benchmarks.environment.filter_engine import EXAMPLES, EngineOptions, FilterEngine
 from nightwire.benchmarks.model.drawing import distribution
-from nightwire.benchmarks.model.scenario import Context, Experiment, Needs, Outcome, Size
+from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.model.scenario import Context, Experiment, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.visit.figures import FIGURES
 from nightwire.benchmarks.scenarios.visit.filtering import Filtering
 from nightwire.benchmarks.scenarios.visit.latency import VISIT, Latency
-from nightwire.benchmarks.scenarios.visit.reading import Dicts
+from nightwire.benchmarks.scenarios.visit.reading import Reading
 from nightwire.benchmarks.scenarios.visit.throughput import Throughput
 
 PROCESSES = 4 * 10**9
@@ -30,10 +30,12 @@ OVERLOADED = 0.5
 """The generator's lag from which the delays are mostly its own queue. [s]"""
 STARTING = 60.0
 """Kafka, registry, engine, filters. [s]"""
+QUANTILES = {"50pct": 0.5, "75pct": 0.75, "95pct": 0.95, "99pct": 0.99, "999pct": 0.999, "Max": 1.0}
+"""By OpenMessaging Benchmark's names."""
 
 
-class VisitScenario:
-    """One visit of a survey: encode, produce, consume, decode, filter, and how long an alert is under way."""
+class VisitScenario(Scenario):
+    """One visit of a survey: encode, produce, consume, decode, filter, and an alert's delay."""
 
     name = "visit"
     title = "One visit, end to end"
@@ -49,12 +51,6 @@ class VisitScenario:
         "quick": Size(alerts=2_000, pairs=3, rate=250.0, profile="quick"),
         "full": Size(alerts=10_000, pairs=5, rate=250.0, profile="full"),
     }
-
-    def __init__(self) -> None:
-        self._engine: FilterEngine | None = None
-        self._context: Context | None = None
-        self._latency: Latency | None = None
-        self._ready: list[ReadyMessage] = []
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
@@ -72,29 +68,23 @@ class VisitScenario:
         self._context = context
         pool = make_pool(context.size.alerts)
         self._ready = ready_messages(pool)
-        self._engine = engine = FilterEngine(context)
+        engine = FilterEngine(context, EngineOptions(examples=True))
+        self.exits.callback(engine.close)
         self._latency = Latency(context, engine, pool, self._ready)
         filtering = [] if context.engine == "none" else [Filtering(context, engine, self._ready)]
         return [
             Throughput(context, engine, pool, self._ready),
-            Dicts(context, engine, self._ready),
+            Reading(context, engine, self._ready),
             *filtering,
             self._latency,
         ]
 
-    def tear_down(self) -> None:
-        """End Kafka, the registry and the engine."""
-        if self._engine is not None:
-            self._engine.close()
-
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Return the distribution of delays, what was reduced, and OpenMessaging's keys."""
-        delays = self._latency.delays if self._latency else {}
+        delays = self._latency.delays
         return Outcome([distribution(delays)], self._notes(), self._open_messaging(delays))
 
     def _notes(self) -> list[str]:
-        if self._context is None or self._latency is None:
-            return []
         size = self._context.size
         notes = [
             f"{size.alerts:,} alerts a run ({size.profile} profile), {size.pairs} pairs; "
@@ -128,9 +118,6 @@ class VisitScenario:
         published = delays.get("nightwire: due → acknowledged", [])
         arrived = delays.get("nightwire: due → consumer", [])
         return keys | aggregated("PublishLatency", published) | aggregated("EndToEndLatency", arrived)
-
-
-QUANTILES = {"50pct": 0.5, "75pct": 0.75, "95pct": 0.95, "99pct": 0.99, "999pct": 0.999, "Max": 1.0}
 
 
 def aggregated(what: str, delays: Sequence[float]) -> dict[str, float]:

@@ -1,14 +1,16 @@
-"""Part."""
+"""Sending on time, in an open loop, and delays from when each alert was due."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from confluent_kafka import Message as Sent
+from confluent_kafka import Producer
 
 from nightwire.benchmarks.model.sample import Figures
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.model.statistics import quantile
+from nightwire.core.runtime import on_time
 
 LEAD = 0.2
 """From the call to the first alert. [s]"""
@@ -16,14 +18,12 @@ SPIN = 0.001
 """The end of a wait that librdkafka's milliseconds are too coarse for. [s]"""
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
-Spot = tuple[int, int]
-
 
 class DueTimes:
-    """When each alert was due, by the place that it got in its topic; filled as acknowledgements come in."""
+    """When each alert was due, by its partition and offset; filled as acknowledgements come in."""
 
     def __init__(self) -> None:
-        self._due: dict[Spot, float] = {}
+        self._due: dict[tuple[int, int], float] = {}
         self.publishing: list[float] = []
         self.behind = 0.0
 
@@ -52,6 +52,19 @@ class DueTimes:
         ]
 
 
+def paced(dues: Iterable[float], client: Producer) -> Iterator[tuple[float, float]]:
+    """Yield each due time when it has come, and by how much it was missed. [s]"""
+
+    def idle(left: float) -> bool:
+        if left > 2 * SPIN:
+            client.poll(left - SPIN)  # acknowledgements come in meanwhile
+        else:
+            time.sleep(left)
+        return False
+
+    return on_time(dues, clock=time.monotonic, idle=idle)
+
+
 def check_complete(arrived: int, sent: int) -> None:
     """Raise unless all arrived.
 
@@ -62,7 +75,7 @@ def check_complete(arrived: int, sent: int) -> None:
         raise RunError(f"{arrived} of {sent} alerts arrived")
 
 
-def percentiles(name: str, delays: list[float]) -> Figures:
+def percentiles(name: str, delays: Sequence[float]) -> Figures:
     """Return the percentiles of *delays* [s] as figures ``<name>_p50_ms`` … [ms], and their maximum."""
     if not delays:
         return {}

@@ -1,13 +1,13 @@
-"""Sending: our writer with a clock on its codec, and bare librdkafka to compare with."""
+"""Sending from this process: our writer with a clock on its codec, and raw librdkafka beside it."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from nightwire.benchmarks.environment.alert_pool import ReadyMessage as Ready
+from nightwire.benchmarks.environment.alert_pool import ReadyMessage
 from nightwire.core.kafka import PRODUCER, DeliveryError, producer
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
@@ -53,7 +53,7 @@ class RawProducer:
         self.client, self._topic = producer(bootstrap, **overrides), topic
         self._failure: KafkaError | None = None
 
-    def send(self, message: Ready, then: OnDelivered | None = None) -> None:
+    def send(self, message: ReadyMessage, then: OnDelivered | None = None) -> None:
         """Queue *message*; wait while the queue is full."""
 
         def delivered(error: KafkaError | None, sent: Message) -> None:
@@ -70,6 +70,16 @@ class RawProducer:
                 self.client.poll(0.1)
         self.client.poll(0)
 
+    def send_all(self, messages: Iterable[ReadyMessage]) -> None:
+        """Send all of *messages*, and wait for their acknowledgements.
+
+        Raises:
+            DeliveryError: One was refused, or did not come.
+        """
+        for message in messages:
+            self.send(message)
+        self.flush()
+
     def flush(self) -> None:
         """Wait for all acknowledgements.
 
@@ -81,6 +91,6 @@ class RawProducer:
             raise DeliveryError(f"{self._topic}: {left} unacknowledged, {self._failure}")
 
 
-def cycled(messages: Sequence[Ready], count: int, first: int = 0) -> list[Ready]:
+def cycled(messages: Sequence[ReadyMessage], count: int, first: int = 0) -> list[ReadyMessage]:
     """Return *count* messages, cycling through *messages* from number *first*."""
     return list(islice(cycle(messages), first % len(messages), first % len(messages) + count))

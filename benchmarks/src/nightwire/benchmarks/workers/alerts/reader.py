@@ -12,14 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+import confluent_kafka
+from confluent_kafka import KafkaException, Message
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
-from nightwire.core.kafka import PASSING, admin, consumer, waiting
-from nightwire.core.offsets import END, FIRST, Spot, listed
+from nightwire.core.kafka import (
+    END,
+    FIRST,
+    TRANSIENT_ERRORS,
+    TopicPartition,
+    admin,
+    consumer,
+    list_offsets,
+    retry_while_unavailable,
+)
 from nightwire.schemas import Codec, DecodeError, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
@@ -79,7 +88,7 @@ def is_record(message: Message) -> bool:
         KafkaException: It reports an error that does not.
     """
     error = message.error()
-    if error is not None and error.code() not in PASSING:
+    if error is not None and error.code() not in TRANSIENT_ERRORS:
         raise KafkaException(error)
     return error is None
 
@@ -132,9 +141,11 @@ class TopicReader:
         self._admin, self._handle, self._note, self._lap = admin(bootstrap), handle, note, lap
         self.stats = ReadStats()
         known = self._client.list_topics(timeout=10).topics
-        self._spots = [(topic, part) for topic in topics for part in known[topic].partitions]
+        self._partitions = [(topic, part) for topic in topics for part in known[topic].partitions]
         self._next = self._offsets(FIRST if whole else END)
-        self._client.assign([TopicPartition(*spot, offset) for spot, offset in self._next.items()])
+        self._client.assign(
+            [confluent_kafka.TopicPartition(*part, offset) for part, offset in self._next.items()]
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -169,11 +180,11 @@ class TopicReader:
         self.stats.cpu = time.process_time() - cpu
         return self.stats
 
-    def ends(self) -> dict[Spot, int]:
+    def ends(self) -> dict[TopicPartition, int]:
         """Return where the topics' partitions end now."""
         return self._offsets(END)
 
-    def left(self, ends: Mapping[Spot, int]) -> int:
+    def left(self, ends: Mapping[TopicPartition, int]) -> int:
         """Return how many records before *ends* are unread."""
         return sum(max(0, end - self._next[spot]) for spot, end in ends.items())
 
@@ -200,10 +211,12 @@ class TopicReader:
         while self._lap and stats.records >= self._lap * (len(stats.laps) + 1):
             stats.laps.append((stats.last, memory()))
 
-    def _offsets(self, which: OffsetSpec) -> dict[Spot, int]:
+    def _offsets(self, which: OffsetSpec) -> dict[TopicPartition, int]:
         """Return where partitions begin or end; no broker may know yet of a topic that was just made."""
-        found = waiting(lambda: listed(self._admin, self._spots, which, timeout=PATIENCE), patience=PATIENCE)
-        return {spot: info.offset for spot, info in found.items()}
+        found = retry_while_unavailable(
+            lambda: list_offsets(self._admin, self._partitions, which, timeout=PATIENCE), patience=PATIENCE
+        )
+        return {partition: info.offset for partition, info in found.items()}
 
 
 def source_of(message: Message, place: tuple[int, int]) -> tuple[int, int]:
@@ -255,7 +268,7 @@ def read_tables(bootstrap: str, topics: Sequence[str], expect: int) -> ReadStats
 
 def _all_read(reader: TopicReader) -> Callable[[], bool]:
     """Return what is true when all is read that was there when standard input was closed."""
-    asked, ends = input_ended(), dict[Spot, int]()
+    asked, ends = input_ended(), dict[TopicPartition, int]()
 
     def enough() -> bool:
         if asked.is_set() and not ends:

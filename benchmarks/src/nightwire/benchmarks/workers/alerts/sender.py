@@ -1,14 +1,12 @@
-"""A process that sends: loads its alerts, gets in place, waits for the word, sends, and says when.
+"""A process that sends alerts: it loads them, waits until it may begin, sends, and says when.
 
-``python -m nightwire.benchmarks.workers.alerts.sender '{"bootstrap": …}'`` prints one JSON line when it is in place, begins
-when its standard input is closed, and prints one line with its times at the end.  They are of the machine's
-monotonic clock, as those of `_reader`.
+``python -m nightwire.benchmarks.workers.alerts.sender '{"bootstrap": …}'`` begins when its standard
+input is closed, and prints what `Sent` has.
 """
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +24,7 @@ from nightwire.benchmarks.environment.alert_pool import (
 )
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.alerts.feed import COMPRESSION, RawProducer, alert_writer, cycled
-from nightwire.benchmarks.workers.worker import emit
+from nightwire.benchmarks.workers.worker import emit, first_order
 
 VISIT = 2026_0104_00001
 
@@ -39,8 +37,8 @@ class Load:
         alerts: How many.
         first: Number of the first, so that no two senders send the same.
         stamps: Whether the alerts carry their three stamps.
-        fixed: Whether one alert of middling size is sent again and again, rather than alerts of real sizes.
-        ready: Whether it is ready-made bytes through bare librdkafka, rather than dictionaries through
+        fixed: Whether one alert of mean size is sent again and again, not alerts of real sizes.
+        ready: Whether it is ready-made bytes through raw librdkafka, not dictionaries through
             `AlertWriter`.
         flush_each: Whether it waits for each acknowledgement before the next alert.
         compression: ``none``, ``lz4``, ``zstd`` or ``snappy``.
@@ -83,6 +81,11 @@ class Source:
     flush: Callable[[], object]
     client: Producer
 
+    def connect(self, topic: str) -> None:
+        """Send a record to *topic* ahead of the clock, so that connection and producer id are there."""
+        self.client.produce(topic, b"warm")
+        self.client.flush(30)
+
 
 def chosen_from(pool: Sequence[Alert], load: Load) -> list[Alert]:
     """Return the alerts of *pool* that *load* goes through in turn."""
@@ -90,21 +93,20 @@ def chosen_from(pool: Sequence[Alert], load: Load) -> list[Alert]:
     return chosen if load.stamps else [without_stamps(alert) for alert in chosen]
 
 
-def source_of(load: Load, pool: Sequence[Alert], bootstrap: str, topic: str) -> Source:
-    """Return what *load* says, taken from *pool*, ready to go to *topic*."""
-    settings = {"compression_type": load.compression}
+def source_of(order: Mapping[str, Any]) -> Source:
+    """Return what the order's ``load`` says, taken from its file ``pool``, ready for its ``topic``."""
+    load = Load(**order["load"])
+    pool, settings = chosen_from(load_pool(Path(order["pool"])), load), {"compression_type": load.compression}
     if load.ready:
-        bare = RawProducer(bootstrap, topic, **settings)
-        return Source(
-            cycled(ready_messages(pool), load.alerts, load.first), bare.send, bare.flush, bare.client
-        )
-    writer, codec, client = alert_writer(bootstrap, topic, **settings)
+        raw = RawProducer(order["bootstrap"], order["topic"], **settings)
+        return Source(cycled(ready_messages(pool), load.alerts, load.first), raw.send, raw.flush, raw.client)
+    writer, codec, client = alert_writer(order["bootstrap"], order["topic"], **settings)
     codec.encode(pool[0])
     alerts = patched(pool, load.alerts, visit=VISIT, first=load.first)
     return Source(alerts, partial(writer.write, visit=VISIT), writer.flush, client)
 
 
-def send(source: Source, *, flush_each: bool) -> Sent:
+def send(source: Source, *, flush_each: bool = False) -> Sent:
     """Send all of *source*, and return when that was."""
     began = time.monotonic()
     for one in source.things:
@@ -119,18 +121,15 @@ def send(source: Source, *, flush_each: bool) -> Sent:
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """Do what *order* says, and return when.
 
-    *order* has ``bootstrap``, ``topic``, ``load`` (the fields of `Load`), ``pool`` (a file, see `load_pool`),
-    and ``warm``: a topic for a record ahead of the clock, so that connection and producer id are there.
+    *order* has ``bootstrap``, ``topic``, ``load`` (the fields of `Load`), ``pool`` (a file, see
+    `load_pool`), and ``warm`` (a topic for the record of `Source.connect`).
     """
-    load = Load(**order["load"])
-    pool = chosen_from(load_pool(Path(order["pool"])), load)
-    source = source_of(load, pool, order["bootstrap"], order["topic"])
-    source.client.produce(order["warm"], b"warm")
-    source.client.flush(30)
+    source = source_of(order)
+    source.connect(order["warm"])
     emit({"ready": True})
     sys.stdin.read()
-    return vars(send(source, flush_each=load.flush_each)) | vars(own_traffic())
+    return vars(send(source, flush_each=order["load"]["flush_each"])) | vars(own_traffic())
 
 
 if __name__ == "__main__":
-    emit(run(json.loads(sys.argv[1])))
+    emit(run(first_order()))

@@ -1,4 +1,4 @@
-"""A visit as it is moved, and what came of it.  Pure."""
+"""One visit as it is transferred, and what came of it.  Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class TransferResult:
-    """What came of a move; times [s], sizes [byte].
+    """What came of a transfer; times [s], sizes [byte].
 
     Attributes:
         alerts: How many went through.
@@ -71,23 +71,23 @@ class TransferResult:
 
 
 def transfer_result(
-    move: Transfer,
+    transfer: Transfer,
     sent: Sequence[Sent],
     found: Sequence[Mapping[str, Any]],
     *,
     stored: int | None = None,
     memory: int | None = None,
 ) -> TransferResult:
-    """Put together what senders and consumers (in the order of *move*) said.
+    """Put together what senders and consumers (in the order of *transfer*) said.
 
     Raises:
         RunError: A consumer saw fewer or more alerts than were sent.
     """
-    count = move.load.alerts
-    for number, (kind, one) in enumerate(zip(move.consumers, found, strict=True), start=1):
+    count = transfer.load.alerts
+    for number, (kind, one) in enumerate(zip(transfer.consumers, found, strict=True), start=1):
         if (seen := one["records"] + one["left"]) != count:
             raise RunError(f"consumer {number} ({kind}) saw {seen:,} of {count:,} alerts")
-    reading = [one for kind, one in zip(move.consumers, found, strict=True) if kind != LATEST]
+    reading = [one for kind, one in zip(transfer.consumers, found, strict=True) if kind != LATEST]
     began, last = min(one.began for one in sent), max(one["last"] for one in reading)
     return TransferResult(
         alerts=count,
@@ -103,14 +103,14 @@ def transfer_result(
 
 
 def checked_result(
-    move: Transfer, size: int, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]
+    transfer: Transfer, size: int, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]
 ) -> TransferResult:
-    """Put together what senders and consumers said of *move*, whose messages have *size* [byte].
+    """Put together what senders and consumers said of *transfer*, whose messages have *size* [byte].
 
     Raises:
         RunError: A message was lost or doubled, or has another size.
     """
-    played = transfer_result(move, sent, found)
-    if others := [one["size"] for one in found if one["size"] != move.load.alerts * size]:
-        raise RunError(f"{move.load.alerts:,} messages of {size:,} bytes came as {others} bytes")
-    return played
+    result = transfer_result(transfer, sent, found)
+    if others := [one["size"] for one in found if one["size"] != transfer.load.alerts * size]:
+        raise RunError(f"{transfer.load.alerts:,} messages of {size:,} bytes came as {others} bytes")
+    return result

@@ -1,4 +1,4 @@
-"""Plays moves: starts senders and consumers as processes, lets them go, and gathers what they say."""
+"""Runs transfers: starts senders and consumers as processes, lets them go, and gathers what they say."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,11 +9,17 @@ from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import make_pool, save_pool
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.model.sample import TcpTraffic
+from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import LATEST, Transfer, TransferResult, transfer_result
-from nightwire.benchmarks.workers.client import LATEST_OFFSET, READER, SENDER, WorkerClient, worker_process
+from nightwire.benchmarks.workers.client import (
+    LATEST_OFFSET,
+    READER,
+    SENDER,
+    WorkerClient,
+    worker_process,
+)
 
 WARM_UP = Transfer(Load(200))
 POOL = 250
@@ -21,7 +27,7 @@ POOL = 250
 
 
 class TransferRunner:
-    """Plays moves on one Kafka; `close` ends it.
+    """Runs transfers on one Kafka; `close` ends it.
 
     Args:
         context: Of the run.
@@ -48,10 +54,10 @@ class TransferRunner:
     def warm_up(self) -> None:
         """Start Kafka and move something, unless that was done: Java compiles while it runs."""
         if not self._warmed_up:
-            self.play(WARM_UP)
+            self.run(WARM_UP)
             self._warmed_up = True
 
-    def play(self, move: Transfer) -> TransferResult:
+    def run(self, transfer: Transfer) -> TransferResult:
         """Move one visit through a new topic, which is deleted afterwards.
 
         The clock runs from the first dictionary to the last decode; before, every process is in place.
@@ -61,17 +67,17 @@ class TransferRunner:
             ChildError: A process failed.
         """
         where = {"bootstrap": self._cluster.bootstrap, "warm": self.warm, "pool": str(self.pool)}
-        with self._cluster.topic("dmtn028", partitions=move.partitions) as topic:
-            with self._processes(move, where | {"topic": topic}) as (senders, consumers):
+        with self._cluster.topic("dmtn028", partitions=transfer.partitions) as topic:
+            with self._processes(transfer, where | {"topic": topic}) as (senders, consumers):
                 for one in (*senders, *consumers):
                     one.await_ready()
                 for sender in senders:
-                    sender.go()
+                    sender.close_input()
                 sent = [Sent(**sender.findings()) for sender in senders]
                 found = [consumer.findings() for consumer in consumers]
-            self._note(move, sent, found)
+            self._note_traffic(transfer, sent, found)
             return transfer_result(
-                move, sent, found, stored=self._cluster.stored(topic), memory=self._cluster.memory()
+                transfer, sent, found, stored=self._cluster.stored(topic), memory=self._cluster.memory()
             )
 
     def close(self) -> None:
@@ -80,33 +86,31 @@ class TransferRunner:
 
     @contextmanager
     def _processes(
-        self, move: Transfer, where: Mapping[str, str]
+        self, transfer: Transfer, where: Mapping[str, str]
     ) -> Iterator[tuple[list[WorkerClient], list[WorkerClient]]]:
-        """Start all processes of *move* at once; they may not be in place yet."""
-        reading = {**where, "topics": [where["topic"]], "expect": move.load.alerts}
+        """Start all processes of *transfer* at once; they may not be in place yet."""
+        reading = {**where, "topics": [where["topic"]], "expect": transfer.load.alerts}
         with ExitStack() as exits:
 
             def start(module: str, role: str, order: Mapping[str, Any]) -> WorkerClient:
-                return exits.enter_context(worker_process(self._context, module, order, self._log, role=role))
+                return exits.enter_context(worker_process(self._context, module, order, role=role))
 
-            senders = [start(SENDER, "producer", {**where, "load": asdict(load)}) for load in move.loads]
-            consumers = [start(*_consumer(work), reading | {"work": work}) for work in move.consumers]
+            senders = [start(SENDER, "producer", {**where, "load": asdict(load)}) for load in transfer.loads]
+            consumers = [start(*_consumer(work), reading | {"work": work}) for work in transfer.consumers]
             yield senders, consumers
 
-    def _note(self, move: Transfer, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]) -> None:
+    def _note_traffic(
+        self, transfer: Transfer, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]
+    ) -> None:
         """Note what each process moved; Kafka, where it is ours, has moved the same with all of them."""
         moved = [("producer", TcpTraffic(one.sent, one.received)) for one in sent]
         moved += [
             (_consumer(work)[1], TcpTraffic(one["sent"], one["received"]))
-            for work, one in zip(move.consumers, found, strict=True)
+            for work, one in zip(transfer.consumers, found, strict=True)
         ]
         for name, traffic in moved:
             self._context.traffic(name, traffic)
             self._context.traffic("kafka", traffic.mirrored)
-
-    @property
-    def _log(self) -> Path:
-        return self._context.folder / "processes.log"
 
 
 def _consumer(work: str) -> tuple[str, str]:

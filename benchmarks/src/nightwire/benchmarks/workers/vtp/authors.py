@@ -1,11 +1,9 @@
-"""A process that plays authors: it sends packets, and notes when each left and when it was answered.
+"""A process of authors: it sends packets, and notes when each left and when it was answered.
 
-``python -m nightwire.benchmarks.workers.vtp.authors '{"port": …}'`` prints a JSON line when its packets are
-made, begins when its standard input is closed, and prints a line with what it found.  Times are of the
-machine's monotonic clock.
+``python -m nightwire.benchmarks.workers.vtp.authors '{"port": …}'`` prints a line when its packets are
+made, begins when its standard input is closed, and prints a line with what it found.
 """
 
-import json
 import resource
 import selectors
 import socket
@@ -14,16 +12,10 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from nightwire.benchmarks.workers.vtp.frames import (
-    CHUNK,
-    FrameDecoder,
-    WriteBuffer,
-    connecting,
-    framed,
-    say,
-    step,
-)
 from nightwire.benchmarks.workers.vtp.packets import listing_5, real_packets
+from nightwire.benchmarks.workers.vtp.sockets import CHUNK, WriteBuffer, connecting, step
+from nightwire.benchmarks.workers.worker import emit, first_order
+from nightwire.gateway import FrameDecoder, encode_frame
 
 PATIENCE = 30.0
 """Longest time without any answer. [s]"""
@@ -72,19 +64,19 @@ class AuthorStats:
 class Author:
     """One connection at a time, and the packets that are on it."""
 
-    def __init__(self, play: "AuthorGroup") -> None:
-        self._play = play
+    def __init__(self, group: "AuthorGroup") -> None:
+        self._group = group
         self._connection: socket.socket | None = None
         self._asked: deque[int] = deque()
 
     def begin(self) -> None:
         """Connect, where there is something left to send."""
-        if not self._play.left:
+        if not self._group.left:
             return
         self._frames = FrameDecoder()
-        self._connection = connecting(self._play.order.port)
+        self._connection = connecting(self._group.order.port)
         writable = selectors.EVENT_READ | selectors.EVENT_WRITE
-        self._play.selector.register(self._connection, writable, self)
+        self._group.selector.register(self._connection, writable, self)
         self._pending: WriteBuffer | None = None
 
     def ready(self, events: int) -> None:
@@ -92,8 +84,8 @@ class Author:
         connection = self._connection
         try:
             if self._pending is None and connection is not None and events & selectors.EVENT_WRITE:
-                self._play.selector.modify(connection, selectors.EVENT_READ, self)
-                self._pending = WriteBuffer(self._play.selector, connection, self)
+                self._group.selector.modify(connection, selectors.EVENT_READ, self)
+                self._pending = WriteBuffer(self._group.selector, connection, self)
                 self._fill()
             elif events & selectors.EVENT_WRITE and self._pending is not None:
                 self._pending.flush()
@@ -103,21 +95,22 @@ class Author:
             self._lost()
 
     def _fill(self) -> None:
-        window = self._play.order.window or 1
-        while self._pending is not None and len(self._asked) < window and self._play.left:
-            number = self._play.left.popleft()
+        window = self._group.order.window or 1
+        while self._pending is not None and len(self._asked) < window and self._group.left:
+            number = self._group.left.popleft()
             self._asked.append(number)
-            self._play.findings.sent[number] = time.monotonic()  # before: an interruption counts
-            self._pending.write(self._play.frames[number])
+            self._group.stats.sent[number] = time.monotonic()  # before: an interruption counts
+            self._pending.write(self._group.frames[number])
 
     def _read(self, connection: socket.socket) -> None:
         chunk = connection.recv(CHUNK)
         if not chunk:
             self._lost()
             return
-        for message in self._frames.add(chunk):
-            self._play.note(self._asked.popleft(), message)
-        if self._play.order.window:
+        self._frames.receive(chunk)
+        for message in self._frames:
+            self._group.note(self._asked.popleft(), message)
+        if self._group.order.window:
             self._fill()
             if not self._asked:
                 self._close()
@@ -126,15 +119,18 @@ class Author:
             self.begin()
 
     def _lost(self) -> None:
-        self._play.findings.broken += 1
-        self._play.left.extend(self._asked)
+        self._group.stats.broken += 1
+        self._group.left.extend(self._asked)
         self._asked.clear()
         self._close()
+        self._retry()
+
+    def _retry(self) -> None:
         self.begin()
 
     def _close(self) -> None:
         if self._connection is not None:
-            self._play.selector.unregister(self._connection)
+            self._group.selector.unregister(self._connection)
             self._connection.close()
             self._connection = None
 
@@ -149,10 +145,10 @@ class AuthorGroup:
     def __init__(self, order: Order) -> None:
         self.order = order
         packets = real_packets() if order.real else listing_5()
-        self.frames = [framed(document) for document in packets.fresh(order.count, order.run)]
+        self.frames = [encode_frame(document) for document in packets.fresh(order.count, order.run)]
         self.left: deque[int] = deque(range(order.count))
         self.selector = selectors.DefaultSelector()
-        self.findings = AuthorStats()
+        self.stats = AuthorStats()
 
     def run(self) -> AuthorStats:
         """Send everything, and wait until every packet is answered or no answer comes any more."""
@@ -161,12 +157,12 @@ class AuthorGroup:
         for _ in range(self.order.connections):
             Author(self).begin()
         self._finish()
-        return self.findings
+        return self.stats
 
     def note(self, number: int, answer: bytes) -> None:
         """Note the answer to a packet."""
-        self.findings.answered[number] = time.monotonic()
-        self.findings.naked += b'role="nak"' in answer
+        self.stats.answered[number] = time.monotonic()
+        self.stats.naked += b'role="nak"' in answer
 
     def _paced(self) -> AuthorStats:
         """Send a packet when it is due, each on a connection of its own."""
@@ -177,14 +173,14 @@ class AuthorGroup:
             self.left.append(number)
             Author(self).begin()
         self._finish()
-        return self.findings
+        return self.stats
 
     def _finish(self) -> None:
         heard, known = time.monotonic(), 0
         while known < self.order.count and time.monotonic() - heard < PATIENCE:
             step(self.selector, 0.5)
-            if len(self.findings.answered) > known:
-                heard, known = time.monotonic(), len(self.findings.answered)
+            if len(self.stats.answered) > known:
+                heard, known = time.monotonic(), len(self.stats.answered)
 
     def _serve(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -193,21 +189,21 @@ class AuthorGroup:
 
 
 def main() -> None:
-    """Read the order, play, and tell."""
-    play = AuthorGroup(Order(**json.loads(sys.argv[1])))
-    say({"ready": True, "bytes": sum(map(len, play.frames))})
+    """Follow the order, and print what came of it."""
+    group = AuthorGroup(Order(**first_order()))
+    emit({"ready": True, "bytes": sum(map(len, group.frames))})
     sys.stdin.read()
     began, cpu = time.monotonic(), time.process_time()
-    found = play.run()
-    say(
+    stats = group.run()
+    emit(
         {
             "began": began,
             "cpu": time.process_time() - cpu,
             "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-            "sent": found.sent,
-            "unanswered": play.order.count - len(found.answered),
-            "naked": found.naked,
-            "broken": found.broken,
+            "sent": stats.sent,
+            "unanswered": group.order.count - len(stats.answered),
+            "naked": stats.naked,
+            "broken": stats.broken,
         }
     )
 

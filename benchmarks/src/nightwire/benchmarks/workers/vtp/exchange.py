@@ -2,16 +2,15 @@
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from nightwire.benchmarks.environment.vtp_brokers import VtpBroker
 from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.workers.client import WorkerClient, worker_process
 
-HERE = "nightwire.benchmarks.scenarios.gateway"
+HERE = "nightwire.benchmarks.workers.vtp"
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def exchange(
         subscribers_port: Where subscribers connect instead.
         events: How many.
         subscribers: How many there are.
-        authors: More of `_authors.Order`.
+        authors: More of `authors.Order`.
 
     Raises:
         RunError: An event was lost on its way to the broker.
@@ -90,14 +89,13 @@ def exchange(
     listening = {"port": subscribers_port or broker.subscribers, "run": run, "count": events}
     sending = {"port": port or broker.authors, "run": run, "count": events, **authors}
     with (
-        _worker(context, "_authors", sending) as generator,
-        _worker(context, "_listeners", {**listening, "subscribers": subscribers}) as listeners,
+        _worker(context, "authors", sending) as authors_worker,
+        _worker(context, "subscribers", {**listening, "subscribers": subscribers}) as listeners,
     ):
         listeners.await_ready()
-        generator.await_ready()
+        authors_worker.await_ready()
         before = broker.cpu()
-        generator.go()
-        sent, heard = generator.findings(), listeners.findings()
+        sent, heard = authors_worker.findings(), listeners.findings()
         after = broker.cpu()
     if not heard["first"]:
         raise RunError("no event came out of the broker")
@@ -127,15 +125,12 @@ def relayed(context: Context, broker: VtpBroker, round_trip: float) -> Iterator[
     if not round_trip:
         yield None
         return
-    with _worker(context, "_relay", {"port": broker.authors, "round_trip": round_trip}) as relay:
-        yield int(relay.ask()["port"])
+    with _worker(context, "relay", {"port": broker.authors, "round_trip": round_trip}) as relay:
+        yield int(relay.receive()["port"])
 
 
-@contextmanager
-def _worker(context: Context, module: str, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
-    log = Path(context.folder) / f"{module.strip('_')}.log"
-    with worker_process(context, f"{HERE}.{module}", order, log, role=module.strip("_")) as second:
-        yield second
+def _worker(context: Context, module: str, order: Mapping[str, Any]) -> AbstractContextManager[WorkerClient]:
+    return worker_process(context, f"{HERE}.{module}", order, role=module)
 
 
 def greetings(context: Context, broker: VtpBroker, subscribers: int, patience: float) -> list[float]:
@@ -151,6 +146,6 @@ def greetings(context: Context, broker: VtpBroker, subscribers: int, patience: f
         "greeting": patience,
         "at_once": subscribers,
     }
-    with _worker(context, "_listeners", order) as listeners:
-        greeted: list[float] = listeners.ask()["greeted"]
+    with _worker(context, "subscribers", order) as listeners:
+        greeted: list[float] = listeners.receive()["greeted"]
     return greeted

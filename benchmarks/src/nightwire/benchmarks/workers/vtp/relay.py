@@ -1,18 +1,16 @@
 """A process that makes a broker far away: it passes bytes on half a round trip later, each way.
 
-``python -m nightwire.benchmarks.workers.vtp.relay '{"port": …, "round_trip": …}'`` prints a JSON line with the
-port that it listens on.  Not every kernel has netem.  A connection's own handshake, which takes a round
-trip, is added to its first bytes, so that an event on a connection of its own takes two, as in Fig. 5 of
-Swinbank (2014).
+``python -m nightwire.benchmarks.workers.vtp.relay '{"port": …, "round_trip": …}'`` prints a line with
+the port that it listens on.  Not every kernel has netem.  A connection's own handshake, which takes a
+round trip, is added to its first bytes, so that an event on a connection of its own takes two, as in
+Fig. 5 of Swinbank (2014).
 """
 
 import asyncio
-import json
-import sys
 from collections import deque
 from typing import cast
 
-from nightwire.benchmarks.workers.vtp.frames import say
+from nightwire.benchmarks.workers.worker import emit, first_order
 
 
 class Way:
@@ -81,13 +79,13 @@ async def relay(port: int, round_trip: float) -> None:
         return End(out, back, handshake=round_trip)
 
     server = await loop.create_server(accept, "127.0.0.1", 0, backlog=4096)
-    say({"port": server.sockets[0].getsockname()[1]})
+    emit({"port": server.sockets[0].getsockname()[1]})
     await server.serve_forever()
 
 
 def main() -> None:
     """Read the order and relay."""
-    order = json.loads(sys.argv[1])
+    order = first_order()
     asyncio.run(relay(order["port"], order["round_trip"]))
 
 

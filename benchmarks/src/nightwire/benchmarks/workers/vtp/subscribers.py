@@ -1,27 +1,19 @@
-"""A process that plays subscribers: each answers what it gets, and when each event came first is noted.
+"""A process of subscribers: each answers what it gets, and notes when each event came first.
 
-``python -m nightwire.benchmarks.workers.vtp.subscribers '{"port": …}'`` prints a JSON line when all were greeted
-or the time for that is over, goes on until every subscriber has every event of the run, and prints a line
-with what it found.
+``python -m nightwire.benchmarks.workers.vtp.subscribers '{"port": …}'`` prints a line when all were
+greeted or the time for that is over, goes on until every subscriber has every event of the run, and
+prints a line with what it found.
 """
 
-import json
 import re
 import selectors
 import socket
-import sys
 import time
 from dataclasses import dataclass
 
-from nightwire.benchmarks.workers.vtp.frames import (
-    CHUNK,
-    FrameDecoder,
-    WriteBuffer,
-    connecting,
-    framed,
-    say,
-    step,
-)
+from nightwire.benchmarks.workers.vtp.sockets import CHUNK, WriteBuffer, connecting, step
+from nightwire.benchmarks.workers.worker import emit, first_order
+from nightwire.gateway import FrameDecoder, encode_frame
 
 PATIENCE = 20.0
 """Longest wait for the next event. [s]"""
@@ -59,11 +51,11 @@ class Order:
 class Subscriber:
     """One subscriber."""
 
-    def __init__(self, play: "SubscriberGroup") -> None:
-        self._play, self._frames = play, FrameDecoder()
-        self.connection: socket.socket = connecting(play.order.port)
-        play.selector.register(self.connection, selectors.EVENT_READ, self)
-        self._pending = WriteBuffer(play.selector, self.connection, self)
+    def __init__(self, group: "SubscriberGroup") -> None:
+        self._group, self._frames = group, FrameDecoder()
+        self.connection: socket.socket = connecting(group.order.port)
+        group.selector.register(self.connection, selectors.EVENT_READ, self)
+        self._pending = WriteBuffer(group.selector, self.connection, self)
         self.greeted: float | None = None
 
     def ready(self, events: int) -> None:
@@ -74,15 +66,16 @@ class Subscriber:
             if events & selectors.EVENT_READ:
                 self._read()
         except OSError:
-            self._gone()
+            self._lost()
 
     def _read(self) -> None:
         chunk = self.connection.recv(CHUNK)
         if not chunk:
-            self._gone()
+            self._lost()
             return
         now = time.monotonic()
-        answers = b"".join(self._answer(message, now) for message in self._frames.add(chunk))
+        self._frames.receive(chunk)
+        answers = b"".join(self._answer(message, now) for message in self._frames)
         if answers:
             self._pending.write(answers)
 
@@ -92,15 +85,17 @@ class Subscriber:
             role = _ROLE.search(message)
             if self.greeted is None:
                 self.greeted = now
-                self._play.greeted += 1
-            return framed(_SAY % (b"iamalive", b"ivo://bench")) if role and role[1] == b"iamalive" else b""
-        self._play.note(self, found[1], now)
-        return framed(_SAY % (b"ack", found[1]))
+                self._group.greeted += 1
+            return (
+                encode_frame(_SAY % (b"iamalive", b"ivo://bench")) if role and role[1] == b"iamalive" else b""
+            )
+        self._group.note(self, found[1], now)
+        return encode_frame(_SAY % (b"ack", found[1]))
 
-    def _gone(self) -> None:
-        self._play.selector.unregister(self.connection)
+    def _lost(self) -> None:
+        self._group.selector.unregister(self.connection)
         self.connection.close()
-        self._play.lost += 1
+        self._group.lost += 1
 
 
 class SubscriberGroup:
@@ -157,20 +152,19 @@ class SubscriberGroup:
 
 
 def main() -> None:
-    """Read the order, subscribe, listen, and tell."""
-    play = SubscriberGroup(Order(**json.loads(sys.argv[1])))
-    say({"greeted": play.greet()})
+    """Follow the order, and print what came of it."""
+    group = SubscriberGroup(Order(**first_order()))
+    emit({"greeted": group.greet()})
     cpu = time.process_time()
-    play.listen()
-    missing = play.order.count * play.order.subscribers - play.got
-    say(
+    group.listen()
+    emit(
         {
             "cpu": time.process_time() - cpu,
-            "first": {str(number): at for number, at in play.first.items()},
-            "last": {str(number): at for number, at in play.last.items()},
-            "missing": missing,
-            "extra": play.extra,
-            "lost": play.lost,
+            "first": group.first,
+            "last": group.last,
+            "missing": group.order.count * group.order.subscribers - group.got,
+            "extra": group.extra,
+            "lost": group.lost,
         }
     )
 

@@ -1,52 +1,15 @@
-"""What generator and subscribers have in common: frames, and sockets that never block."""
+"""Sockets that never block, as authors and subscribers use them."""
 
-import json
 import selectors
 import socket
-import struct
-import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
 
-HEAD = struct.Struct(">I")
 CHUNK = 1 << 18  # [byte]
-
-
-def say(words: Mapping[str, Any]) -> None:
-    """Tell whoever gave the order."""
-    sys.stdout.write(json.dumps(words) + "\n")
-    sys.stdout.flush()
 
 
 def step(selector: selectors.BaseSelector, seconds: float) -> None:
     """Wait at most *seconds* for sockets that have something to do, and let their owners do it."""
     for key, events in selector.select(seconds):
         key.data.ready(events)
-
-
-def framed(message: bytes) -> bytes:
-    """Put *message* into a frame."""
-    return HEAD.pack(len(message)) + message
-
-
-class FrameDecoder:
-    """Cuts what arrives into messages."""
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-
-    def add(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the messages that *chunk* completes."""
-        held = self._held
-        held += chunk
-        start = 0
-        while len(held) - start >= HEAD.size:
-            end = start + HEAD.size + HEAD.unpack_from(held, start)[0]
-            if len(held) < end:
-                break
-            yield bytes(held[start + HEAD.size : end])
-            start = end
-        del held[:start]
 
 
 def connecting(port: int) -> socket.socket:
