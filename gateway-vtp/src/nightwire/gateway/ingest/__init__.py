@@ -1,5 +1,5 @@
 """Events in: from authors, from remote brokers, from GCN, and our own test events."""
 
-from nightwire.gateway.ingest import authors
+from nightwire.gateway.ingest.authors import AuthorService
 
-__all__ = ["authors"]
+__all__ = ["AuthorService"]

@@ -1,51 +1,54 @@
 """The gateway, with time stamps of each event.
 
-``python -m nightwire.benchmarks.scenarios.gateway.traced FILE gateway serve …`` writes a line into FILE for each
-stamp: what, ivorn, time of the machine's monotonic clock [s].  *in*: the last byte is there; *produced*: it
-goes to Kafka; *acknowledged*: Kafka has it; *fetched*: it came back from the log.  What is measured is
-wrapped from outside, so the gateway itself carries none of this.
+``python -m nightwire.benchmarks.scenarios.gateway.traced FILE gateway serve …`` writes a line into FILE
+for each stamp: what, ivorn, time of the machine's monotonic clock [s].  *in*: the last byte is there;
+*produced*: it goes to Kafka; *acknowledged*: Kafka has it; *fetched*: it came back from the log.  What
+is measured is wrapped from outside, so the gateway itself carries none of this.
 """
 
+import runpy
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 from confluent_kafka import Message
 
-from nightwire.core.cli import main
 from nightwire.gateway import Packet
-from nightwire.gateway.eventlog import Acknowledged, EventDecoder, LoopProducer
-from nightwire.gateway.ingest import authors as _authors
+from nightwire.gateway.eventlog import Acknowledged, Deduplicator, EventDecoder, LoopProducer
+from nightwire.gateway.ingest import AuthorService
 
 
 def trace(out: TextIO) -> None:
     """Write stamps of everything that the gateway does from now on."""
+    decide, admit = AuthorService.decide, Deduplicator.begin
+    produce, decode = LoopProducer.begin, EventDecoder.event
+    arrived = 0.0
 
     def stamp(what: str, ivorn: str, at: float) -> None:
         out.write(f"{what}\t{ivorn}\t{at!r}\n")
 
-    judge: Callable[..., Packet] = _authors.author_packet  # type: ignore[attr-defined]
-    begin, event = LoopProducer.begin, EventDecoder.event
+    def decided(self: AuthorService, *document: Any, **rest: Any) -> None:
+        nonlocal arrived
+        arrived = time.monotonic()
+        decide(self, *document, **rest)
 
-    def author_packet(*document: Any) -> Packet:
-        at = time.monotonic()
-        packet = judge(*document)
-        stamp("in", packet.ivorn, at)
-        return packet
+    def admitted(self: Deduplicator, packet: Packet, *rest: Any) -> None:
+        stamp("in", packet.ivorn, arrived)  # called within `decide`
+        admit(self, packet, *rest)
 
     def produced(self: LoopProducer, *what: Any, key: bytes, **rest: Any) -> Acknowledged:
         stamp("produced", key.decode(), time.monotonic())
-        future = begin(self, *what, key=key, **rest)
+        future = produce(self, *what, key=key, **rest)
         future.add_done_callback(lambda _: stamp("acknowledged", key.decode(), time.monotonic()))
         return future
 
     def fetched(self: EventDecoder, message: Message) -> Any:
         stamp("fetched", (message.key() or b"").decode(), time.monotonic())
-        return event(self, message)
+        return decode(self, message)
 
-    _authors.author_packet = author_packet  # type: ignore[attr-defined, assignment]
+    AuthorService.decide = decided  # type: ignore[method-assign]
+    Deduplicator.begin = admitted  # type: ignore[method-assign, assignment]
     LoopProducer.begin = produced  # type: ignore[method-assign]
     EventDecoder.event = fetched  # type: ignore[method-assign]
 
@@ -66,7 +69,7 @@ def main() -> None:
     path = Path(sys.argv.pop(1))
     with path.open("w", buffering=1) as out:
         trace(out)
-        main()
+        runpy.run_module("nightwire.core.cli", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
