@@ -16,6 +16,7 @@ from nightwire.benchmarks import (
     Outcome,
     Published,
     RunError,
+    Scenario,
     Series,
     Size,
 )
@@ -51,7 +52,7 @@ class Steps(Experiment):
         self.said.append("tear down")
 
 
-class SampleScenario:
+class SampleScenario(Scenario):
     """A scenario of one experiment."""
 
     name = "sample"
@@ -83,7 +84,7 @@ class SampleScenario:
     def tear_down(self) -> None:
         self.torn_down = True
 
-    def outcome(self) -> Outcome:
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
         lines = [Line("ours", [1.0, 10.0, 100.0], [0.0, 0.5, 1.0]), Line("theirs", [2.0, 3.0], [0.0, 1.0])]
         series = Series("Delay of a walk", "delay [ms]", "share", lines, log_x=True)
         return Outcome([series], ["10 alerts a run."], {"workload": "sample"})
@@ -110,12 +111,12 @@ def samples(subject: Sequence[float] = (2.0, 2.2, 1.9), others: float = 0.01) ->
 
 def sample_result(**changes: Any) -> dict[str, Any]:
     """Return a result, with *changes* to its samples."""
-    scenario = SampleScenario()
+    scenario, taken = SampleScenario(), samples(**changes)
     return make_result(
         scenario,
         scenario.standard["quick"],
-        samples(**changes),
-        scenario.outcome(),
+        taken,
+        scenario.outcome(taken),
         machine=MACHINE,
         versions=VERSIONS,
         sittings=[BEGAN.isoformat()],

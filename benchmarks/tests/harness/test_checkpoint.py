@@ -118,7 +118,7 @@ def written(path: Path, some: Sequence[Sample]) -> None:
         kept.begin(BEGAN, [steps], 2)
         for one in some:
             kept.add(one)
-        kept.finish(steps, SampleScenario().outcome)
+        kept.finish(steps, lambda: SampleScenario().outcome([]))
 
 
 def test_what_was_kept_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_what_was_kept_comes_back_as_it_was(tmp_path: Path) -> None:
     with Checkpoint(tmp_path / "kept.jsonl", KEY) as kept:
         kept.begin(datetime.now(UTC), [Stopped("steps")], 2)
         assert sorted(kept.samples, key=str) == sorted(some, key=str)
-        assert kept.done == {"steps": SampleScenario().outcome()}
+        assert kept.done == {"steps": SampleScenario().outcome([])}
         assert len(kept.sittings) == 2
 
 

@@ -17,7 +17,7 @@ from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.filter_engine import CAP
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, RunError, Size
-from nightwire.benchmarks.scenarios.faults import streams as _streams
+from nightwire.benchmarks.scenarios.faults import streams as streams_module
 from nightwire.benchmarks.scenarios.faults.environment import FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.fault import VICTIMS, Fault, Timing
 from nightwire.benchmarks.scenarios.faults.recovery import (
@@ -131,15 +131,15 @@ def test_no_cap_cuts_off_what_must_arrive() -> None:
     assert PER_VISIT <= CAP
 
 
-def test_notes_outlive_whoever_wrote_them(tmp_path: Path) -> None:
-    """A process that is killed with -9 right after a note has written it."""
+def test_arrivals_outlive_whoever_wrote_them(tmp_path: Path) -> None:
+    """A process that is killed with -9 right after it noted an arrival has written it."""
     code = (
         "import sys; from pathlib import Path\n"
-        "from nightwire.benchmarks.workers.arrivals import Notes\n"
-        "notes = Notes(Path(sys.argv[1])); notes.note('a'); notes.note('b'); print('x', flush=True)\n"
+        "from nightwire.benchmarks.workers.arrivals import ArrivalLog\n"
+        "log = ArrivalLog(Path(sys.argv[1])); log.note('a'); log.note('b'); print('x', flush=True)\n"
         "sys.stdin.read()"
     )
-    path = tmp_path / "notes"
+    path = tmp_path / "arrivals"
     for _ in range(2):
         child = subprocess.Popen(
             [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -157,11 +157,11 @@ def test_notes_outlive_whoever_wrote_them(tmp_path: Path) -> None:
 
 def test_a_run_that_lost_something_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started: what a reader noted is all there is."""
-    monkeypatch.setattr(_streams, "PATIENCE", 0.0)
+    monkeypatch.setattr(streams_module, "PATIENCE", 0.0)
     streams = Streams(FaultsEnvironment(Context(tmp_path, Size(1, 1, 1.0)), []), run="run0")
-    with closing(ArrivalLog(tmp_path / "run0.alerts")) as notes:
-        for name in ("7", "9", "9"):
-            notes.note(name)
+    with closing(ArrivalLog(tmp_path / "run0.alerts")) as log:
+        for name in ("7", "9\t0.5", "9\t0.6"):
+            log.note(name)
     assert streams._complete("alerts", {"7": 0.0, "9": 0.0}).twice == 1
     with pytest.raises(RunError, match=r"of 3 alerts 1 lost: 8$"):
         streams._complete("alerts", {"7": 0.0, "8": 0.0, "9": 0.0})
@@ -189,9 +189,10 @@ def test_a_plot_stays_small(points: list[tuple[float, float]]) -> None:
 @pytest.fixture
 def streams(tmp_path: Path) -> Iterator[Streams]:
     """Yield small streams through a Kafka, a gateway and an engine (the light one: it starts sooner)."""
-    stand = FaultsEnvironment(Context(tmp_path, Size(30, 1, 20.0)), make_pool(20), others=0, light=True)
-    yield Streams(stand)
-    stand.close()
+    context = Context(tmp_path, Size(30, 1, 20.0))
+    environment = FaultsEnvironment(context, make_pool(20), others=0, light=True)
+    yield Streams(environment)
+    environment.close()
 
 
 def killed(streams: Streams, name: str) -> None:

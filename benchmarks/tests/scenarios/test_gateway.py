@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nightwire.benchmarks.environment import vtp_brokers as _brokers
+from nightwire.benchmarks.environment import vtp_brokers
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers, check_comet
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, RunError, Size
@@ -13,7 +13,6 @@ from nightwire.benchmarks.scenarios.gateway.plan import HEADLINE, full, quick
 from nightwire.benchmarks.scenarios.gateway.scenario import GatewayScenario
 from nightwire.benchmarks.scenarios.gateway.traced import read_trace
 from nightwire.benchmarks.workers.vtp.exchange import ExchangeResult
-from nightwire.benchmarks.workers.vtp.frames import FrameDecoder, framed
 from nightwire.benchmarks.workers.vtp.packets import listing_5, real_packets, renamed
 from nightwire.gateway import author_packet
 
@@ -32,21 +31,13 @@ def test_an_event_is_renamed_and_not_what_it_cites() -> None:
     )
 
 
-def test_frames_are_cut_wherever_they_were_torn() -> None:
-    stream = framed(b"one") + framed(b"") + framed(b"three")
-    for size in range(1, len(stream) + 1):
-        frames = FrameDecoder()
-        pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
-        assert [message for piece in pieces for message in frames.add(piece)] == [b"one", b"", b"three"]
-
-
 def test_what_takes_time_in_the_gateway_is_told_from_what_kafka_takes(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     at = {"in": 1.0, "produced": 1.25, "acknowledged": 3.25, "fetched": 4.25}
     lines = [f"{what}\tivo://a/b#run-0\t{time}" for what, time in at.items()]
     trace.write_text("\n".join([*lines, "in\tivo://a/b#other-0\t9.0"]) + "\n")
-    played = ExchangeResult({0: 0.5}, {0: 4.5}, {0: 5.5}, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, "run")
-    assert stages(read_trace(trace, "run"), played) == {
+    result = ExchangeResult({0: 0.5}, {0: 4.5}, {0: 5.5}, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, "run")
+    assert stages(read_trace(trace, "run"), result) == {
         "in_to_produced_ms": 250.0,
         "produced_to_acknowledged_ms": 2000.0,
         "acknowledged_to_out_ms": 1250.0,
@@ -58,28 +49,28 @@ def test_figures_have_names_of_their_own_and_cover_both_profiles() -> None:
     names = [figure.name for figure in GatewayScenario.figures]
     assert len(names) == len(set(names))
     for plan in (quick(), full(5)):
-        assert {f"{load.name}_per_second" for load in plan.loads} < set(names)
+        assert {f"{stream.name}_per_second" for stream in plan.streams} < set(names)
         assert {f"latency_s{many}_own_ms" for many in plan.subscribers} < set(names)
-        assert HEADLINE in [load.name for load in plan.loads]
+        assert HEADLINE in [stream.name for stream in plan.streams]
 
 
 def test_a_slow_database_of_comets_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_brokers, "_KIND", "print('dbm.dumb')")
+    monkeypatch.setattr(vtp_brokers, "_KIND", "print('dbm.dumb')")
     with pytest.raises(RunError, match="dumb, which is slow by itself: apt-get install python3-gdbm"):
         check_comet()
 
 
 @pytest.mark.kafka
 def test_a_small_exchange_through_a_gateway_at_hand_and_far_away(kafka: str, tmp_path: Path) -> None:
-    fleet = VtpBrokers(Context(tmp_path, Size(1, 1, 1.0), kafka))
+    brokers = VtpBrokers(Context(tmp_path, Size(1, 1, 1.0), kafka))
     try:
-        at_hand = Rate(fleet, EventStream("near", 60, 4)).run_once(Kind.SUBJECT)
+        at_hand = Rate(brokers, EventStream("near", 60, 4)).run_once(Kind.SUBJECT)
         assert (at_hand["near_per_second"] > 0, at_hand["near_lost"]) == (True, 0.0)
         far = EventStream("far", 200, 1, window=50, real=False, round_trip=0.05, alone=True)
-        assert Rate(fleet, far).run_once(Kind.SUBJECT)["far_round_trips"] > 1 / 50
-        assert Rate(fleet, far).at_most[Kind.BASELINE] == 0
-        found = Latency(fleet, 3, 10, 0.01).run_once(Kind.SUBJECT)
+        assert Rate(brokers, far).run_once(Kind.SUBJECT)["far_round_trips"] > 1 / 50
+        assert Rate(brokers, far).at_most[Kind.BASELINE] == 0
+        found = Latency(brokers, 3, 10, 0.01).run_once(Kind.SUBJECT)
         assert 0 < found["latency_s3_own_ms"] <= found["latency_s3_mean_ms"]
-        assert Herd(fleet, 50, 30.0).run_once(Kind.SUBJECT)["herd_served"] == 50
+        assert Herd(brokers, 50, 30.0).run_once(Kind.SUBJECT)["herd_served"] == 50
     finally:
-        fleet.close()
+        brokers.close()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.model.scenario import Context, Size
 from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
 from nightwire.benchmarks.scenarios.filters.visits import Visits
@@ -16,7 +16,7 @@ from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve, exponent, e
 from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
 from nightwire.benchmarks.scenarios.growth.passes import FILTERS, Alerts, Filters
 from nightwire.benchmarks.scenarios.growth.readers import CLIENTS, EVENTS, Consumers, Subscribers, events_for
-from nightwire.benchmarks.scenarios.growth.scenario import PLANS, GrowthScenario
+from nightwire.benchmarks.scenarios.growth.scenario import POINTS, GrowthScenario
 
 NAMES = {figure.name for figure in GrowthScenario().figures}
 counts = st.sets(st.integers(1, 1_000_000), min_size=2)
@@ -48,7 +48,8 @@ def test_one_point_has_no_slope_nor_have_costs_that_are_not_known(
 def test_alerts_are_taken_together_and_all_else_by_itself() -> None:
     """Ten times as large a visit takes ten times as long: 1 together, 0 each."""
     costs = {100: Cost(100, 1.0, 0.5), 1_000: Cost(1_000, 10.0, 5.0)}
-    together, each = (exponents("alerts", costs, whole=whole) for whole in (True, False))
+    found = figures("alerts", costs)
+    together, each = (exponents("alerts", costs, found, whole=whole) for whole in (True, False))
     assert together["alerts_exponent"] == together["alerts_cpu_exponent"] == pytest.approx(1.0)
     assert each["alerts_exponent"] == pytest.approx(0.0)
     assert figures("alerts", costs)["alerts_100_us"] == pytest.approx(10_000)
@@ -58,15 +59,17 @@ def test_alerts_are_taken_together_and_all_else_by_itself() -> None:
 def test_a_cost_that_is_not_known_is_no_figure() -> None:
     costs = {1: Cost(10, 1.0), 10: Cost(10, 2.0)}
     assert figures("consumers", costs).keys() == {"consumers_1_us", "consumers_10_us"}
-    assert exponents("consumers", costs, whole=False).keys() == {"consumers_exponent"}
+    assert exponents("consumers", costs, figures("consumers", costs), whole=False).keys() == {
+        "consumers_exponent"
+    }
 
 
 def test_every_point_of_both_profiles_is_reported() -> None:
-    for plan in PLANS.values():
-        for axis, points in plan.points.items():
+    for plan in POINTS.values():
+        for axis, points in plan.items():
             assert {f"{axis}_{count}_{what}" for count in points for what in ("us", "cpu_us")} <= NAMES
             assert list(points) == [10**power for power in range(*span(points))]
-    assert {*PLANS["full"].points["filters"], FILTERS} <= MIXTURES.keys()
+    assert {*POINTS["full"]["filters"], FILTERS} <= MIXTURES.keys()
 
 
 def span(points: Sequence[int]) -> tuple[int, int]:
@@ -89,26 +92,30 @@ def context(kafka: str, tmp_path: Path) -> Context:
 
 
 @pytest.fixture
-def ground(context: Context) -> Iterator[GrowthEnvironment]:
+def environment(context: Context) -> Iterator[GrowthEnvironment]:
     """Yield what the curves stand on."""
-    ground = GrowthEnvironment(context)
-    yield ground
-    ground.close()
+    environment = GrowthEnvironment(context)
+    yield environment
+    environment.close()
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
-def test_small_crowds_are_served_and_measured(context: Context, ground: GrowthEnvironment) -> None:
-    subscribers, consumers = Subscribers(context, (1, 10), ground), Consumers(context, (1, 2), ground)
+def test_small_crowds_are_served_and_measured(context: Context, environment: GrowthEnvironment) -> None:
+    subscribers, consumers = (
+        Subscribers(context, (1, 10), environment),
+        Consumers(context, (1, 2), environment),
+    )
     subscribers.prepare()
-    for kind in Kind:
-        adds_up(subscribers, kind, subscribers.run_once(kind))
-    assert subscribers.note().startswith("subscribers (time ")
-    adds_up(consumers, Kind.SUBJECT, consumers.run_once(Kind.SUBJECT))
-    assert consumers.note() == ""
-    assert [line.name for line in next(subscribers.drawings()).lines] == ["nightwire", "raw librdkafka"]
-    assert [line.name for line in next(consumers.drawings()).lines] == ["nightwire"]
-    assert Subscribers(context, (), ground).cost(Kind.BASELINE, CLIENTS + 1) is None
+    taken = [Sample(subscribers.name, kind, 0, subscribers.run_once(kind)) for kind in Kind]
+    taken.append(Sample(consumers.name, Kind.SUBJECT, 0, consumers.run_once(Kind.SUBJECT)))
+    for curve, one in zip((subscribers, subscribers, consumers), taken, strict=True):
+        adds_up(curve, one.kind, one.figures)
+    assert subscribers.note(taken).startswith("subscribers (time ")
+    assert consumers.note(taken) == ""
+    assert [line.name for line in next(subscribers.drawings(taken)).lines] == ["nightwire", "raw librdkafka"]
+    assert [line.name for line in next(consumers.drawings(taken)).lines] == ["nightwire"]
+    assert Subscribers(context, (), environment).cost(Kind.BASELINE, CLIENTS + 1) is None
 
 
 @pytest.mark.kafka
@@ -117,12 +124,12 @@ def test_small_crowds_are_served_and_measured(context: Context, ground: GrowthEn
 def test_small_visits_are_judged_and_measured(tmp_path: Path) -> None:
     """The engine is the light one, which starts sooner; it must have its own Kafka."""
     context = Context(tmp_path, Size(60, 1, 1.0))
-    ground = GrowthEnvironment(context, light=True)
-    visits = Visits(ground.engine, make_pool(60))
+    environment = GrowthEnvironment(context, light=True)
+    visits = Visits(environment.engine, make_pool(60))
     try:
         for curve in (
-            Alerts(context, (20, 200), ground.engine, visits),
-            Filters(context, (1, 10), ground.engine, visits),
+            Alerts(context, (20, 200), environment.engine, visits),
+            Filters(context, (1, 10), environment.engine, visits),
         ):
             curve.prepare()
             for kind in Kind:
@@ -130,7 +137,7 @@ def test_small_visits_are_judged_and_measured(tmp_path: Path) -> None:
                 adds_up(curve, kind, found)
                 assert [name for name in found if "cpu" in name]
     finally:
-        ground.close()
+        environment.close()
 
 
 def adds_up(curve: Curve, kind: Kind, found: dict[str, float]) -> None:

@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from nightwire.benchmarks import Context, Kind, RunError, Size
+from nightwire.benchmarks import Context, Kind, RunError, Sample, Size
 from nightwire.benchmarks.environment.alert_pool import Alert, make_pool, patch
 from nightwire.benchmarks.harness.run import RunOptions, run
-from nightwire.benchmarks.report.content.formatting import published as _published
 from nightwire.benchmarks.scenarios.messages.alerts import DISTINCT, STAMP, alerts_of, value_size
 from nightwire.benchmarks.scenarios.messages.conversation import WARM_UP, Endpoint, round_trips
-from nightwire.benchmarks.scenarios.messages.drawings import of_flows, of_pingpong
-from nightwire.benchmarks.scenarios.messages.experiments import Flow, PingPong, flow_name, of_trips
+from nightwire.benchmarks.scenarios.messages.drawings import drawings
+from nightwire.benchmarks.scenarios.messages.experiments import (
+    Flow,
+    MessageWorkers,
+    PingPong,
+    flow_name,
+    trip_figures,
+)
 from nightwire.benchmarks.scenarios.messages.figures import figures_of
 from nightwire.benchmarks.scenarios.messages.plan import (
     FLOW,
@@ -29,7 +34,6 @@ from nightwire.benchmarks.scenarios.messages.plan import (
 from nightwire.benchmarks.scenarios.messages.scenario import MessagesScenario
 from nightwire.benchmarks.workers.alerts.sender import VISIT, Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import DICTS, Transfer, checked_result
-from nightwire.benchmarks.workers.pool import WorkerPool
 from nightwire.core.kafka import read_to_end
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
@@ -81,14 +85,13 @@ def test_a_flow_ends_at_its_number_or_at_its_volume(size: int, count: int) -> No
     assert plan.count(size) == count
 
 
-def test_each_figure_has_a_name_of_its_own_and_published_ones_are_among_them() -> None:
+def test_each_figure_has_a_name_of_its_own() -> None:
     names = [figure.name for figure in MessagesScenario().figures]
     assert len(set(names)) == len(names) == 3 * len(PINGPONG) + 27 * len(FLOW)
-    assert set(_published.FIGURES) <= set(names)
 
 
 def test_latency_is_half_a_round_trip_and_bandwidth_the_size_over_it() -> None:
-    assert of_trips(1_000_000, [0.2, 0.2, 0.2]) == {
+    assert trip_figures(1_000_000, [0.2, 0.2, 0.2]) == {
         "latency_1000000_bytes_p50_ms": pytest.approx(100.0),
         "latency_1000000_bytes_p99_ms": pytest.approx(100.0),
         "pingpong_1000000_bytes_megabytes_per_second": pytest.approx(10.0),
@@ -122,47 +125,41 @@ def took(records: int = 10, size: int = 2560, left: int = 0) -> dict[str, Any]:
 
 @pytest.mark.parametrize("bad", [took(9), took(11), took(left=1), took(size=2559)])
 def test_what_was_lost_or_doubled_or_has_another_size_fails_the_run(bad: dict[str, Any]) -> None:
-    move, sent = Transfer(Load(10), consumers=(DICTS, DICTS)), [Sent(10.0, 11.0, 11.5)]
-    assert checked_result(move, 256, sent, [took(), took()]).seconds == 2.0
+    transfer, sent = Transfer(Load(10), consumers=(DICTS, DICTS)), [Sent(10.0, 11.0, 11.5)]
+    assert checked_result(transfer, 256, sent, [took(), took()]).seconds == 2.0
     with pytest.raises(RunError, match=r"of 10 alerts|came as"):
-        checked_result(move, 256, sent, [took(), bad])
+        checked_result(transfer, 256, sent, [took(), bad])
 
 
-def test_round_trips_are_drawn_beside_what_the_paper_says() -> None:
-    trips = {(kind, size): [0.002, 0.004, 0.006] for kind in Kind for size in (256, MIB)}
-    latency, rates = of_pingpong(trips)
-    lines = {line.name: line for line in latency.lines}
-    assert (list(lines["nightwire, median"].x), list(lines["nightwire, median"].y)) == (
-        [256, MIB],
-        [2.0, 2.0],
-    )
-    assert set(lines[_published.LATENCY[0].name].y) == {1.2}
-    assert {line.y[-1] for line in rates.lines} >= {11.5, 10.9, 7.3}
-    assert rates.lines[0].y[-1] == pytest.approx(MIB / 2e3, rel=1e-4)
+def figures(plan: Plan) -> dict[str, float]:
+    """Return a run's figures: round trips of 4 ms, and flows of as many MB/s as there are producers."""
+    trips = [trip_figures(size, [0.002, 0.004, 0.006]) for size in plan.pingpong]
+    flows = {flow_name(point, size): float(point.producers) for point in plan.points for size in plan.flow}
+    return {name: value for one in (*trips, flows) for name, value in one.items()}
 
 
-def test_flows_are_drawn_over_sizes_and_over_numbers() -> None:
-    rates = {
-        point: {(kind, 256): [point.producers / point.consumers] for kind in Kind}
-        for point in (Point(), Point(producers=14), Point(consumers=14))
-    }
-    drawn = {one.title: {line.name: line for line in one.lines} for one in of_flows(rates)}
-    assert len(drawn) == 4
-    over_number = drawn["Many producers: over their number"]
-    assert list(over_number["nightwire, 256 bytes"].x) == [1, 14]
-    assert list(over_number["nightwire, 256 bytes"].y) == [1.0, 14.0]
-    assert list(over_number[_published.NARADA_PRODUCERS.name].y) == pytest.approx([10.525, 1.9])
+def test_latency_and_bandwidth_are_drawn_over_sizes_and_numbers() -> None:
+    plan = Plan((256, MIB), (256,), (1, 14), trips=3, seconds=1.0, messages=1, volume=1)
+    taken = [Sample("all", kind, 0, figures(plan)) for kind in Kind]
+    drawn = {one.title: {line.name: line for line in one.lines} for one in drawings(plan, taken)}
+    assert len(drawn) == 6
+    latency = drawn["Ping-pong: half a round trip"]["nightwire, median"]
+    assert (list(latency.x), list(latency.y)) == ([256, MIB], [2.0, 2.0])
+    rate = drawn["Ping-pong: bandwidth"]["nightwire"]
+    assert rate.y[-1] == pytest.approx(MIB / 2e3, rel=1e-4)
+    over_number = drawn["Many producers: over their number"]["nightwire, 256 bytes"]
+    assert (list(over_number.x), list(over_number.y)) == ([1, 14], [1.0, 14.0])
     assert "raw librdkafka, 14 consumers" in drawn["Many consumers, rate of each: over sizes"]
 
 
 def test_nothing_is_drawn_of_what_was_not_measured() -> None:
-    assert [*of_pingpong({}), *of_flows({Point(): {}, Point(producers=14): {}})] == []
+    assert list(drawings(TINY, [])) == []
 
 
 @pytest.fixture(scope="module")
-def crew(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerPool]:
-    """Yield peers on a real Kafka."""
-    one = WorkerPool(Context(tmp_path_factory.mktemp("crew"), Size(20, 1, 1.0), bootstrap=kafka))
+def workers(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessageWorkers]:
+    """Yield workers on a real Kafka."""
+    one = MessageWorkers(Context(tmp_path_factory.mktemp("workers"), Size(20, 1, 1.0), bootstrap=kafka))
     yield one
     one.close()
 
@@ -170,14 +167,14 @@ def crew(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worke
 @pytest.mark.kafka
 @pytest.mark.parametrize("ready", [False, True], ids=["nightwire", "raw librdkafka"])
 def test_what_producers_send_lies_in_kafka_and_was_taken_by_each_consumer(
-    crew: WorkerPool, kafka: str, ready: bool
+    workers: MessageWorkers, kafka: str, ready: bool
 ) -> None:
     size, codec = 2 * KIB, Codec(sim_alert_schema())
-    move = Transfer(Load(21, ready=ready), producers=2, consumers=(DICTS, DICTS))
-    with crew.cluster.topic("flow") as topic:
-        sent, found = Flow(crew, TINY, Point(2, 2))._move(move, topic, crew.pool(size))
+    transfer = Transfer(Load(21, ready=ready), producers=2, consumers=(DICTS, DICTS))
+    with workers.cluster.topic("flow") as topic:
+        sent, found = Flow(workers, TINY, Point(2, 2)).move(transfer, topic, workers.alerts_file(size))
         values = [message.value() or b"" for message in read_to_end(kafka, [topic])]
-        assert crew.held(topic) == 21
+        assert workers.count_in(topic) == 21
     assert len(sent) == 2
     assert [(one["records"], one["size"]) for one in found] == [(21, 21 * size)] * 2
     assert [len(value) for value in values] == [size] * 21
@@ -187,10 +184,10 @@ def test_what_producers_send_lies_in_kafka_and_was_taken_by_each_consumer(
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("kind", Kind)
-def test_every_message_of_every_size_comes_back(crew: WorkerPool, kind: Kind) -> None:
-    experiment = PingPong(crew, TINY)
-    figures = experiment.run_once(kind)
-    assert {size: len(experiment.trips[kind, size]) for size in TINY.pingpong} == {256: 3, LARGEST: 3}
+def test_every_message_of_every_size_comes_back(workers: MessageWorkers, kind: Kind) -> None:
+    trips = PingPong(workers, TINY).round_trips(kind, TINY.trips)
+    assert {size: len(taken) for size, taken in trips.items()} == {256: 3, LARGEST: 3}
+    figures = trip_figures(256, trips[256])
     assert figures["latency_256_bytes_p50_ms"] <= figures["latency_256_bytes_p99_ms"]
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
+from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import mixture
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, RunError, Size
@@ -16,7 +17,6 @@ from nightwire.benchmarks.scenarios.faults.environment import EVERYTHING
 from nightwire.benchmarks.scenarios.night.experiment import (
     Night,
     NightSetting,
-    UncappedEngine,
     check_evaluated,
 )
 from nightwire.benchmarks.scenarios.night.observatory import Observatory, exposed
@@ -98,7 +98,7 @@ def test_a_filter_that_did_not_judge_all_is_named() -> None:
 def test_a_short_night_is_measured(tmp_path: Path) -> None:
     """The engine is the light one, which starts sooner."""
     context = Context(tmp_path, Size(30, 1, 30.0))
-    engine, pool = UncappedEngine(context, light=True), make_pool(30)
+    engine, pool = FilterEngine(context, EngineOptions(light=True, cap=0)), make_pool(30)
     filters = [EVERYTHING, *mixture(2, 0, pool)]
     setting = NightSetting(context, engine, Observatory(pool), ready_messages(pool), filters)
     night = Night("even", setting, Schedule(2, 30, 1.0, 1.0))

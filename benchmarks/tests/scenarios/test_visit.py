@@ -159,7 +159,7 @@ def left_behind() -> list[str]:
 def _started_by_benchmarks() -> list[str]:
     children = psutil.Process(os.getpid()).children(recursive=True)
     lines = [" ".join(child.as_dict(["cmdline"])["cmdline"] or ()) for child in children]
-    return [line for line in lines if "nightwire.benchmarks._" in line or "nightwire-bench-" in line]
+    return [line for line in lines if "nightwire.benchmarks.workers" in line or "nightwire-bench-" in line]
 
 
 @pytest.mark.kafka

@@ -86,7 +86,7 @@ class FaultsScenario(Scenario):
         "full": Size(alerts=5_000, pairs=5, rate=100.0, profile="full"),
     }
 
-    figures = [figure for victim in VICTIMS for figure in figures_of(victim)]
+    figures = tuple(figure for victim in VICTIMS for figure in figures_of(victim))
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""

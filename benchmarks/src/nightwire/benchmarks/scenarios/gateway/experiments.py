@@ -198,7 +198,9 @@ class Herd(Experiment):
 
     def run_once(self, kind: Kind) -> Figures:
         """Connect; return how many were greeted, how many within a second, and when the last was."""
-        found = greetings(self._brokers.context, self._brokers.broker(kind), self._subscribers, self._patience)
+        found = greetings(
+            self._brokers.context, self._brokers.broker(kind), self._subscribers, self._patience
+        )
         within = sum(one <= 1.0 for one in found)
         return {
             "herd_served": float(len(found)),

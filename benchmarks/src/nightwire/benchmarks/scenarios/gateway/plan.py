@@ -128,7 +128,9 @@ def _of_stream(stream: EventStream) -> Iterator[Figure]:
             baseline=baseline, headline=headline, group=group,
         )  # fmt: skip
     yield Figure(f"{stream.name}_kafka_cpu_us", "µs", f"CPU time of Kafka, an event: {words}", group=group)
-    yield Figure(f"{stream.name}_lost", "1", f"Events that never came: {words}", baseline=baseline, group=group)
+    yield Figure(
+        f"{stream.name}_lost", "1", f"Events that never came: {words}", baseline=baseline, group=group
+    )
     if stream.round_trip and stream.connections == 1:
         name = f"{stream.name}_round_trips"
         yield Figure(name, "1", f"Round trips an event: {words}", baseline=baseline, group=group)

@@ -94,7 +94,7 @@ class GrowthScenario(Scenario):
         "full": Size(alerts=10_000, pairs=3, rate=1.0, profile="full"),
     }
 
-    figures = [one for axis in WORDS for one in figures_of(axis)]
+    figures = tuple(one for axis in WORDS for one in figures_of(axis))
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""

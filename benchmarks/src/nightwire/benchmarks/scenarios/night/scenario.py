@@ -84,7 +84,7 @@ class NightScenario(Scenario):
         "full": Size(alerts=10_000, pairs=3, rate=10_000 / INTERVAL, profile="full"),
     }
 
-    figures = list(figures())
+    figures = tuple(figures())
 
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""

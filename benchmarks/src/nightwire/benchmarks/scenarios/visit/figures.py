@@ -5,7 +5,6 @@ from nightwire.benchmarks.model.scenario import Better, Figure, Published
 RAW = "raw librdkafka moving ready-made bytes of the same sizes"
 RAW_PACED = "ready-made bytes through raw librdkafka at the same rate"
 
-DMTN = Published(302.0, "DMTN-028, later revision", "10,000 alerts of 136 kB in 33.1 s, 13 large hosts")
 BOOM = Published(883.0, "BOOM", "25 filters and classifiers, 32 cores")
 
 FIGURES = (
@@ -41,7 +40,6 @@ FIGURES = (
         "1/s",
         "Alerts a second from one producer, encoded and acknowledged",
         Better.HIGHER,
-        published=DMTN,
     ),
     Figure("consume_seconds", "s", "… from the first to the last message, second process"),
     Figure("columns_seconds", "s", "… of it making columns"),
