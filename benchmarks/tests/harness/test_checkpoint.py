@@ -16,7 +16,8 @@ from benchmarks.tests.sample import BEGAN, SampleScenario, Steps, samples
 from nightwire.benchmarks import Figures, Kind, Line, Outcome, Series
 from nightwire.benchmarks.environment.processes import nightwire
 from nightwire.benchmarks.harness.checkpoint import Checkpoint, CheckpointError, checkpoint_path, merged
-from nightwire.benchmarks.harness.run import RunOptions, run
+from nightwire.benchmarks.harness.options import RunOptions
+from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.model.sample import Sample
 
 KEY = {"scenario": "sample", "size": {"alerts": 1}}

@@ -81,7 +81,7 @@ def test_without_repeats_each_run_counts_as_it_came() -> None:
 
 def test_pairs_that_are_there_are_left_out() -> None:
     steps = Steps()
-    found = list(run_pairs(steps, 3, ResourceMonitor(), there={0, 2}))
+    found = list(run_pairs(steps, 3, ResourceMonitor(), known={0, 2}))
     assert [one.pair for one in found] == [1, 1]
     assert steps.said == ["prepare", "baseline", "subject", "tear down"]
 

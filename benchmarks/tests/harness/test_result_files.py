@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.tests.sample import SampleScenario, Steps, sample_result
 from nightwire.benchmarks import Figures, Kind, RunError
+from nightwire.benchmarks.harness.options import RunOptions, size_of
 from nightwire.benchmarks.harness.result_files import (
     LARGEST,
     ResultError,
@@ -20,7 +21,7 @@ from nightwire.benchmarks.harness.result_files import (
     schema,
     write_result,
 )
-from nightwire.benchmarks.harness.run import RunOptions, run, size_of
+from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.scenarios.registry import UnknownScenarioError, names, scenario
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.tests.sample import Pairwise
-from nightwire.benchmarks.harness.run import RunOptions
+from nightwire.benchmarks.harness.options import RunOptions
 from nightwire.benchmarks.harness.time_budget import EstimateRatio, fit_pairs
 
 ONE = Pairwise()

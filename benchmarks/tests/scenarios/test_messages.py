@@ -8,7 +8,8 @@ import pytest
 
 from nightwire.benchmarks import Context, Kind, RunError, Sample, Size
 from nightwire.benchmarks.environment.alert_pool import Alert, make_pool, patch
-from nightwire.benchmarks.harness.run import RunOptions, run
+from nightwire.benchmarks.harness.options import RunOptions
+from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.scenarios.messages.alerts import DISTINCT, STAMP, alerts_of, value_size
 from nightwire.benchmarks.scenarios.messages.conversation import WARM_UP, Endpoint, round_trips
 from nightwire.benchmarks.scenarios.messages.drawings import drawings

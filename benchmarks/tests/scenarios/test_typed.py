@@ -7,7 +7,8 @@ import pytest
 
 from nightwire.benchmarks import Context, Kind, Sample, Size
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.harness.run import RunOptions, run
+from nightwire.benchmarks.harness.options import RunOptions
+from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.scenarios.typed.codec_alone import WAYS, CodecAlone, megabytes_per_second
 from nightwire.benchmarks.scenarios.typed.drawings import drawings
 from nightwire.benchmarks.scenarios.typed.figures import figures_of

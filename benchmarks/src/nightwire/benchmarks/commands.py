@@ -8,7 +8,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nightwire.benchmarks.harness.run import RunOptions
+    from nightwire.benchmarks.harness.options import RunOptions
     from nightwire.benchmarks.model.scenario import Scenario
 
 PATH = click.Path(dir_okay=False, path_type=Path)
@@ -93,7 +93,7 @@ def list_() -> None:
     "--out", type=PATH, help="Result file.  [default: benchmarks/results/SCENARIO-DATE-COMMIT.json]"
 )
 def run(
-    scenarios: tuple[str, ...], every: bool, out: Path | None, time_limit: float | None, **wishes: Any
+    scenarios: tuple[str, ...], every: bool, out: Path | None, time_limit: float | None, **options: Any
 ) -> None:
     """Run scenarios, write their results, and print them.
 
@@ -107,33 +107,33 @@ def run(
       nightwire bench run codec stretch --profile smoke
       PROFILE=full nightwire bench run --all
     """
-    from nightwire.benchmarks.harness.run import FULL_LIMIT, LIMIT, RunOptions
+    from nightwire.benchmarks.harness.options import FULL_LIMIT, LIMIT, RunOptions
     from nightwire.benchmarks.harness.suite import shortest_first
-    from nightwire.benchmarks.scenarios import registry as _registry
+    from nightwire.benchmarks.scenarios import registry
 
-    chosen = _registry.names() if every else list(scenarios)
+    chosen = registry.names() if every else list(scenarios)
     if not chosen:
-        raise click.UsageError(f"name scenarios, or --all; there are: {', '.join(_registry.names())}")
+        raise click.UsageError(f"name scenarios, or --all; there are: {', '.join(registry.names())}")
     if out is not None and len(chosen) > 1:
         raise click.UsageError("--out takes one scenario")
     try:
-        found = [_registry.scenario(name) for name in chosen]
-    except _registry.UnknownScenarioError as error:
+        found = [registry.scenario(name) for name in chosen]
+    except registry.UnknownScenarioError as error:
         raise click.UsageError(str(error)) from error
-    limit = time_limit or (FULL_LIMIT if wishes["profile"] == "full" else LIMIT)
-    wish = RunOptions(**wishes, time_limit=limit)
-    _run_all(shortest_first(found, wish) if every else found, wish, out)
+    limit = time_limit or (FULL_LIMIT if options["profile"] == "full" else LIMIT)
+    chosen_options = RunOptions(**options, time_limit=limit)
+    _run_all(shortest_first(found, chosen_options) if every else found, chosen_options, out)
 
 
-def _run_all(scenarios: "Sequence[Scenario]", wish: "RunOptions", out: Path | None) -> None:
+def _run_all(scenarios: "Sequence[Scenario]", options: "RunOptions", out: Path | None) -> None:
     from nightwire.benchmarks.harness.result_files import results_folder
     from nightwire.benchmarks.harness.suite import ResultTarget, endings, estimates, run_all
 
     several = len(scenarios) > 1
-    for line in estimates(scenarios, wish) if several else ():
+    for line in estimates(scenarios, options) if several else ():
         click.echo(line, err=True)
-    home = ResultTarget(results_folder(), out)
-    done = run_all(scenarios, wish, home, lambda text: click.echo(text, err=True), _show)
+    target = ResultTarget(results_folder(), out)
+    done = run_all(scenarios, options, target, lambda text: click.echo(text, err=True), _show)
     if several:
         click.echo("\n" + "\n".join(endings(done)))
     if troubles := [one for one in done if one.trouble]:

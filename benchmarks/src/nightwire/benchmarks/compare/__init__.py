@@ -1,1 +1,1 @@
-"""Compare."""
+"""Two results of a scenario beside each other: what became slower, what quicker."""

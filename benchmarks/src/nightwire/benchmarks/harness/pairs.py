@@ -24,34 +24,36 @@ def order(pairs: int, at_most: Mapping[Kind, int] = {}) -> Iterator[tuple[int, K
 def run_pairs(
     experiment: Experiment,
     pairs: int,
-    watch: ResourceMonitor,
+    monitor: ResourceMonitor,
     *,
     repeats: int = 0,
-    there: Container[int] = (),
+    known: Container[int] = (),
 ) -> Generator[Sample]:
     """Prepare *experiment*, yield each run of its *pairs* in alternating order, and tear it down.
 
     Args:
         experiment: What is run.
         pairs: How often.
-        watch: Says what it took.
+        monitor: Measures what it took.
         repeats: How often a run is repeated at most, while others disturb it.
-        there: Pairs that are left out.
+        known: Pairs that are left out.
     """
     try:
         experiment.prepare()
         for pair, kind in order(pairs, experiment.at_most):
-            if pair not in there:
-                yield _quietest(experiment, pair, kind, watch, repeats)
+            if pair not in known:
+                yield _quietest(experiment, pair, kind, monitor, repeats)
     finally:
         experiment.tear_down()
 
 
-def _quietest(experiment: Experiment, pair: int, kind: Kind, watch: ResourceMonitor, repeats: int) -> Sample:
+def _quietest(
+    experiment: Experiment, pair: int, kind: Kind, monitor: ResourceMonitor, repeats: int
+) -> Sample:
     """Run until others do not disturb, at most *repeats* times more; return the least disturbed run."""
     tries: list[tuple[Figures, Use]] = []
     while len(tries) <= repeats and all(use.others > DISTURBED for _figures, use in tries):
-        with watch.window() as window:
+        with monitor.window() as window:
             figures = experiment.run_once(kind)
         tries.append((figures, window.use))
     figures, use = min(tries, key=lambda one: one[1].others)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nightwire.benchmarks.harness.checkpoint import Checkpoint, CheckpointError, checkpoint_path
+from nightwire.benchmarks.harness.options import RunOptions, estimate
 from nightwire.benchmarks.harness.preflight import RefusedError, minutes
 from nightwire.benchmarks.harness.result_files import Result, ResultError, default_path, write_result
-from nightwire.benchmarks.harness.run import FAILURES, RunOptions, key_of, run
-from nightwire.benchmarks.harness.time_budget import EstimateRatio, estimate, fit_pairs
+from nightwire.benchmarks.harness.run import FAILURES, key_of, run
+from nightwire.benchmarks.harness.time_budget import EstimateRatio, fit_pairs
 from nightwire.benchmarks.model.scenario import Scenario
 
 log = logging.getLogger("nightwire.bench")
@@ -39,18 +40,18 @@ class ScenarioEnd:
     trouble: str = ""
 
 
-def shortest_first(scenarios: Sequence[Scenario], wish: RunOptions) -> list[Scenario]:
+def shortest_first(scenarios: Sequence[Scenario], options: RunOptions) -> list[Scenario]:
     """Return *scenarios* in the order in which most of them fit into a limit."""
-    return sorted(scenarios, key=lambda one: estimate(one, wish))
+    return sorted(scenarios, key=lambda one: estimate(one, options))
 
 
-def estimates(scenarios: Sequence[Scenario], wish: RunOptions) -> Iterator[str]:
+def estimates(scenarios: Sequence[Scenario], options: RunOptions) -> Iterator[str]:
     """Yield how long each of *scenarios* will take, and all together."""
-    seconds = [estimate(one, wish) for one in scenarios]
+    seconds = [estimate(one, options) for one in scenarios]
     for one, each in zip(scenarios, seconds, strict=True):
         yield f"{one.name:12} about {minutes(each)}"
-    yield f"{'together':12} about {minutes(sum(seconds))}, at most {minutes(wish.time_limit)}"
-    if sum(seconds) > wish.time_limit:
+    yield f"{'together':12} about {minutes(sum(seconds))}, at most {minutes(options.time_limit)}"
+    if sum(seconds) > options.time_limit:
         yield "where time gets short there are fewer pairs; what does not fit then is refused"
 
 
@@ -64,8 +65,8 @@ def endings(done: Sequence[ScenarioEnd]) -> Iterator[str]:
 
 def run_all(
     scenarios: Sequence[Scenario],
-    wish: RunOptions,
-    home: ResultTarget,
+    options: RunOptions,
+    target: ResultTarget,
     say: Say,
     show: Show,
     clock: Callable[[], float] = time.monotonic,
@@ -74,20 +75,20 @@ def run_all(
 
     Args:
         scenarios: What to run, in this order.
-        wish: How much of them.
-        home: Where results are written.
+        options: How much of them.
+        target: Where results are written.
         say: Tells a person what goes on.
         show: Takes each result, and its file.
         clock: Tells the time. [s]
     """
-    deadline, pace = clock() + wish.time_limit, EstimateRatio()
+    deadline, pace = clock() + options.time_limit, EstimateRatio()
     done: list[ScenarioEnd] = []
     for number, one in enumerate(scenarios, 1):
         began = clock()
-        asked = replace(wish, time_limit=max(0.0, deadline - began))
+        asked = replace(options, time_limit=max(0.0, deadline - began))
         if len(scenarios) > 1:
             asked = fit_pairs(one, scenarios[number:], asked, pace, say)
-        trouble = _ended(one, asked, home, say, show)
+        trouble = _ended(one, asked, target, say, show)
         done.append(ScenarioEnd(one.name, clock() - began, trouble))
         if not trouble:
             pace.learn(one, asked, done[-1].seconds)
@@ -96,10 +97,10 @@ def run_all(
     return done
 
 
-def _ended(scenario: Scenario, wish: RunOptions, home: ResultTarget, say: Say, show: Show) -> str:
+def _ended(scenario: Scenario, options: RunOptions, target: ResultTarget, say: Say, show: Show) -> str:
     """Run one, and return what was wrong."""
     try:
-        result, path = measured(scenario, wish, home, say)
+        result, path = measured(scenario, options, target, say)
         show(result, path)
     except EXPECTED_ERRORS as error:
         return str(error)
@@ -109,34 +110,37 @@ def _ended(scenario: Scenario, wish: RunOptions, home: ResultTarget, say: Say, s
     return "\n".join(["not all was measured:", *result["failed"]]) if result["failed"] else ""
 
 
-def measured(scenario: Scenario, wish: RunOptions, home: ResultTarget, say: Say) -> tuple[Result, Path]:
+def measured(scenario: Scenario, options: RunOptions, target: ResultTarget, say: Say) -> tuple[Result, Path]:
     """Run one, go on with it where it was interrupted, and return its result and the file that it is in.
 
     Raises:
         RefusedError: The machine lacks something.
-        RunError: Nothing was measured, or not all within the limit; then it is kept.
+        RunError: Nothing was measured, or not all within the limit; then it is checkpoint.
         KeptError: Another process measures the same.
         ResultError: The result is too large.
     """
-    with _checkpoint(scenario, wish, home) as kept:
+    with _checkpoint(scenario, options, target) as checkpoint:
         try:
-            result = run(scenario, wish, say, kept)
+            result = run(scenario, options, say, checkpoint)
         except KeyboardInterrupt:
-            if kept.path is not None and kept.samples:
-                say(f"{len(kept.samples)} runs are kept in {kept.path}: run the same again to go on")
+            if checkpoint.path is not None and checkpoint.samples:
+                many = len(checkpoint.samples)
+                say(f"{many} runs are kept in {checkpoint.path}: run the same again to go on")
             raise
         finally:
-            if not kept.samples:
-                kept.remove()
-        path = home.out or default_path(result, home.folder)
+            if not checkpoint.samples:
+                checkpoint.remove()
+        path = target.out or default_path(result, target.folder)
         write_result(result, path)
-        kept.remove()
+        checkpoint.remove()
     return result, path
 
 
-def _checkpoint(scenario: Scenario, wish: RunOptions, home: ResultTarget) -> Checkpoint:
+def _checkpoint(scenario: Scenario, options: RunOptions, target: ResultTarget) -> Checkpoint:
     """Return where runs are kept; those of small profiles are not worth it."""
-    if wish.profile != "full":
+    if options.profile != "full":
         return Checkpoint()
-    key = key_of(scenario, wish)
-    return Checkpoint(checkpoint_path(home.out, home.folder, scenario.name, key), key, fresh=wish.fresh)
+    key = key_of(scenario, options)
+    return Checkpoint(
+        checkpoint_path(target.out, target.folder, scenario.name, key), key, fresh=options.fresh
+    )

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from nightwire.benchmarks.harness.options import RunOptions, estimate, size_of
 from nightwire.benchmarks.harness.preflight import minutes
-from nightwire.benchmarks.harness.run import RunOptions, declared_size, size_of
 from nightwire.benchmarks.model.scenario import Scenario
 
 
@@ -15,10 +15,10 @@ class EstimateRatio:
     taken: float = 0.0
     estimated: float = 0.0
 
-    def learn(self, scenario: Scenario, wish: RunOptions, seconds: float) -> None:
+    def learn(self, scenario: Scenario, options: RunOptions, seconds: float) -> None:
         """Take in that *scenario* took so long."""
         self.taken += seconds
-        self.estimated += estimate(scenario, wish)
+        self.estimated += estimate(scenario, options)
 
     @property
     def factor(self) -> float:
@@ -26,25 +26,20 @@ class EstimateRatio:
         return self.taken / self.estimated if self.estimated else 1.0
 
 
-def estimate(scenario: Scenario, wish: RunOptions) -> float:
-    """Return how long a run of *scenario* takes. [s]"""
-    return scenario.needs(declared_size(size_of(scenario, wish))).seconds
-
-
 def fit_pairs(
     scenario: Scenario,
     later: Sequence[Scenario],
-    wish: RunOptions,
+    options: RunOptions,
     pace: EstimateRatio,
     say: Callable[[str], None],
 ) -> RunOptions:
-    """Return *wish* with as many pairs, of those that it has, as fit into *scenario*'s share of the time."""
-    asked = size_of(scenario, wish).pairs
-    whole = estimate(scenario, wish)
-    share = wish.time_limit * whole / (whole + sum(estimate(one, wish) for one in later))
-    choices = [replace(wish, pairs=pairs) for pairs in range(asked, 0, -1)]
+    """Return *options* with as many of its pairs as fit into *scenario*'s share of the time."""
+    asked = size_of(scenario, options).pairs
+    whole = estimate(scenario, options)
+    share = options.time_limit * whole / (whole + sum(estimate(one, options) for one in later))
+    choices = [replace(options, pairs=pairs) for pairs in range(asked, 0, -1)]
     fit = next((one for one in choices if estimate(scenario, one) * pace.factor <= share), choices[-1])
     if fit is not choices[0]:
-        left = f"{minutes(wish.time_limit)} are left for it and {len(later)} more"
+        left = f"{minutes(options.time_limit)} are left for it and {len(later)} more"
         say(f"{scenario.name}: {fit.pairs} pairs instead of {asked}, for {left}")
     return fit

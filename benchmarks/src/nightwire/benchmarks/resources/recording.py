@@ -26,19 +26,19 @@ class Recording:
     """Records from its beginning to `end`.  It never fails a benchmark: what is missing is named.
 
     Args:
-        watch: Knows what processes are called.
+        monitor: Knows what processes are called.
         interval: Time between two scrapes of metrics pages. [s]
     """
 
-    def __init__(self, watch: ResourceMonitor, *, interval: int = INTERVAL) -> None:
-        self._watch, self._spans = watch, list[Span]()
+    def __init__(self, monitor: ResourceMonitor, *, interval: int = INTERVAL) -> None:
+        self._monitor, self._spans = monitor, list[Span]()
         # of a recorder that was killed Prometheus may write on for a moment
         self._folder = tempfile.TemporaryDirectory(prefix="nightwire-record-", ignore_cleanup_errors=True)
         command = python(
             "nightwire.benchmarks.resources.recorder", str(os.getpid()), self._folder.name, str(interval)
         )
         self._child = Child(command, self._path / "log", patience=PATIENCE)
-        watch.role(self._child.process.pid, "recorder")
+        monitor.role(self._child.process.pid, "recorder")
         self._await_first_look()
 
     def ran(self, sample: Sample) -> None:
@@ -51,7 +51,7 @@ class Recording:
         """End the recorder, and return what is kept of what it saw."""
         self._child.end()
         try:
-            return recorded(self._readings(), self._watch.roles, self._metrics(), self._spans)
+            return recorded(self._readings(), self._monitor.roles, self._metrics(), self._spans)
         finally:
             self._folder.cleanup()
 
@@ -78,6 +78,8 @@ class Recording:
         try:
             found: dict[str, Any] = json.loads((self._path / METRICS).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            said = (self._path / "log").read_text(errors="replace").strip().splitlines()
-            return {"missing": [f"the recorder did not end well: {said[-1] if said else 'it said nothing'}"]}
+            lines = (self._path / "log").read_text(errors="replace").strip().splitlines()
+            return {
+                "missing": [f"the recorder did not end well: {lines[-1] if lines else 'it said nothing'}"]
+            }
         return found

@@ -1,1 +1,1 @@
-"""Plots."""
+"""The plots of the report, as SVG."""
