@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 from nbclient import NotebookClient
 
-from nightwire.core.kafka.clients import Writer, ensure_topics, producer
-from nightwire.core.runtime.pacing import now_ms
-from nightwire.core.runtime.process import Stop
+from nightwire.core.kafka import Writer, ensure_topics, producer
+from nightwire.core.runtime import Stop, now_ms
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.requests import RequestConsumer
 from nightwire.filters.admission.service import SubmissionService

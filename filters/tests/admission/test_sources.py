@@ -10,7 +10,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from nightwire.core.access.may_read import allows
-from nightwire.core.kafka.clients import Writer, producer
+from nightwire.core.kafka import Writer, producer
 from nightwire.filters.admission.sources import SourceChecker, misnamed_sources
 from nightwire.filters.model.live_filter import LiveFilter
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nightwire.core.runtime.endpoints import NoStackError
+from nightwire.core.runtime import NoStackError
 from nightwire.filters.authoring.client import file_source
 from nightwire.filters.authoring.notebook import join_cells
 from nightwire.filters.language import FilterError, Program, evaluate

@@ -1,4 +1,4 @@
-"""Filters at work in the terminal: summaries, their texts, and the table of `nightwire filter top`."""
+"""Filters at work in the terminal: summaries, their texts, the table of `nightwire filter top`."""
 
 import io
 from dataclasses import replace

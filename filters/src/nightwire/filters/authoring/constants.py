@@ -68,7 +68,7 @@ ADVICE: Mapping[str, str] = {
 
 
 def values_by_running(code: str, folder: Path, seconds: float = MAX_RUN_S) -> Values:
-    """Return a function that finds values by running *code* in *folder*, for at most so many seconds."""
+    """Return a function that finds values by running *code* in *folder* for *seconds* at most."""
     return lambda names: _run_in_child(code, names, folder, seconds)
 
 

@@ -26,7 +26,7 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     Args:
         code: A whole script.
         entry: The filter's function.
-        values: Finds the values made by running the code; without it, names of such values are refused.
+        values: Finds the values made by running the code; without it, they are refused.
         also: Further names that are submitted, with all that they use.
 
     Raises:
