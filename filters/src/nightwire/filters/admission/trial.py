@@ -29,10 +29,9 @@ class AdmissionPolicy:
 
     Attributes:
         alerts: Recent alerts of each survey that it is tried on.
-        share: Largest part of them that may pass.  Not asked of filters that send the best few of a
-            visit, where the cap says how many, nor of those that read what passed others, nor of
-            fewer alerts than *fewest*.
-        fewest: Alerts that a share is told from.
+        share: Largest part of them that may pass.  No limit for filters that send the best few of a
+            visit, that read what passed others, or are tried on fewer alerts than *fewest*.
+        fewest: Fewest alerts of which the share is limited.
         cpu_ms: CPU time that an alert may cost on average: what a batch has, over the alerts of a
             batch. [ms]
         memory_mb: Memory that the filter may take. [MB]

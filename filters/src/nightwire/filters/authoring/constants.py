@@ -111,8 +111,8 @@ def _run_in_child(code: str, names: Sequence[str], folder: Path, seconds: float)
             f"finding {which} by running the notebook took longer than {seconds:g} s: write the value instead"
         ) from None
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()[-300:]
-        raise FilterError(f"finding {which} by running the notebook failed: {said}") from error
+        message = error.stderr.decode(errors="replace").strip()[-300:]
+        raise FilterError(f"finding {which} by running the notebook failed: {message}") from error
     return _checked({name: tuple(found) for name, found in json.loads(done.stdout).items()})
 
 
@@ -147,11 +147,11 @@ def _run_here(code: str, names: Sequence[str]) -> dict[str, LiteralOrReason]:
 
 
 def _error_text(error: BaseException, code: str) -> str:
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:300]
+    message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:300]
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == NOTEBOOK]
     if not lines or lines[-1] is None:
-        return said
-    return f"{said} (line {lines[-1]}: {code.splitlines()[lines[-1] - 1].strip()[:120]})"
+        return message
+    return f"{message} (line {lines[-1]}: {code.splitlines()[lines[-1] - 1].strip()[:120]})"
 
 
 def answer() -> None:

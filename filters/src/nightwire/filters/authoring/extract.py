@@ -79,10 +79,10 @@ class _Closure:
         return replace(one, kind=Kind.COMPUTED) if one.kind is Kind.CONSTANT and any(later) else one
 
     def _undefined(self, one: Definition, name: str) -> str:
-        said = f"{one.name} (line {one.line}) uses {name}, which nothing defines"
+        message = f"{one.name} (line {one.line}) uses {name}, which nothing defines"
         if not self.stars:
-            return said
-        return f"{said}; if it comes from `{self.stars[0]}`, import it by its name"
+            return message
+        return f"{message}; if it comes from `{self.stars[0]}`, import it by its name"
 
 
 def _import_objections(one: Definition) -> Iterator[str]:

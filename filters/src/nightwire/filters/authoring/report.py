@@ -142,7 +142,7 @@ def with_owner_lines(found: Report, names: SourceMap) -> Report:
 
 
 def _quietly(function: Any, alert: AlertView) -> None:
-    with suppress(Exception):  # told when it is judged; here only its time counts
+    with suppress(Exception):  # reported when it is judged; here only its time counts
         function(alert)
 
 

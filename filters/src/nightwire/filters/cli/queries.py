@@ -1,7 +1,7 @@
 """The filters, the counts of the alerts that they judged, and their logs, read from Kafka."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,27 +18,42 @@ from nightwire.schemas.topics import FILTERS, answers, filter_topic, requests
 
 @dataclass(frozen=True)
 class ListedFilter:
-    """A filter and its counts, over all its versions and all time.
+    """A filter in the list.
 
-    ``evaluated = passed + rejected + faulted``, ``passed = sent + capped``.
+    Attributes:
+        record: The record of the shown version.
+        live: Whether a version is live.
+        state: As `filter_state` returns it.
+        total: Its alerts, over all versions and all time; None before the first.
     """
 
-    owner: str
-    name: str
-    version: int
+    record: Mapping[str, Any]
     live: bool
-    survey: str
-    topic: str
-    state: str = "live"
-    cap: int = 0
-    choice: str = "first"
-    compiled: bool = False
-    evaluated: int = 0
-    passed: int = 0
-    sent: int = 0
-    capped: int = 0
-    rejected: int = 0
-    faulted: int = 0
+    state: str
+    total: StageTotal | None = None
+
+    @property
+    def key(self) -> str:
+        """``owner/name``."""
+        return f"{self.record['owner']}/{self.record['name']}"
+
+    def counts(self) -> dict[str, int]:
+        """Return its alerts: evaluated = passed + rejected + faulted, passed = sent + capped."""
+        total = self.total or StageTotal(self.key, 0, 0, 0, 0, 0, 0)
+        return {
+            "evaluated": total.read, "passed": total.delivered + total.capped, "sent": total.delivered,
+            "capped": total.capped, "rejected": total.rejected, "faulted": total.faulted,
+        }  # fmt: skip
+
+    def json(self) -> dict[str, Any]:
+        """Return its description and counts."""
+        owner, name = self.record["owner"], self.record["name"]
+        return {
+            "owner": owner, "name": name, "version": self.record["version"], "live": self.live,
+            "survey": self.record["survey"], "topic": filter_topic(owner, name), "state": self.state,
+            "cap": self.record["cap"], "choice": self.record["choice"],
+            "compiled": bool(self.record["program"]), **self.counts(),
+        }  # fmt: skip
 
 
 def read_filters(bootstrap: str) -> FilterSet:
@@ -60,9 +75,15 @@ def listed_filters(bootstrap: str) -> list[ListedFilter]:
         KafkaException: Kafka does not answer.
     """
     known = read_filters(bootstrap)
-    counts = {total.stage: total for total in totals(read_accounts(bootstrap))}
+    found = {total.stage: total for total in totals(read_accounts(bootstrap))}
     return [
-        _listed(known, owner, name, counts.get(filter_topic(owner, name))) for owner, name in known.names()
+        ListedFilter(
+            known.versions[owner, name, shown_version(known, owner, name)],
+            bool(known.live_version(owner, name)),
+            filter_state(known, owner, name),
+            found.get(filter_topic(owner, name)),
+        )
+        for owner, name in known.names()
     ]
 
 
@@ -121,22 +142,6 @@ def _transform_lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"adds {', '.join(f'{one.name} ({one.type})' for one in adds)}, by {record['transform']}"
     if record["output"]:
         yield f"writes to {record['output']}"
-
-
-def _listed(known: FilterSet, owner: str, name: str, total: StageTotal | None) -> ListedFilter:
-    version = shown_version(known, owner, name)
-    record = known.versions[owner, name, version]
-    listed = ListedFilter(
-        owner, name, version, live=bool(known.live_version(owner, name)), survey=record["survey"],
-        topic=filter_topic(owner, name), state=filter_state(known, owner, name), cap=record["cap"],
-        choice=record["choice"], compiled=bool(record["program"]),
-    )  # fmt: skip
-    if total is None:
-        return listed
-    return replace(
-        listed, evaluated=total.read, passed=total.delivered + total.capped, sent=total.delivered,
-        capped=total.capped, rejected=total.rejected, faulted=total.faulted,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

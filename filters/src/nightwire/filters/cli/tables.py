@@ -1,7 +1,7 @@
 """Tables for the terminal: the list of filters, filters at work (`top`), overflow.  Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -38,11 +38,12 @@ def list_table(
     table.add_column("last passed", justify="right")
     table.add_column("state")
     for one in listed:
-        key = f"{one.owner}/{one.name}"
-        summary = summaries.get(key, FilterSummary(key))
+        record, counts = one.record, one.counts()
+        summary = summaries.get(one.key, FilterSummary(one.key))
         table.add_row(
-            key, str(one.version), one.survey, f"{one.cap} {one.choice}" if one.cap else "none",
-            *(f"{getattr(one, name):,}" for name in COUNTS),
+            one.key, str(record["version"]), record["survey"],
+            f"{record['cap']} {record['choice']}" if record["cap"] else "none",
+            *(f"{counts[name]:,}" for name in COUNTS),
             number_text(summary.cost_us), ago(summary.passed_at, now), one.state,
         )  # fmt: skip
     return table
@@ -50,9 +51,9 @@ def list_table(
 
 def listed_json(listed: ListedFilter, summaries: Mapping[str, FilterSummary]) -> dict[str, Any]:
     """Return a filter for JSON, with what its summary adds; null without a summary."""
-    summary = summaries.get(f"{listed.owner}/{listed.name}")
+    summary = summaries.get(listed.key)
     names = ("cost_us", "delay_p50", "delay_p99", "passed_at", "stopped")
-    return asdict(listed) | {name: getattr(summary, name, None) for name in names}
+    return listed.json() | {name: getattr(summary, name, None) for name in names}
 
 
 def overflow_table(found: Iterable[Mapping[str, Any]]) -> Table:
