@@ -107,7 +107,7 @@ def test_a_request_that_comes_twice_is_done_once(requests: Requests) -> None:
     assert requests.live("twice") == 2
 
 
-def test_what_is_asked_of_a_filter_is_in_its_record_and_its_log(requests: Requests) -> None:
+def test_a_request_is_in_the_filters_record_and_log(requests: Requests) -> None:
     requests.submit("capped", keep("alert.flux > 99 and alert.flux"), "--cap", "5", "--choice", "best")
     record = read_filters(requests.bootstrap).versions["me", "capped", 1]
     assert (record["cap"], record["choice"], record["language"]) == (5, "best", "python")
@@ -184,7 +184,7 @@ def test_a_suspended_filter_says_so_and_can_be_enabled(requests: Requests) -> No
     assert requests.live("tired") == 1
 
 
-def test_what_a_cap_cut_off_can_be_fetched(requests: Requests, tmp_path: Path) -> None:
+def test_alerts_cut_off_by_a_cap_can_be_fetched(requests: Requests, tmp_path: Path) -> None:
     """The engine writes these records; here they are written as it does."""
     topic = topics.overflow("me", "full")
     ensure_topics(requests.bootstrap, [topics.settings(topic)])
@@ -205,7 +205,7 @@ def test_what_a_cap_cut_off_can_be_fetched(requests: Requests, tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sim-a0.avro", "sim-a1.avro", "sim-a2.avro"]
 
 
-def test_sql_and_what_cannot_be_compiled_say_how_they_are_judged(requests: Requests) -> None:
+def test_the_answer_says_how_sql_and_uncompiled_filters_are_judged(requests: Requests) -> None:
     done = requests.ask("submit", "--sql", "WHERE flux > 97", "--name", "clause", "--survey", "sim")
     assert "3 passed" in done.output
     assert "judged over columns" in done.output
@@ -233,7 +233,7 @@ def test_a_filter_is_tried_where_it_is_written(requests: Requests, tmp_path: Pat
     assert "no description of a survey" in requests.ask("test", str(file), "--survey", "none").output
 
 
-def test_an_engine_without_a_sandbox_refuses_what_a_transform_computes_by_name(requests: Requests) -> None:
+def test_an_engine_without_a_sandbox_refuses_the_function_of_a_transform(requests: Requests) -> None:
     known = Catalog(requests.bootstrap)
     service = SubmissionService(
         requests.bootstrap, "http://127.0.0.1:9", requests.folder, known, POLICY, computes=False
@@ -322,7 +322,7 @@ def submit_transforms(requests: Requests, session: dict[str, Any]) -> None:
         submit(keep, **wanted, transform=transform)
 
 
-def test_a_chain_that_cannot_be_is_refused_and_one_to_which_nothing_comes_says_so(requests: Requests) -> None:
+def test_an_impossible_chain_is_refused_and_a_chain_without_input_says_so(requests: Requests) -> None:
     assert requests.submit("spring", keep("alert.flux > 99")).exit_code == 0
     done = requests.submit("river", keep("alert.flux > 99"), "--source", "filter.me.spring")
     assert "not tried: there are no alerts yet" in done.output

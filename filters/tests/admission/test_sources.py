@@ -1,4 +1,4 @@
-"""What a filter may read, by name."""
+"""The topics that a filter may read."""
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -32,12 +32,12 @@ def reading(*sources: str, survey: str = "*") -> LiveFilter:
         ("alerts.ztf", "alerts.ztf holds no alerts of survey sim"),
     ],
 )
-def test_a_source_that_cannot_be_is_named(source: str, said: str) -> None:
+def test_a_misnamed_source_is_refused(source: str, said: str) -> None:
     (wrong,) = misnamed_sources(reading(source, survey="sim"))
     assert said in wrong
 
 
-def test_sources_that_can_be() -> None:
+def test_well_named_sources_are_accepted() -> None:
     assert not list(misnamed_sources(reading("alerts.sim", "filter.ann.b", "broker.fink.x", survey="sim")))
 
 

@@ -1,4 +1,4 @@
-"""Values that a notebook makes by running: found at home, and written as literals."""
+"""Constants that only running a notebook makes: found at the owner's, written as literals."""
 
 import math
 import re
@@ -60,7 +60,7 @@ def test_an_array_keeps_its_kind_and_shape(array: Any) -> None:
     assert namespace["X"].shape == array.shape
 
 
-def test_no_number_is_no_number() -> None:
+def test_nan_is_a_call_of_float() -> None:
     assert math.isnan(eval(literal(math.nan)))  # noqa: S307
 
 
@@ -80,7 +80,7 @@ def test_no_number_is_no_number() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_does_not_travel_is_told_what_to_do(value: Any, advice: str) -> None:
+def test_values_that_are_no_literal_are_refused_with_advice(value: Any, advice: str) -> None:
     with pytest.raises(NotPlainError) as refused:
         literal(value)
     assert advice in str(refused.value)
@@ -127,7 +127,7 @@ def keep(alert):
 """
 
 
-def test_only_what_makes_the_values_is_run(tmp_path: Path) -> None:
+def test_only_statements_that_make_the_values_are_run(tmp_path: Path) -> None:
     (tmp_path / "limits.txt").write_text("3.5\n")
     source = extract(NOTEBOOK, "keep", values_by_running(NOTEBOOK, tmp_path))
     read, loaded, *others = compile_filter(source, "keep")(None)
@@ -136,7 +136,7 @@ def test_only_what_makes_the_values_is_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "reasons"),
     [
         (
             "A = open('nowhere').read()\ndef keep(a):\n    return A",
@@ -152,10 +152,10 @@ def test_only_what_makes_the_values_is_run(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_found_is_named(tmp_path: Path, code: str, said: list[str]) -> None:
+def test_values_that_cannot_be_found_are_named(tmp_path: Path, code: str, reasons: list[str]) -> None:
     with pytest.raises(FilterError) as refused:
         extract(code, "keep", values_by_running(code, tmp_path))
-    for reason, pattern in zip(refused.value.reasons, said, strict=True):
+    for reason, pattern in zip(refused.value.reasons, reasons, strict=True):
         assert re.search(pattern, reason)
 
 
@@ -173,7 +173,7 @@ def test_in_a_running_notebook_the_values_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "objection"),
     [
         ("from numpy import *\ndef keep(a):\n    return sqrt(a)", "uses sqrt.*import it by its name"),
         ("from mytools import good\ndef keep(a):\n    return good(a)", "good of mytools.*copy its code"),
@@ -183,8 +183,8 @@ def test_in_a_running_notebook_the_values_are_there() -> None:
         ),
     ],
 )
-def test_what_the_engine_does_not_have_is_named(code: str, said: str) -> None:
-    with pytest.raises(FilterError, match=said):
+def test_modules_that_the_engine_lacks_are_named(code: str, objection: str) -> None:
+    with pytest.raises(FilterError, match=objection):
         extract(code)
 
 

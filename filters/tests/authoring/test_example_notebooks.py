@@ -15,7 +15,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
 def keep_of(path: Path) -> Predicate:
-    """Return the filter that travels from a notebook."""
+    """Return the filter of a notebook."""
     return compile_filter(file_source(path, "keep"), "keep")
 
 

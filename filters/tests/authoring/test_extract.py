@@ -1,4 +1,4 @@
-"""What travels of a notebook."""
+"""The submitted part of a notebook."""
 
 import json
 import re
@@ -71,7 +71,7 @@ def test_the_last_definition_counts_as_when_cells_are_run_again() -> None:
         ("x = 1\nx += 1\ndef keep(a):\n  return x", "line 2"),
     ],
 )
-def test_what_cannot_travel_is_named(code: str, said: str) -> None:
+def test_names_that_cannot_be_submitted_are_refused(code: str, said: str) -> None:
     with pytest.raises(FilterError, match=re.escape(said)):
         extract(code)
 
@@ -95,5 +95,5 @@ def test_a_file_that_is_no_notebook_is_refused() -> None:
         python_of("{}", notebook=True)
 
 
-def test_another_function_than_keep() -> None:
+def test_the_function_may_have_another_name_than_keep() -> None:
     assert "def mine" in extract("def mine(a):\n    return True", "mine")

@@ -37,12 +37,12 @@ REFUSED = {
     "counting": r"line \d+: a filter may not change globals \(seen\)",
 }
 COMPILED = {"comprehensions", "helpers-and-a-dict", "numpy-cuts"}
-"""Those that are judged over columns; the others run in the sandbox."""
+"""Notebooks that are judged over columns; the others run in the sandbox."""
 
 ACCEPTED = sorted(path.stem for path in FOLDER.glob("*.ipynb") if path.stem not in REFUSED)
 
 Verdict = tuple[bool, float | None] | str
-"""Passed and rank, or the name of what was raised."""
+"""Passed and rank, or the name of the exception."""
 
 
 def source(rng: random.Random, number: int, mjd: float) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def plain_python(name: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], 
 
 
 def verdict(keep: Callable[[Any], Any], alert: AlertView) -> Verdict:
-    """Return what *keep* says of an alert."""
+    """Return the verdict of *keep* on an alert."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -114,7 +114,7 @@ def verdict(keep: Callable[[Any], Any], alert: AlertView) -> Verdict:
 
 
 def same(one: Verdict, passed: bool, rank: float, fault: str | None) -> bool:
-    """Return whether the engine says the same."""
+    """Return whether the engine's verdict is the same."""
     if isinstance(one, str) or fault:
         return isinstance(one, str) and (fault or "").startswith(one)
     return one[0] == passed and (not passed or one[1] == rank or (one[1] is None and math.isnan(rank)))
@@ -126,7 +126,7 @@ def test_there_are_twenty_and_most_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_what_is_accepted_judges_as_plain_python(
+def test_accepted_notebooks_judge_as_plain_python(
     name: str, values: list[bytes], decoder: AlertDecoder, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alerts = [survey("sim").view(decoder.decode(value).alert) for value in values]
@@ -161,6 +161,6 @@ def judged_by_engine(
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_is_refused_is_told_what_to_do(name: str) -> None:
+def test_refused_notebooks_get_advice(name: str) -> None:
     with pytest.raises(FilterError, match=REFUSED[name]):
         file_source(FOLDER / f"{name}.ipynb", "keep")
