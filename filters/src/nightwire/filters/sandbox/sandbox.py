@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from nightwire.filters.sandbox.batch_run import BatchRun
 from nightwire.filters.sandbox.pool import ProcessPool
-from nightwire.filters.sandbox.shared_batch import seal
+from nightwire.filters.sandbox.shared_batch import sealed
 from nightwire.filters.sandbox.types import BatchInput, Limits, Outcome, RowFilter, SandboxError, Strength
 
 DEFAULT_LIMITS = Limits()
@@ -76,7 +76,7 @@ class Sandbox:
         batch_input = _batch_input(survey_name, batch, values, schemas or {})
         lacking = {one: batch_input.lacks(one) for one in filters}
         outcomes = {one.key: Outcome(0, killed=why) for one, why in lacking.items() if why}
-        with self._lock, seal(batch_input) as shared:
+        with self._lock, sealed(batch_input) as shared:
             try:
                 judged = BatchRun(self._pool, shared, self._limits).judge(
                     one for one, why in lacking.items() if not why

@@ -6,10 +6,10 @@ import json
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class SharedBatch:
-    """A sealed batch.  As a context it is closed at the end; processes' mappings of it stay.
+    """A sealed batch.
 
     Attributes:
         descriptor: Of the file.
@@ -52,17 +52,10 @@ class SharedBatch:
     descriptor: int
     description: dict[str, Any]
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self.descriptor)
-
-
-def seal(batch: BatchInput) -> SharedBatch:
-    """Return *batch* as a sealed batch.
+@contextmanager
+def sealed(batch: BatchInput) -> Iterator[SharedBatch]:
+    """Yield *batch* as a sealed batch, closed at the end; processes' mappings of it stay.
 
     Raises:
         OSError: There is no memory for it.
@@ -73,12 +66,16 @@ def seal(batch: BatchInput) -> SharedBatch:
             columns = None if batch.columns is None else _write_columns(file, batch)
             values = None if batch.values is None else _write_values(file, batch.values, batch.schemas)
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
-        size = os.fstat(descriptor).st_size
-    except BaseException:
+        description = {
+            "size": os.fstat(descriptor).st_size,
+            "survey_name": batch.survey,
+            "count": batch.rows,
+            "columns": columns,
+            "values": values,
+        }
+        yield SharedBatch(descriptor, description)
+    finally:
         os.close(descriptor)
-        raise
-    description = {"size": size, "survey_name": batch.survey, "count": batch.rows}
-    return SharedBatch(descriptor, {**description, "columns": columns, "values": values})
 
 
 def _write_columns(file: IO[bytes], batch: BatchInput) -> Section:
