@@ -10,10 +10,13 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+ORDER = ("User", "Operator", "Rooms", "Project", "Decisions")
+"""Sections of the navigation, behind the pages that lie in none."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -41,6 +44,12 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         if not path.startswith("docs/"):
             files.append(File.generated(config, place, content=(ROOT / path).read_text(encoding="utf-8")))
     return files
+
+
+def on_nav(nav: Navigation, **_: Any) -> Navigation:
+    """Put what users read first, and decisions last."""
+    nav.items.sort(key=lambda item: ORDER.index(item.title) if item.title in ORDER else -1)
+    return nav
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
