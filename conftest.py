@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka import Producer
 from platformdirs import user_cache_path
 
-from nightwire.core.kafka.clients import ensure_topics
+from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas.avro.native_engine import available
 from nightwire.schemas.topics import TopicSettings, settings

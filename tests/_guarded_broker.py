@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from nightwire.core.access.commands import broker as broker_verb
 from nightwire.core.access.commands import user as user_verb
-from nightwire.core.kafka.clients import environment
+from nightwire.core.kafka import environment
 from nightwire.core.stack import Broker, free_port
-from nightwire.core.stack.kafka.auth import listener_properties, own_keys
+from nightwire.core.stack.kafka.auth import listener_properties, operator_credentials
 
 VERBS: Mapping[str, click.Command] = {"user": user_verb, "broker": broker_verb}
 PATIENCE = 30.0
@@ -52,14 +52,14 @@ def guarded_broker(folder: Path) -> Iterator[Guarded]:
     one = Broker(folder, port=free_port(), controller=free_port(), properties=listener_properties(password))
     one.start()
     try:
-        yield Guarded(one.bootstrap, own_keys(password))
+        yield Guarded(one.bootstrap, operator_credentials(password))
     finally:
         one.stop()
 
 
 def keys_of(name: str, password: str) -> dict[str, str]:
     """Return the keys of an owner or a broker."""
-    return own_keys(password) | {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name}
+    return operator_credentials(password) | {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name}
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import fastavro
 import pytest
 from confluent_kafka import Message
 
-from nightwire.core.kafka.clients import ensure_topics, read_to_end
+from nightwire.core.kafka import ensure_topics, read_to_end
 from nightwire.core.stack import Broker, die_with_parent
 from nightwire.schemas import Codec
 from nightwire.schemas.topics import settings

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from nightwire.core.access.kafka_admin import _all_of, _binding
 from nightwire.core.access.may_read import may_read
 from nightwire.core.access.rights import Grant, Operation
-from nightwire.core.kafka.clients import Writer, admin, ensure_topics, producer, read_to_end
+from nightwire.core.kafka import Writer, admin, ensure_topics, producer, read_to_end
 from nightwire.core.stack.kafka.auth import SUPER_USER
 from nightwire.filters.admission import SourceChecker
 from nightwire.filters.model.live_filter import LiveFilter

@@ -13,7 +13,7 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from nightwire.core.kafka.clients import Writer, producer
+from nightwire.core.kafka import Writer, producer
 from tests.test_stack import Stack, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -19,8 +19,8 @@ from typing import Any
 import httpx
 import pytest
 
-from nightwire.core.kafka.clients import ensure_topics, read_to_end
-from nightwire.core.runtime.endpoints import process_started
+from nightwire.core.kafka import ensure_topics, read_to_end
+from nightwire.core.runtime import process_started
 from nightwire.core.stack import free_port
 from nightwire.monitoring.dashboards import ALL, Row
 from nightwire.schemas.topics import alerts, filter_topic, settings

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, wire
 from nightwire.schemas.topics import settings

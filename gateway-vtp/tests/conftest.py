@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from nightwire.core.kafka.clients import read_to_end
+from nightwire.core.kafka import read_to_end
 from nightwire.core.stack import die_with_parent, free_port
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
 from nightwire.gateway.voevent.roles import ROLES

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker
 from nightwire.producer.cli.run_simulate import patiently
 from nightwire.producer.visits.abandoned import abandoned, close_abandoned, known_visits
@@ -159,7 +159,7 @@ def wire_file_with_and_without_schema(kafka: str, registry_url: str, data: Path)
 def test_patience_ends() -> None:
     from confluent_kafka import KafkaException
 
-    from nightwire.core.runtime.process import Stop
+    from nightwire.core.runtime import Stop
 
     def away() -> None:
         raise KafkaException("away")

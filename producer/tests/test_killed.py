@@ -15,8 +15,8 @@ import fastavro
 import httpx
 import pytest
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.producer.visits.abandoned import headers_of, known_visits
 from nightwire.producer.visits.visit_ids import VisitIdAllocator

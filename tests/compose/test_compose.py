@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader
-from nightwire.core.kafka.clients import producer
+from nightwire.core.kafka import producer
 from nightwire.monitoring.dashboards import ALL, queries
 from tests.compose.stack import ROOT, Stack, Visit, await_
 

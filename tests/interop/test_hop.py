@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.kafka.clients import read_to_end
+from nightwire.core.kafka import read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas.wire import read_container
 from tests.interop._page import blocks, line, nightwire, run, write_as_rubin

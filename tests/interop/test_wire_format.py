@@ -10,7 +10,7 @@ import fastavro
 import pytest
 from confluent_kafka import Message
 
-from nightwire.core.kafka.clients import read_to_end
+from nightwire.core.kafka import read_to_end
 from nightwire.schemas import Codec, sim_alert_schema, wire
 from tests._secure_broker import CLIENT_ID, CLIENT_SECRET, SecureBroker, secure_broker
 from tests.interop._page import blocks, line, nightwire, rubin_schema, run, write_as_rubin

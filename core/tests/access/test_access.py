@@ -27,9 +27,9 @@ from nightwire.core.access.rights import (
 )
 from nightwire.core.access.streams import orders
 from nightwire.core.cli.sizes import UNITS, parse_size, spell_size
-from nightwire.core.kafka.clients import environment, identity, properties
-from nightwire.core.runtime.credentials import FILE, stack_keys, write_keys
-from nightwire.core.stack.kafka.auth import SUPER_USER, own_keys
+from nightwire.core.kafka import environment, identity, properties
+from nightwire.core.runtime.credentials import FILE, stack_credentials, write_credentials
+from nightwire.core.stack.kafka.auth import SUPER_USER, operator_credentials
 from nightwire.schemas.topics import NameError_
 
 ANN = owner("ann")
@@ -146,7 +146,7 @@ def test_quotas_are_read_from_what_kafkas_tool_says() -> None:
 
 
 def test_java_is_told_in_its_own_words_how_to_enter() -> None:
-    keys = own_keys('it\'s "secret"\\') | {"ssl.ca.location": "/ca.pem", "linger.ms": "5"}
+    keys = operator_credentials('it\'s "secret"\\') | {"ssl.ca.location": "/ca.pem", "linger.ms": "5"}
     found = _quotas.java_properties(keys)
     assert found["sasl.jaas.config"].endswith(
         f'PlainLoginModule required username="{SUPER_USER}" password="it\'s \\"secret\\"\\\\";'
@@ -183,7 +183,7 @@ def test_sizes_are_spelt_so_that_they_can_be_read(number: int, unit: str) -> Non
 
 
 def test_the_environment_and_properties_are_the_same_thing_twice() -> None:
-    keys = own_keys("secret")
+    keys = operator_credentials("secret")
     assert properties(environment(keys)) == keys
 
 
@@ -195,24 +195,24 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NIGHTWIRE_STATE", str(tmp_path))
     state = {"endpoints": {"kafka": "127.0.0.1:9092"}, "auth": "scram"}
     (tmp_path / "state.json").write_text(json.dumps(state))
-    write_keys(tmp_path, own_keys("secret"))
+    write_credentials(tmp_path, operator_credentials("secret"))
     return tmp_path
 
 
 def test_the_stacks_keys_are_its_operators_alone(stack: Path) -> None:
     assert (stack / FILE).stat().st_mode & 0o777 == 0o600
-    assert stack_keys("127.0.0.1:9092") == own_keys("secret")
+    assert stack_credentials("127.0.0.1:9092") == operator_credentials("secret")
 
 
 def test_the_stacks_keys_are_shown_to_no_other_kafka(stack: Path) -> None:
-    assert stack_keys("kafka.example.org:9092") == {}
+    assert stack_credentials("kafka.example.org:9092") == {}
 
 
 def test_the_environment_says_who_we_are_before_the_stack_does(
     stack: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KAFKA_LINGER_MS", "7")
-    assert identity("127.0.0.1:9092") == own_keys("secret") | {"linger.ms": "7"}
+    assert identity("127.0.0.1:9092") == operator_credentials("secret") | {"linger.ms": "7"}
     monkeypatch.setenv("KAFKA_SASL_USERNAME", "ann")
     assert identity("127.0.0.1:9092") == {"linger.ms": "7", "sasl.username": "ann"}
 

@@ -15,7 +15,7 @@ from nightwire.core.accounting.accounts import (
     totals,
     write_account,
 )
-from nightwire.core.kafka.clients import Writer, producer
+from nightwire.core.kafka import Writer, producer
 from nightwire.schemas import records
 
 
@@ -77,7 +77,7 @@ def test_an_account_survives_its_record(account: Account) -> None:
 
 @pytest.mark.kafka
 def test_a_range_that_is_replayed_counts_once(fresh_broker: object) -> None:
-    from nightwire.core.kafka.clients import ensure_topics
+    from nightwire.core.kafka import ensure_topics
     from nightwire.schemas.topics import settings
 
     bootstrap: str = fresh_broker.bootstrap  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException
 
 from nightwire.core.cli import verbs as cli
-from nightwire.core.runtime.endpoints import NoStackError
+from nightwire.core.runtime import NoStackError
 
 HEAVY = {"pyspark", "astropy", "httpx", "pyarrow", "pandas", "matplotlib", "lxml", "numpy", "fastavro"}
 VERBS = sorted(entry_points(group=cli.GROUP).names)

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from nightwire.core.kafka.clients import (
+from nightwire.core.kafka import (
     DeliveryError,
     Writer,
     consumer,
@@ -103,7 +103,7 @@ def test_reading_what_does_not_exist_reads_nothing(bootstrap: str) -> None:
 
 @pytest.mark.kafka
 def test_many_topics_are_made_in_several_requests(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nightwire.core.kafka import clients as module
+    from nightwire.core.kafka import topics as module
 
     monkeypatch.setattr(module, "TOPICS_A_REQUEST", 2)
     names = [f"t{uuid4().hex}" for _ in range(5)]
@@ -118,7 +118,7 @@ def test_topics_are_made_once_with_their_settings(kafka: str) -> None:
     ensure_topics(kafka, [wanted])
     ensure_topics(kafka, [wanted])
     assert list(read_to_end(kafka, [wanted.name])) == []
-    from nightwire.core.kafka.clients import admin
+    from nightwire.core.kafka import admin
 
     assert len(admin(kafka).list_topics(wanted.name, timeout=5).topics[wanted.name].partitions) == 3
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from nightwire.core.cli.topics import apply
-from nightwire.core.kafka.clients import Writer, ensure_topics, producer
+from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.core.kafka.topic_plan import Action, TopicState, plan
 from nightwire.schemas.topics import TopicSettings, settings
 

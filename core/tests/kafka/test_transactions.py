@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from nightwire.core.kafka.clients import consumer, producer, read_to_end, watermarks
+from nightwire.core.kafka import consumer, producer, read_to_end, watermarks
 
 pytestmark = pytest.mark.kafka
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nightwire.core.runtime.endpoints import Endpoints, NoStackError, find_endpoints, process_started
+from nightwire.core.runtime import Endpoints, NoStackError, find_endpoints, process_started
 
 
 @pytest.fixture(autouse=True)

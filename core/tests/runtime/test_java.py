@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nightwire.core.kafka.clients import admin
+from nightwire.core.kafka import admin
 from nightwire.core.runtime import java
 from nightwire.core.stack import Broker, free_port
 

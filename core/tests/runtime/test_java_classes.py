@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nightwire.core.runtime import java_classes
-from nightwire.core.runtime.java import java_home
+from nightwire.core.runtime import java_classes, java_home
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.core.runtime.pacing import Lateness, on_time
+from nightwire.core.runtime import Lateness, on_time
 
 
 class Time:

@@ -6,7 +6,7 @@ import signal
 import httpx
 from prometheus_client import CollectorRegistry, Counter
 
-from nightwire.core.runtime.process import MetricsPage, stopping
+from nightwire.core.runtime import MetricsPage, stopping
 
 
 def test_sigterm_asks_and_does_not_kill() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.core.accounting.accounts import Account
+from nightwire.core.accounting import Account
 from nightwire.core.runtime import FolderInUseError, StateError, java
 from nightwire.core.runtime import ports as _ports
 from nightwire.core.stack import JarError
@@ -163,7 +163,7 @@ def test_the_doctor_names_what_mends(finding: _doctor.Finding, state: str) -> No
 
 @given(st.integers(2, 2**22))
 def test_a_process_that_is_not_there_did_not_start(pid: int) -> None:
-    from nightwire.core.runtime.endpoints import process_started
+    from nightwire.core.runtime import process_started
 
     assert (process_started(pid) is None) or Path(f"/proc/{pid}").exists()
 

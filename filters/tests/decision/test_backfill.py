@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.accounting.accounts import discrepancies
+from nightwire.core.accounting import discrepancies
 from nightwire.filters.decision.accounts import ALL_SENT
 from nightwire.filters.decision.backfill import (
     STRIKES,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.accounting.accounts import FilterClasses, discrepancies
+from nightwire.core.accounting import FilterClasses, discrepancies
 from nightwire.filters.decision.accounts import Unsent, accounts
 from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers, decide
 from nightwire.filters.decision.quota import Quotas

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nightwire.core.accounting.accounts import Account, discrepancies
+from nightwire.core.accounting import Account, discrepancies
 from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.accounts import accounts
 from nightwire.filters.decision.decision import Decision, decide

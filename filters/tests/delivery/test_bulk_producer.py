@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from nightwire.core.kafka.clients import DeliveryError, producer, watermarks
+from nightwire.core.kafka import DeliveryError, producer, watermarks
 from nightwire.filters.delivery.producers import AT_ONCE, BulkProducer
 from nightwire.filters.reading.fetch import range_consumer
 

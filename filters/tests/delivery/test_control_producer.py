@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from nightwire.core.kafka.clients import DeliveryError, read_to_end
+from nightwire.core.kafka import DeliveryError, read_to_end
 from nightwire.filters.delivery.producers import ControlProducer
 
 

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import Writer, headers_of, producer, read_to_end, watermarks
-from nightwire.core.runtime.process import Stop
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import Writer, headers_of, producer, read_to_end, watermarks
+from nightwire.core.runtime import Stop
 from nightwire.filters.admission.catalog import _record
 from nightwire.filters.admission.trial import AdmissionPolicy
 from nightwire.filters.decision.backfill import BackfillJob, BackfillProgress

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import Writer, headers_of, producer, read_to_end, watermarks
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import Writer, headers_of, producer, read_to_end, watermarks
 from nightwire.filters.decision.state import EngineState, LocalCheckpoint
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.settings import EngineSettings

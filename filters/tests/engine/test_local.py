@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from filters.tests.helpers.past import check_the_past
-from nightwire.core.accounting.accounts import Account, discrepancies, read_accounts, totals
+from nightwire.core.accounting import Account, discrepancies, read_accounts, totals
 from nightwire.schemas import AlertDecoder, SchemaRegistry, records
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nightwire.core.kafka.clients import Writer, producer, watermarks
+from nightwire.core.kafka import Writer, producer, watermarks
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.evaluation.in_process import judge_in_process
 from nightwire.filters.evaluation.probing import Prober, probe

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from nightwire.core.accounting.accounts import Account, read_accounts
+from nightwire.core.accounting import Account, read_accounts
 from nightwire.schemas import records
 
 Site = Any

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from filters.tests.helpers.accounted import judged
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
+from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.schemas import records
 
 Site = Any

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
-from nightwire.core.kafka import clients
-from nightwire.core.kafka.clients import Writer, producer, watermarks
+from nightwire.core.kafka import Writer, producer, watermarks
+from nightwire.core.kafka import admin as admin_client
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import ExpiredCount, fetch, partition_bounds, range_consumer
 
@@ -50,7 +50,7 @@ def test_a_range_whose_last_offset_is_no_record_ends_with_the_partition(kafka: s
 
 
 def test_what_retention_deleted_is_counted_and_the_rest_read(kafka: str, topic: str) -> None:
-    admin = clients.admin(kafka)
+    admin = admin_client(kafka)
     admin.delete_records([TopicPartition(topic, 0, 30)])[TopicPartition(topic, 0)].result(20)
     gone = ExpiredCount()
     assert numbers(kafka, OffsetRange(topic, 0, 10, 40), gone) == list(range(30, 40))
@@ -63,7 +63,7 @@ def test_what_retention_deleted_is_counted_and_the_rest_read(kafka: str, topic: 
 
 
 def test_where_partitions_begin_and_end(kafka: str, topic: str) -> None:
-    consumer, admin = range_consumer(kafka), clients.admin(kafka)
+    consumer, admin = range_consumer(kafka), admin_client(kafka)
     assert watermarks(consumer, topic, 0) == (0, 50)
     assert partition_bounds(admin, [(topic, 0)]) == {(topic, 0): 50}
     assert partition_bounds(admin, [(topic, 0)], earliest=True) == {(topic, 0): 0}

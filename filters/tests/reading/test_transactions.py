@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from nightwire.core.kafka.clients import admin, producer
+from nightwire.core.kafka import admin, producer
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import fetch, partition_bounds, range_consumer
 

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from nightwire.core.kafka.clients import producer
+from nightwire.core.kafka import producer
 from nightwire.filters.spark.options import parse_options
 from nightwire.filters.spark.session import session
 from nightwire.filters.spark_source import register

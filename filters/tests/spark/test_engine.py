@@ -21,7 +21,7 @@ from filters.tests.helpers.killing import (
 )
 from filters.tests.helpers.past import check_the_past
 from filters.tests.helpers.versions import check_changes
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
+from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.schemas import SchemaRegistry, records, wire
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -18,7 +18,7 @@ import pytest
 
 from filters.tests.helpers.accounted import close, judged
 from filters.tests.helpers.killing import FILTERS, LONG, Ledger, Night, has
-from nightwire.core.runtime.java import java_home
+from nightwire.core.runtime import java_home
 from nightwire.core.stack import die_with_parent, free_port
 
 pytestmark = [

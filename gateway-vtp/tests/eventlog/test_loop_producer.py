@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from nightwire.core.kafka.clients import DeliveryError, producer
+from nightwire.core.kafka import DeliveryError, producer
 from nightwire.gateway.eventlog.loop_producer import LoopProducer
 
 Use = Callable[[LoopProducer], Awaitable[None]]

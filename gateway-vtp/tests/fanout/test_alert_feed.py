@@ -7,7 +7,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from nightwire.core.kafka.clients import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.gateway import author_packet, voevent_fields
 from nightwire.schemas.topics import DEAD_LETTERS, filter_topic, settings
 

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import headers_of, read_to_end
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import headers_of, read_to_end
 from tests._secure_broker import SecureBroker, environment, secure_broker
 
 pytestmark = pytest.mark.kafka

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.runtime.process import MetricsPage
+from nightwire.core.runtime import MetricsPage
 from nightwire.gateway.cli.gateway import gateway
 from nightwire.gateway.status.model import MOST_AUTHORS, StatusModel, Traffic
 from nightwire.gateway.status.page import status_page

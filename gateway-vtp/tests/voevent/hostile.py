@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from nightwire.core.runtime.pacing import now_ms
+from nightwire.core.runtime import now_ms
 from nightwire.gateway import InvalidEventError, author_packet, broker_packet, element_bytes, voevent_fields
 from nightwire.gateway.voevent.packet import Packet
 from nightwire.gateway.voevent.validation import check, schema_complaint

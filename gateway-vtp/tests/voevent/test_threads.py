@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.core.kafka.clients import Writer, producer
+from nightwire.core.kafka import Writer, producer
 from nightwire.gateway.cli.gateway import gateway
 from nightwire.gateway.voevent.threads import Post, missing, thread
 from nightwire.schemas.records import VOEVENT

@@ -18,8 +18,8 @@ import fastavro
 from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from nightwire.core.accounting.accounts import Account, read_accounts
-from nightwire.core.kafka.clients import read_to_end
+from nightwire.core.accounting import Account, read_accounts
+from nightwire.core.kafka import read_to_end
 from nightwire.core.stack import die_with_parent
 from nightwire.producer.ingest.positions import STAGE
 from nightwire.schemas import Codec

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.accounting import RANGE
-from nightwire.core.accounting.accounts import discrepancies
+from nightwire.core.accounting import RANGE, discrepancies
 from nightwire.producer.ingest.batch import Batcher
 from nightwire.producer.ingest.commands import ingest
 from nightwire.producer.ingest.items import Counts, Item, Output, beginning, expired

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from conftest import await_port
-from nightwire.core.accounting.accounts import discrepancies
+from nightwire.core.accounting import discrepancies
 from nightwire.core.stack import free_port
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 from nightwire.schemas.wire import is_container, read_container, unframe

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conftest import await_port
-from nightwire.core.accounting.accounts import discrepancies
-from nightwire.core.kafka.clients import ensure_topics
+from nightwire.core.accounting import discrepancies
+from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.kafka.clients import Writer
+from nightwire.core.kafka import Writer
 from nightwire.producer import AlertWriter
 from nightwire.producer.simulation.simulate import Clocks, Plan, Played, Prefetched, Simulation
 from nightwire.producer.visits.counts import VisitCounts

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.kafka.clients import Record
+from nightwire.core.kafka import Record
 from nightwire.producer.spool.spool import HEADER_SPOOLED, Ack, Spool, SpoolError, SpoolFullError
 from nightwire.producer.visits.counts import VisitCounts
 
@@ -109,7 +109,7 @@ def test_a_killed_process_leaves_all_that_it_appended(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from pathlib import Path
-from nightwire.core.kafka.clients import Record
+from nightwire.core.kafka import Record
 from nightwire.producer.spool.spool import Spool
 spool = Spool(Path({str(tmp_path / "spool")!r}), limit=10**9)
 for number in range(200):

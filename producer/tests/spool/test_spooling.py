@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts
-from nightwire.core.kafka.clients import DeliveryError, Record, ensure_topics, producer, read_to_end
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import DeliveryError, Record, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.producer import AlertWriter
 from nightwire.producer.spool.spool import HEADER_SPOOLED, Spool, SpoolFullError
@@ -175,7 +175,7 @@ PIPELINE = """
 import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from nightwire.core.kafka.clients import producer
+from nightwire.core.kafka import producer
 from nightwire.producer import AlertWriter, Sky, VisitLog, Visits
 from nightwire.producer.spool.spool import Spool
 from nightwire.producer.writing.visit_writer import VisitWriter

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nightwire.core.accounting.accounts import totals
+from nightwire.core.accounting import totals
 from nightwire.producer.visits.abandoned import KnownVisit, abandoned
 from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.visits.writer_id import WriterId

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.core.kafka.clients import Record
+from nightwire.core.kafka import Record
 from nightwire.producer import AlertWriter
 from nightwire.producer.writing.message_format import (
     TEST,

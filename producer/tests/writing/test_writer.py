@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 
-from nightwire.core.kafka.clients import DeliveryError
+from nightwire.core.kafka import DeliveryError
 from nightwire.producer import AlertWriter
 from nightwire.producer.simulation.alerts import STAMPS
 from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, survey

@@ -205,7 +205,7 @@ def list_brokers(bootstrap: str | None, as_json: bool) -> None:
 
 
 def _found(bootstrap: str | None) -> Any:
-    from nightwire.core.runtime.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     return find_endpoints(bootstrap)
 

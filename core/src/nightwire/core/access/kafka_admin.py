@@ -21,7 +21,7 @@ from nightwire.core.access.changes import AccessPart, PrincipalState, Step
 from nightwire.core.access.may_read import believes_everybody
 from nightwire.core.access.quotas import quotas, set_quota
 from nightwire.core.access.rights import Grant, Kind, Operation, Resource
-from nightwire.core.kafka.clients import admin, ensure_topics, read_to_end
+from nightwire.core.kafka import admin, ensure_topics, read_to_end
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS, settings
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from nightwire.core.kafka.clients import admin
+from nightwire.core.kafka import admin
 
 PATIENCE = 30.0
 """Longest wait for an answer. [s]"""

@@ -27,9 +27,8 @@ from nightwire.core.access.quotas import QuotaError
 from nightwire.core.access.rights import Kind, Operation, Resource, Rights
 from nightwire.core.cli import main
 from nightwire.core.cli.sizes import spell_size
-from nightwire.core.kafka.clients import environment, identity
-from nightwire.core.runtime.endpoints import Endpoints
-from nightwire.core.runtime.java import NoJavaError
+from nightwire.core.kafka import environment, identity
+from nightwire.core.runtime import Endpoints, NoJavaError
 
 MENDED = (NameTakenError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
 """Errors whose message is all that a person needs."""

@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from nightwire.core.kafka.clients import identity
-from nightwire.core.runtime.java import java_home
+from nightwire.core.kafka import identity
+from nightwire.core.runtime import java_home
 
 TOOL = "kafka.admin.ConfigCommand"
 PRODUCE, CONSUME = "producer_byte_rate", "consumer_byte_rate"

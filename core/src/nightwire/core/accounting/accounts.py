@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from nightwire.core.kafka.clients import Record, Writer, read_to_end
-from nightwire.core.runtime.pacing import now_ms
+from nightwire.core.kafka import Record, Writer, read_to_end
+from nightwire.core.runtime import now_ms
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
 

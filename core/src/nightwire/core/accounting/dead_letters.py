@@ -4,8 +4,8 @@ from typing import cast
 
 from confluent_kafka import Message
 
-from nightwire.core.kafka.clients import Headers, Writer
-from nightwire.core.runtime.pacing import now_ms
+from nightwire.core.kafka import Headers, Writer
+from nightwire.core.runtime import now_ms
 from nightwire.schemas.topics import DEAD_LETTERS
 
 MAX_REASON = 1000

@@ -19,9 +19,9 @@ def accounts(bootstrap: str | None, as_json: bool) -> None:
     Example:
       nightwire accounts --json
     """
-    from nightwire.core.accounting.accounts import discrepancies, read_accounts, totals
+    from nightwire.core.accounting import discrepancies, read_accounts, totals
     from nightwire.core.cli.tables import stage_table
-    from nightwire.core.runtime.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
 
     known = read_accounts(find_endpoints(bootstrap).kafka)
     wrong = discrepancies(known)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from nightwire.core.accounting.accounts import StageTotal
+from nightwire.core.accounting import StageTotal
 
 COLUMNS = ("in", "delivered", "rejected", "capped", "faulted", "dead")
 

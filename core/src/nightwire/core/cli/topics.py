@@ -55,7 +55,7 @@ def apply(file: Path | None, dry_run: bool, break_order: bool, bootstrap: str | 
     """
     from nightwire.core.kafka import topics as topics_apply
     from nightwire.core.kafka.topic_plan import Action
-    from nightwire.core.runtime.endpoints import find_endpoints
+    from nightwire.core.runtime import find_endpoints
     from nightwire.schemas.topics import NameError_, read_changes
 
     try:

@@ -82,8 +82,8 @@ def _advice(error: Exception) -> str | None:
     """Return one line for an *error* that is nobody's bug, else None."""
     from confluent_kafka import KafkaException
 
-    from nightwire.core.kafka.clients import DeliveryError
-    from nightwire.core.runtime.endpoints import NoStackError
+    from nightwire.core.kafka import DeliveryError
+    from nightwire.core.runtime import NoStackError
     from nightwire.schemas import SchemaError
 
     if isinstance(error, KafkaException):

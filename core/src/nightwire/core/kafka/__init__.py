@@ -1,4 +1,4 @@
-"""Kafka clients with the settings that decide "nothing lost", and what is asked of Kafka."""
+"""Kafka clients with the settings that decide "nothing lost", offsets, the writer, topics."""
 
 from nightwire.core.kafka.clients import (
     CONSUMER,
@@ -6,22 +6,12 @@ from nightwire.core.kafka.clients import (
     PRODUCER,
     STARTUP_ERRORS,
     TRANSIENT_ERRORS,
-    DeliveryError,
-    Headers,
-    Record,
-    Writer,
     admin,
     consumer,
-    end_offsets,
-    end_offsets_at,
-    ensure_topics,
-    headers_of,
+    identity,
+    principal,
     producer,
-    properties,
-    read_to_end,
-    read_until,
     retry_while_unavailable,
-    watermarks,
 )
 from nightwire.core.kafka.offset_tracker import OffsetTracker
 from nightwire.core.kafka.offsets import (
@@ -31,9 +21,15 @@ from nightwire.core.kafka.offsets import (
     TopicPartition,
     Watermarks,
     all_watermarks,
+    end_offsets,
+    end_offsets_at,
     list_offsets,
+    watermarks,
 )
-from nightwire.core.kafka.writer import produce
+from nightwire.core.kafka.reading import headers_of, read_to_end, read_until
+from nightwire.core.kafka.topics import ensure_topics
+from nightwire.core.kafka.writer import DeliveryError, Headers, Record, Writer, produce
+from nightwire.schemas.kafka_environment import environment, properties
 
 __all__ = [
     "CONSUMER",
@@ -57,8 +53,11 @@ __all__ = [
     "end_offsets",
     "end_offsets_at",
     "ensure_topics",
+    "environment",
     "headers_of",
+    "identity",
     "list_offsets",
+    "principal",
     "produce",
     "producer",
     "properties",

@@ -1,11 +1,14 @@
-"""Where partitions begin and end, asked for many at once: one by one, a thousand of them take minutes."""
+"""Where partitions begin and end; for many of them by one request, since a thousand take minutes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import IsolationLevel
+from confluent_kafka import Consumer, IsolationLevel, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from nightwire.core.kafka.clients import STARTUP_ERRORS, consumer, retry_while_unavailable
 
 TopicPartition = tuple[str, int]
 """Topic and partition."""
@@ -25,25 +28,25 @@ NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 def list_offsets(
     client: AdminClient,
-    spots: Iterable[TopicPartition],
+    partitions: Iterable[TopicPartition],
     spec: OffsetSpec,
     *,
     committed: bool = False,
     timeout: float = 10.0,
 ) -> dict[TopicPartition, Any]:
-    """Return the `ListOffsetsResultInfo` (offset, timestamp [ms]) of each of *spots*.
+    """Return the `ListOffsetsResultInfo` (offset, timestamp [ms]) of each of *partitions*.
 
     Args:
         client: Whom to ask.
-        spots: Partitions that exist.
+        partitions: Those that are asked for; they exist.
         spec: `FIRST` record, `END` (the offset after the last), or `NEWEST` by timestamp.
-        committed: Whether transactions that are still open are left out: nobody could read them yet.
+        committed: Leave out open transactions, which nobody can read yet.
         timeout: Longest wait. [s]
 
     Raises:
-        KafkaException: Kafka does not answer, or one of *spots* does not exist.
+        KafkaException: Kafka does not answer, or one of *partitions* does not exist.
     """
-    wanted = {TopicPartitionOffset(*spot): spec for spot in spots}
+    wanted = {TopicPartitionOffset(*partition): spec for partition in partitions}
     if not wanted:
         return {}
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
@@ -54,8 +57,55 @@ def list_offsets(
 def all_watermarks(
     client: AdminClient, partitions: Iterable[TopicPartition], *, timeout: float = 10.0
 ) -> dict[TopicPartition, Watermarks]:
-    """Return what each of *partitions* holds; as `list_offsets`, of which it takes two."""
+    """Return what each of *partitions* holds, by two requests of `list_offsets`."""
     wanted = list(partitions)
     low = list_offsets(client, wanted, FIRST, timeout=timeout)
     high = list_offsets(client, wanted, END, timeout=timeout)
     return {one: Watermarks(low[one].offset, high[one].offset) for one in wanted}
+
+
+def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> Watermarks:
+    """Return a partition's first offset, and the one after its last; wait while Kafka is away.
+
+    A new partition has a leader in the metadata a moment before the leader knows it.  Where a leader
+    has died, librdkafka asks again by what it remembers of the topic, for up to a quarter of an
+    hour: so after each failure the topic is looked up anew.
+
+    Raises:
+        KafkaException: Kafka does not answer for *patience* [s], or there is no such partition.
+    """
+    asked = TopicPartitionOffset(topic, partition)
+
+    def ask() -> tuple[int, int]:
+        try:
+            return reader.get_watermark_offsets(asked, timeout=10, cached=False)
+        except KafkaException as error:
+            if error.args[0].code() in STARTUP_ERRORS:
+                with suppress(KafkaException):
+                    reader.list_topics(topic, timeout=10)
+            raise
+
+    return Watermarks(*retry_while_unavailable(ask, patience=patience))
+
+
+def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    """Return the offset after the last record of each partition that has records."""
+    known = reader.list_topics(timeout=10).topics
+    wanted = [(topic, part) for topic in topics if topic in known for part in known[topic].partitions]
+    found = {partition: watermarks(reader, *partition) for partition in wanted}
+    return {partition: held.high for partition, held in found.items() if held.high > held.low}
+
+
+def end_offsets_at(
+    bootstrap: str, topics: Sequence[str], *, unsettled: bool = False
+) -> dict[TopicPartition, int]:
+    """Return `end_offsets` by a client of its own; with *unsettled* those of open transactions too.
+
+    Raises:
+        KafkaException: Kafka cannot be reached.
+    """
+    reader = consumer(bootstrap, isolation_level="read_uncommitted" if unsettled else "read_committed")
+    try:
+        return end_offsets(reader, topics)
+    finally:
+        reader.close()

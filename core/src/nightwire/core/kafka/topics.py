@@ -1,9 +1,10 @@
-"""Make the topics of a Kafka be kept as the surveys, and a file of changes, say."""
+"""Topics: made where they are missing, and kept as the surveys and a file of changes say."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -11,10 +12,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     ConfigSource,
     NewPartitions,
+    NewTopic,
     ResourceType,
 )
 
-from nightwire.core.kafka.clients import admin, consumer, end_offsets, ensure_topics
+from nightwire.core.kafka.clients import admin, consumer
+from nightwire.core.kafka.offsets import end_offsets
 from nightwire.core.kafka.topic_plan import Action, Step, TopicState, plan
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import (
@@ -27,17 +30,71 @@ from nightwire.schemas.topics import (
     settings,
 )
 
+TOPICS_A_REQUEST = 500
+"""Topics made by one request, which Kafka's controller writes as one batch of at most 10,000 records."""
 PATIENCE = 30.0
 """Longest wait for an answer. [s]"""
 OPERATIONS = {Action.SET: AlterConfigOpType.SET, Action.RESET: AlterConfigOpType.DELETE}
 
 
-def wanted_topics(changes: Changes) -> list[TopicSettings]:
-    """Return the topics that every stack has, those of the surveys, and those that *changes* name.
+def ensure_topics(bootstrap: str, topics: Sequence[TopicSettings], *, timeout: float = 30.0) -> None:
+    """Create those of *topics* that are missing, and wait until they have leaders.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]`` of a real Kafka.
+        topics: Name, partitions and configuration of each.
+        timeout: Longest wait. [s]
 
     Raises:
-        NameError_: One is none of ours.
-        SchemaError: The changes ask for what cannot be.
+        KafkaException: Kafka refused one, or could not be reached.
+    """
+    client = admin(bootstrap)
+    existing = client.list_topics(timeout=timeout).topics
+    missing = [item for item in topics if item.name not in existing]
+    for first in range(0, len(missing), TOPICS_A_REQUEST):
+        _create(client, missing[first : first + TOPICS_A_REQUEST], timeout)
+    _await_leaders(client, [item.name for item in missing], timeout)
+
+
+def _create(client: AdminClient, topics: Sequence[TopicSettings], timeout: float) -> None:
+    """Create *topics*; another process may have made some meanwhile."""
+    wanted = [
+        NewTopic(
+            item.name,
+            num_partitions=item.partitions,
+            replication_factor=item.replication or -1,
+            config=dict(item.config),
+        )
+        for item in topics
+    ]
+    for future in client.create_topics(wanted, operation_timeout=timeout).values():
+        try:
+            future.result(timeout)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def _await_leaders(client: AdminClient, names: Sequence[str], timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    pending = set(names)
+    while pending and time.monotonic() < deadline:
+        known = client.list_topics(timeout=timeout).topics
+        pending = {
+            name
+            for name in pending
+            if name not in known or any(part.leader < 0 for part in known[name].partitions.values())
+        }
+        if pending:
+            client.poll(0.05)
+
+
+def wanted_topics(changes: Changes) -> list[TopicSettings]:
+    """Return the topics of every stack, those of the surveys, and those that *changes* name.
+
+    Raises:
+        NameError_: A name is not one of our topics.
+        SchemaError: The changes ask for something impossible.
     """
     names = {*COMPACTED, VOEVENTS, DEAD_LETTERS, *map(alerts, surveys()), *changes}
     return [settings(name, changes) for name in sorted(names)]
@@ -62,7 +119,7 @@ def compare(bootstrap: str, wanted: Sequence[TopicSettings], *, break_order: boo
 
 
 def apply(bootstrap: str, wanted: Sequence[TopicSettings], steps: Iterable[Step]) -> None:
-    """Do *steps*, which `compare` found for *wanted*; those that are refused are left.
+    """Carry out *steps*, which `compare` found for *wanted*, but for those that are refused.
 
     Raises:
         KafkaException: Kafka refused one, or cannot be reached.

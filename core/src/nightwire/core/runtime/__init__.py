@@ -1,10 +1,19 @@
-"""What every process needs: signals, logs, metrics page, addresses, Java, pacing, state folders."""
+"""What every process needs: signals, logs, its metrics page, addresses, Java, pacing, state folders."""
 
 from nightwire.core.runtime import java_classes
+from nightwire.core.runtime.credentials import stack_credentials
 from nightwire.core.runtime.endpoints import Endpoints, NoStackError, find_endpoints, process_started
-from nightwire.core.runtime.java import java_home
+from nightwire.core.runtime.java import NoJavaError, java_home
 from nightwire.core.runtime.pacing import Backoff, Lateness, LogLimiter, now_ms, on_time
-from nightwire.core.runtime.process import MetricsPage, Page, Stop, setup_logging, stopping
+from nightwire.core.runtime.ports import free_port
+from nightwire.core.runtime.process import (
+    MetricsPage,
+    Page,
+    Stop,
+    die_with_parent,
+    setup_logging,
+    stopping,
+)
 from nightwire.core.runtime.state_folder import FolderInUseError, StateError, lock_folder, refused_version
 
 __all__ = [
@@ -14,11 +23,14 @@ __all__ = [
     "Lateness",
     "LogLimiter",
     "MetricsPage",
+    "NoJavaError",
     "NoStackError",
     "Page",
     "StateError",
     "Stop",
+    "die_with_parent",
     "find_endpoints",
+    "free_port",
     "java_classes",
     "java_home",
     "lock_folder",
@@ -27,5 +39,6 @@ __all__ = [
     "process_started",
     "refused_version",
     "setup_logging",
+    "stack_credentials",
     "stopping",
 ]

@@ -1,4 +1,4 @@
-"""The embedded stack's keys to its own Kafka: a file that its operator alone can read."""
+"""The embedded stack's credentials for its own Kafka: a file that its operator alone can read."""
 
 import json
 import os
@@ -11,33 +11,33 @@ FILE = "kafka-client.json"
 """librdkafka's properties by name; in the stack's state folder."""
 
 
-def stack_keys(bootstrap: str) -> dict[str, str]:
-    """Return the properties with which the embedded stack's operator enters the Kafka at *bootstrap*.
+def stack_credentials(bootstrap: str) -> dict[str, str]:
+    """Return the operator's properties for the embedded stack's Kafka, where that is at *bootstrap*.
 
-    Empty where that Kafka is not the stack's, asks nobody who they are, or the keys are not ours to read.
+    Empty for another Kafka, for one without authentication, or where we may not read the file.
     """
     folder = state_dir()
     state = read_state(folder) if folder else None
     if folder is None or state is None or state["endpoints"]["kafka"] != bootstrap:
         return {}
-    return read_keys(folder) if state.get("auth") == "scram" else {}
+    return read_credentials(folder) if state.get("auth") == "scram" else {}
 
 
-def read_keys(folder: Path) -> dict[str, str]:
-    """Return the keys in *folder*; none where there are none, or where they are not ours to read."""
+def read_credentials(folder: Path) -> dict[str, str]:
+    """Return the properties kept in *folder*; empty where there are none, or we may not read them."""
     try:
-        keys: dict[str, str] = json.loads((folder / FILE).read_text())
+        credentials: dict[str, str] = json.loads((folder / FILE).read_text())
     except (FileNotFoundError, PermissionError):
         return {}
-    return keys
+    return credentials
 
 
-def write_keys(folder: Path, keys: Mapping[str, str]) -> None:
-    """Keep *keys* in *folder*."""
-    write_private(folder / FILE, json.dumps(keys, indent=2))
+def write_credentials(folder: Path, credentials: Mapping[str, str]) -> None:
+    """Keep *credentials* in *folder*."""
+    write_private_file(folder / FILE, json.dumps(credentials, indent=2))
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private_file(path: Path, text: str) -> None:
     """Replace *path* by a file with *text* that nobody but its owner can read."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.touch(mode=0o600)

@@ -17,8 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
-from nightwire.core.accounting.accounts import discrepancies, read_accounts, totals
-from nightwire.core.kafka.clients import consumer, end_offsets_at, read_until
+from nightwire.core.accounting import discrepancies, read_accounts, totals
+from nightwire.core.kafka import consumer, end_offsets_at, read_until
 from nightwire.core.stack.services import nightwire
 from nightwire.core.stack.state import checked
 from nightwire.core.stack.supervisor import Plan

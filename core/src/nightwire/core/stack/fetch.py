@@ -6,9 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nightwire.core.cli.progress_bar import progress
-from nightwire.core.runtime import java_classes
-from nightwire.core.runtime.java import NoJavaError, java_home
-from nightwire.core.runtime.ports import free_port
+from nightwire.core.runtime import NoJavaError, free_port, java_classes, java_home
 from nightwire.core.stack.kafka.broker import Broker, BrokerError, kafka_archive
 from nightwire.core.stack.kafka.jars import JarError, jar_folder, jars_here, locked_jars
 

@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nightwire.core.runtime.endpoints import process_started
-from nightwire.core.runtime.pacing import Backoff
+from nightwire.core.runtime import Backoff, process_started
 from nightwire.core.runtime.process import die_with_parent, kill
 from nightwire.core.stack.services import Service
 

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from nightwire.core import __version__
+from nightwire.core.runtime import lock_folder, refused_version
 from nightwire.core.runtime.endpoints import STATE_VERSION, process_started, read_state
-from nightwire.core.runtime.state_folder import lock_folder, refused_version
 
 
 def show(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:

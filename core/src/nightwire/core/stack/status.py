@@ -11,9 +11,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from nightwire.core.accounting.accounts import Account, StageTotal, discrepancies, read_accounts, totals
+from nightwire.core.accounting import Account, StageTotal, discrepancies, read_accounts, totals
 from nightwire.core.cli.tables import stage_table
-from nightwire.core.kafka.clients import end_offsets_at
+from nightwire.core.kafka import end_offsets_at
 from nightwire.core.stack.state import checked, supervisor_alive
 
 

@@ -14,8 +14,8 @@ import httpx
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from nightwire.core.kafka.clients import admin, ensure_topics
-from nightwire.core.runtime.endpoints import process_started
+from nightwire.core.kafka import admin, ensure_topics
+from nightwire.core.runtime import process_started
 from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import NONE, SCRAM, listener_properties, unlock

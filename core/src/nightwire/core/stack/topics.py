@@ -7,9 +7,8 @@ replicas is the cluster's ``default.replication.factor``.
 import sys
 from dataclasses import replace
 
-from nightwire.core.kafka.clients import ensure_topics
-from nightwire.core.runtime.endpoints import find_endpoints
-from nightwire.core.runtime.process import setup_logging
+from nightwire.core.kafka import ensure_topics
+from nightwire.core.runtime import find_endpoints, setup_logging
 from nightwire.core.stack.services import Stream
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import (

@@ -12,10 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
+from nightwire.core.runtime import NoJavaError, StateError, java_home
 from nightwire.core.runtime.endpoints import STATE_DIR, state_dir
-from nightwire.core.runtime.java import NoJavaError, java_home
 from nightwire.core.runtime.process import kill, setup_logging
-from nightwire.core.runtime.state_folder import StateError
 from nightwire.core.stack.fetch import fetch_jars
 from nightwire.core.stack.kafka.auth import NONE, SCRAM
 from nightwire.core.stack.kafka.broker import BrokerError

@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from nightwire.core.kafka.clients import environment
-from nightwire.core.runtime.credentials import read_keys, write_keys
+from nightwire.core.kafka import environment
+from nightwire.core.runtime.credentials import read_credentials, write_credentials
 
 NONE, SCRAM = "none", "scram"
 
@@ -23,15 +23,15 @@ def unlock(folder: Path) -> Mapping[str, str]:
     They go into this process's environment, where its children find them; nobody else may enter *folder*.
     """
     folder.chmod(0o700)
-    keys = read_keys(folder)
+    keys = read_credentials(folder)
     if not keys:
-        keys = own_keys(secrets.token_urlsafe(32))
-        write_keys(folder, keys)
+        keys = operator_credentials(secrets.token_urlsafe(32))
+        write_credentials(folder, keys)
     os.environ.update(environment(keys))
     return keys
 
 
-def own_keys(password: str) -> dict[str, str]:
+def operator_credentials(password: str) -> dict[str, str]:
     """Return librdkafka's properties of the stack's own processes."""
     return {
         "security.protocol": "SASL_PLAINTEXT",

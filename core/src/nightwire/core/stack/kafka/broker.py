@@ -13,10 +13,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 
-from nightwire.core.runtime import java_classes
-from nightwire.core.runtime.credentials import write_private
-from nightwire.core.runtime.java import java_home
-from nightwire.core.runtime.process import die_with_parent
+from nightwire.core.runtime import die_with_parent, java_classes, java_home
+from nightwire.core.runtime.credentials import write_private_file
 from nightwire.core.stack.kafka.jars import jar_folder
 
 PROPERTIES = """\
@@ -124,7 +122,7 @@ class Broker:
         logs = self.folder / "data"
         settings = PROPERTIES.format(port=self.port, controller=self._controller, logs=logs)
         more = "".join(f"{name}={value}\n" for name, value in self._properties.items())
-        write_private(self._settings, settings + more)  # passwords may be among them
+        write_private_file(self._settings, settings + more)  # passwords may be among them
         (self.folder / "log4j2.yaml").write_text(LOGGING)
         if (logs / "meta.properties").exists():
             return
