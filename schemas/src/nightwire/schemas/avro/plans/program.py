@@ -1,8 +1,8 @@
 """Programs: what an engine executes for a schema or a pair of them, decided once.
 
 A program is a list of nodes that refer to one another by index, so that recursion is nothing
-special.  A *layout* says how a value is written, a *plan* how what was written is read
-(`docs/codec.md` lists the nodes).
+special.  A *layout* says how a value is written, a *plan* how what was written is read; the
+modules `layout` and `resolve` beside this one make their nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
