@@ -428,3 +428,16 @@ def test_while_kafka_is_away_authors_wait_and_nothing_is_acknowledged_that_it_do
     assert [
         (one.read, one.delivered, one.rejected) for one in totals(accounts) if one.stage == "gateway"
     ] == [(len(names) + 1, len(names), 1)]
+
+
+def test_a_job_that_fails_ends_the_gateway_instead_of_leaving_it_half_dead(
+    kafka: str, tmp_path: Path
+) -> None:
+    """The name of this remote broker has an empty label, which raises what is no `OSError`."""
+    ports = [*("--authors", "127.0.0.1:0"), *("--subscribers", "127.0.0.1:0"), *("--metrics-port", "0")]
+    where = ["--bootstrap", kafka, "--state", str(tmp_path), "--no-accounts", *ports]
+    command = [sys.executable, "-m", "nightwire.core.cli", "gateway", "serve", *where]
+    done = subprocess.run(
+        [*command, "--remote", "a..b:8099"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, "a job of the gateway failed" in done.stderr) == (1, True)

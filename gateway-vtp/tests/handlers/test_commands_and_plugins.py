@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -68,6 +69,14 @@ def run(runner: Runner, *events: Event) -> list[HandlerResult]:
 
 def command(*words: str, timeout: float = 60.0) -> CommandRunner:
     return CommandRunner(HandlerSpec("x", words), 4, timeout)
+
+
+def test_a_packet_that_cannot_be_written_to_disk_is_a_result_and_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    (result,) = run(command("true"), event(b"<VOEvent/>"))
+    assert (result.outcome, "gone" in result.reason) == (HandlerOutcome.NOT_STARTED, True)
 
 
 def test_a_command_gets_the_packet_on_standard_input_and_the_rest_by_its_environment(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -196,15 +196,12 @@ class SubscriberService:
         await connection.delivery.run()
 
     async def _keep_alive(self, connection: SubscriberConnection) -> None:
-        """Send an iamalive each interval, until the subscriber has been silent for too long."""
-        clock, interval, peer = asyncio.get_running_loop(), self._settings.iamalive, connection.peer
-        next_iamalive = clock.time() + interval
-        while (now := clock.time()) < (gone := peer.gone_at(interval)):
-            if now >= next_iamalive:
-                next_iamalive += interval
-                if connection.writer.transport.get_write_buffer_size() < BUFFER:
-                    connection.send(Transport(IAMALIVE, self._ivoid, params=OFFER))
-            await asyncio.sleep(min(next_iamalive, gone) - now)
+        def send_iamalive() -> None:
+            if connection.writer.transport.get_write_buffer_size() < BUFFER:
+                connection.send(Transport(IAMALIVE, self._ivoid, params=OFFER))
+
+        interval = self._settings.iamalive
+        await keep_alive(connection.peer, interval, send_iamalive)
         log.info("subscriber %s answered nothing for %g s", connection, SILENCES * interval)
         self._metrics.dropped.labels("subscriber", "silent").inc()
 
@@ -227,6 +224,17 @@ class SubscriberService:
         self._accounts.post(
             Account(STAGE_OUT, source, 0, number, number, peer.sent, delivered=peer.acked, rejected=rejected)
         )
+
+
+async def keep_alive(peer: SubscriberState, interval: float, send_iamalive: Callable[[], None]) -> None:
+    """Send an iamalive each *interval* [s]; return when *peer* has been silent for too long."""
+    clock = asyncio.get_running_loop()
+    next_iamalive = clock.time() + interval
+    while (now := clock.time()) < (gone := peer.gone_at(interval)):
+        if now >= next_iamalive:
+            next_iamalive += interval
+            send_iamalive()
+        await asyncio.sleep(min(next_iamalive, gone) - now)
 
 
 async def first_of(*jobs: Coroutine[Any, Any, None]) -> None:

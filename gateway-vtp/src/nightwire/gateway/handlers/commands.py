@@ -3,10 +3,10 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from tempfile import TemporaryFile
-from typing import IO, Protocol
+from typing import Protocol
 
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
@@ -49,18 +49,10 @@ class CommandRunner:
         spec: The handler.
         jobs: Most runs at once.
         timeout: Longest run; then the command and its children are ended. [s]
-        make_file: Returns the file that a packet is written to.
     """
 
-    def __init__(
-        self,
-        spec: HandlerSpec,
-        jobs: int,
-        timeout: float,
-        make_file: Callable[[], IO[bytes]] = TemporaryFile,
-    ) -> None:
+    def __init__(self, spec: HandlerSpec, jobs: int, timeout: float) -> None:
         self._command, self._timeout, self.jobs = spec.command, timeout, jobs
-        self._make_file = make_file
 
     async def start(self) -> None:
         """There is nothing to get ready."""
@@ -83,7 +75,7 @@ class CommandRunner:
         """Every run ends its own process."""
 
     async def _start(self, event: Event) -> asyncio.subprocess.Process:
-        with self._make_file() as packet:
+        with TemporaryFile() as packet:
             packet.write(event.document)
             packet.seek(0)
             return await asyncio.create_subprocess_exec(
