@@ -7,9 +7,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core import kafka
 from nightwire.core.accounting import OffsetAccounts
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import CONSUMER, STARTUP_ERRORS, TopicPartition, watermarks
 from nightwire.core.runtime import LogLimiter
 from nightwire.gateway.ingest.gcn import EXPIRED, count_outcome, is_new_topic, source_name, wanted
 from nightwire.gateway.ingest.settings import GcnSettings
@@ -25,7 +24,7 @@ POLL_TIMEOUT = 0.5
 BATCH = 100
 """Most records taken at once."""
 
-TRANSIENT_ERRORS = kafka.STARTUP_ERRORS | {
+TRANSIENT_ERRORS = STARTUP_ERRORS | {
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._AUTHENTICATION,
@@ -53,7 +52,7 @@ class GcnSource:
         self._cluster = ""
         self._discovered_at = float("-inf")
         self._consumer = Consumer(
-            kafka.CONSUMER
+            CONSUMER
             | {"group.id": "nightwire-gcn"}  # librdkafka wants one; nothing is committed
             | dict(settings.properties)
             | {"bootstrap.servers": settings.bootstrap, "error_cb": self._log_error}
@@ -123,7 +122,7 @@ class GcnSource:
         }
 
     def _begin(self, name: TopicPartition, partition: TopicPartitionOffset) -> TopicPartitionOffset:
-        low, high = kafka.watermarks(self._consumer, partition.topic, partition.partition, patience=TIMEOUT)
+        low, high = watermarks(self._consumer, partition.topic, partition.partition, patience=TIMEOUT)
         position, patterns = self._accounts.position(name), self._settings.topics
         if position is None:
             oldest = self._settings.oldest or is_new_topic(partition.topic, patterns, self._accounts.sources)
