@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from nightwire.core.accounting import FilterClasses, discrepancies
+from nightwire.core.runtime import StateError
 from nightwire.filters.decision.accounts import Unsent, accounts
 from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers, decide
 from nightwire.filters.decision.quota import Quotas
 from nightwire.filters.decision.select import BatchContext
-from nightwire.filters.decision.state import KEPT, EngineState, StateError
+from nightwire.filters.decision.state import KEPT, EngineState
 from nightwire.filters.delivery.deliver import fetch_plan
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import (
@@ -82,12 +83,12 @@ def test_an_account_adds_up_and_its_range_is_that_of_the_offsets() -> None:
 
 
 def test_two_ranges_of_a_partition_have_each_its_own_account() -> None:
-    about = {"filters": [0], "evaluated": [5], "passed": [1], "faulted": [0]}
+    about: dict[str, Any] = {"filters": [0], "evaluated": [5], "passed": [1], "faulted": [0]}
     ends = [(10, 12), (12, 22)]
     rows = [
         RangeCounts(OffsetRange(*PARTITION, *range_), read=5, passed_alerts=1, **about).row()
         for range_ in ends
-    ]  # type: ignore[arg-type]
+    ]
     both = accounts(decided([passed(11), passed(14), *rows]))
     assert [(one.first, one.last, one.delivered) for one in both] == [(10, 11, 1), (12, 21, 1)]
     assert [one.filters["me/f"] for one in both] == [FilterClasses(5, 1, 4, 0, 0)] * 2

@@ -5,13 +5,13 @@ import uuid
 import pytest
 
 from nightwire.core.kafka import DeliveryError, producer, watermarks
-from nightwire.filters.delivery.producers import AT_ONCE, BulkProducer
+from nightwire.filters.delivery.producers import RECORDS_PER_POLL, BulkProducer
 from nightwire.filters.reading.fetch import range_consumer
 
 
 def test_all_are_there_after_flush(bootstrap: str) -> None:
     topic, bulk = f"t{uuid.uuid4().hex}", BulkProducer(producer(bootstrap))
-    for _ in range(3 * AT_ONCE):
+    for _ in range(3 * RECORDS_PER_POLL):
         bulk.write(topic, b"x", b"7")
     bulk.flush()
     consumer = range_consumer(bootstrap)
@@ -19,13 +19,13 @@ def test_all_are_there_after_flush(bootstrap: str) -> None:
         watermarks(consumer, topic, part)[1] for part in consumer.list_topics(topic).topics[topic].partitions
     ]
     consumer.close()
-    assert sum(ends) == 3 * AT_ONCE
+    assert sum(ends) == 3 * RECORDS_PER_POLL
 
 
 def test_a_full_queue_is_waited_for(bootstrap: str) -> None:
     bulk = BulkProducer(producer(bootstrap, queue_buffering_max_messages=100))
     topic = f"t{uuid.uuid4().hex}"
-    for _ in range(2 * AT_ONCE):
+    for _ in range(2 * RECORDS_PER_POLL):
         bulk.write(topic, b"x", b"7")
     bulk.flush()
 

@@ -9,14 +9,14 @@ from nightwire.filters.delivery.producers import ControlProducer
 
 
 def test_a_client_is_kept_until_it_fails(bootstrap: str) -> None:
-    outbox, topic = ControlProducer(bootstrap), f"outbox-{uuid4().hex}"
+    control, topic = ControlProducer(bootstrap), f"control-{uuid4().hex}"
     for value in (b"1", b"2"):
-        with outbox.writer() as writer:
+        with control.writer() as writer:
             writer.write(topic, value)
-    kept = outbox._producer
-    with pytest.raises(DeliveryError, match=topic), outbox.writer() as writer:
+    kept = control._producer
+    with pytest.raises(DeliveryError, match=topic), control.writer() as writer:
         writer.write(topic, bytes(5 << 20))
-    with outbox.writer() as writer:
+    with control.writer() as writer:
         writer.write(topic, b"3")
-    assert outbox._producer not in (kept, None)
+    assert control._producer not in (kept, None)
     assert sorted(one.value() or b"" for one in read_to_end(bootstrap, [topic])) == [b"1", b"2", b"3"]

@@ -13,17 +13,17 @@ LIVE = LiveFilter("me", "f", 1, "*", "", "keep")
 LATE = Outcome(3, faults={1: "an odd one", 2: "took longer than 1 s (line 2)"}, late=True, cpu_s=1.0)
 
 
-def leashes(*outcomes: Outcome) -> CpuBudget:
-    """Return the leashes of an engine in which a filter has had *outcomes*, one a batch."""
-    made = CpuBudget(2.0)
+def budget_after(*outcomes: Outcome) -> CpuBudget:
+    """Return the CPU budget of an engine in which a filter has had *outcomes*, one a batch."""
+    budget = CpuBudget(2.0)
     for outcome in outcomes:
-        made.begin()
-        made.note(RowFilter("me", "f", 1, "", "keep"), outcome)
-    return made
+        budget.begin_batch()
+        budget.record(RowFilter("me", "f", 1, "", "keep"), outcome)
+    return budget
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "rows", "length"),
+    ("outcomes", "rows", "cpu_s"),
     [
         ([], 10, 2.0),  # nothing is known of it
         ([Outcome(100, cpu_s=0.001)], 10, LEAST_CPU_S),
@@ -38,24 +38,24 @@ def leashes(*outcomes: Outcome) -> CpuBudget:
         ([Outcome(100, cpu_s=0.01), LATE, Outcome(100, cpu_s=0.001)], 1000, 1.0),  # it behaves again
     ],
 )
-def test_a_leash_is_as_long_as_what_a_filter_takes_and_short_once_it_was_stopped(
-    outcomes: Sequence[Outcome], rows: int, length: float
+def test_a_filter_gets_what_it_usually_takes_and_little_once_it_was_stopped(
+    outcomes: Sequence[Outcome], rows: int, cpu_s: float
 ) -> None:
-    made = leashes(*outcomes)
-    assert made.length(LIVE, rows) == pytest.approx(length)
-    assert made.length(replace(LIVE, version=2), rows) == 2.0
+    budget = budget_after(*outcomes)
+    assert budget.cpu_s(LIVE, rows) == pytest.approx(cpu_s)
+    assert budget.cpu_s(replace(LIVE, version=2), rows) == 2.0
 
 
-def test_who_had_to_be_stopped_is_not_tried_again_before_the_next_batch() -> None:
-    made = leashes(LATE)
-    assert made.out(LIVE) == "took longer than 1 s (line 2); not tried again in this batch"
-    assert made.out(replace(LIVE, version=2)) is None
-    assert made.is_short(LIVE)
-    made.begin()
-    assert made.out(LIVE) is None
-    assert made.is_short(LIVE)
-    made.note(RowFilter("me", "f", 1, "", "keep"), Outcome(10))
-    assert not made.is_short(LIVE)
+def test_a_filter_that_had_to_be_stopped_is_not_tried_again_before_the_next_batch() -> None:
+    budget = budget_after(LATE)
+    assert budget.refusal(LIVE) == "took longer than 1 s (line 2); not tried again in this batch"
+    assert budget.refusal(replace(LIVE, version=2)) is None
+    assert budget.was_stopped(LIVE)
+    budget.begin_batch()
+    assert budget.refusal(LIVE) is None
+    assert budget.was_stopped(LIVE)
+    budget.record(RowFilter("me", "f", 1, "", "keep"), Outcome(10))
+    assert not budget.was_stopped(LIVE)
 
 
 @pytest.mark.parametrize(

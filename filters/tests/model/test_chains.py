@@ -130,18 +130,18 @@ SET = [live("all", cap=0), live("best", BRIGHT, cap=2, choice="best")]
 
 
 def batch(
-    caps: Quotas,
+    quotas: Quotas,
     number: int,
     hits: Sequence[PassedAlert],
     judge: int,
     filters: Sequence[LiveFilter] = SET,
     **about: Any,
 ) -> tuple[Decision, Quotas]:
-    """Return the decision of a batch in which *hits* passed one filter, and the places after it."""
+    """Return the decision of a batch in which *hits* passed one filter, and the quotas after it."""
     ranks = np.array([float(hit.alert) for hit in hits], np.float64)
-    said = JudgedBatch(hits, np.arange(len(hits)), np.full(len(hits), judge, np.int64), ranks)
-    decision = decide(said, caps, filters, BatchContext(number, at=number, **about))
-    return decision, apply_changes(caps, decision.changes)
+    judged = JudgedBatch(hits, np.arange(len(hits)), np.full(len(hits), judge, np.int64), ranks)
+    decision = decide(judged, quotas, filters, BatchContext(number, at=number, **about))
+    return decision, apply_changes(quotas, decision.changes)
 
 
 def sent(decision: Decision) -> list[str]:
@@ -160,22 +160,22 @@ def test_a_visit_ends_link_by_link() -> None:
     """
     raw = [PassedAlert("alerts.sim", 0, n, n, 7, str(n)) for n in range(4)]
     reached = {("alerts.sim", 0): 4}
-    one, caps = batch(Quotas(), 0, raw, 0, closed={VISIT: {0: 3}}, reached=reached, drained=True)
+    one, quotas = batch(Quotas(), 0, raw, 0, closed={VISIT: {0: 3}}, reached=reached, drained=True)
     assert len(one.items) == 4
-    two, caps = batch(caps, 1, fed(0, 1), 1, reached=reached)  # its topic is not read to the end yet
+    two, quotas = batch(quotas, 1, fed(0, 1), 1, reached=reached)  # its topic is not read to the end yet
     assert sent(two) == []
-    assert caps.due(10**9) == 0  # so the next batch does not wait for alerts
-    three, caps = batch(caps, 2, fed(2, 3), 1, reached=reached, drained=True)
+    assert quotas.due(10**9) == 0  # so the next batch does not wait for alerts
+    three, quotas = batch(quotas, 2, fed(2, 3), 1, reached=reached, drained=True)
     assert sorted(sent(three)) == ["2", "3"]
     assert [hit.alert for hit, _ in (*two.overflow.passes(), *three.overflow.passes())] == ["1", "0"]
-    assert caps.due(10**9) is None
-    late, caps = batch(caps, 3, fed(9), 1, reached=reached, drained=True)
-    assert sent(late) == []  # both places are taken
+    assert quotas.due(10**9) is None
+    late, quotas = batch(quotas, 3, fed(9), 1, reached=reached, drained=True)
+    assert sent(late) == []  # the quota is used up
 
 
 def test_what_a_chain_held_is_sent_when_its_filter_is_gone() -> None:
-    _, caps = batch(Quotas(), 0, fed(1), 1)
-    over, _ = batch(caps, 1, [], 0, filters=SET[:1], drained=True, deadline=1)
+    _, quotas = batch(Quotas(), 0, fed(1), 1)
+    over, _ = batch(quotas, 1, [], 0, filters=SET[:1], drained=True, deadline=1)
     assert sent(over) == ["1"]
 
 
@@ -184,5 +184,5 @@ def test_a_copy_tells_where_its_alert_first_lay() -> None:
     (pick,) = decision.items
     assert dict(copy_headers(pick, pick.passes[0])).keys().isdisjoint({"via"})
     carried = {"topic": "alerts.sim", "partition": "1", "offset": "5", "via": BRIGHT}
-    said = dict(copy_headers(pick, pick.passes[0], carried))
-    assert {name: said[name].decode() for name in carried} == carried
+    judged = dict(copy_headers(pick, pick.passes[0], carried))
+    assert {name: judged[name].decode() for name in carried} == carried

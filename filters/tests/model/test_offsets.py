@@ -16,8 +16,8 @@ from nightwire.filters.model.offsets import (
 )
 
 A, B, C = ("alerts.sim", 0), ("alerts.sim", 1), ("alerts.ztf", 0)
-spots = st.sampled_from([A, B, C])
-places = st.dictionaries(spots, st.integers(0, 1000), max_size=3)
+partitions = st.sampled_from([A, B, C])
+offsets_ = st.dictionaries(partitions, st.integers(0, 1000), max_size=3)
 
 
 def test_an_offset_as_spark_keeps_it() -> None:
@@ -27,15 +27,15 @@ def test_an_offset_as_spark_keeps_it() -> None:
     assert version(offset) == 57
 
 
-@given(places, places, st.integers(0, 2000))
+@given(offsets_, offsets_, st.integers(0, 2000))
 def test_a_batch_never_goes_back_nor_past_the_end_nor_over_the_limit(
     start: dict[tuple[str, int], int], ends: dict[tuple[str, int], int], limit: int
 ) -> None:
     end = advance(start, ends, limit)
-    steps = {spot: end[spot] - start.get(spot, 0) for spot in end}
-    backlog = sum(max(0, ends[spot] - start.get(spot, 0)) for spot in ends)
+    steps = {partition: end[partition] - start.get(partition, 0) for partition in end}
+    backlog = sum(max(0, ends[partition] - start.get(partition, 0)) for partition in ends)
     assert all(step >= 0 for step in steps.values())
-    assert all(end[spot] <= max(ends.get(spot, 0), start.get(spot, 0)) for spot in end)
+    assert all(end[partition] <= max(ends.get(partition, 0), start.get(partition, 0)) for partition in end)
     assert sum(steps.values()) == min(limit, backlog)
 
 

@@ -107,18 +107,18 @@ def test_a_mean_leaves_out_what_is_no_number() -> None:
 
 
 def test_a_shape_survives_the_disk() -> None:
-    shape = Transform(("cutoutScience",), ("prvDiaSources.psfFlux",), ADDS)
-    assert load_transform(shape.as_json()) == shape
-    assert shape
+    transform = Transform(("cutoutScience",), ("prvDiaSources.psfFlux",), ADDS)
+    assert load_transform(transform.as_json()) == transform
+    assert transform
     assert not Transform()
 
 
 def test_means_and_what_is_computed_are_described_in_the_schema() -> None:
-    shape = Transform(
+    transform = Transform(
         means=("prvDiaSources.psfFlux", "prvDiaSources.snr"),
         adds=(AddedField("label", "str", "What it is."),),
     )
-    count, flux, snr, label = shape.fields()
+    count, flux, snr, label = transform.fields()
     assert [one["name"] for one in (count, flux, snr)] == [
         "prvDiaSourcesCount", "prvDiaSourcesMeanPsfFlux", "prvDiaSourcesMeanSnr",
     ]  # fmt: skip
@@ -139,26 +139,30 @@ def test_an_alert_is_made_over(make_alert: Any) -> None:
     """Dropped fields are gone, the means are there, what is left is as it was, and a view of it
     works.
     """
-    schema, shape = (
+    schema, transform = (
         sim_alert_schema(),
         Transform(**{key: tuple(value) for key, value in light_form("sim").items()}),
     )
-    made = derived_schema(schema, shape.drop, shape.fields())
+    made = derived_schema(schema, transform.drop, transform.fields())
     past = {**make_alert(1)["diaSource"], "psfFlux": 10.0}
     alert = {
         **make_alert(5, 400.0),
         "prvDiaSources": [past, {**past, "psfFlux": 20.0}],
         "cutoutScience": b"fits",
     }
-    mould = TransformPlan(
-        Codec(schema), kept_fields(schema, shape.drop), dict.fromkeys(shape.means, ()), Codec(made), 101_000
+    plan = TransformPlan(
+        Codec(schema),
+        kept_fields(schema, transform.drop),
+        dict.fromkeys(transform.means, ()),
+        Codec(made),
+        101_000,
     )
-    number, body = wire.unframe(mould.value(Codec(schema).encode(alert), {}))
+    number, body = wire.unframe(plan.value(Codec(schema).encode(alert), {}))
     found = Codec(made).decode(body)
     assert number == 101_000
     assert (found["prvDiaSourcesCount"], found["prvDiaSourcesMeanPsfFlux"]) == (2, 15.0)
     assert found["diaSource"] == Codec(schema).decode(Codec(schema).encode(alert))["diaSource"]
-    assert found.keys().isdisjoint(shape.drop)
+    assert found.keys().isdisjoint(transform.drop)
     view = survey("sim").view(found)
     assert (view.id, view.flux, list(view.history), view.stamps) == (5, 400.0, [], {})
 
@@ -201,10 +205,10 @@ def test_other_filters_are_no_transforms() -> None:
 
 def test_what_fits_no_schema_is_named() -> None:
     codecs = [Codec(sim_alert_schema())]
-    shape = Transform(
+    transform = Transform(
         ("cutoutScience", "nothing"), ("diaSource.psfFlux",), (AddedField("diaSource", "float"),)
     )
-    assert list(shape_mismatches(shape, codecs)) == [
+    assert list(shape_mismatches(transform, codecs)) == [
         "no field nothing in these alerts",
         "diaSource.psfFlux is no number in an array of records, so it has no mean",
         "ADDS: diaSource is a field of these alerts: take another name, or --drop it",
@@ -284,14 +288,16 @@ class Registry:
 SIM = Codec(sim_alert_schema())
 
 
-def test_an_outlet_registers_once_and_transforms_that_are_alike_share_what_it_made(make_alert: Any) -> None:
+def test_a_transform_writer_registers_once_and_transforms_that_are_alike_share_what_it_made(
+    make_alert: Any,
+) -> None:
     registry = Registry()
-    outlet = TransformWriter(cast("Any", registry))
-    shape, value = Transform(("cutoutScience",)), wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5)))
-    place = ("alerts.sim", 0, 9)
-    first = outlet.value(place, value, "broker.fink.a", "sim", shape, "")
-    assert outlet.value(place, value, "broker.anna.b", "sim", shape, "") is first
-    assert outlet.value(("alerts.sim", 0, 10), value, "broker.fink.a", "sim", shape, "") == first
+    writer = TransformWriter(cast("Any", registry))
+    transform, value = Transform(("cutoutScience",)), wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5)))
+    position = ("alerts.sim", 0, 9)
+    first = writer.value(position, value, "broker.fink.a", "sim", transform, "")
+    assert writer.value(position, value, "broker.anna.b", "sim", transform, "") is first
+    assert writer.value(("alerts.sim", 0, 10), value, "broker.fink.a", "sim", transform, "") == first
     assert [subject for subject, _ in registry.schemas] == ["broker.fink.a-value", "broker.anna.b-value"]
     assert set(registry.levels.values()) == {"NONE"}
     number, body = wire.unframe(first)
@@ -302,9 +308,9 @@ def test_an_outlet_registers_once_and_transforms_that_are_alike_share_what_it_ma
 def test_an_alert_in_a_container_is_made_over_too(make_alert: Any) -> None:
     container = io.BytesIO()
     fastavro.writer(container, sim_alert_schema(), [make_alert(5)])
-    registry, shape = Registry(), Transform(("cutoutScience",), (), (AddedField("score", "float"),))
+    registry, transform = Registry(), Transform(("cutoutScience",), (), (AddedField("score", "float"),))
     made = TransformWriter(cast("Any", registry)).value(
-        ("alerts.sim", 0, 1), container.getvalue(), "broker.fink.a", "sim", shape, '{"score": NaN}'
+        ("alerts.sim", 0, 1), container.getvalue(), "broker.fink.a", "sim", transform, '{"score": NaN}'
     )
     alert = Codec(registry.schemas[0][1]).decode(wire.unframe(made)[1])
     assert "cutoutScience" not in alert

@@ -6,8 +6,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.runtime import MetricsPage, Page, Stop, setup_logging, stopping
-from nightwire.filters.decision.state import StateError
+from nightwire.core.runtime import MetricsPage, Page, StateError, Stop, setup_logging, stopping
 from nightwire.filters.engine.local import LocalEngine
 from nightwire.filters.engine.services import JavaDied
 from nightwire.filters.engine.settings import EngineSettings

@@ -1,11 +1,11 @@
-"""What the engine keeps on disk, so that a re-run after a crash does the same again.
+"""The engine's state on disk, with which a re-run after a crash does the same again.
 
     DIR/engine.json            whose Kafka this belongs to
     DIR/beginnings.json        where each partition was when it was first seen
     DIR/filter-sets/57.json    the live filters of version 57 of the filter set
     DIR/checkpoint/            Spark's own: offsets, commits
     DIR/checkpoint/decisions/  what was decided for each batch, before anything was sent
-    DIR/checkpoint/places/     who had which places after some of the batches
+    DIR/checkpoint/places/     the quotas after some of the batches
     DIR/checkpoint/unsent/     what of a batch could not be sent: it had expired, or is malformed
     DIR/checkpoint/counted.json  the newest batch that metrics have counted
     DIR/schemas/               schemas that were seen
@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.core.kafka import TopicPartition
+from nightwire.core.runtime import StateError
 from nightwire.filters.decision.accounts import Unsent
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.quota import Quotas, apply_changes
 from nightwire.filters.decision.serialize import dump_decision, dump_quotas, load_decision, load_quotas
-from nightwire.filters.model import filter_set as _filterset
+from nightwire.filters.model import filter_set
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.offsets import Offset, positions, to_offset
 
@@ -35,12 +36,8 @@ KEPT = 20
 """Decisions and filter sets kept; the newest may be needed again, the others are for the curious.
 A decision is kept as long as something of its batch is held."""
 
-EVERY = 10
-"""The places are stored after every so many batches; between them, decisions say what changed."""
-
-
-class StateError(Exception):
-    """The state directory cannot be used; the message says what to do."""
+QUOTAS_EVERY = 10
+"""The quotas are stored after every so many batches; between them, decisions say what changed."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ class EngineState:
         if version == 0:
             return []
         try:
-            return _filterset.load(self._filters(version).read_text())
+            return filter_set.load(self._filters(version).read_text())
         except FileNotFoundError as error:
             raise StateError(f"filter set {version} is missing in {self.root}") from error
 
@@ -118,17 +115,16 @@ class EngineState:
         return load_decision(path.read_text()) if path.exists() else None
 
     def keep_decision(self, batch: int, decision: Decision, before: Quotas) -> Quotas:
-        """Store what was decided for *batch*, and return the places after it; on return it is on
-        disk.
+        """Store what was decided for *batch*, and return the quotas after it; on return it is on disk.
 
         Args:
             batch: Its number.
             decision: What was decided.
-            before: The places before it.
+            before: The quotas before it.
         """
         after = apply_changes(before, decision.changes)
         write_atomically(self._decision(batch), dump_decision(decision))
-        if batch % EVERY == 0:
+        if batch % QUOTAS_EVERY == 0:
             write_atomically(self._quotas(batch), dump_quotas(after))
             prune_numbered(self._quotas(batch).parent)
         prune_numbered(self._decision(batch).parent, after.batches())
@@ -140,7 +136,7 @@ class EngineState:
         return max(_numbers(self._decision(0).parent), default=-1)
 
     def quotas(self, batch: int) -> Quotas:
-        """Return the places after *batch*: those stored last, and what was decided since."""
+        """Return the quotas after *batch*: those stored last, and what was decided since."""
         stored = max((one for one in _numbers(self._quotas(0).parent) if one <= batch), default=-1)
         quotas = load_quotas(self._quotas(stored).read_text()) if stored >= 0 else Quotas()
         for number in range(stored + 1, batch + 1):
@@ -158,8 +154,8 @@ class EngineState:
         """Store what of *batch* could not be sent, beside what is stored of it."""
         if unsent:
             every = self.unsent(batch) | unsent
-            said = {"lost": sorted(every.lost), "malformed": sorted(every.malformed)}
-            write_atomically(self._unsent(batch), json.dumps(said))
+            values = {"lost": sorted(every.lost), "malformed": sorted(every.malformed)}
+            write_atomically(self._unsent(batch), json.dumps(values))
 
     def _prune_unsent(self) -> None:
         """Forget what could not be sent of batches whose decisions are gone."""
@@ -254,7 +250,7 @@ CHECKPOINTS_KEPT = 100
 
 @dataclass(frozen=True)
 class LocalCheckpoint:
-    """Plans and commits of batches.
+    """Plans and commits of the batches of an engine without Spark, in files like Spark's.
 
     Args:
         state: The engine's directory.

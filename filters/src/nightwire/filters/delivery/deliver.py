@@ -1,4 +1,4 @@
-"""Sending what was decided: the untouched bytes, fetched again by their offsets."""
+"""Delivery of what was decided: the untouched bytes of alerts, fetched again by their offsets."""
 
 import logging
 from collections import defaultdict
@@ -53,12 +53,12 @@ class Delivery:
     Args:
         bootstrap: Kafka's address.
         on_sent: Called with each copy that Kafka acknowledged.
-        outlet: Makes alerts over for transforms; none where there are no transforms.
+        transform_writer: Makes alerts over for transforms; none where there are no transforms.
     """
 
     bootstrap: str
     on_sent: Callable[[AcknowledgedCopy], None] = lambda _copy: None
-    outlet: TransformWriter | None = None
+    transform_writer: TransformWriter | None = None
     _consumer: Consumer | None = None
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
@@ -70,17 +70,17 @@ class Delivery:
             DeliveryError: Kafka did not take something.
             KafkaException: Kafka is away for too long.
         """
-        writer = Writer(self._made_producer())
+        writer = Writer(self._open_producer())
         self._make_topics(decision)
         unsent = ALL_SENT
         for work, wanted in fetch_plan(decision):
             unsent |= self._send(writer, work, wanted, decision)
         writer.flush()
-        self._send_cut(decision)
+        self._send_overflow(decision)
         return unsent
 
-    def _send_cut(self, decision: Decision) -> None:
-        bulk = BulkProducer(self._made_producer())
+    def _send_overflow(self, decision: Decision) -> None:
+        bulk = BulkProducer(self._open_producer())
         topics = {key: overflow(*key.split("/")) for key, _ in decision.overflow.filters}
         for key, visit, record in encode_overflow(decision.overflow, decision.at):
             bulk.write(topics[key], record, visit)
@@ -92,7 +92,7 @@ class Delivery:
         Raises:
             DeliveryError: Kafka did not take one.
         """
-        writer = Writer(self._made_producer())
+        writer = Writer(self._open_producer())
         for account in accounts:
             write_account(writer, account)
         writer.flush()
@@ -111,17 +111,14 @@ class Delivery:
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
         return Unsent(
-            {pick.alert[:3] for some in left.values() for pick in some if isinstance(pick, DeliveryItem)},
+            {item.alert[:3] for some in left.values() for item in some if isinstance(item, DeliveryItem)},
             malformed,
         )
 
     def _write(
         self, writer: Writer, message: Message, one: DeliveryItem, decision: Decision
     ) -> set[tuple[RecordPosition, str]]:
-        """Write an alert to each filter that it passed.
-
-        Return the copies that could not be made.
-        """
+        """Write an alert to each filter that it passed; return the copies that could not be made."""
         key, malformed = message.key(), set[tuple[RecordPosition, str]]()
         carried = origin_headers(message) if is_derived(one.alert.topic) else {}
         for passed in one.passes:
@@ -131,9 +128,9 @@ class Delivery:
                 send_message_to_dead_letters(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
                 malformed.add((one.alert[:3], passed.key))
                 continue
-            said = copy_headers(one, passed, carried)
+            headers = copy_headers(one, passed, carried)
             noted = partial(self._noted, passed.key, one.alert.timestamp)
-            writer.write(decision.topic(passed.key), value, key=key, headers=said, on_delivered=noted)
+            writer.write(decision.topic(passed.key), value, key=key, headers=headers, on_delivered=noted)
         return malformed
 
     def _value(self, message: Message, hit: PassedAlert, passed: Pass, decision: Decision) -> bytes | None:
@@ -145,23 +142,25 @@ class Delivery:
         value, shape = message.value(), decision.transforms.get(passed.key)
         if shape is None or value is None:
             return value
-        if self.outlet is None:
+        if self.transform_writer is None:
             raise RuntimeError(f"{passed.key} is a transform, and has no schema registry to be sent with")
-        return self.outlet.value(hit[:3], value, decision.topic(passed.key), hit.survey, shape, passed.added)
+        return self.transform_writer.value(
+            hit[:3], value, decision.topic(passed.key), hit.survey, shape, passed.added
+        )
 
     def _noted(self, key: str, came: int, message: Message) -> None:
         self.on_sent(AcknowledgedCopy(str(message.topic()), key, (now_ms() - came) / 1000, len(message)))
 
     def _make_topics(self, decision: Decision) -> None:
         """Make topics that somebody removed; sending to one that is missing would block all."""
-        sent = {passed.key for pick in decision.sent() for passed in pick.passes}
-        cut = {decision.overflow.filters[judge][0] for judge in set(decision.overflow.filter_index)}
-        wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in cut}
+        sent = {passed.key for item in decision.sent() for passed in item.passes}
+        overflowed = {decision.overflow.filters[judge][0] for judge in set(decision.overflow.filter_index)}
+        wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in overflowed}
         if missing := sorted(wanted - self._topics):
             ensure_topics(self.bootstrap, [settings(topic) for topic in missing])
             self._topics |= wanted
 
-    def _made_producer(self) -> Producer:
+    def _open_producer(self) -> Producer:
         if self._producer is None:
             self._producer = kafka.producer(self.bootstrap, compression_type=COMPRESSION)
         return self._producer
@@ -170,8 +169,8 @@ class Delivery:
 def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
     """Return the ranges to fetch and what is wanted of each.  Pure."""
     wanted: dict[TopicPartition, Wanted] = defaultdict(dict)
-    for pick in decision.sent():
-        wanted[pick.alert.topic, pick.alert.partition].setdefault(pick.alert.offset, []).append(pick)
+    for item in decision.sent():
+        wanted[item.alert.topic, item.alert.partition].setdefault(item.alert.offset, []).append(item)
     for dead in decision.undecodable:
         wanted[dead.topic, dead.partition].setdefault(dead.offset, []).append(dead)
     return [

@@ -1,6 +1,4 @@
-"""What a transform sends: alerts read by the schema they came with, and written by one that is made
-of it.
-"""
+"""The messages of transforms: alerts read by the schema they came with, and written by a derived one."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,16 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nightwire.filters.model.offsets import RecordPosition
 from nightwire.filters.model.transform import Transform, count_name, mean, mean_name
 from nightwire.schemas import Codec, SchemaRegistry, derived_schema, kept_fields, survey, wire
-
-RecordPosition = tuple[str, int, int]
-"""Topic, partition, offset of an alert."""
 
 
 @dataclass(frozen=True)
 class TransformPlan:
-    """How alerts of one schema are made over.
+    """How the alerts of one schema are transformed.
 
     Attributes:
         written: Reads them as they came.
@@ -55,56 +51,54 @@ class TransformPlan:
 
 
 def open_transform_writer(registry: str, cache: Path) -> "TransformWriter":
-    """Return an outlet for the schema registry at a URL, with a folder in which schemas are kept."""
+    """Return a writer for the schema registry at a URL; *cache* is a folder for schemas."""
     return TransformWriter(SchemaRegistry(registry, cache_dir=cache))
 
 
 @dataclass
 class TransformWriter:
-    """Makes alerts over for transforms; transforms that are alike share what it made of the last
-    alert.
+    """Transforms alerts; equal transforms share what was made of the last alert.
 
     Args:
-        registry: Where the schemas are that alerts name, and where those that are made get their
-            ids.
+        registry: Knows the schemas of alerts, and gives derived ones their ids.
     """
 
     registry: SchemaRegistry
-    _moulds: dict[tuple[Any, ...], TransformPlan] = field(default_factory=dict)
+    _plans: dict[tuple[Any, ...], TransformPlan] = field(default_factory=dict)
     _contained: dict[str, Codec] = field(default_factory=dict)
     _last: tuple[RecordPosition | None, dict[tuple[int, str], bytes]] = (None, {})
 
     def value(
-        self, place: RecordPosition, value: bytes, topic: str, name: str, shape: Transform, added: str
+        self, position: RecordPosition, value: bytes, topic: str, name: str, transform: Transform, added: str
     ) -> bytes:
         """Return the message that a transform sends for an alert.
 
         Args:
-            place: Where the alert lies.
+            position: The alert's.
             value: Its message.
-            topic: Where to it is sent.
+            topic: To which it is sent.
             name: Its survey.
-            shape: What becomes of it.
+            transform: What becomes of it.
             added: What code computed, as JSON; empty for nothing.
 
         Raises:
             DecodeError: The alert is malformed.
             RegistryAwayError: The registry was away.
         """
-        if self._last[0] != place:
-            self._last = place, {}
-        made, (mould, body) = self._last[1], self._mould(value, topic, name, shape)
-        if (mould.schema_id, added) not in made:
-            made[mould.schema_id, added] = mould.value(body, json.loads(added) if added else {})
-        return made[mould.schema_id, added]
+        if self._last[0] != position:
+            self._last = position, {}
+        made, (plan, body) = self._last[1], self._plan(value, topic, name, transform)
+        if (plan.schema_id, added) not in made:
+            made[plan.schema_id, added] = plan.value(body, json.loads(added) if added else {})
+        return made[plan.schema_id, added]
 
-    def _mould(self, value: bytes, topic: str, name: str, shape: Transform) -> tuple[TransformPlan, bytes]:
-        """Return what makes an alert over, and its body."""
+    def _plan(self, value: bytes, topic: str, name: str, transform: Transform) -> tuple[TransformPlan, bytes]:
+        """Return the plan for an alert, and the alert's body."""
         written, body = self._written(value)
-        key = (id(written), topic, name, shape)
-        if key not in self._moulds:
-            self._moulds[key] = self._made(written, topic, name, shape)
-        return self._moulds[key], body
+        key = (id(written), topic, name, transform)
+        if key not in self._plans:
+            self._plans[key] = self._made(written, topic, name, transform)
+        return self._plans[key], body
 
     def _written(self, value: bytes) -> tuple[Codec, bytes]:
         """Return what reads an alert as it came, always the same for one schema, and its body."""
@@ -117,17 +111,17 @@ class TransformWriter:
             self._contained[text] = Codec(record.schema)
         return self._contained[text], record.body
 
-    def _made(self, written: Codec, topic: str, name: str, shape: Transform) -> TransformPlan:
-        schema = derived_schema(written.schema, shape.drop, shape.fields())
+    def _made(self, written: Codec, topic: str, name: str, transform: Transform) -> TransformPlan:
+        schema = derived_schema(written.schema, transform.drop, transform.fields())
         subject = f"{topic}-value"
         if self.registry.compatibility(subject) != "NONE":  # what the survey changes is not ours to refuse
             self.registry.set_compatibility("NONE", subject)
         number = self.registry.register(subject, schema)
-        displaced = [one["name"] for one in shape.fields() if written.has(one["name"])]
-        gone = [*shape.drop, *displaced]
+        displaced = [one["name"] for one in transform.fields() if written.has(one["name"])]
+        gone = [*transform.drop, *displaced]
         kept = kept_fields(written.schema, gone) if gone else None
         absent = {one.path: one.absent for one in survey(name).description.history}
-        means = {path: absent.get(path.rpartition(".")[0], ()) for path in shape.means}
+        means = {path: absent.get(path.rpartition(".")[0], ()) for path in transform.means}
         return TransformPlan(written, kept, means, Codec(schema), number)
 
 

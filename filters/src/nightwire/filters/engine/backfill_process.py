@@ -40,7 +40,7 @@ from nightwire.filters.delivery.transform_writer import open_transform_writer
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.supervisor import send_notices
 from nightwire.filters.evaluation.worker import make_task, run
-from nightwire.filters.model import filter_set as _filterset
+from nightwire.filters.model import filter_set
 from nightwire.filters.model.chains import derived_sources
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import COLUMNS, JudgedBatch, judged_batch
@@ -91,11 +91,11 @@ class BackfillRunner:
     settings: EngineSettings
     stop: Stop
     share: float = SHARE
-    _said: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _reported: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._jobs = BackfillJobs(self.settings.state)
-        self._outbox = ControlProducer(self.settings.bootstrap)
+        self._control = ControlProducer(self.settings.bootstrap)
         self._watch = FilterFollower(self.settings.bootstrap)
         self._restart()
 
@@ -129,7 +129,9 @@ class BackfillRunner:
             reached = progress_text(progress or BackfillProgress())
             self._end(job, f"stopped, version {job.version} is not live: {reached}")
             return
-        until = {spot: end for spot, end in (job.until or {}).items() if live.reads_topic(spot[0])}
+        until = {
+            partition: end for partition, end in (job.until or {}).items() if live.reads_topic(partition[0])
+        }
         if progress is None:
             self._begin(job, live, until)
         elif progress.strikes >= STRIKES:
@@ -137,12 +139,12 @@ class BackfillRunner:
         elif (end := advance(progress.at, until, BATCH)) == progress.at:
             self._end(job, f"ended: {progress_text(progress)}")
         else:
-            self._say(job, self._go_on(job, live, progress, end))
+            self._report(job, self._go_on(job, live, progress, end))
 
     def _restart(self) -> None:
         """Make new clients: the old ones may be lost."""
-        made_over = open_transform_writer(self.settings.registry, EngineState(self.settings.state).schemas)
-        self._delivery = Delivery(self.settings.bootstrap, outlet=made_over)
+        writer = open_transform_writer(self.settings.registry, EngineState(self.settings.state).schemas)
+        self._delivery = Delivery(self.settings.bootstrap, transform_writer=writer)
 
     def _left(self, job: BackfillJob) -> int:
         progress = self._jobs.progress(job)
@@ -154,15 +156,15 @@ class BackfillRunner:
         known = self._watch.filters
         if known.live_version(job.owner, job.name) != job.version:
             return None
-        return _filterset.to_filter(known.versions[job.owner, job.name, job.version])
+        return filter_set.to_filter(known.versions[job.owner, job.name, job.version])
 
     def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[TopicPartition, int]) -> None:
         """Find out where the past begins, and tell what there is of it."""
-        past = find_start(self.settings.bootstrap, job.since, until)
-        progress = BackfillProgress(at=past.first, whole=sum(until.values()) - sum(past.first.values()))
+        start = find_start(self.settings.bootstrap, job.since, until)
+        progress = BackfillProgress(at=start.first, whole=sum(until.values()) - sum(start.first.values()))
         most = self.settings.trial.backfill
-        self._tell(job, f"began: {progress.whole:,} alerts {past}; at most {most:,} are sent")
-        self._said[job.id] = (0, time.monotonic())
+        self._tell(job, f"began: {progress.whole:,} alerts {start}; at most {most:,} are sent")
+        self._reported[job.id] = (0, time.monotonic())
         self._jobs.keep_progress(job, progress)
 
     def _go_on(
@@ -194,18 +196,18 @@ class BackfillRunner:
     ) -> JudgedBatch:
         """Return what the worker says of a batch."""
         state = self._jobs.state(job)
-        state.keep_filters(1, _filterset.dump([live]))
+        state.keep_filters(1, filter_set.dump([live]))
         options = {**self.settings.options(), "state": str(state.root)}
         work = tuple(ranges(progress.at, end, {}))
         rows = run(make_task(options, work, 1, derived_sources([live])))
         return judged_batch(pa.Table.from_batches(rows, COLUMNS))
 
-    def _say(self, job: BackfillJob, progress: BackfillProgress) -> None:
+    def _report(self, job: BackfillJob, progress: BackfillProgress) -> None:
         """Tell how far it is: at most at every tenth, and not too often."""
         tenths = 10 * progress.done // progress.whole
-        before, when = self._said.get(job.id, (0, -QUIET))
+        before, when = self._reported.get(job.id, (0, -QUIET))
         if tenths > before and time.monotonic() - when >= QUIET:
-            self._said[job.id] = (tenths, time.monotonic())
+            self._reported[job.id] = (tenths, time.monotonic())
             self._tell(job, f"at {10 * tenths} %: {progress_text(progress)}")
 
     def _end(self, job: BackfillJob, how: str) -> None:
@@ -213,7 +215,7 @@ class BackfillRunner:
         self._jobs.done(job)
 
     def _tell(self, job: BackfillJob, what: str) -> None:
-        send_notices(self._outbox, [Notice(job.key, job.version, f"{STAGE} {what}", good=True)])
+        send_notices(self._control, [Notice(job.key, job.version, f"{STAGE} {what}", good=True)])
 
 
 supervisor_log = logging.getLogger("nightwire.filters")
@@ -281,8 +283,8 @@ class BackfillStart:
     kept: int | None = None
 
     def __str__(self) -> str:
-        said = f"since {_minute(self.since)}"
-        return said if self.kept is None else f"{said}; what came before {_minute(self.kept)} has expired"
+        text = f"since {_minute(self.since)}"
+        return text if self.kept is None else f"{text}; what came before {_minute(self.kept)} has expired"
 
 
 def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) -> BackfillStart:
@@ -298,24 +300,24 @@ def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) 
     """
     consumer = range_consumer(bootstrap)
     try:
-        wanted = [TopicPartitionOffset(*spot, since) for spot in sorted(until)]
+        wanted = [TopicPartitionOffset(*partition, since) for partition in sorted(until)]
         found = consumer.offsets_for_times(wanted, timeout=TIMEOUT) if wanted else []
         later = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
-        first = {spot: min(later.get(spot, end), end) for spot, end in until.items()}
-        kept = (_whole_since(consumer, spot, offset) for spot, offset in first.items())
+        first = {partition: min(later.get(partition, end), end) for partition, end in until.items()}
+        kept = (_whole_since(consumer, partition, offset) for partition, offset in first.items())
         return BackfillStart(first, since, max((one for one in kept if one is not None), default=None))
     finally:
         consumer.close()
 
 
-def _whole_since(consumer: Consumer, spot: TopicPartition, first: int) -> int | None:
+def _whole_since(consumer: Consumer, partition: TopicPartition, first: int) -> int | None:
     """Return since when a partition has everything, where something may be missing that came at
     *first*.
     """
-    low, end = watermarks(consumer, *spot)
+    low, end = watermarks(consumer, *partition)
     if low == 0 or first > low:
         return None
-    some = next(fetch(consumer, OffsetRange(*spot, low, end), ExpiredCount(), patience=TIMEOUT), ())
+    some = next(fetch(consumer, OffsetRange(*partition, low, end), ExpiredCount(), patience=TIMEOUT), ())
     return some[0].timestamp()[1] if some else now_ms()
 
 

@@ -31,7 +31,7 @@ class BatchRunner:
     """Decides batches, sends them, accounts for them.
 
     Args:
-        settings: What the engine was told.
+        settings: The engine's.
         state: What is kept on disk.
         metrics: What to count.
     """
@@ -40,7 +40,7 @@ class BatchRunner:
     state: EngineState
     metrics: Metrics
     _quotas: tuple[int, Quotas] | None = None
-    _watch: VisitFollower | None = None
+    _visits: VisitFollower | None = None
     _set: tuple[int, Sequence[LiveFilter]] = (0, ())
 
     def __post_init__(self) -> None:
@@ -48,13 +48,12 @@ class BatchRunner:
 
     def restart(self) -> None:
         """Make new clients: the old ones may be lost."""
-        made_over = open_transform_writer(self.settings.registry, self.state.schemas)
-        self._delivery = Delivery(self.settings.bootstrap, self.metrics.acknowledged, outlet=made_over)
-        self._watch = None
+        writer = open_transform_writer(self.settings.registry, self.state.schemas)
+        self._delivery = Delivery(self.settings.bootstrap, self.metrics.acknowledged, transform_writer=writer)
+        self._visits = None
 
     def run(self, number: int, rows: Callable[[], pa.Table]) -> Decision:
-        """Do batch *number*; *rows* gives what the workers judged, and is asked only if it is not
-        decided.
+        """Do batch *number*; *rows* gives the workers' rows, unless the batch was decided before.
 
         Raises:
             DeliveryError: Kafka did not take something; nothing was accounted.
@@ -71,10 +70,7 @@ class BatchRunner:
         return decision
 
     def _count(self, number: int, decision: Decision, seconds: float) -> None:
-        """Tell the metrics of a batch that took so many *seconds*.
-
-        One that is run again was counted.
-        """
+        """Count a batch that took so many *seconds*, unless it was counted before."""
         held = len(self._quotas[1].held()) if self._quotas else 0
         again = number <= self.state.counted()
         self.metrics.batch_done(decision, self._filters(decision.filters), held, seconds, again=again)
@@ -87,7 +83,7 @@ class BatchRunner:
             self._quotas = number, self.state.quotas(number)
             return known
         before = self._before(number)
-        context = self._moment(number, before)
+        context = self._context(number, before)
         with self._phase("judge"):
             table = rows()
         with self._phase("decide"):
@@ -105,35 +101,33 @@ class BatchRunner:
         return self._set[1]
 
     def _before(self, number: int) -> Quotas:
-        """Return the places before a batch."""
+        """Return the quotas before a batch."""
         if self._quotas is not None and self._quotas[0] == number - 1:
             return self._quotas[1]
         return self.state.quotas(number - 1)
 
-    def _moment(self, number: int, before: Quotas) -> BatchContext:
+    def _context(self, number: int, before: Quotas) -> BatchContext:
         """Return what the batch's offset says; Spark has logged it before it asked us."""
         offset = self.state.planned(number)
         position = max(visits(offset), before.position)
-        self._watch = self._watch or VisitFollower(self.settings.bootstrap)
+        self._visits = self._visits or VisitFollower(self.settings.bootstrap)
         return BatchContext(
             batch=number,
             filters=version(offset),
             at=planned_at(offset),
             position=position,
             reached=positions(offset),
-            closed=self._watch.closed(before.position, position),
+            closed=self._visits.closed(before.position, position),
             deadline=round(1000 * self.settings.deadline),
             drained=drained(offset),
         )
 
     def _keep_unsent(self, number: int, decision: Decision, unsent: Unsent) -> None:
-        for batch, picks in {number: decision.items, **decision.released}.items():
-            self.state.keep_unsent(batch, unsent.of({pick.alert[:3] for pick in picks}))
+        for batch, items in {number: decision.items, **decision.released}.items():
+            self.state.keep_unsent(batch, unsent.of({item.alert.position for item in items}))
 
     def _accounts(self, number: int, decision: Decision) -> Iterator[Account]:
-        """Yield the batch's accounts, and anew those of ranges of which something was held until
-        now.
-        """
+        """Yield the accounts of a batch; and again those of ranges that held what is sent now."""
         yield from accounts(decision, unsent=self.state.unsent(number))
         for batch, released in decision.released.items():
             if (earlier := self.state.decision(batch)) is None:

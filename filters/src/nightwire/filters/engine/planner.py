@@ -18,7 +18,7 @@ from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.select import DEADLINE
 from nightwire.filters.decision.state import EngineState
-from nightwire.filters.model import filter_set as _filterset
+from nightwire.filters.model import filter_set
 from nightwire.filters.model.chains import (
     active_derived,
     derived_sources,
@@ -117,16 +117,16 @@ class Planner:
     state: EngineState
     deadline: int = DEADLINE
     _admin: AdminClient | None = None
-    _spots: list[TopicPartition] = field(default_factory=list)
-    _spots_at: float = -METADATA_AGE
-    _judged: set[str] = field(default_factory=set)
+    _known_partitions: list[TopicPartition] = field(default_factory=list)
+    _partitions_at: float = -METADATA_AGE
+    _topics: set[str] = field(default_factory=set)
     _sources: dict[int, frozenset[str]] = field(default_factory=dict)
     _beginnings: dict[TopicPartition, int] | None = None
-    _watch: "FilterFollower | None" = None
-    _visits: VisitFollower | None = None
+    _filter_follower: "FilterFollower | None" = None
+    _visit_follower: VisitFollower | None = None
     _due: tuple[int, int | None] = (-1, None)
     _kept: int = 0
-    _pace: BatchSizeController = field(default_factory=BatchSizeController)
+    _batch_size: BatchSizeController = field(default_factory=BatchSizeController)
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """Return the next batch's end, at most *limit* records after *start*.
@@ -150,17 +150,21 @@ class Planner:
         filters = max(version(start), self._filters(version(start)))
         ends = self._ends(start, filters)
         known = dict(self.beginnings()) | positions(start)
-        read = readable_ends(ends, active_derived(start, self._fed(version(start)), self._fed(filters)))
-        reached = advance(known, read, self._pace.limit(limit))
+        read = readable_ends(
+            ends, active_derived(start, self._derived(version(start)), self._derived(filters))
+        )
+        reached = advance(known, read, self._batch_size.limit(limit))
         now = now_ms()
-        if reached == known and not (self._visit_ends(start, now) or self._past_waits(start, filters)):
+        if reached == known and not (self._visit_is_due(start, now) or self._backfill_waits(start, filters)):
             time.sleep(IDLE)
             return start
-        self._pace.planned(sum(reached.values()) - sum(known.get(spot, 0) for spot in reached))
+        self._batch_size.planned(
+            sum(reached.values()) - sum(known.get(partition, 0) for partition in reached)
+        )
         return to_offset(
-            {**reached, **{spot: end for spot, end in ends.items() if spot not in read}},
+            {**reached, **{partition: end for partition, end in ends.items() if partition not in read}},
             filters,
-            visits=max(visits(start), self._closings().end()),
+            visits=max(visits(start), self._closed_visits().end()),
             at=now,
             drained=int(is_drained(reached, read)),
         )
@@ -170,10 +174,10 @@ class Planner:
 
         Both are the same each time.
         """
-        read = active_derived(start, self._fed(version(start)), self._fed(version(end)))
+        read = active_derived(start, self._derived(version(start)), self._derived(version(end)))
         return ranges(positions(start), positions(end), self.beginnings()), read
 
-    def _fed(self, filters: int) -> frozenset[str]:
+    def _derived(self, filters: int) -> frozenset[str]:
         """Return the topics of what passed filters that are read by a version of the filter set."""
         if filters not in self._sources:
             self._sources[filters] = derived_sources(self.state.filters(filters))
@@ -181,52 +185,56 @@ class Planner:
 
     def _ends(self, start: Offset, filters: int) -> dict[TopicPartition, int]:
         """Return where all partitions end that filters read, or once read."""
-        spots = self._partitions(self._fed(filters) | {topic for topic in start if is_derived(topic)})
-        self._note_beginnings(spots)
-        return partition_bounds(self._client(), spots)
+        partitions = self._partitions(
+            self._derived(filters) | {topic for topic in start if is_derived(topic)}
+        )
+        self._note_beginnings(partitions)
+        return partition_bounds(self._client(), partitions)
 
-    def _visit_ends(self, start: Offset, now: int) -> bool:
+    def _visit_is_due(self, start: Offset, now: int) -> bool:
         """Return whether a visit whose best alerts are held is over: that makes a batch of its own."""
         newest = self.state.newest_decision()
         if newest != self._due[0]:
             self._due = (newest, self.state.quotas(newest).due(self.deadline))
         due = self._due[1]
-        return due is not None and (now >= due or self._closings().closed_since(visits(start)))
+        return due is not None and (now >= due or self._closed_visits().closed_since(visits(start)))
 
-    def _past_waits(self, start: Offset, filters: int) -> bool:
+    def _backfill_waits(self, start: Offset, filters: int) -> bool:
         """Return whether a new filter's backfill waits to be told where it ends: that makes a
         batch, too.
         """
         return filters > version(start) and BackfillJobs(self.state.root).any_waits()
 
-    def _closings(self) -> VisitFollower:
-        if self._visits is None:
-            self._visits = VisitFollower(self.bootstrap)
-        return self._visits
+    def _closed_visits(self) -> VisitFollower:
+        if self._visit_follower is None:
+            self._visit_follower = VisitFollower(self.bootstrap)
+        return self._visit_follower
 
-    def _partitions(self, fed: Collection[str]) -> list[TopicPartition]:
-        """Return the partitions of all alert topics, and of the topics *fed*."""
-        if time.monotonic() - self._spots_at >= METADATA_AGE or not self._judged.issuperset(fed):
+    def _partitions(self, derived: Collection[str]) -> list[TopicPartition]:
+        """Return the partitions of all alert topics, and of the topics *derived*."""
+        if time.monotonic() - self._partitions_at >= METADATA_AGE or not self._topics.issuperset(derived):
             found = self._client().list_topics(timeout=TIMEOUT).topics
-            self._judged = {*(alerts(survey) for survey in surveys()), *fed}
-            self._spots = sorted(
-                (topic, part) for topic in self._judged & found.keys() for part in found[topic].partitions
+            self._topics = {*(alerts(survey) for survey in surveys()), *derived}
+            self._known_partitions = sorted(
+                (topic, part) for topic in self._topics & found.keys() for part in found[topic].partitions
             )
-            self._spots_at = time.monotonic()
-        return self._spots
+            self._partitions_at = time.monotonic()
+        return self._known_partitions
 
-    def _note_beginnings(self, spots: list[TopicPartition]) -> None:
+    def _note_beginnings(self, partitions: list[TopicPartition]) -> None:
         """Resolve where new partitions begin once and keep it: a re-run must start at the same
         offset.
 
         Alerts are read from the earliest; of what passed filters, what comes after somebody asked
         for it.
         """
-        fresh = [spot for spot in spots if spot not in self.beginnings()]
+        fresh = [partition for partition in partitions if partition not in self.beginnings()]
         if fresh:
             known = {topic for topic, _ in self.beginnings()}
-            late = [spot for spot in fresh if is_derived(spot[0]) and spot[0] not in known]
-            early = [spot for spot in fresh if spot not in late]
+            late = [
+                partition for partition in fresh if is_derived(partition[0]) and partition[0] not in known
+            ]
+            early = [partition for partition in fresh if partition not in late]
             found = partition_bounds(self._client(), early, earliest=True) | partition_bounds(
                 self._client(), late
             )
@@ -239,11 +247,11 @@ class Planner:
 
         Version *before* is needed yet.
         """
-        if self._watch is None:
-            self._watch = FilterFollower(self.bootstrap)
-        reached = self._watch.refresh()
+        if self._filter_follower is None:
+            self._filter_follower = FilterFollower(self.bootstrap)
+        reached = self._filter_follower.refresh()
         if reached != self._kept:
-            self.state.keep_filters(reached, _filterset.dump(self._watch.filters.live()), before)
+            self.state.keep_filters(reached, filter_set.dump(self._filter_follower.filters.live()), before)
             self._kept = reached
         return reached
 

@@ -1,6 +1,4 @@
-"""What an engine does beside judging, whichever engine it is: waits for Kafka, answers owners,
-measures.
-"""
+"""Services beside judging, of any engine: waiting for Kafka, answering owners, measuring the lag."""
 
 import logging
 import threading
@@ -59,7 +57,7 @@ def await_kafka(bootstrap: str, state: EngineState, stop: Stop) -> None:
 def start_services(
     settings: EngineSettings, state: EngineState, metrics: Metrics, stop: Stop
 ) -> FilterSupervisor:
-    """Begin to answer owners and to measure the lag; return who looks after the filters."""
+    """Start all services, most in threads of their own; return the supervisor of the filters."""
     catalog = Catalog(settings.bootstrap)
     engineer = SubmissionService(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
@@ -75,7 +73,7 @@ def start_services(
 
 
 def report_sandbox(strength: str) -> None:
-    """Say how filters that are code are contained, where that is less than could be."""
+    """Log how filters that are code are contained, where that is less than could be."""
     if strength == "none":
         log.warning(
             "filters that are code run with this process's rights: accept them only from people you trust"

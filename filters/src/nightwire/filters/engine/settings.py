@@ -1,4 +1,4 @@
-"""What an engine is told."""
+"""The settings of an engine."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +8,7 @@ from nightwire.filters.decision.select import DEADLINE
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S
 
 BATCH = 10_000
-"""Most records in a batch; `Pace` says how many it has."""
+"""Most records in a batch; `BatchSizeController` says how many it has."""
 
 TASKS = 2
 """Tasks per batch; one for each core of a small machine."""
@@ -16,7 +16,7 @@ TASKS = 2
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """What an engine is told.
+    """The settings of an engine.
 
     Attributes:
         bootstrap: Kafka's address.

@@ -1,6 +1,4 @@
-"""Looking after filters: tells owners what happens, and suspends what has to be stopped or always
-fails.
-"""
+"""Supervision of filters: owners are told what happens, and bad filters are suspended."""
 
 import logging
 from collections.abc import Sequence
@@ -29,37 +27,39 @@ class FilterSupervisor:
 
     Args:
         bootstrap: Kafka's address.
-        catalog: Where a filter is taken out.
+        catalog: Takes out a suspended filter.
         metrics: What to count.
         state: Says which filters were live before this process.
     """
 
     def __init__(self, bootstrap: str, catalog: Catalog, metrics: Metrics, state: EngineState) -> None:
-        self._outbox, self._catalog, self._metrics = ControlProducer(bootstrap), catalog, metrics
+        self._control, self._catalog, self._metrics = ControlProducer(bootstrap), catalog, metrics
         self._state, self._jobs = state, BackfillJobs(state.root)
         before = state.decision(state.newest_commit())  # a batch that is done again is looked at again
-        self._record = NoticeState(live=set(before.versions) if before else set())
+        self._notices = NoticeState(live=set(before.versions) if before else set())
 
     def observe(self, number: int, decision: Decision) -> None:
         """Tell the owners what batch *number* says of their filters, and suspend the bad."""
         self._begin_backfills(number, decision)
-        news = [
-            *live_notices(self._record, number, decision),
-            *fault_notices(self._record, number, decision),
+        notices = [
+            *live_notices(self._notices, number, decision),
+            *fault_notices(self._notices, number, decision),
         ]
-        bad = list(suspensions(self._record, number, decision))
+        bad = list(suspensions(self._notices, number, decision))
         try:
             for one in bad:
                 self._suspend(one)
-            send_notices(self._outbox, [*news, *bad])
+            send_notices(self._control, [*notices, *bad])
         except (KafkaException, DeliveryError, TimeoutError) as error:
             log.warning("owners were not told: %s", error)
 
     def _begin_backfills(self, number: int, decision: Decision) -> None:
-        """Say of the filters that are live now and were not before where their past ends."""
-        for judge, named in enumerate(decision.versions):
-            if named not in self._record.live and self._jobs.waits(named):
-                self._jobs.begin(named, live_from(judge, batch_start(self._state, number), decision.counts))
+        """Tell the backfills of filters that were not live before where they end."""
+        for index, filter_version in enumerate(decision.versions):
+            if filter_version not in self._notices.live and self._jobs.waits(filter_version):
+                self._jobs.begin(
+                    filter_version, live_from(index, batch_start(self._state, number), decision.counts)
+                )
 
     def _suspend(self, one: Notice) -> None:
         owner, _, name = one.key.partition("/")
@@ -74,22 +74,22 @@ def batch_start(state: EngineState, batch: int) -> dict[TopicPartition, int]:
     return {**state.beginnings(), **before}
 
 
-def send_notices(outbox: ControlProducer, news: Sequence[Notice]) -> None:
-    """Write *news* to their owners' answers; on return they are acknowledged.
+def send_notices(control: ControlProducer, notices: Sequence[Notice]) -> None:
+    """Write *notices* to their owners' answers; on return they are acknowledged.
 
     Raises:
         DeliveryError: Kafka did not take one.
         KafkaException: Kafka does not answer.
     """
-    if not news:
+    if not notices:
         return
-    owners = sorted({one.key.partition("/")[0] for one in news})
-    with outbox.writer(*map(answers, owners)) as writer:
-        for one in news:
+    owners = sorted({one.key.partition("/")[0] for one in notices})
+    with control.writer(*map(answers, owners)) as writer:
+        for one in notices:
             log.info("filter %s version %d: %s", one.key, one.version, one.text)
             owner, _, name = one.key.partition("/")
-            notice = {
+            answer = {
                 "request": "", "accepted": one.good, "owner": owner, "name": name,
                 "version": one.version, "reasons": [one.text], "time": now_ms(),
             }  # fmt: skip
-            writer.write(answers(owner), records.ANSWER.encode(notice), key=name.encode())
+            writer.write(answers(owner), records.ANSWER.encode(answer), key=name.encode())

@@ -1,6 +1,7 @@
-"""Asking now and then which conditions stop alerts, within a share of the time that judging takes.
+"""Which conditions of filters stop most alerts, asked of samples now and then.
 
-A sample of a batch is shown to some filters, in turn.  One that was late in this batch is not
+A sample of a batch is judged by instrumented copies of some filters, in turn, within a share of the time
+that judging takes.  One that was late in this batch is not
 asked; one that is late with the answer is never asked again.
 """
 
@@ -137,17 +138,17 @@ class Prober:
         if one is None:
             return {}
         try:
-            places = (
+            stopping = (
                 _ask_compiled(one, alerts)
                 if one.live is None
                 else _ask_code(one.live, number, alerts, rowwise)
             )
         except Exception:  # noqa: BLE001 - what cannot be asked is not worth a batch
-            places = None
-        if places is None:
+            stopping = None
+        if stopping is None:
             self._probes[live] = None
             return {}
-        return counted(one.conditions, places)
+        return counted(one.conditions, stopping)
 
 
 def _ask_compiled(one: Probe, alerts: Alerts) -> Array:
@@ -168,10 +169,10 @@ def _ask_code(live: LiveFilter, number: int, alerts: Alerts, rowwise: RowJudge) 
     return None if verdict.late else np.nan_to_num(verdict.rank)
 
 
-def counted(conditions: Sequence[str], places: Array) -> dict[str, int]:
+def counted(conditions: Sequence[str], stopping: Array) -> dict[str, int]:
     """Return how many alerts each of *conditions* stopped, those of equal text together.  Pure."""
     counts: dict[str, int] = {}
-    for text, count in zip(conditions, np.bincount(places.astype(np.int64), minlength=1)[1:], strict=False):
+    for text, count in zip(conditions, np.bincount(stopping.astype(np.int64), minlength=1)[1:], strict=False):
         if count:
             counts[text] = counts.get(text, 0) + int(count)
     return counts

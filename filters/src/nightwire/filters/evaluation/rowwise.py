@@ -1,5 +1,6 @@
-"""Judging alerts one by one, by filters that are code: in this process, or each owner's in one
-apart.
+"""Judging alert by alert, for filters that are code: in the sandbox, each owner's in a process apart.
+
+`in_process` does the same without a sandbox.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,37 +27,36 @@ def reads_columns(live: LiveFilter) -> bool:
     return bool(live.fields)
 
 
-def judge_in_sandbox(sandbox: Sandbox, leashes: CpuBudget) -> RowJudge:
-    """Return what judges in *sandbox*, each filter as long as its leash.
+def judge_in_sandbox(sandbox: Sandbox, budget: CpuBudget) -> RowJudge:
+    """Return what judges in *sandbox*, each filter within *budget*.
 
-    Who had to be stopped comes last.
+    A filter that had to be stopped the last time comes after the others.
     """
 
     def judge(alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
-        out = [
-            Verdict(number, evaluated=0, late=True, fault=why)
+        refused = [
+            Verdict(number, evaluated=0, late=True, fault=refusal)
             for number, live in filters
-            if (why := leashes.out(live)) is not None
+            if (refusal := budget.refusal(live)) is not None
         ]
-        tried = sorted(
-            (one for one in filters if leashes.out(one[1]) is None), key=lambda one: leashes.is_short(one[1])
-        )
-        return out + (_tried(sandbox, leashes, alerts, tried) if tried else [])
+        tried = [one for one in filters if budget.refusal(one[1]) is None]
+        tried.sort(key=lambda one: budget.was_stopped(one[1]))
+        return refused + (_try(sandbox, budget, alerts, tried) if tried else [])
 
     return judge
 
 
-def _tried(
-    sandbox: Sandbox, leashes: CpuBudget, alerts: Alerts, filters: Sequence[NumberedFilter]
+def _try(
+    sandbox: Sandbox, budget: CpuBudget, alerts: Alerts, filters: Sequence[NumberedFilter]
 ) -> list[Verdict]:
     rows = len(alerts.table)
-    asked = [_row_filter(live, leashes.length(live, rows)) for _, live in filters]
+    wanted = [_row_filter(live, budget.cpu_s(live, rows)) for _, live in filters]
     outcomes = sandbox.judge(
-        asked, alerts.survey,
+        wanted, alerts.survey,
         batch=alerts.batch, values=alerts.values or None, schemas=alerts.schemas,
     )  # fmt: skip
-    for one in asked:
-        leashes.note(one, outcomes[one.key])
+    for one in wanted:
+        budget.record(one, outcomes[one.key])
     return [
         verdict_of_outcome(number, check_added(outcomes[live.key], live.transformation.adds), rows)
         for number, live in filters
@@ -79,20 +79,19 @@ def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
 
 
 def check_added(outcome: Outcome, adds: Sequence[AddedField]) -> Outcome:
-    """Return *outcome*, but with a fault for each alert to which a transform adds what is not as
-    declared.
+    """Return *outcome*, with a fault for each alert to which a transform adds undeclared values.
 
     Args:
-        outcome: What the sandbox said.
+        outcome: The sandbox's.
         adds: What the transform declares; nothing for any other filter.
     """
     if not adds:
         return outcome
     rows = outcome.passed.tolist()
     texts = outcome.added if len(outcome.added) == len(rows) else [""] * len(rows)
-    said = [parse_added(adds, text) for text in texts]
-    kept = [at for at, one in enumerate(said) if not isinstance(one, str)]
-    wrong = {row: one for row, one in zip(rows, said, strict=True) if isinstance(one, str)}
+    values = [parse_added(adds, text) for text in texts]
+    kept = [at for at, one in enumerate(values) if not isinstance(one, str)]
+    wrong = {row: one for row, one in zip(rows, values, strict=True) if isinstance(one, str)}
     return replace(
         outcome,
         passed=outcome.passed[kept],
@@ -103,7 +102,7 @@ def check_added(outcome: Outcome, adds: Sequence[AddedField]) -> Outcome:
 
 
 def verdict_of_outcome(number: int, outcome: Outcome, rows: int) -> Verdict:
-    """Return what the sandbox said of a filter on so many *rows* as its verdict."""
+    """Return the sandbox's *outcome* of a filter on so many *rows* as a verdict."""
     return Verdict(
         number,
         outcome.passed,

@@ -49,8 +49,7 @@ takes."""
 class Task:
     """What one Spark task reads, by which version of the filter set.
 
-    Of the topics of what passed filters, those are read that were *asked* for; others are passed
-    over.
+    Of the derived topics, those that are *active* are read; others are passed over.
     """
 
     bootstrap: str
@@ -60,32 +59,32 @@ class Task:
     work: tuple[OffsetRange, ...]
     budget: float = FILTER_CPU_S
     sandbox: str = "strong"
-    asked: frozenset[str] = frozenset()
+    active: frozenset[str] = frozenset()
 
 
 def make_task(
     options: Mapping[str, str],
     work: tuple[OffsetRange, ...],
     filters: int,
-    asked: frozenset[str] = frozenset(),
+    active: frozenset[str] = frozenset(),
 ) -> Task:
     """Return the task of judging *work* by version *filters* of the filter set."""
     return Task(
         options["bootstrap"], options["registry"], options["state"], filters, work,
-        float(options.get("budget", FILTER_CPU_S)), options.get("sandbox", "strong"), asked,
+        float(options.get("budget", FILTER_CPU_S)), options.get("sandbox", "strong"), active,
     )  # fmt: skip
 
 
 def run(task: Task) -> Iterator[pa.RecordBatch]:
     """Yield the rows of *task*: what passed, what could not be read, the counts of each range."""
-    _leashes(task.budget).begin()
+    _cpu_budget(task.budget).begin_batch()
     for topic, ranges in groupby(sorted(task.work), key=lambda one: one.topic):
         work = list(ranges)
         if not is_derived(topic):
             source = _source(task.bootstrap, task.registry, task.state)
             for part in chunks(work, AT_ONCE):
                 yield from judge(task, source, topic, topic.partition(".")[2], part)
-        elif topic in task.asked:
+        elif topic in task.active:
             yield from judge_derived(task, topic, work)
         else:
             yield rows_to_arrow([RangeCounts(one, 0).row() for one in work])
@@ -117,10 +116,7 @@ def judge(
     *,
     past: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read and judge the alerts of one survey in some ranges of a topic.
-
-    *past* if backfills sent them.
-    """
+    """Read and judge the alerts of one survey in some ranges of a topic; *past*: backfills sent them."""
     live = enumerate(_filters(task.state, task.filters))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
     alerts, verdicts = _judged(task, source, filters, name, work)
@@ -138,10 +134,7 @@ def _judged(
     name: str,
     work: Sequence[OffsetRange],
 ) -> tuple[Alerts, Sequence[Verdict]]:
-    """Return the alerts, and what the filters say of them.
-
-    Again, where one asks for what was not read.
-    """
+    """Return the alerts and the verdicts on them; on whole alerts, where a filter needs them."""
     known = _known(name)
     while True:
         alerts, wanted = _read(source, filters, name, work, known)
@@ -149,14 +142,14 @@ def _judged(
         verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.number)
         spent = time.monotonic() - began
         narrow = {number: (live.key, live.version) for number, live in wanted.narrow}
-        surprised = {narrow[one.number] for one in verdicts if one.number in narrow and one.asks(UNREAD)}
-        if not surprised and not len(alerts.table):
+        wide = {narrow[one.number] for one in verdicts if one.number in narrow and one.asks(UNREAD)}
+        if not wide and not len(alerts.table):
             return alerts, verdicts
-        if not surprised:
+        if not wide:
             able = [*wanted.programs, *wanted.narrow, *wanted.wide]
             rowwise = _rowwise(task.sandbox, task.budget)
             return alerts, _prober(name).ask(alerts, able, verdicts, rowwise, spent)
-        known.wide |= surprised
+        known.wide |= wide
 
 
 def _read(
@@ -224,20 +217,20 @@ def _rowwise(strength: str, budget: float) -> RowJudge:
         return judge_in_process(budget)
     try:
         sandbox = Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget))
-        return judge_in_sandbox(sandbox, _leashes(budget))
+        return judge_in_sandbox(sandbox, _cpu_budget(budget))
     except SandboxError as error:
         return judge_nothing(f"cannot be judged here: {error}")
 
 
 @lru_cache(maxsize=2)
-def _leashes(budget: float) -> CpuBudget:
-    """Return what this process knows of the times that filters take."""
+def _cpu_budget(budget: float) -> CpuBudget:
+    """Return the CPU times of filters that this process knows."""
     return CpuBudget(budget)
 
 
 @lru_cache
 def _prober(name: str) -> Prober:
-    """Return who asks what stops the alerts of survey *name*."""
+    """Return what finds out what stops the alerts of survey *name*."""
     return Prober(name)
 
 
