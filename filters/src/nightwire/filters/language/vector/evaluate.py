@@ -161,7 +161,7 @@ def _verdicts(program: Program, found: Sequence[Any], run: Run) -> Verdicts:
 def _ranks(value: Value, passed: Array) -> Array:
     rank = np.full(len(passed), np.nan)
     for typed in value.typed:
-        where = passed if typed.where is None else passed & typed.where
+        where = typed.within(passed)
         if typed.kind in ("int", "npint", "float", "npfloat"):
             rank[where] = typed.values[where] if isinstance(typed.values, np.ndarray) else typed.values
         elif typed.kind == "str":

@@ -26,13 +26,13 @@ def of_sql(value: Value, size: int) -> Value:
     builder = ValueBuilder(size)
     for typed in value.typed:
         if typed.kind not in ("float", "npfloat"):
-            builder.add(typed.kind, typed.values, np.ones(size, bool) if typed.where is None else typed.where)
+            builder.add(typed.kind, typed.values, typed.mask(size))
             continue
         nan = np.isnan(typed.values)
         if typed.where is None and not nan.any():
             return value
         nan = np.broadcast_to(nan, size)
-        where = np.ones(size, bool) if typed.where is None else typed.where
+        where = typed.mask(size)
         builder.add("float", typed.values, where & ~nan)
         builder.none(where & nan)
     return builder.value(value.fault)
@@ -71,7 +71,7 @@ def _is_none(operands: Sequence[Value], size: int) -> Value:
     none = np.zeros(size, bool)
     for typed in value.typed:
         if typed.kind == "none":
-            none |= True if typed.where is None else typed.where
+            none |= typed.mask(size)
     where = None if value.fault is None else value.fault == 0
     return Value((TypedValues("bool", none, where),), value.fault)
 
@@ -168,7 +168,7 @@ def like(value: Value, text: str, size: int, faults: FaultTable) -> Value:
     builder = ValueBuilder(size)
     matches = matcher(text)
     for typed in value.typed:
-        where = np.ones(size, bool) if typed.where is None else typed.where
+        where = typed.mask(size)
         if typed.kind == "none":
             builder.none(where)
         elif typed.kind == "str":

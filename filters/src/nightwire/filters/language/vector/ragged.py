@@ -121,7 +121,7 @@ def at(ragged: RaggedPoints, item: Value, index: int, faults: FaultTable) -> Val
         return found
     builder = ValueBuilder(len(there))
     for typed in found.typed:
-        builder.add(typed.kind, typed.values, there if typed.where is None else there & typed.where)
+        builder.add(typed.kind, typed.values, typed.within(there))
     if found.fault is not None:
         builder.fault(found.fault, there)
     return builder.value(missing)
@@ -185,7 +185,7 @@ def _mixed(ragged: RaggedPoints, item: Value) -> Value:
     numbers = np.zeros(len(ragged), bool)
     for typed in item.typed:
         if typed.kind in ("float", "npfloat", "int", "npint"):
-            here = np.ones(len(ragged), bool) if typed.where is None else typed.where
+            here = typed.mask(len(ragged))
             values = np.where(here, typed.values, values)
             numbers |= here
     whole = np.ones(len(ragged.lengths), bool)

@@ -192,7 +192,7 @@ def among(value: Value, ragged: RaggedPoints, item: Value, apply: Apply) -> Valu
     for typed in value.typed:
         if typed.kind in ("float", "npfloat"):
             nan = np.isnan(np.broadcast_to(typed.values, builder.size))
-            builder.fault(NEEDS_PYTHON, nan if typed.where is None else nan & typed.where)
+            builder.fault(NEEDS_PYTHON, typed.within(nan))
     faulty = builder.value(found.fault).fault
     for typed in found.typed:
         builder.add(typed.kind, typed.values, None if faulty is None else faulty == 0)

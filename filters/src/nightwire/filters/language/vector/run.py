@@ -81,7 +81,7 @@ class Run:
             return of_sql(self.apply_sql(name, operands, size), size)
         null = np.zeros(size, bool)
         for typed in nothing:
-            null |= True if typed.where is None else typed.where
+            null |= typed.mask(size)
         rest = [_without_none(one, ~null) for one in operands]
         found = of_sql(self.apply_sql(name, rest, size), size) if not null.all() else Value(())
         fault = found.fault
@@ -109,7 +109,7 @@ class Run:
 
 def _without_none(value: Value, there: Array) -> Value:
     typed_values = [
-        TypedValues(typed.kind, typed.values, there if typed.where is None else there & typed.where)
+        TypedValues(typed.kind, typed.values, typed.within(there))
         for typed in value.typed
         if typed.kind != "none"
     ]
@@ -195,7 +195,7 @@ def _with_parents(run: "Run", path: str, value: Value) -> Value:
             builder = ValueBuilder(run.size)
             builder.fault(gone)
             for typed in value.typed:
-                builder.add(typed.kind, typed.values, there if typed.where is None else there & typed.where)
+                builder.add(typed.kind, typed.values, typed.within(there))
             return builder.value(value.fault)
     return value
 

@@ -59,7 +59,7 @@ def nth(ragged: RaggedPoints, index: Value, faults: FaultTable) -> RaggedPoints:
     failed = np.full(size, NEEDS_PYTHON, np.int32)
     for typed in index.typed:
         if typed.kind in ("int", "npint"):
-            where = np.ones(size, bool) if typed.where is None else typed.where
+            where = typed.mask(size)
             place, inside = placed(ragged, np.broadcast_to(typed.values, size))
             found[where], there[where] = place[where], inside[where]
             failed[where] = 0

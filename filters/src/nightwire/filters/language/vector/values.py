@@ -44,6 +44,14 @@ class TypedValues(NamedTuple):
     values: Any
     where: Array | None
 
+    def mask(self, size: int) -> Array:
+        """Return for each of *size* rows whether it is of this type."""
+        return np.ones(size, bool) if self.where is None else self.where
+
+    def within(self, rows: Array) -> Array:
+        """Return which of *rows*, a mask, are of this type."""
+        return rows if self.where is None else rows & self.where
+
 
 class Value(NamedTuple):
     """The values of n rows.
@@ -189,7 +197,7 @@ def truth(value: Value, size: int) -> tuple[Array, Array | None]:
     found = np.zeros(size, bool)
     for typed in value.typed:
         if typed.kind != "none":
-            found |= _true(typed, size) if typed.where is None else _true(typed, size) & typed.where
+            found |= typed.within(_true(typed, size))
     return found, fault
 
 
@@ -211,7 +219,7 @@ def choose(taken: Array, fault: Array | None, first: Value, second: Value) -> Va
     other = ~taken if fault is None else ~taken & (fault == 0)
     for value, where in ((first, taken), (second, other)):
         for typed in value.typed:
-            chosen = where if typed.where is None else where & typed.where
+            chosen = typed.within(where)
             if chosen.any():
                 builder.add(typed.kind, typed.values, chosen)
         if value.fault is not None:
