@@ -1,4 +1,5 @@
-"""What tests of all rooms share: a real Kafka, librdkafka's mock cluster, our registry, the real data.
+"""What tests of all rooms share: a real Kafka, librdkafka's mock cluster, our registry, the real
+data.
 
 A test whose tool is missing is not collected, and the run's last lines say so.  With
 ``NIGHTWIRE_TESTS=all`` a missing tool is a failure; missing data is not.
@@ -39,7 +40,8 @@ def _clients() -> bool:
 
 
 PROMETHEUS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool", "prometheus-node-exporter")
-"""Programs of Debian's packages prometheus, prometheus-alertmanager and prometheus-node-exporter."""
+"""Programs of Debian's packages prometheus, prometheus-alertmanager and
+prometheus-node-exporter."""
 
 PICTURES = ROOT / "monitoring" / "pictures" / "build" / "page.js"
 
@@ -60,12 +62,14 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
 """Marker: whether its tool is here, and what brings it."""
 
 ELSEWHERE = {"docker", "data", "pictures", "proof"}
-"""Markers whose absence is no failure: they have a command of their own, or want what is not ours."""
+"""Markers whose absence is no failure: they have a command of their own, or want what is not
+ours."""
 if shutil.which("cargo") is None:
     ELSEWHERE.add("native")  # without Rust there is nothing to build it with
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-# a Kafka or a Spark that lives for a minute starts in half the time with Java's quick compiler alone
+# a Kafka or a Spark that lives for a minute starts in half the time with Java's quick compiler
+# alone
 
 hypothesis.settings.register_profile(
     "nightwire", deadline=None, derandomize=os.environ.get("NIGHTWIRE_PROOFS") != "1"
@@ -105,7 +109,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one process more than there are cores, for many tests wait for a Kafka that comes or goes."""
+    """Return one process more than there are cores, for many tests wait for a Kafka that comes
+    or goes.
+    """
     return (os.cpu_count() or 1) + 1
 
 
@@ -170,7 +176,9 @@ def fresh_topic(kafka: str, request: pytest.FixtureRequest) -> Callable[..., str
 def serve_registry(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[[str], AbstractContextManager[str]]:
-    """Return a function that runs our schema registry on a Kafka, for a while, and gives its URL."""
+    """Return a function that runs our schema registry on a Kafka, for a while, and gives its
+    URL.
+    """
 
     @contextmanager
     def serve(bootstrap: str) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""A real Kafka as `nightwire up --auth scram` runs it: it asks who is there, and denies the rest."""
+"""A real Kafka as `nightwire up --auth scram` runs it: it asks who is there, and denies the
+rest.
+"""
 
 import secrets
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """A real Kafka that asks who is there: by password, by token, and over TLS; all on this machine.
 
-One broker has four listeners: an open one for itself and for whoever sets things up, and three as surveys
-and GCN have them.  `Issuer` gives tokens as an OpenID provider does.
+One broker has four listeners: an open one for itself and for whoever sets things up, and three as
+surveys and GCN have them.  `Issuer` gives tokens as an OpenID provider does.
 """
 
 import base64

@@ -1,4 +1,6 @@
-"""What spans rooms in deployment: the compose file, the images' pins, and the metrics that are watched."""
+"""What spans rooms in deployment: the compose file, the images' pins, and the metrics that are
+watched.
+"""
 
 import re
 import subprocess

@@ -18,12 +18,14 @@ GENERATED = {"benchmarks/results/report.md", "docs/user/lsst-versions.md"}
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of the lines that are neither code, table, heading nor one long word."""
+    """Yield number and text of the lines that are neither code, table, heading nor one long
+    word.
+    """
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
-        elif not fenced and not line.startswith(("    ", "|", "#", "<")) and " " in line.strip():
+        elif not fenced and not line.startswith(("    ", "|", "#", "<", "![")) and " " in line.strip():
             yield number, line
 
 

@@ -94,7 +94,8 @@ class Chain:
     def until(self, holds: Callable[[], bool], timeout: float = 90.0) -> None:
         """Wait until *holds*; meanwhile do what a supervisor does.
 
-        Ingest ends where Kafka gave its transaction up; it has lost nothing, and goes on from its mark.
+        Ingest ends where Kafka gave its transaction up; it has lost nothing, and goes on from its
+        mark.
         """
 
         def tended() -> bool:

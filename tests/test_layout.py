@@ -1,4 +1,6 @@
-"""The layout that the design prescribes, derived from the tree: rooms, sub-packages, who imports whom."""
+"""The layout that the design prescribes, derived from the tree: rooms, sub-packages, who imports
+whom.
+"""
 
 import ast
 import re
@@ -71,7 +73,8 @@ ORDER = {
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
     "monitoring": ["dashboards exporter", "config", "commands"],
 }
-"""The sub-packages and modules of each room, lowest first: each imports those of the lines before its own."""
+"""The sub-packages and modules of each room, lowest first: each imports those of the lines
+before its own."""
 
 
 MAX_ENTRIES = 12
@@ -106,7 +109,9 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def target(module: str, name: str) -> str:
-    """Return the module that an import leads to; a package where it takes a name of its ``__init__``."""
+    """Return the module that an import leads to; a package where it takes a name of its
+    ``__init__``.
+    """
     return f"{module}.{name}" if f"{module}.{name}" in MODULES else module
 
 
@@ -115,7 +120,9 @@ def is_package(module: str) -> bool:
 
 
 def unit(module: str) -> str:
-    """Return the sub-package that holds *module*; a module that lies in the room itself is its own."""
+    """Return the sub-package that holds *module*; a module that lies in the room itself is its
+    own.
+    """
     if is_package(module) or module.count(".") <= 2:
         return module
     return module.rpartition(".")[0]
@@ -163,7 +170,9 @@ def test_imports_between_rooms_run_one_way(room: str) -> None:
 
 @pytest.mark.parametrize("room", PRESCRIBED)
 def test_a_room_takes_from_others_what_is_public(room: str) -> None:
-    """Public are sub-packages, and what ``__all__`` of a package lists, a module by its name too."""
+    """Public are sub-packages, and what ``__all__`` of a package lists, a module by its name
+    too.
+    """
     wrong = []
     for module, path in MODULES.items():
         for other, name in imported(path):

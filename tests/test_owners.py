@@ -1,4 +1,6 @@
-"""Owners and brokers get what is theirs, and nothing else: attempt by attempt, against Kafka itself."""
+"""Owners and brokers get what is theirs, and nothing else: attempt by attempt, against Kafka
+itself.
+"""
 
 import json
 import re
@@ -42,7 +44,9 @@ FILLED = [*HOUSE, *OUTPUT, "answers.ann", "answers.bob", "seen.ann"]
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Yield a Kafka with two owners and a broker, and something in every topic that only the stack fills."""
+    """Yield a Kafka with two owners and a broker, and something in every topic that only the
+    stack fills.
+    """
     with guarded_broker(tmp_path_factory.mktemp("guarded")) as one:
         for verb, *words in (
             ("user", "add", "ann", "--quota", "1MB"),
@@ -139,7 +143,8 @@ def test_a_filter_reads_what_its_owner_may_read(guarded: Guarded) -> None:
         (given,) = rights.values()
         given.result(30)
         assert sources.refusals(shared, []) == []
-        for future in operator.delete_topics(["filter.ann.shared"]).values():  # others look at what bob sees
+        # others look at what bob sees
+        for future in operator.delete_topics(["filter.ann.shared"]).values():
             future.result(30)
 
 
@@ -227,7 +232,9 @@ def test_nobody_administers(guarded: Guarded, attempt: Callable[[AdminClient], A
     ("verb", "words"), [("user", ["list"]), ("user", ["add", "bob"]), ("broker", ["list"])]
 )
 def test_the_verbs_are_the_operators_alone(guarded: Guarded, verb: str, words: list[str]) -> None:
-    """Asked by others, librdkafka says that there are no rights, or takes the process down: we ask first."""
+    """Asked by others, librdkafka says that there are no rights, or takes the process down: we
+    ask first.
+    """
     refused = Guarded(guarded.bootstrap, keys_of("bob", SECRETS["bob"])).run(verb, *words).exception
     assert isinstance(refused, KafkaException)
     assert refused.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED

@@ -1,4 +1,6 @@
-"""The embedded stack with passwords: it serves itself, its operator and its owners, and nobody else."""
+"""The embedded stack with passwords: it serves itself, its operator and its owners, and nobody
+else.
+"""
 
 import io
 import json
@@ -115,7 +117,9 @@ def send_back(keys: Mapping[str, str], broker: str, about: Sequence[int | None])
 
 
 def test_five_brokers_at_once(stack: Stack, tmp_path: Path) -> None:
-    """Two have streams of their own, one sends back; a slow one stands still when its pipe is full."""
+    """Two have streams of their own, one sends back; a slow one stands still when its pipe is
+    full.
+    """
     seldom = tmp_path / "seldom.py"
     seldom.write_text(SELDOM)
     orders = {"fink": ("--filter", str(seldom)), "antares": ("--lite",)}

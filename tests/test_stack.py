@@ -289,7 +289,9 @@ class Eventful:
                 assert author.recv(1)
 
     def filters_misbehave(self) -> None:
-        """Submit filters that cannot be tried, for nothing came yet of that survey; then it comes."""
+        """Submit filters that cannot be tried, for nothing came yet of that survey; then it
+        comes.
+        """
         for name, code in MISBEHAVE.items():
             path = self._stack.folder / f"{name}.py"
             path.write_text(code)

@@ -1,4 +1,5 @@
-"""MkDocs hooks: pages that lie outside `docs` (READMEs, CHANGELOG, CONTRIBUTING) become pages of the site.
+"""MkDocs hooks: pages that lie outside `docs` (READMEs, CHANGELOG, CONTRIBUTING) become pages of
+the site.
 
 A link to a file that is no page (a notebook, a folder, source) becomes its path in the repository.
 """

@@ -19,7 +19,9 @@ PORTS += ("VTP_SUBSCRIBERS_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT", "GRAFA
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Bring everything up but what has no image here, with a small simulated stream; take it down again."""
+    """Bring everything up but what has no image here, with a small simulated stream; take it
+    down again.
+    """
     alarms = tmp_path_factory.mktemp("alertmanager") / "alertmanager.yml"
     shown = (ROOT / "monitoring" / "alertmanager" / "alertmanager.yml").read_text()
     hook = '  - name: operator\n    webhook_configs: [{url: "http://hook:8000/"}]\n'
@@ -52,7 +54,9 @@ def owner(stack: Stack) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def quiet(stack: Stack, owner: dict[str, str]) -> Stack:
-    """Submit a filter, let the simulated survey play a visit, then stop it: what comes now is the test's."""
+    """Submit a filter, let the simulated survey play a visit, then stop it: what comes now is
+    the test's.
+    """
     notebook = ROOT / "filters" / "notebooks" / "bright-transient.ipynb"
     stack.nightwire("filter", "submit", str(notebook), "--name", "bright", user=owner)
     await_(lambda: stack.stages().get("producer", {}).get("delivered", 0) >= 100, "a visit of the stream")

@@ -1,11 +1,12 @@
-"""Write each image's lock: what its extra needs, as pinned and hashed in the root's `requirements.lock`.
+"""Write each image's lock: what its extra needs, as pinned and hashed in the root's
+`requirements.lock`.
 
     python tests/compose/locks.py            write them
     python tests/compose/locks.py --check    exit 1, naming those that are not up to date
 
-`core/requirements.lock` is every image's first layer: what the light client and building it need.  A
-room's own holds what its extra adds.  The dependencies are read from the packages installed here, so run
-it in a full venv.
+`core/requirements.lock` is every image's first layer: what the light client and building it need.
+A room's own holds what its extra adds.  The dependencies are read from the packages installed here,
+so run it in a full venv.
 """
 
 import argparse
@@ -34,7 +35,9 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==")
 
 
 def blocks(lock: str) -> dict[str, str]:
-    """Return the pinned requirement of each package in *lock*, with its hashes and without remarks."""
+    """Return the pinned requirement of each package in *lock*, with its hashes and without
+    remarks.
+    """
     found: dict[str, list[str]] = {}
     name = ""
     for line in lock.splitlines():

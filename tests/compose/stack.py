@@ -160,7 +160,8 @@ class Visit(threading.Thread):
 
 
 class Subscriber(threading.Thread):
-    """A VTP subscriber outside the network: acknowledges every event, and comes back when it is cut off.
+    """A VTP subscriber outside the network: acknowledges every event, and comes back when it is cut
+    off.
 
     Args:
         port: Where the gateway listens.

@@ -1,7 +1,7 @@
 """The compose stack, brought up and loaded for real; `make test-compose` runs this.
 
-Alerts and VOEvents come in from outside the network and are read from outside, through the published ports;
-the ids must be the same, and the accounts must agree.
+Alerts and VOEvents come in from outside the network and are read from outside, through the
+published ports; the ids must be the same, and the accounts must agree.
 """
 
 import json

@@ -53,7 +53,9 @@ def subscriber(quiet: Stack, comet: Path) -> Subscriber:
 
 
 def observed(first: int, count: int) -> set[str]:
-    """Return the samples that a feed gives who asks for nothing else, and what retracts one of any time."""
+    """Return the samples that a feed gives who asks for nothing else, and what retracts one of
+    any time.
+    """
     roots = [etree.fromstring(document) for _, document in samples(first + count, 0)]
     given = {str(root.get("ivorn")) for root in roots if root.get("role") in ROLES}
     chosen = (root for root in roots[first:] if str(root.get("ivorn")) in given or retracted(root) & given)

@@ -30,7 +30,9 @@ def nightwire(words: str, where: Mapping[str, str], folder: Path) -> str:
 
 
 def start(command: list[str], where: Mapping[str, str], folder: Path) -> str:
-    """Return what *command* prints, run in *folder*, in an environment that knows of no Kafka but *where*."""
+    """Return what *command* prints, run in *folder*, in an environment that knows of no Kafka
+    but *where*.
+    """
     ours = ("KAFKA_", "NIGHTWIRE_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     env = clean | {"HOME": str(folder)} | where

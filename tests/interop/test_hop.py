@@ -1,4 +1,6 @@
-"""hop-client reads alerts with their fields, from topics that are set to containers and hop's headers."""
+"""hop-client reads alerts with their fields, from topics that are set to containers and hop's
+headers.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -21,7 +23,8 @@ TESTS_TOO = ", ignoretest=False"
 
 @dataclass(frozen=True)
 class Containers:
-    """A Kafka with ten alerts in `alerts.sim`, and the same ones in `alerts.lsst` as if they were real.
+    """A Kafka with ten alerts in `alerts.sim`, and the same ones in `alerts.lsst` as if they were
+    real.
 
     Attributes:
         where: What the environment of a reader says.

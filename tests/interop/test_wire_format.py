@@ -25,7 +25,8 @@ Alert = dict[str, Any]
 
 @dataclass(frozen=True)
 class Wire:
-    """A Kafka with ten alerts in `alerts.sim`, and the same ones by Rubin's schema in `alerts.lsst`.
+    """A Kafka with ten alerts in `alerts.sim`, and the same ones by Rubin's schema in
+    `alerts.lsst`.
 
     Attributes:
         secure: The broker, which asks for tokens at one of its doors.
