@@ -135,8 +135,13 @@ def bootstrap() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Yield a real one-broker Kafka."""
-    one = Broker(tmp_path_factory.mktemp("kafka"), port=free_port(), controller=free_port())
+    """Yield a real one-broker Kafka, whose groups may notice in a second who joined or died."""
+    quick = {
+        "group.min.session.timeout.ms": 1000,
+        "group.consumer.min.heartbeat.interval.ms": 300,
+        "group.consumer.heartbeat.interval.ms": 300,
+    }
+    one = Broker(tmp_path_factory.mktemp("kafka"), port=free_port(), controller=free_port(), properties=quick)
     one.start()
     yield one
     one.stop()

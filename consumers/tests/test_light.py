@@ -67,7 +67,8 @@ def _environment(folder: Path) -> Path:
 
 
 def _install(python: Path, wheel: Path, *more: str) -> None:
-    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", *more, str(wheel)]
+    command = [sys.executable, "-m", "uv", "pip", "install", "--python", str(python), "--quiet", *more]
+    command.append(str(wheel))
     subprocess.run(command, check=True, cwd=python.parent, capture_output=True)
 
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from nightwire.consumers import AlertReader, GroupError, ReceivedAlert
 from nightwire.consumers.source.group import membership
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("quick_group")]
 
 Encode = Callable[..., bytes]
 Write = Callable[..., None]
@@ -160,7 +160,7 @@ def test_when_a_member_dies_only_what_it_had_not_done_comes_again(
     kafka: str, fresh_topic: Topic, encode: Encode, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic, group, stop = fresh_topic(partitions=4), group_name(), Event()
-    monkeypatch.setenv("KAFKA_SESSION_TIMEOUT_MS", "6000")  # the least that Kafka takes
+    monkeypatch.setenv("KAFKA_SESSION_TIMEOUT_MS", "2000")
     survivor = AlertReader(topic, group=group, bootstrap=kafka, dedup="offset", stopped=stop.is_set)
     command = [sys.executable, "-c", HOLDING, topic, group, kafka]
     pipe = subprocess.PIPE
@@ -256,6 +256,7 @@ def test_members_of_both_protocols_share_one_group(
     )
     with reading(classic) as one:
         until(lambda: len(owned(classic)) == 4, tick=stop)
+        monkeypatch.delenv("KAFKA_HEARTBEAT_INTERVAL_MS")  # this protocol leaves it to the broker
         monkeypatch.setenv("KAFKA_GROUP_PROTOCOL", "consumer")
         with reading(modern) as other:
             until(lambda: len(owned(modern)) == 2, tick=stop)
