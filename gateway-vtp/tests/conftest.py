@@ -135,7 +135,7 @@ class GatewayProcess:
         return self.process is None or self.process.poll() is not None
 
     def ask(self, *frames: bytes, close: bool = False) -> list[Transport]:
-        """Write raw bytes to the author port; return what is answered until the gateway hangs up."""
+        """Write raw bytes to the author port; return the answers until the gateway hangs up."""
         with socket.create_connection(("127.0.0.1", self.authors), timeout=60) as connection:
             connection.sendall(b"".join(frames))
             if close:
@@ -285,7 +285,7 @@ def ivorns() -> Callable[[int], list[str]]:
 
 @pytest.fixture
 def gateway_on(tmp_path: Path) -> Iterator[Callable[..., GatewayProcess]]:
-    """Return a function that starts gateways on a Kafka of that address; they are ended afterwards."""
+    """Return a function that starts gateways on a Kafka; they are ended afterwards."""
     started: list[GatewayProcess] = []
 
     def start(kafka: str, *options: str, name: str = "gateway", **ports: Any) -> GatewayProcess:

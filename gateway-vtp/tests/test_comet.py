@@ -27,7 +27,7 @@ def sendvo(port: int, file: Path) -> subprocess.CompletedProcess[bytes]:
 
 
 def subscribed(tmp_path: Path) -> bool:
-    """Whether Comet has heard from the gateway; the gateway's log also has those who only tried its port."""
+    """Whether Comet has heard from the gateway, whose log also has mere port scans."""
     return "Authenticate received" in (tmp_path / "comet.log").read_text()
 
 

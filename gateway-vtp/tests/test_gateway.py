@@ -241,7 +241,7 @@ def test_a_slow_subscriber_loses_nothing_and_holds_up_nobody(
 
 @pytest.fixture
 def far_away() -> Iterator[Callable[[int], int]]:
-    """Return a function that relays to a port of ours, 200 ms round trip away, and names the relay's port."""
+    """Return a function that relays to a port, 200 ms round trip away; it returns the relay's port."""
     with ExitStack() as relays:
 
         def relay(port: int) -> int:
@@ -264,7 +264,7 @@ def reaches_the_far_one(
     metric: Metric,
     far_away: Callable[[int], int],
 ) -> Callable[[int], None]:
-    """Return what sends so many events at 500/s, across heartbeats, to one at hand and one far away."""
+    """Return a function that sends events at 500/s, across heartbeats, near and far."""
 
     def run(count: int) -> None:
         gateway = start_gateway("--iamalive", "0.5")
@@ -359,7 +359,7 @@ def test_a_gateway_gets_events_from_another_and_copies_end_there(
 def both_get_each_once(
     start_gateway: Start, telescope: Subscribe, packet: Packets, ivorns: Ivorns
 ) -> Callable[[int], None]:
-    """Return what gives so many events to two gateways at once, and looks at what their subscribers got."""
+    """Return a function that gives events to two gateways at once, and compares their output."""
 
     def run(count: int) -> None:
         gateways = [start_gateway(*more, name=name) for name, more in (("a", ()), ("b", ("--no-accounts",)))]

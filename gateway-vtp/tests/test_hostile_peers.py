@@ -35,11 +35,11 @@ PART = (1 << 20).to_bytes(4, "big") + b"<VOEvent>" + b"x" * 1_000_000
 PARTS = 200
 """So many of them are more than `ROOM`."""
 ROOM = 96 << 20
-"""Most that the gateway may grow by under attack: twice --author-memory, and Python's own. [byte]"""
+"""Most growth of the gateway under attack: twice --author-memory, and Python's own. [byte]"""
 
 
 def memory(gateway: Any, what: str) -> int:
-    """Return the memory of the gateway's process: VmRSS, now, or VmHWM, the most that it ever was. [byte]"""
+    """Return the memory of the gateway's process: VmRSS, now, or VmHWM, its peak. [byte]"""
     status = Path(f"/proc/{gateway.process.pid}/status").read_text()
     return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith(what)))
 
@@ -104,7 +104,7 @@ def damaged(document: bytes, choice: random.Random) -> bytes:
 def besiege(
     gateway: Any, documents: dict[str, bytes], connections: int, seed: int
 ) -> tuple[set[str], list[Transport]]:
-    """Attack *gateway* while a good author sends *documents*; return what he had acked, and all answers."""
+    """Attack *gateway* while an author sends *documents*; return his acks, and all answers."""
     choice = random.Random(seed)
     author = Author(Address("127.0.0.1", gateway.authors), timeout=60, patience=60)
     with siege(gateway, seed), ThreadPoolExecutor(8) as pool:

@@ -18,7 +18,7 @@ from nightwire.gateway.net.addresses import Address
 pytestmark = [pytest.mark.comet, pytest.mark.kafka]
 
 PIECE = 9
-"""Most events on their way at once: Comet drops a peer that owes ten acks at a heartbeat, with its events."""
+"""Most events in flight: Comet drops a peer that owes ten acks at a heartbeat."""
 DEBIAN = (
     *("/usr/bin/env", f"PYTHONPATH={sysconfig.get_path('purelib')}", "/usr/bin/python3", "-S", "-c"),
     "import sys; from twisted.scripts.twistd import run; sys.argv[0] = 'twistd'; run()",
@@ -93,7 +93,7 @@ Start = Callable[..., Mesh]
 def mesh(
     comet: Callable[..., subprocess.Popen[bytes]], gateway_on: Callable[..., Any], tmp_path: Path
 ) -> Start:
-    """Return a function that starts the brokers of *links*, gateways on the Kafka that each is given."""
+    """Return a function that starts the brokers of *links*, gateways each on its Kafka."""
 
     def start(
         links: Mapping[str, Sequence[str]], kafka_of: Callable[[str], str], **how: Sequence[str]
@@ -121,7 +121,7 @@ def mesh(
 
 
 def check(mesh: Mesh, telescope: Callable[..., Any], documents: Sequence[bytes], timeout: float) -> None:
-    """Send a piece at a time, at last one through each broker; each listener has each document once.
+    """Send a piece at a time through the brokers; each listener has each document once.
 
     Authors of a Comet that is given more than it can take are cut off by it after 20 s.
     """

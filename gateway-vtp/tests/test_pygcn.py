@@ -1,4 +1,4 @@
-"""With pygcn, which most telescopes ran to hear of gamma-ray bursts: a subscriber of neither us nor Comet."""
+"""With pygcn, which most telescopes ran for gamma-ray bursts: neither ours nor Comet's."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ gcn.listen("127.0.0.1", port, ivorn="ivo://test.pygcn/telescope", handler=save)
 
 @pytest.fixture
 def pygcn(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Return a function that starts pygcn on a port, and gives the folder that it saves events in."""
+    """Return a function that starts pygcn on a port; it returns the folder of its events."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(port: int) -> Path:

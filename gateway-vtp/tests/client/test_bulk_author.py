@@ -1,4 +1,4 @@
-"""An author of many events, over real sockets, and brokers that hang up, offer nothing, or talk nonsense."""
+"""An author of many events, and brokers that hang up, offer nothing, or answer nonsense."""
 
 import socket
 import threading
@@ -17,7 +17,7 @@ from nightwire.gateway.vtp.bulk import OFFER, ivorn_in
 from nightwire.gateway.vtp.session import encode_now
 
 Script = Callable[[int, int, bytes], bytes | None]
-"""What a broker says to an event, given the numbers of the connection and of the event; None: it hangs up."""
+"""What a broker answers, by the numbers of connection and event; None: it hangs up."""
 
 
 class Broker:

@@ -1,4 +1,4 @@
-"""Subscribers that return, that are far, and that take much: nothing is lost, and nobody is held up."""
+"""Subscribers that return, are far, or take much: nothing is lost, and nobody is held up."""
 
 import os
 from collections.abc import Callable

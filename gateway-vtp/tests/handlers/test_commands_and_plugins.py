@@ -40,7 +40,7 @@ class Note:
 
 @pytest.fixture
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A distribution with the plug-ins *note* and *lost*, on the path of this process and of its children."""
+    """A distribution with the plug-ins *note* and *lost*, on the path of this process."""
     (tmp_path / "note_plugin.py").write_text(PLUGIN)
     info = tmp_path / "note_plugin-1.0.dist-info"
     info.mkdir()

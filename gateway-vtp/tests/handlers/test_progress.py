@@ -1,4 +1,4 @@
-"""What decides which events a handler acts on, and from where; the plug-ins that come with the gateway."""
+"""Which events a handler acts on, and from where; the plug-ins of the gateway."""
 
 import random
 from dataclasses import dataclass

@@ -129,7 +129,7 @@ def test_events_wait_where_others_fill_the_memory_and_one_that_is_larger_goes_al
 def heard(
     *chunks: bytes, timeout: float = math.inf, frame_timeout: float = math.inf
 ) -> tuple[list[bytes], Exception | None]:
-    """Return the messages in *chunks*, after which the peer says nothing more, and what ended it."""
+    """Return the messages in *chunks*, after which the peer is silent, and what ended it."""
 
     async def listen() -> tuple[list[bytes], Exception | None]:
         reader, found = asyncio.StreamReader(), []

@@ -23,7 +23,7 @@ from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
 
 Authority = Callable[[str], Any]
-"""Makes an authority of that name, with ``file`` and ``issue(name)``: an `Authority` of conftest."""
+"""Makes an authority of that name: an `Authority` of conftest."""
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,7 +40,7 @@ async def listening(
     limits: Limits = Limits(),  # noqa: B008
     tls: TLSSettings | None = None,
 ) -> AsyncIterator[tuple[Address, Callable[[str, int], Awaitable[None]]]]:
-    """Yield where echoes are given, and a function that waits until so many were refused for a reason."""
+    """Yield the address of an echo, and a function that waits for so many refusals."""
     registry = CollectorRegistry()
     door = Endpoint(
         "author",

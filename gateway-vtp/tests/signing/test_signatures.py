@@ -1,4 +1,4 @@
-"""Signatures: both layouts, who may sign for whom, keys that are good no more, files that change."""
+"""Signatures: both layouts, who may sign for whom, expired keys, files that change."""
 
 import os
 import shutil
@@ -336,7 +336,7 @@ def test_a_key_from_a_file_signs_and_one_that_cannot_says_why(
         SigningKey(path, None, now)
 
 
-# --- with GnuPG, where it is installed: what it signs is good here, and what is signed here is good there
+# --- with GnuPG, where it is installed: signatures are good in both directions
 
 if GPG := shutil.which("gpg"):
 

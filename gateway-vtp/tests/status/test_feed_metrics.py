@@ -1,4 +1,4 @@
-"""Gateways that speak TLS to one another, test events that one of them sends, and what their pages show."""
+"""Gateways that speak TLS to one another, test events, and what their pages show."""
 
 import json
 import subprocess

@@ -2,8 +2,8 @@
 
     uv run --with atheris python gateway-vtp/tests/voevent/fuzz.py -max_total_time=600 FOLDER…
 
-The folders hold documents to begin with; what is found is written to the first of them.  A document that
-breaks `stands` goes into `test_hostile_documents.SEEDS`, which runs every day.
+The folders hold documents to begin with; what is found is written to the first of them.  A document
+that breaks `stands` goes into `test_hostile_documents.SEEDS`, which runs every day.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The corpus of real VOEvents: verdicts, and every byte of it through author, Kafka and subscriber."""
+"""The corpus of real VOEvents: verdicts, and every byte through the gateway."""
 
 import csv
 import json

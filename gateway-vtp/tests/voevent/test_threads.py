@@ -72,7 +72,7 @@ def write(bootstrap: str, ivorn: str, *citations: tuple[str, str], minutes: int 
 
 @pytest.fixture(scope="module")
 def log(bootstrap: str) -> str:
-    """Return a Kafka with a thread, a copy of one of its events, another event, and what is none."""
+    """Return a Kafka with a thread, a copy of one of its events, another, and garbage."""
     write(bootstrap, "ivo://a/burst#1")
     write(bootstrap, "ivo://a/burst#2", ("supersedes", "ivo://a/burst#1"), minutes=1)
     write(bootstrap, "ivo://a/burst#2", ("supersedes", "ivo://a/burst#1"), minutes=2)

@@ -1,4 +1,4 @@
-"""Bulk submission, from the author's side, on literal bytes and against brokers that answer as they may."""
+"""Bulk submission, from the author's side, on literal bytes and against odd brokers."""
 
 from collections import deque
 from datetime import UTC, datetime

@@ -16,7 +16,7 @@ LIMIT = 10_000
 
 
 def archive(*documents: bytes, mode: str = "w", form: int = tarfile.PAX_FORMAT) -> bytes:
-    """Return a tar archive of *documents*, made by the library, with folders and links among them."""
+    """Return a tar archive of *documents*, with folders and links among them."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode=mode, format=form) as tar:  # type: ignore[call-overload]
         for number, document in enumerate(documents):

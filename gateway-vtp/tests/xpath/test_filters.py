@@ -129,7 +129,7 @@ def test_a_filter_that_was_switched_off_is_left_out_told_once_and_refused_from_t
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-7", "iso-8859-1"])
 def test_a_document_is_never_larger_than_it_is_taken_for(encoding: str) -> None:
-    """Its signs are counted without parsing, which works only where ``<`` is the byte that it is in ASCII."""
+    """Its signs are counted without parsing, which works where ``<`` is as in ASCII."""
     text = "<v>" + "<a b='1' c='2'>x<!-- </a></a> --><![CDATA[</a>]]></a>" * 20 + "</v>"
     if encoding == "utf-7":  # which may hide every sign
         text = text.replace("<", "+ADw-").replace("=", "+AD0-")

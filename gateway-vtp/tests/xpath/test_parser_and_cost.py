@@ -106,7 +106,7 @@ def test_the_shape_of_expressions(text: str, shape: object) -> None:
 
 
 def simplified(shape: object) -> object:
-    """Leave out paths that only hold what they start with, as the reader makes them of every primary."""
+    """Leave out paths without steps, as the parser makes them of every primary."""
     match shape:
         case Path((), False, start, ()) if start is not None:
             return simplified(start)
@@ -195,7 +195,7 @@ print("done")
 
 
 def run_within(limit: int, taken: list[str]) -> None:
-    """Evaluate *taken* over the worst documents in a process that may use so much processor time. [s]"""
+    """Evaluate *taken* over the worst documents in a process limited in processor time. [s]"""
     lines = [json.dumps(worst_documents()), *map(json.dumps, taken)]
     done = subprocess.run(
         [sys.executable, "-c", CHILD],
@@ -209,7 +209,7 @@ def run_within(limit: int, taken: list[str]) -> None:
 
 
 def collect(count: int) -> tuple[list[str], float]:
-    """Return expressions that are taken, and the time [s] that their bounds allow for all documents."""
+    """Return expressions that are taken, and the time that their bounds allow. [s]"""
     taken: dict[str, int] = {}
 
     @settings(max_examples=count, database=None, derandomize=True, deadline=None)

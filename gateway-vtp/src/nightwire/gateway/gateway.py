@@ -143,7 +143,7 @@ class Components:
         self.feeds = self._make_feeds(tls)
 
     def warm_up(self) -> None:
-        """Load schemas, leap seconds, Kafka's metadata, so that the first event is fast.  Blocks."""
+        """Load schemas, leap seconds, Kafka's metadata: so the first event is fast.  Blocks."""
         compile_schemas()
         load_time_scales()
         self._log.warm_up(VOEVENTS)
@@ -176,7 +176,7 @@ class Components:
         asyncio.run_coroutine_threadsafe(self._publish(events, list(hashes)), self._loop).result()
 
     def send_to_dead_letters(self, message: Message, reason: str) -> None:
-        """Send a record that cannot be read to the dead letters.  Called from the follower's thread."""
+        """Send an unreadable record to the dead letters.  Called from the follower's thread."""
         topic = str(message.topic())
         source = f"{topic}[{message.partition()}]@{message.offset()}"
         log.warning("%s cannot be read and is no event: %s", source, reason)

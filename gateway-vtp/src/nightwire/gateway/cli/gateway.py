@@ -13,7 +13,7 @@ from nightwire.gateway.cli.tls_options import read_address_option, read_tls_sett
 
 @click.group()
 def gateway() -> None:
-    """Speak VTP, the VOEvent Transport Protocol, to telescopes and brokers, and Kafka to nightwire."""
+    """Speak the VOEvent Transport Protocol to telescopes and brokers, and Kafka to nightwire."""
 
 
 @gateway.command()

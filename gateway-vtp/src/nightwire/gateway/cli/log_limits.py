@@ -1,4 +1,4 @@
-"""A log that no peer can fill: of each kind of line only so many a minute, then a count of the rest."""
+"""A log that no peer can fill: so many lines of a kind a minute, then a count of the rest."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class _Kind:
 
 
 class RateLimitFilter(logging.Filter):
-    """Let pass so many lines of a kind; the first one of the next interval says how many were left out.
+    """Let so many lines of a kind pass; the first of the next interval says how many were left out.
 
     A kind is a logger and a text before its arguments are put in, so peers cannot make new ones.
 

@@ -86,8 +86,8 @@ def send(
 ) -> None:
     """Send VOEvents to a broker, as their author: files, folders of files, or - for standard input.
 
-    Says of each whether the broker took it (ack) or refused it (nak) and why.  Exit status 1 when any was
-    refused or could not be sent.
+    Says of each whether the broker took it (ack) or refused it (nak) and why.  Exit status 1 when
+    any was refused or could not be sent.
 
     \b
     Examples:

@@ -93,7 +93,7 @@ def send_all(author: Author, letters: Iterable[Submission], connections: int) ->
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
-    """Return *paths* with each folder replaced by the files in it, at any depth, in order of name."""
+    """Return *paths*, each folder replaced by the files in it, at any depth, in order of name."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():

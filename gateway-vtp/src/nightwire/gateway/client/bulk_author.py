@@ -1,4 +1,4 @@
-"""An author of many events: several connections, each with as many events on its way as the broker takes."""
+"""An author of many events: several connections, each with as many in flight as allowed."""
 
 import random
 import select
@@ -29,8 +29,9 @@ def send_bulk(
 ) -> Iterator[Receipt]:
     """Send *letters* over so many *connections*; yield a receipt each, as they come.
 
-    A letter that was sent and not answered when its connection was lost is sent again: safe, because a broker
-    recognises what it has.  A broker that takes one event per connection gets one per connection.
+    A letter that was sent and not answered when its connection was lost is sent again: safe,
+    because a broker recognises what it has.  A broker that takes one event per connection gets one
+    per connection.
 
     Raises:
         Exception: What *letters* raised, after what came before is answered.
@@ -122,7 +123,7 @@ class _Connection:
                     del waiting[: _write(connection, waiting)]
 
     def _fill(self, waiting: bytearray, submission: BulkSession) -> Iterator[Receipt]:
-        """Put frames into *waiting* while there is room; yield a receipt for what cannot be signed."""
+        """Put frames into *waiting* while there is room; yield receipts of failed signing."""
         while submission.room and len(waiting) < MAX_WAITING and (event := self._take()) is not None:
             try:
                 waiting += submission.send(self._signed(event))

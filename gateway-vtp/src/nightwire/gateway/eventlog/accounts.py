@@ -21,7 +21,8 @@ class RejectionCounter:
 
     Args:
         source: Where the counted came from: ``vtp-authors``, ``vtp-brokers``.
-        started: When this process started [ms since 1970]; tells its account from those of earlier ones.
+        started: When this process started [ms since 1970]; tells its account from those of earlier
+            ones.
     """
 
     def __init__(self, source: str, started: int) -> None:
@@ -56,7 +57,7 @@ class AccountWriter:
         self._thread.start()
 
     def post(self, account: Account) -> Future[None]:
-        """Write *account*; the future is done once Kafka acknowledged it, or a later one of its key."""
+        """Write *account*; the future is done once Kafka has it, or a later one of its key."""
         acknowledged: Future[None] = Future()
         with self._posted:
             self._latest[account.key] = account

@@ -53,7 +53,7 @@ class CitedEvents:
         self._read_again = lru_cache(maxsize=64)(self._read)
 
     def retracted(self, citations: Iterable[Mapping[str, str]]) -> tuple[Event, ...]:
-        """Return the events that *citations* retract, of those that are known, at most `MAX_RETRACTED`."""
+        """Return the known events that *citations* retract, at most `MAX_RETRACTED`."""
         ivorns = [one["ivorn"] for one in citations if one["cite"] == RETRACTION]
         return tuple(found for ivorn in ivorns[:MAX_RETRACTED] if (found := self._find(ivorn)) is not None)
 
@@ -116,7 +116,8 @@ class EventDecoder:
         is_first: Whether a hash was first seen at this partition and offset of `voevents`.
         decoder: Reads alerts; None where no feed needs it.
         cited: Finds the events that others retract.
-        shapes: Survey whose template is used, per topic; None where the record says which survey it is of.
+        shapes: Survey whose template is used, per topic; None where the record says which survey it
+            is of.
     """
 
     def __init__(

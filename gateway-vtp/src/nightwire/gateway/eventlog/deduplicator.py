@@ -60,7 +60,7 @@ class Deduplicator:
         return len(self._pending)
 
     def begin(self, packet: Packet, origin: str, done: Callable[[bool | DeliveryError], None]) -> None:
-        """Begin to write *packet*; *done* gets, in a later turn of the loop, what `admit` would return."""
+        """Begin to write *packet*; *done* is called, later, with what `admit` would return."""
         if (
             len(self._pending) >= MAX_PENDING
             or packet.hash in self._pending

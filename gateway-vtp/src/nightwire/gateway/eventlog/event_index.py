@@ -1,9 +1,9 @@
 """Which events are known: hash of the element → where its first record lies in `voevents`.
 
-The log decides.  This index only follows it, and may be thrown away: it is rebuilt from the log.  It is an
-LMDB environment: one thread writes, any number read, and what a batch brings is there with the position
-behind it or not at all.  Nothing waits for the disk, so a crash of the machine may leave it torn: then it is
-made anew.
+The log decides.  This index only follows it, and may be thrown away: it is rebuilt from the log.
+It is an LMDB environment: one thread writes, any number read, and what a batch brings is there with
+the position behind it or not at all.  Nothing waits for the disk, so a crash of the machine may
+leave it torn: then it is made anew.
 """
 
 import logging
@@ -29,7 +29,7 @@ ADDRESSES = 1 << 36
 """Addresses set aside for it, which are no memory; the file is as large as what is in it. [byte]"""
 DAY = 86_400
 _PLACE = struct.Struct(">IIQ")
-"""When it was seen [s since 1970], partition, offset: in this order, so that batches lie in that of time."""
+"""Time of the entry [s since 1970], partition, offset: so batches lie in the order of time."""
 _POSITION = struct.Struct("<Q")
 _TORN = (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError)
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -62,7 +62,7 @@ class EventIndex:
         self._store.save()
 
     def follows(self, identity: str) -> bool:
-        """Say whether the index was made from the log *identity*; if not, empty it and make it so."""
+        """Say whether the index is of the log *identity*; if not, empty it and make it so."""
         with self._environment.begin(write=True) as change:
             known = change.get(b"identity", db=self._store.log)
             if known != identity.encode():
@@ -195,7 +195,7 @@ def _open(folder: Path) -> _Store:
 
 
 def _boot() -> str:
-    """Return what tells one start of the machine from another; empty where the system does not say."""
+    """Return an id of this start of the machine; empty where the system has none."""
     with suppress(OSError):
         return _BOOT.read_text().strip()
     return ""

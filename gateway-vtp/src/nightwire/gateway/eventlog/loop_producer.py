@@ -36,8 +36,8 @@ class LoopProducer:
 
     librdkafka reports deliveries to whoever polls; a thread polls, and hands them to the loop in
     batches.  A record that comes alone goes out at once.  Those that come while others are on their
-    way go out together, when these have arrived, or after `GATHER`: a request costs Kafka as much as
-    dozens of records.
+    way go out together, when these have arrived, or after `GATHER`: a request costs Kafka as much
+    as dozens of records.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -69,7 +69,8 @@ class LoopProducer:
     ) -> Acknowledged:
         """Begin to write one record; the future resolves once Kafka has acknowledged it.
 
-        The future raises `DeliveryError` where Kafka did not take it, within ``delivery.timeout.ms``.
+        The future raises `DeliveryError` where Kafka did not take it, within
+        ``delivery.timeout.ms``.
         """
         acknowledged: Acknowledged = self._loop.create_future()
         self._waiting.append(_Record(topic, value, key, list(headers), acknowledged))

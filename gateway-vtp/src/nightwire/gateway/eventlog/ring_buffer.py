@@ -1,8 +1,9 @@
 """The recent events, held once for all subscribers; Kafka holds the rest.
 
-Each subscriber has a cursor.  While it keeps up, it reads from the ring.  One that falls so far behind
-that the ring has moved on reads from Kafka, from its own position, until it is back at the ring.
-So memory is bounded by the ring, whatever the subscribers do.  Pure: no Kafka, no clock, one thread.
+Each subscriber has a cursor.  While it keeps up, it reads from the ring.  One that falls so far
+behind that the ring has moved on reads from Kafka, from its own position, until it is back at the
+ring. So memory is bounded by the ring, whatever the subscribers do.  Pure: no Kafka, no clock, one
+thread.
 """
 
 from collections import deque

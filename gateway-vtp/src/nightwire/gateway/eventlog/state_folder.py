@@ -1,7 +1,7 @@
 """The gateway's state folder: one gateway at a time, and of this version.
 
-The indexes in it can be made again from Kafka, but not the positions of handlers; so an older folder
-is brought up to date rather than refused.
+The indexes in it can be made again from Kafka, but not the positions of handlers; so an older
+folder is brought up to date rather than refused.
 """
 
 import logging

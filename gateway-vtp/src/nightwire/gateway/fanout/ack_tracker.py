@@ -32,7 +32,7 @@ class AckTracker:
 
     @property
     def acked_to(self) -> Positions:
-        """Where to go on: each earlier event is answered, or was withheld; some later ones may be."""
+        """Where to go on: earlier events are answered or withheld; some later ones may be."""
         return self._offsets.positions
 
     @property

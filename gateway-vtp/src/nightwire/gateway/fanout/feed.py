@@ -95,5 +95,5 @@ def read_rate(text: str) -> Rate:
 
 
 def feed_topics(feeds: Iterable[Feed]) -> tuple[str, ...]:
-    """Return the topics that are read for *feeds*, each once; always `voevents`: it has retractions."""
+    """Return the topics of *feeds*, each once, and `voevents`, which holds retractions."""
     return tuple(dict.fromkeys([VOEVENTS, *(topic for feed in feeds for topic in feed.topics)]))

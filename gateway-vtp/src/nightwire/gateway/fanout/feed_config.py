@@ -25,8 +25,8 @@ def read_feeds(path: Path | None, default: Feed) -> tuple[Feed, ...]:
 
     Args:
         path: The file; None for none.
-        default: The default feed as the options say it: its table may say otherwise, key by key; the other
-            feeds have its access list, roles and replay where their tables say nothing.
+        default: The default feed as the options say it: its table may say otherwise, key by key;
+            the other feeds have its access list, roles and replay where their tables say nothing.
 
     Raises:
         ValueError: The file cannot be used; the message names table and key.

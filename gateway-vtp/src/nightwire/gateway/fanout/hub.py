@@ -1,4 +1,4 @@
-"""What subscribers are served from: the ring buffer, the log before it, and the verdicts of filters."""
+"""What subscribers are served from: the ring buffer, the log before it, verdicts of filters."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ PIECE = 100
 
 
 class Hub:
-    """Give each subscriber every event of some topics from where it began, in order, at its own pace.
+    """Give each subscriber every event of some topics, in order, at its own pace.
 
     A retraction of an event of these topics is one of its events, whatever topic it lies in.
 
@@ -52,7 +52,7 @@ class Hub:
         return self._ring.live()
 
     def resume(self, positions: Positions) -> Cursor:
-        """Return a cursor at *positions*; at what comes next for partitions that are not in them."""
+        """Return a cursor at *positions*; other partitions begin with what comes next."""
         return self._ring.resume(positions)
 
     async def since(self, time: int) -> Positions:
@@ -75,7 +75,7 @@ class Hub:
                 await asyncio.sleep(0)
 
     async def _replayed(self, cursor: Cursor) -> list[Event]:
-        """Return the next piece for a cursor that lies before the ring, and move it past the piece."""
+        """Return the next piece for a cursor that lies before the ring; move it past the piece."""
         found, cursor.positions = await self._replay.read(dict(cursor.positions), self._ring.tail)
         return [event for event in found if self.carries(event)]
 
@@ -130,5 +130,5 @@ class Hubs:
         self._metrics.held.set(sum(hub.held for hub in self._hubs.values()))
 
     def close(self) -> None:
-        """Close the consumer of the replay.  Blocks until a piece that is being read is complete."""
+        """Close the consumer of the replay.  Blocks until the piece being read is complete."""
         self._replay.close()

@@ -34,7 +34,7 @@ class RateLimiter:
         self._period = self._taken = 0
 
     def takes(self, time: int) -> bool:
-        """Say whether one more event may go out, of this *time* [ms since 1970]; if so it counts."""
+        """Say whether an event of this *time* [ms since 1970] may go out; if so it counts."""
         if self._rate is None:
             return True
         period = time // (1000 * self._rate.period)

@@ -43,10 +43,11 @@ class KafkaClients:
 
 
 class PositionStore:
-    """Keep positions of subscribers in the compacted topic, and know those that other gateways keep.
+    """Keep positions of subscribers in the compacted topic; know those of other gateways.
 
     Peers call themselves what they like, so there is a limit: where there are more, the one whose
-    position was not written for longest is forgotten, with a tombstone; never one that is connected.
+    position was not written for longest is forgotten, with a tombstone; never one that is
+    connected.
 
     Args:
         clients: The way to Kafka.
@@ -122,7 +123,7 @@ class PositionStore:
                     self._remember(peer, from_record(found))
 
     def take_changed(self) -> dict[Peer, Positions | None]:
-        """Return the positions that are to be written, None for a tombstone, and take them as written."""
+        """Return the positions to be written, None for a tombstone, and take them as written."""
         with self._lock:
             changed, self._changed = self._changed, {}
         return changed

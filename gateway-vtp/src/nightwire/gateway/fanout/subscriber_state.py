@@ -1,4 +1,4 @@
-"""A subscriber, from our side: what it told us, what was sent to it, and what it answered.  Pure."""
+"""A subscriber, from our side: its messages, the events it was sent, its answers.  Pure."""
 
 from dataclasses import dataclass, field
 
@@ -85,7 +85,7 @@ class SubscriberState:
         return self.name if self.name and len(self.name) <= MAX_NAME else host
 
     def gone_at(self, interval: float) -> float:
-        """Return when it counts as gone, unless it says something, at one iamalive each *interval*. [s]"""
+        """Return when it is gone unless it says something, at one iamalive each *interval*. [s]"""
         return self.last_message + SILENCES * interval
 
     def _read_params(self, message: Transport) -> None:

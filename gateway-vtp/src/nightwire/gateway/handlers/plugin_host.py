@@ -1,7 +1,7 @@
 """The process that a plug-in lives in: events in by a socket, answers out, one after the other.
 
-Started by `_plugin_runner` with the plug-in's name and options; its standard input is the socket.  What the
-plug-in prints goes where the gateway's own output goes.
+Started by `_plugin_runner` with the plug-in's name and options; its standard input is the socket.
+What the plug-in prints goes where the gateway's own output goes.
 """
 
 import json
@@ -38,7 +38,7 @@ def _take_stdin() -> socket.socket:
 
 
 def _handle_next(act: Act, events: BinaryIO) -> str | None:
-    """Have the plug-in act on the next event; return what went wrong, or None when there are no more."""
+    """Have the plug-in act on the next event; return its error, or None when there are no more."""
     line = events.readline()
     if not line:
         return None

@@ -19,7 +19,7 @@ HOST = "nightwire.gateway.handlers.plugin_host"
 
 
 class PluginRunner:
-    """Keep a plug-in in a process of its own, which is ended when it takes too long and started again.
+    """Keep a plug-in in its own process, which is killed and restarted when it takes too long.
 
     Args:
         spec: The handler.

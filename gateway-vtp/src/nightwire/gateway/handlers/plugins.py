@@ -1,7 +1,7 @@
 """Plug-ins: handlers in Python, found by their entry points.
 
-A plug-in is a callable, usually a class, that is called once with its options and returns what is called with
-each event.  Its distribution announces it in the group ``nightwire.handlers``.
+A plug-in is a callable, usually a class, that is called once with its options and returns what is
+called with each event.  Its distribution announces it in the group ``nightwire.handlers``.
 """
 
 import inspect
@@ -40,11 +40,12 @@ class HandledEvent:
         role: observation, prediction, utility or test.
         version: Of the VOEvent standard.
         root: The parsed VOEvent element.
-        fields: What `voevents` keeps beside the bytes: ``date``, ``event_time``, ``ra``, ``dec``, ``error``
-            [deg], ``params`` with name, value, unit, ucd and group, ``citations``.
+        fields: What `voevents` keeps beside the bytes: ``date``, ``event_time``, ``ra``, ``dec``,
+            ``error`` [deg], ``params`` with name, value, unit, ucd and group, ``citations``.
         topic: The Kafka topic that it lies in.
         partition: Of that topic.
-        offset: In that partition.  The three name the event for ever: after a crash it may come again.
+        offset: In that partition.  The three name the event for ever: after a crash it may come
+            again.
     """
 
     raw: bytes
@@ -81,7 +82,8 @@ def load_plugin(name: str, options: Mapping[str, str]) -> Act:
     """Import the plug-in *name* and return it, made with *options*.
 
     Raises:
-        PluginError: There is none of that name, it cannot be imported, or it does not have these options.
+        PluginError: There is none of that name, it cannot be imported, or it does not have these
+            options.
     """
     make = _find(name)
     known = [one.name for one in inspect.signature(make).parameters.values()]
@@ -173,6 +175,6 @@ class SaveEvent:
 
 
 def file_name(ivorn: str) -> str:
-    """Return the file name that Comet gives the event *ivorn*: odd characters are replaced or left out."""
+    """Return the file name that Comet gives *ivorn*: odd characters are replaced or left out."""
     flat = ivorn.removeprefix(".").replace("/", "_").replace("\\", "_")
     return "".join(sign for sign in flat if sign in _KEPT)[:MAX_NAME] or _PAD

@@ -1,4 +1,4 @@
-"""Handlers at work: each gets every event once, at its own pace; Kafka holds the events that wait."""
+"""Handlers at work: each gets every event once, at its own pace; Kafka holds the others."""
 
 import asyncio
 import logging
@@ -162,7 +162,7 @@ class HandlerService:
                 group.create_task(self._save_now_and_then())
 
     async def finish(self, timeout: float) -> None:
-        """Let runs end within *timeout* [s], and save the positions.  Call it after `run` is cancelled."""
+        """Let runs end within *timeout* [s]; save the positions.  Call it after `run` ended."""
         await asyncio.gather(*(one.finish(timeout) for one in self._loops))
         await self._save()
 
@@ -172,7 +172,7 @@ class HandlerService:
             await self._save()
 
     async def _save(self) -> None:
-        """Write the positions to disk, if they changed; where the disk is full they are kept for later."""
+        """Write the positions to disk, if they changed; on a full disk, later."""
         head = self._hub.live().positions
         for one in self._loops:
             self._metrics.handler_behind.labels(one.spec.name).set(one.progress.behind(head))

@@ -40,7 +40,7 @@ class HandlerState:
             return {}
 
     def write(self, handlers: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-        """Replace what is stored; a crash leaves the old or the new.  Blocks until it is on disk."""
+        """Replace the file; a crash leaves the old or the new.  Blocks until it is on disk."""
         rows = {name: [[*spot, offset] for spot, offset in one.items()] for name, one in handlers.items()}
         fresh = self._path.with_suffix(".new")
         with fresh.open("w") as file:

@@ -1,4 +1,4 @@
-"""The connection of one author: events in, answers out in the same order, while earlier ones wait for Kafka.
+"""The connection of an author: events in, answers out in the order of the events.
 
 A protocol of the event loop, without a task or a stream of its own: an author takes a connection
 for each event, so the cost of a connection is the cost of an event.
@@ -283,7 +283,7 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._when_answered = self._when_answered or self._linger
 
     def _linger(self) -> None:
-        """Close once the author has read the answer: he may be sending still, and a reset would drop it."""
+        """Close once the author has read the answer: a reset, while he sends, would drop it."""
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._when_answered = None

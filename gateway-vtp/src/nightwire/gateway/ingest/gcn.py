@@ -1,7 +1,7 @@
 """What of GCN's Kafka is wanted, and what became of its records.  Pure: no Kafka, no clock.
 
-Accounts say how far GCN's topics were read: one record per range of its offsets, in our Kafka, beside
-the events; the next start goes on behind the last one.
+Accounts say how far GCN's topics were read: one record per range of its offsets, in our Kafka,
+beside the events; the next start goes on behind the last one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ STAGE = "gcn"
 """The stage of these accounts."""
 DELIVERED, DEAD_LETTERED = "delivered", "dead-lettered"
 DUPLICATE, EXPIRED = "duplicate", "expired"
-"""What becomes of a record: an event in `voevents`, none, a known one, one deleted before it was read."""
+"""What becomes of a record: an event in `voevents`, none, a known one, deleted unread."""
 
 
 def source_name(cluster: str, topic: str) -> str:
@@ -28,7 +28,7 @@ def wanted(topics: Iterable[str], patterns: Sequence[str]) -> set[str]:
 
 
 def is_new_topic(topic: str, patterns: Sequence[str], sources: Iterable[TopicPartition]) -> bool:
-    """Say whether a pattern that matches *topic* was in use before, so that the topic is new at GCN.
+    """Say whether *topic* is new at GCN: a pattern that matches it was in use before.
 
     Args:
         topic: A topic of GCN that was never read.

@@ -26,8 +26,8 @@ _METRIC_OUTCOMES = {DELIVERED: "accepted", DUPLICATE: "duplicate", DEAD_LETTERED
 class GcnMirror:
     """Take GCN's VOEvents into the log.
 
-    A record is accounted for once it is in our Kafka, as an event or as a dead letter, so that after
-    a kill at any moment it is read again.
+    A record is accounted for once it is in our Kafka, as an event or as a dead letter, so that
+    after a kill at any moment it is read again.
 
     Args:
         settings: What is wanted of GCN.
@@ -83,7 +83,7 @@ class GcnMirror:
             self._thread.submit(source.close)
 
     async def _write_accounts(self) -> None:
-        """Account for the records before more are read, so that the next start knows of this one."""
+        """Account for the records before more are read: the next start knows of this one."""
         changed = self._accounts.changed()
         await asyncio.gather(*(asyncio.wrap_future(self._account_writer.post(one)) for one in changed))
 

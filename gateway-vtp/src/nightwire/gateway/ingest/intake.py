@@ -1,4 +1,4 @@
-"""The way into the log for the events of one kind of peer, and the counts of what goes no further."""
+"""The way into the log for the events of one kind of peer, and the counts of the rejected."""
 
 import asyncio
 from dataclasses import dataclass

@@ -22,7 +22,8 @@ class AuthorSettings:
         timeout: Longest time from one event to the end of the next. [s]
         max_frame: Longest event. [byte]
         max_depth: Deepest nesting of elements in an event.
-        memory: Most memory for incomplete events, and as much for those on their way to Kafka. [byte]
+        memory: Most memory for incomplete events, and as much for those on their way to Kafka.
+            [byte]
     """
 
     address: Address

@@ -1,4 +1,4 @@
-"""Test events: they show subscribers that the way from here to them works, and move no telescope."""
+"""Test events: they show subscribers that we reach them, and move no telescope."""
 
 import asyncio
 import logging

@@ -126,7 +126,7 @@ class UpstreamService:
         return True
 
     def _answer(self, remote: Address, message: Transport) -> Transport | None:
-        """Return our answer; the first greeting of *remote* is answered with a wish for a replay."""
+        """Return our answer; that to the first greeting of *remote* asks for a replay."""
         if message.role == NAK:  # of our filters
             log.warning("remote broker %s: %s", remote, (message.result or "")[:MAX_ECHO])
         if message.role == AUTHENTICATE and remote in self._to_replay:
@@ -154,7 +154,7 @@ class UpstreamService:
             )
 
     async def _refuse(self, packet: Packet, origin: str, refusal: str) -> bytes:
-        """Do not take *packet*, but acknowledge it: a nak would end the connection to a Comet broker."""
+        """Acknowledge *packet* without taking it: a nak would make a Comet broker hang up."""
         log.info("%s is not taken: %s", packet.ivorn, refusal)
         self._count(origin, "unsigned", packet.ivorn)
         self._intake.reject("unsigned")

@@ -1,4 +1,4 @@
-"""Who may connect: networks that are let in, and networks that are not although they lie in one of these."""
+"""Who may connect: networks that are allowed, and networks in these that are denied."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 LOCAL = ("127.0.0.0/8", "::1/128")
 """This machine only."""
 ADDRESS, DENIED = "address", "denied"
-"""Why somebody is not let in: his address lies in no network that is let in, or in one that is kept out."""
+"""Why a peer is refused: its address is in no allowed network, or in a denied one."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Access:
         self._networks  # noqa: B018  (read now, so that a wrong one is said at the start)
 
     def refusal(self, address: str) -> str | None:
-        """Return why a peer at *address* may not connect, `ADDRESS` or `DENIED`, or None if it may."""
+        """Return why a peer at *address* may not connect (`ADDRESS`, `DENIED`), or None."""
         allow, deny = self._networks
         peer = address_of(address)
         if peer is None:

@@ -1,4 +1,4 @@
-"""How many connections may be open, and how much memory their events may take.  Pure; one event loop."""
+"""How many connections may be open, and how much memory events may take.  For one event loop."""
 
 import ipaddress
 from collections import Counter
@@ -122,7 +122,7 @@ class MemoryBudget:
             callback()
 
     def when_room(self, size: int, callback: Callable[[], None]) -> None:
-        """Call *callback*, once, when there is room for *size* [byte], after those who wait already."""
+        """Call *callback*, once, when there is room for *size* [byte], after earlier ones."""
         self._waiting[callback] = size
 
 

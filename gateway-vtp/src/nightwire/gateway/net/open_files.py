@@ -10,7 +10,7 @@ OTHERS = 256
 
 
 def allow_open_files(connections: int) -> None:
-    """Raise this process's limit so that it can hold so many *connections*, as far as the machine allows."""
+    """Raise this process's limit to so many *connections*, as far as the machine allows."""
     wanted = connections + OTHERS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

@@ -1,4 +1,4 @@
-"""The listening sockets of authors and subscribers: who may connect, and the conversations in streams."""
+"""The listening sockets of authors and subscribers: who may connect, and conversations."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from nightwire.gateway.status.model import StatusModel
 log = logging.getLogger(__name__)
 
 BACKLOG = 4096
-"""Connections that may wait to be accepted: a thousand subscribers return at once after an outage."""
+"""Connections that may wait to be accepted: a thousand return at once after an outage."""
 
 HANDSHAKE = "tls"
 REFUSALS = {

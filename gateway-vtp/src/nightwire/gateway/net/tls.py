@@ -1,4 +1,4 @@
-"""TLS, where an address begins with ``tls://``: contexts for those who listen and those who call."""
+"""TLS, where an address begins with ``tls://``: contexts for listening and for connecting."""
 
 import ssl
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ class TLSSettings:
     Attributes:
         certificate: Ours, with the chain behind it; shown to who calls us, and to whom we call.
         key: Its private key, without a password.
-        ca: Who may have signed the certificates of those whom we call; None: whom the machine trusts.
+        ca: Who may have signed the certificates of those whom we call; None: whom the machine
+            trusts.
         client_ca: Who must have signed the certificates of those who call us; None: they need none.
     """
 
@@ -39,7 +40,7 @@ def client_context(settings: TLSSettings) -> ssl.SSLContext:
 
 
 class ServerTLS:
-    """The context for connections that come to us; a certificate that was renewed is taken at the next one.
+    """The context for connections from peers; a renewed certificate is used from the next one on.
 
     Args:
         settings: The files.

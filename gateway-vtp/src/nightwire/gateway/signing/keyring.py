@@ -90,8 +90,9 @@ def check_signature(
 ) -> Verdict:
     """Return what *armor* is worth as the detached signature of *signed*.
 
-    The key has to be good when the signature was made and still be good *now*: else whoever finds an old key
-    could date his signatures back.  A signature older than *max_age* is refused, for it may be played back.
+    The key has to be good when the signature was made and still be good *now*: else whoever finds
+    an old key could date his signatures back.  A signature older than *max_age* is refused, for it
+    may be played back.
     """
     try:
         signature = Sig.from_bytes(armor)
@@ -115,7 +116,7 @@ def check_signature(
 
 
 def read_keys(content: bytes) -> tuple[list[Cert], list[Packet]]:
-    """Return the certificates in *content*, armored or not, and the revocations that stand alone in it.
+    """Return the certificates in *content*, armored or not, and its separate revocations.
 
     Raises:
         KeyringError: There are neither, or a secret key is among them.

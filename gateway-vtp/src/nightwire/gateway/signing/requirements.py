@@ -1,4 +1,4 @@
-"""What peers have to prove by signatures, where that is required of them, and the settings of it."""
+"""What peers have to prove by signatures, where that is required of them."""
 
 import asyncio
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class SignatureRequirement:
 
 
 class SubscriberGate:
-    """Whether a subscriber is let in: at once, or once it has answered our greeting with a signature.
+    """Whether a subscriber is let in: at once, or after a signed answer to our greeting.
 
     Args:
         broker: IVOID that greeted.

@@ -1,11 +1,12 @@
-"""Detached OpenPGP signatures bundled with a document: where they stand, and which bytes they sign.  Pure.
+"""Detached OpenPGP signatures in a document: where they stand, which bytes they sign.  Pure.
 
 Two layouts are in use; a signature is a comment after the root element in both.
 
-- As documented with Comet in 2012 (see Swinbank 2014, section 6.1.2): what is signed is the root element,
-  from ``<`` to ``>``; in the signature ``-----`` is written ``=====``, as no comment may hold ``--``.
-- As Comet's unreleased code does it: what is signed is the XML declaration and the root element, with nothing
-  between them; in the signature ``^`` is written ``\\^``, and ``-`` is written ``^``.
+- As documented with Comet in 2012 (see Swinbank 2014, section 6.1.2): what is signed is the root
+  element, from ``<`` to ``>``; in the signature ``-----`` is written ``=====``, as no comment may
+  hold ``--``.
+- As Comet's unreleased code does it: what is signed is the XML declaration and the root element,
+  with nothing between them; in the signature ``^`` is written ``\\^``, and ``-`` is written ``^``.
 
 The first is written, both are read.
 """
@@ -39,7 +40,7 @@ class Bundled:
 
 
 def bundled_signatures(document: bytes) -> list[Bundled]:
-    """Return the signatures of *document*, which is well-formed and has no DTD; at most `MAX_SIGNATURES`."""
+    """Return at most `MAX_SIGNATURES` signatures of *document*, well-formed and without DTD."""
     element = element_bytes(document)
     ending = element[-_RECOGNISED:]
     tail = document[document.rfind(ending) + len(ending) :].replace(b"\x00", b"")  # UTF-16; it is ASCII
@@ -52,7 +53,7 @@ def bundled_signatures(document: bytes) -> list[Bundled]:
 
 
 def bundle(document: bytes, armor: bytes) -> bytes:
-    """Return *document* with the signature *armor* of its root element, in the documented layout."""
+    """Return *document* with the signature *armor* of its root element, in layout 2012."""
     return b"%s<!--\n%s\n-->\n" % (document, armor.strip().replace(b"-----", b"====="))
 
 

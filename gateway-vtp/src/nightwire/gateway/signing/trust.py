@@ -1,4 +1,4 @@
-"""Whose events and subscriptions are believed: keys and policy from files, read again when these change."""
+"""Whose events and subscriptions are believed: keys and policy, read when files change."""
 
 import hashlib
 import logging
@@ -66,7 +66,7 @@ class Trust:
         self.look()
 
     def judge_event(self, packet: Packet) -> Verdict:
-        """Return the first good signature of *packet* by somebody who may sign it, or why there is none."""
+        """Return the first good signature of *packet* by a permitted signer, or the fault."""
         self.look()
         author = voevent_author(packet)
         return self._judge(packet.raw, self._max_age, lambda one: self._event_verdict(one, author, packet))
@@ -133,7 +133,7 @@ def voevent_author(packet: Packet) -> str:
 
 
 def read_keyring(folder: Path) -> Keyring:
-    """Return the keys in the files of *folder*.  A file that holds none is passed over, and logged."""
+    """Return the keys in the files of *folder*.  A file that holds none is logged."""
     certs, revocations = [], []
     for file in _key_files(folder):
         try:

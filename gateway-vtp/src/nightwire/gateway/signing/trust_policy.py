@@ -46,7 +46,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class Grant:
-    """A key that may sign for others: authors and events by their IVORNs, ``*`` standing for anything."""
+    """A key that may sign for others: patterns of the IVORNs of authors and events."""
 
     key: str
     authors: tuple[str, ...]

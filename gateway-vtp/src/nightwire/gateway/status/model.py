@@ -1,7 +1,7 @@
 """Who is connected, what came and went, and who was refused: what the status page shows.
 
-Pure, but for reading the clock that it is given.  Written by the event loop; `status` may be called from
-another thread.
+Pure, but for reading the clock that it is given.  Written by the event loop; `status` may be called
+from another thread.
 """
 
 import math
@@ -182,7 +182,7 @@ class StatusModel:
         seen.count, seen.host, seen.at = seen.count + 1, host, self._clock()
 
     def silent_since(self) -> Mapping[str, float]:
-        """Return when each feed had its last event [s since 1970]; when we started, where it had none."""
+        """Return when each feed had its last event, or when we started. [s since 1970]"""
         return {
             name: self._started if one.last is None else one.last for name, one in list(self._feeds.items())
         }

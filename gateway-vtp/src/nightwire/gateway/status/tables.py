@@ -1,4 +1,4 @@
-"""The status of a gateway as people read it: tables, whether in a browser or in a terminal.  Pure."""
+"""The status of a gateway as tables, for the browser and the terminal.  Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

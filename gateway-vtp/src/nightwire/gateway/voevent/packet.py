@@ -38,7 +38,8 @@ class Packet:
         ivorn: Its identifier.
         role: observation, prediction, utility or test.
         version: Of the standard, as the packet says.
-        hash: SHA-256 of the VOEvent element's bytes: equal means the same event (VTP 2.0, section 8).
+        hash: SHA-256 of the VOEvent element's bytes: equal means the same event (VTP 2.0, section
+            8).
         facts: Reads what the event says.
     """
 
@@ -72,7 +73,7 @@ def read_packet(raw: bytes, root: etree._Element) -> Packet:
 
 
 def checked_packet(raw: bytes, checked: "Checked") -> Packet | None:
-    """Return the packet in *raw*, which was found well-formed; None if it is no VOEvent with an ivorn."""
+    """Return the packet in *raw*, which is well-formed; None if it is no VOEvent with an ivorn."""
     ivorn = (checked.attribute("ivorn") or "").strip()
     if not (checked.element and ivorn and checked.is_named("VOEvent")):
         return None
@@ -109,7 +110,7 @@ def element_bytes(document: bytes) -> bytes:
 
 
 def _codec(document: bytes) -> str:
-    """Name a codec under which the document's markup can be searched and comes back byte for byte."""
+    """Name a codec in which the document's markup can be searched, byte for byte."""
     head = document[:4]
     if head.startswith(b"\xff\xfe") or head == b"<\x00?\x00":
         return "utf-16-le"
@@ -139,7 +140,7 @@ _NOWHERE: WhereWhen = {"system": None, "scale": None, "time": None, "position": 
 
 
 def voevent_fields(packet: Packet) -> dict[str, Any]:
-    """Return the fields of the VOEVENT record that *packet* decides: all but origin and received."""
+    """Return the fields of *packet*'s VOEVENT record: all but origin and received."""
     facts = packet.facts()
     place = facts["where_when"] or _NOWHERE
     return {

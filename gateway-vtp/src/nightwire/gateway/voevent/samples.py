@@ -41,7 +41,7 @@ def samples(count: int, first: int = 0) -> Iterator[tuple[str, bytes]]:
 
 
 def write_samples(directory: Path, count: int) -> list[Path]:
-    """Write *count* packets to *directory*, which is made, one file each; return the files in order."""
+    """Write *count* packets to *directory*, one file each; return the files in order."""
     directory.mkdir(parents=True, exist_ok=True)
     files = []
     for name, document in samples(count):

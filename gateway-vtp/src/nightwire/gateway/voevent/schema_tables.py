@@ -1,7 +1,7 @@
 """The schemas in `xsd/`, compiled for the native check: types that refer to each other by number.
 
-The schemas stay the only place where it is written what an event may hold.  Whatever they come to use
-that is not compiled here is refused, not left out.
+The schemas stay the only place where it is written what an event may hold.  Whatever they come to
+use that is not compiled here is refused, not left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +55,7 @@ def times(model: Model, least: int, most: int | None) -> Model:
 
 
 def states(model: Model, names: list[str]) -> tuple[list[list[int | None]], list[bool]]:
-    """Return for each state the next one by each of *names*, and whether the element may end there."""
+    """Return the next state by each of *names*, and whether the element may end, per state."""
     numbers, waiting = {model: 0}, [model]
     table: list[list[int | None]] = []
     while len(table) < len(waiting):
@@ -135,7 +135,7 @@ _PARTICLES = ("sequence", "choice", "all", "group")
 
 
 def compile_schema(file: Path) -> SchemaTable:
-    """Return the table of the schema in *file*, in the form that `native/src/voevent/tables.rs` reads.
+    """Return the table of the schema in *file*, as `native/src/voevent/tables.rs` reads it.
 
     Raises:
         ValueError: The schema uses something that is not compiled.
@@ -161,7 +161,7 @@ class _Compiler:
         return {"namespace": self._target, "types": self._types, "simple": self._simple, "roots": roots}
 
     def _read(self, file: Path, includer: str) -> str:
-        """Take in what *file* declares, and return its namespace, which may be that of its *includer*."""
+        """Read the declarations of *file*; return its namespace, maybe that of its *includer*."""
         root = etree.parse(file, etree.XMLParser(no_network=True)).getroot()
         target = self._targets[root] = str(root.get("targetNamespace", includer))
         for node in _inside(root):

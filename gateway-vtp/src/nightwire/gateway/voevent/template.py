@@ -1,4 +1,4 @@
-"""Alerts as VOEvent 2.0: a pure function of the record, so that all gateways make the same bytes."""
+"""Alerts as VOEvent 2.0: a pure function of the record; all gateways make the same bytes."""
 
 import math
 import tomllib
@@ -100,7 +100,7 @@ def _how(survey: str, topic: str) -> str:
 
 
 def _citations(view: AlertView, survey: str, topic: str) -> str:
-    """Cite the object's earlier alerts as packets of *topic*; no record says whether each was let through."""
+    """Cite the object's earlier alerts as packets of *topic*, whether these passed or not."""
     ivorns = [alert_ivorn(topic, survey, one) for one in survey_template(survey).earlier_ids(view)]
     cited = "".join(f'<EventIVORN cite="followup">{escape(ivorn)}</EventIVORN>' for ivorn in ivorns)
     return f"<Citations>{cited}</Citations>" if cited else ""
@@ -145,7 +145,8 @@ class SurveyTemplate:
     Attributes:
         source: Field of the measurement that made the alert.
         earlier: Field of a measurement in the history: the id of the alert that it was.
-        position_error: Fields of the errors of the position [deg]; none where the survey gives none.
+        position_error: Fields of the errors of the position [deg]; none where the survey gives
+            none.
         time: What the time is that of.
         param: Further numbers of the source.
     """
@@ -178,7 +179,7 @@ class SurveyTemplate:
 
 @cache
 def survey_template(survey: str) -> SurveyTemplate:
-    """Return what is said of the alerts of *survey*; nothing more than of any where there is no table."""
+    """Return the template of *survey*; one without further numbers where it has no table."""
     file = FOLDER / f"{survey}.toml"
     if not file.is_file():
         return SurveyTemplate()

@@ -33,7 +33,7 @@ def post(record: Mapping[str, Any]) -> Post:
 
 
 def thread(posts: Iterable[Post], ivorn: str) -> list[Post]:
-    """Return the events that hang together with *ivorn*, through any number of citations, oldest first.
+    """Return the events that citations connect with *ivorn*, oldest first.
 
     An event that is cited and not among *posts* holds its thread together as well.
     """

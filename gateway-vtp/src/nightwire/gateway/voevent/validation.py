@@ -27,7 +27,7 @@ NAMESPACE = "http://www.ivoa.net/xml/VOEvent/v"
 
 
 class InvalidEventError(Exception):
-    """The event is refused; the message says why, and what it was is in *ivorn* where that could be read.
+    """The event is refused; the message says why, *ivorn* which one it is.
 
     *kind* says why it was not even read, where that is so.
     """
@@ -41,7 +41,8 @@ def author_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
     """Return the packet that an author sent, whose elements may be nested *max_depth* deep.
 
     Raises:
-        InvalidEventError: Not XML, no VOEvent, of no known version, against its schema, or badly named.
+        InvalidEventError: Not XML, no VOEvent, of no known version, against its schema, or badly
+            named.
     """
     checked = check(document) if max_depth == MAX_DEPTH else None  # which knows no other depth
     packet = checked_packet(document, checked) if checked and checked.valid else None
@@ -62,7 +63,7 @@ def native_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet | None:
 
 
 def broker_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
-    """Return the packet that an upstream broker sent, whose elements may be nested *max_depth* deep.
+    """Return the packet that an upstream broker sent, nested at most *max_depth* deep.
 
     Raises:
         InvalidEventError: Not XML, or no VOEvent with an ivorn.
@@ -71,7 +72,7 @@ def broker_packet(document: bytes, max_depth: int = MAX_DEPTH) -> Packet:
 
 
 def schema_complaint(root: etree._Element) -> str | None:
-    """Return the first thing that is wrong with the VOEvent *root*, with its line, or None if it is valid."""
+    """Return the first fault of the VOEvent *root*, with its line, or None if it is valid."""
     namespace = etree.QName(root).namespace or ""
     version = namespace.removeprefix(NAMESPACE)
     if version not in VERSIONS:

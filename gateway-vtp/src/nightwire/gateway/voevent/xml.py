@@ -10,7 +10,7 @@ MAX_DEPTH = 64
 """Deepest nesting of elements.  The deepest VOEvent of the standard has 9 levels."""
 
 MISC = r"(?:\s|(?><!--.*?-->)|(?><\?.*?\?>))*+"
-"""What XML allows before and after the root element; possessive, so that no document makes it try twice."""
+"""What XML allows around the root element; possessive, so that it never backtracks."""
 _DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?" + MISC.encode() + b"<!DOCTYPE", re.DOTALL)
 # in two-byte encodings it is seen after parsing
 
@@ -40,7 +40,8 @@ def parse_xml(document: bytes, max_depth: int = MAX_DEPTH) -> etree._Element:
     """Return the root element of *document*.
 
     Raises:
-        XMLRefusedError: Not well-formed, with a DTD or entities, or nested more than *max_depth* deep.
+        XMLRefusedError: Not well-formed, with a DTD or entities, or nested more than *max_depth*
+            deep.
     """
     root = _parse(document)
     if getattr(root.getroottree().docinfo, "doctype", ""):  # the stubs do not know it
@@ -60,7 +61,7 @@ def local_name(element: etree._Element) -> str:
 
 @cache
 def deeper_than(levels: int) -> etree.XPath:
-    """Return what says of a root element whether elements under it are nested more than *levels* deep."""
+    """Return an XPath: whether elements under a root are nested more than *levels* deep."""
     return etree.XPath("boolean(" + "/*" * (levels + 1) + ")")
 
 

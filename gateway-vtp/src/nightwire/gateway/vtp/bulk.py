@@ -1,8 +1,9 @@
 """Bulk submission, from the author's side: many events on one connection, without any I/O.
 
-An author sends one event and waits.  A broker that takes more says so in the Meta of its first answer, and
-how many may be unanswered at once; one that says nothing gets no more on this connection, as ever.  Answers
-come in the order of the events.  `docs/vtp-bulk-submission.md` describes it for those who implement it.
+An author sends one event and waits.  A broker that takes more says so in the Meta of its first
+answer, and how many may be unanswered at once; one that says nothing gets no more on this
+connection, as ever.  Answers come in the order of the events.  `docs/vtp-bulk-submission.md`
+describes it for those who implement it.
 """
 
 import re
@@ -111,7 +112,7 @@ class BulkSession:
         return Receipt(event.letter.name, verdict, answer.origin, answer.result, event.attempts)
 
     def _take(self, ivorn: str) -> InFlight:
-        """Return the event that an answer is about: the oldest one of that name, else the oldest of all."""
+        """Return the event that is answered: the oldest of that ivorn, else the oldest of all."""
         number = self._named[ivorn][0] if ivorn in self._named else next(iter(self._unanswered))
         event = self._unanswered.pop(number)
         name = ivorn_in(event.letter.document)
@@ -123,7 +124,7 @@ class BulkSession:
 
 
 def offered_by(answer: Transport) -> int:
-    """Return how many events may be unanswered, by a broker's first answer; 0 where it offers nothing."""
+    """Return how many events may be unanswered, as a broker offers it; 0: it offers nothing."""
     value = dict(answer.params).get(PARAM, "")
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 

@@ -1,10 +1,10 @@
 """A container: many events in one frame, as a tar archive, compressed or not.
 
-The second way that Swinbank (2014, section 7.5) considers; Comet's branch for bulk submission sends it.  Each
-regular file is one document, answered in its turn.  Pure.
+The second way that Swinbank (2014, section 7.5) considers; Comet's branch for bulk submission sends
+it.  Each regular file is one document, answered in its turn.  Pure.
 
-The archive is read here, by the header that all tar formats share: what the library for it knows besides
-(links, sparse files, extended headers) has no place in what a stranger sends.
+The archive is read here, by the header that all tar formats share: what the library for it knows
+besides (links, sparse files, extended headers) has no place in what a stranger sends.
 """
 
 import bz2
@@ -40,7 +40,7 @@ def is_container(message: bytes) -> bool:
 
 
 def open_container(message: bytes, max_frame: int) -> Iterator[bytes]:
-    """Unpack the container *message* now; return its documents, in order, each taken from it when asked for.
+    """Unpack the container *message* now; return its documents, in order, each read when asked for.
 
     Args:
         message: The container.

@@ -1,4 +1,4 @@
-"""Messages of a connection, the deadline of the next one, and answers in the order of the messages."""
+"""Messages of a connection, the deadline of the next one, and answers in their order."""
 
 import asyncio
 import math

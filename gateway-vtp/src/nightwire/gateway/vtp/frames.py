@@ -9,7 +9,7 @@ from collections.abc import Iterator
 _LENGTH = struct.Struct(">I")
 
 MAX_FRAME = 1 << 20
-"""Longest message taken from a peer. [byte]  A length sent in the wrong byte order is far above it."""
+"""Longest message of a peer. [byte]  A length in the wrong byte order is far above it."""
 
 COMET_MAX_FRAME = 99_999
 """Longest message that Comet takes; a longer one makes it hang up. [byte]"""

@@ -127,7 +127,7 @@ _PLAIN = re.compile(
 
 
 def plain_transport(document: bytes) -> Transport | None:
-    """Return the ack or iamalive in *document*; None where it is anything else, or not plain ASCII."""
+    """Return the ack or iamalive in *document*; None for anything else, or other than ASCII."""
     found = _PLAIN.fullmatch(document) if len(document) <= MAX_PLAIN and document.isascii() else None
     if found is None or (role := _role(found[1], found[2])) not in (ACK, IAMALIVE):
         return None

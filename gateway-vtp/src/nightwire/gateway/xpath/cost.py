@@ -1,12 +1,13 @@
 """What an XPath expression may cost at most, from its shape and the size of the document.  Pure.
 
-The bound follows how libxml2 evaluates (2.9 to 2.15): step by step over sets of nodes, predicates once per
-candidate, a search for duplicates where the sets of a step may overlap, a sort where a function or a
-parenthesis wants document order, pairs where two sets are compared.  All sizes are sums over *every*
-evaluation of the same subexpression, since that is what makes ``//Group[Param]`` cheap: each element has one
-parent, so all its predicates together look at each element once.
+The bound follows how libxml2 evaluates (2.9 to 2.15): step by step over sets of nodes, predicates
+once per candidate, a search for duplicates where the sets of a step may overlap, a sort where a
+function or a parenthesis wants document order, pairs where two sets are compared.  All sizes are
+sums over *every* evaluation of the same subexpression, since that is what makes ``//Group[Param]``
+cheap: each element has one parent, so all its predicates together look at each element once.
 
-A unit is about a nanosecond on a slow core; the bound is meant to be above the truth, mostly far above.
+A unit is about a nanosecond on a slow core; the bound is meant to be above the truth, mostly far
+above.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from math import log2
 from nightwire.gateway.xpath.expression import Call, Expression, Literal, Operation, Path, Step
 
 VISIT, WALK, CALL, BYTE = 60, 4, 250, 4
-"""Units for a node that is tested, for one that is passed by, for an operation, for a byte of a string."""
+"""Units for a node that is tested, a node on the way, an operation, a byte of a string."""
 NUMBER = 32
 """Length of a number as a string. [byte]"""
 
@@ -207,7 +208,7 @@ class _Meter:
         return self._nodes(total, min(most, total), repeat, order)
 
     def _reach(self, axis: str, found: _Nodes, evaluations: int) -> tuple[int, int, int]:
-        """Return how many nodes a step visits, how often the same one, and how many one evaluation keeps."""
+        """Return the nodes that a step visits, how often the same one, and those that are kept."""
         size, total, repeat, levels = self._size, found.total, found.repeat, self._size.depth + 2
         match axis:
             case "self":
@@ -264,7 +265,7 @@ def _order(step: Step, found: _Nodes) -> int:
 
 
 def _shortened(steps: Sequence[Step]) -> list[Step]:
-    """Return *steps* with ``//name`` as one step down, as libxml2 takes it where no predicate follows."""
+    """Return *steps* with ``//name`` as one step, as libxml2 does where no predicate follows."""
     found: list[Step] = []
     for step in steps:
         if found and found[-1].shorthand and step.axis == "child" and not step.predicates:

@@ -1,9 +1,9 @@
 """Filters evaluated over events: each is asked once per event, and none takes too long.
 
-Three limits hold together.  An expression whose cost is above the limit for an event of usual size is not
-taken (`_filters`); over an event that is so large that an expression might take longer, it is not asked, and
-the event passes; and where filters together take too much of the gateway's time, the costliest is switched
-off.
+Three limits hold together.  An expression whose cost is above the limit for an event of usual size
+is not taken (`_filters`); over an event that is so large that an expression might take longer, it
+is not asked, and the event passes; and where filters together take too much of the gateway's time,
+the costliest is switched off.
 """
 
 from collections import OrderedDict, deque

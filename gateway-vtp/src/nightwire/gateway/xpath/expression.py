@@ -57,7 +57,8 @@ class Path:
 
     Attributes:
         absolute: From the root.
-        start: What it begins with, where that is an expression of its own, mostly one in parentheses.
+        start: What it begins with, where that is an expression of its own, mostly one in
+            parentheses.
         predicates: Those directly behind *start*.
     """
 

@@ -1,8 +1,8 @@
 """XPath filters of subscribers, with Comet's meaning and a limit on what one may cost.
 
-Comet's meaning: the result goes through Python's truth; several filters are joined by *or*; a new message
-replaces the list; an expression that does not compile is left out; one that fails on an event does not
-match; without filters everything passes.  Pure.
+Comet's meaning: the result goes through Python's truth; several filters are joined by *or*; a new
+message replaces the list; an expression that does not compile is left out; one that fails on an
+event does not match; without filters everything passes.  Pure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,9 +24,9 @@ MAX_LENGTH = 1000
 MAX_DISTINCT = 4096
 """Most different expressions of all subscribers together."""
 USUAL = Size(nodes=300, attributes=400, length=12_000, depth=16)
-"""An event that every filter has to be able to judge; all but one of 910 real packets are smaller."""
+"""An event that no filter may be too costly for; all but one of 910 real packets are smaller."""
 MAX_COST, MAX_COST_PER_BYTE = 30_000_000, 300
-"""Highest cost of one evaluation, and what is added for each byte of the event. [unit of `_xpath_cost`]"""
+"""Highest cost of one evaluation, and its growth for each byte of the event. [unit of `cost`]"""
 
 OFFER = (
     ("filter-language", "xpath-1.0"),
@@ -89,7 +89,8 @@ def compile_filter(text: str) -> Filter:
     """Return the filter that *text* says: the same one while anybody holds it.
 
     Raises:
-        XPathRefusedError: It is no XPath, too long, costs too much, was switched off, or there are too many.
+        XPathRefusedError: It is no XPath, too long, costs too much, was switched off, or there are
+            too many.
     """
     found = _known.get(text)
     if found is None:
@@ -142,7 +143,7 @@ class FilterList:
     switched_off: list[tuple[str, str]] = field(default_factory=list)
 
     def active(self) -> Sequence[Filter]:
-        """Return the filters that are to be asked; what was switched off is left out from now on."""
+        """Return the filters to evaluate; those that were switched off are left out."""
         dropped = [(one.text, one.off) for one in self.filters if one.off is not None]
         if dropped:
             self.switched_off += dropped
@@ -183,7 +184,7 @@ class MeasuredDocument:
 
     @cached_property
     def rough_size(self) -> Size:
-        """At most how large it is, by its signs: each element begins with one, and a text may follow."""
+        """An upper bound of its size, by its signs: an element begins with one."""
         encoding = self.root.getroottree().docinfo.encoding or "utf-8"
         if encoding.lower() not in _LIKE_ASCII:
             return self.size

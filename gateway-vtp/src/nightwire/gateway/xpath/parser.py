@@ -1,8 +1,8 @@
 """Read XPath 1.0 expressions.
 
-libxml2 evaluates expressions; this reads them only to see what they may cost.  The grammar is that of the
-recommendation (W3C, 16 November 1999), with its rules that tell ``*`` and ``and`` as operators from names.
-Pure.
+libxml2 evaluates expressions; this reads them only to see what they may cost.  The grammar is that
+of the recommendation (W3C, 16 November 1999), with its rules that tell ``*`` and ``and`` as
+operators from names. Pure.
 """
 
 import re
@@ -50,7 +50,8 @@ def read_xpath(text: str) -> Expression:
     """Return the shape of the expression *text*.
 
     Raises:
-        XPathShapeError: It is none, or uses what is not taken: variables, unknown functions and axes.
+        XPathShapeError: It is none, or uses what is not taken: variables, unknown functions and
+            axes.
     """
     reader = _Reader(_tokens(text))
     found = reader.expression()
