@@ -42,7 +42,7 @@ PURE_LANGUAGE = "nightwire.filters.language"
 
 ORDER = {
     "schemas": [
-        "errors kafka_environment lazy",
+        "errors kafka_environment lazy stamps",
         "avro retention",
         "survey_model wire",
         "records topics",

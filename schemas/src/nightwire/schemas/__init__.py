@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
     from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
+    from nightwire.schemas.stamps import Stamp, StampError, extension_of
     from nightwire.schemas.survey_model.column import COLUMN_MAKERS, Column
     from nightwire.schemas.survey_model.description import surveys
     from nightwire.schemas.survey_model.table import AlertTable
@@ -45,10 +46,13 @@ __all__ = [
     "RegistryAwayError",
     "SchemaError",
     "SchemaRegistry",
+    "Stamp",
+    "StampError",
     "Survey",
     "UnknownSchemaError",
     "derived_schema",
     "engines",
+    "extension_of",
     "kafka_environment",
     "kept_fields",
     "lazy",
@@ -79,10 +83,13 @@ __getattr__ = on_demand(
         "SIM_ALERT_ID": "records",
         "SchemaError": "errors",
         "SchemaRegistry": "registry",
+        "Stamp": "stamps",
+        "StampError": "stamps",
         "Survey": "survey_model.view",
         "UnknownSchemaError": "errors",
         "derived_schema": "avro.plans.schema",
         "engines": "avro.engines",
+        "extension_of": "stamps",
         "kept_fields": "avro.plans.schema",
         "sim_alert_schema": "records",
         "survey": "survey_model.view",

@@ -10,8 +10,8 @@ from nightwire.consumers.alert.record_decoder import (
     origin_of,
     survey_of,
 )
-from nightwire.consumers.alert.stamps import Stamp, StampError, extension_of
 from nightwire.consumers.alert.summary import Summary
+from nightwire.schemas import Stamp, StampError
 
 __all__ = [
     "ALERTS",
@@ -25,7 +25,6 @@ __all__ = [
     "Stamp",
     "StampError",
     "Summary",
-    "extension_of",
     "known_survey",
     "origin_of",
     "survey_of",

@@ -8,9 +8,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from nightwire.consumers.alert.stamps import Stamp, StampError
 from nightwire.consumers.alert.summary import Summary, summarise
-from nightwire.schemas import AlertView, Survey
+from nightwire.schemas import AlertView, Stamp, StampError, Survey
 
 
 @dataclass(frozen=True, eq=False)

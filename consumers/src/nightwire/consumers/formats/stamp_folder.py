@@ -4,7 +4,8 @@ import logging
 import re
 from pathlib import Path
 
-from nightwire.consumers.alert import ReceivedAlert, Stamp, StampError, extension_of
+from nightwire.consumers.alert import ReceivedAlert
+from nightwire.schemas import Stamp, StampError, extension_of
 
 log = logging.getLogger("nightwire.consumers")
 

@@ -1,8 +1,6 @@
 """A report as self-contained HTML: counts, light curves as SVG, stamps as PNG."""
 
 import base64
-import io
-import warnings
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nightwire.filters.authoring.report import JudgedAlert, Report
-from nightwire.schemas import AlertView
+from nightwire.schemas import AlertView, Stamp, StampError
 
 MAX_ALERTS = 10
 """Passed alerts of which a page shows light curves and stamps."""
@@ -89,34 +87,11 @@ def light_curve_svg(alert: AlertView) -> str:
 
 def stamp_img(name: str, stamp: bytes) -> str:
     """Return a stamp as an HTML image; its name where it is not an image."""
-    png = stamp_png(stamp)
-    if png is None:
-        return f"<span>{escape(name)}: no picture</span>"
-    text = base64.b64encode(png).decode()
-    return f"<img alt='{escape(name)}' title='{escape(name)}' src='data:image/png;base64,{text}'>"
-
-
-def stamp_png(stamp: bytes) -> bytes | None:
-    """Return a FITS stamp as PNG, its first row at the bottom; None where it holds no image."""
-    from astropy.io import fits
-    from PIL import Image
-
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with fits.open(io.BytesIO(stamp), memmap=False) as units:
-                image = next(
-                    np.asarray(unit.data, float) for unit in units if unit.is_image and unit.data is not None
-                )
-    except Exception:  # noqa: BLE001 - a damaged stamp is no reason to show nothing
-        return None
-    if image.ndim != 2 or not np.isfinite(image).any():
-        return None
-    low, high = np.nanpercentile(np.where(np.isfinite(image), image, np.nan), [1, 99.5])
-    part = np.clip((np.nan_to_num(image, nan=low) - low) / ((high - low) or 1.0), 0, 1)
-    out = io.BytesIO()
-    Image.fromarray(np.flipud(np.rint(255 * part).astype(np.uint8))).save(out, "PNG")
-    return out.getvalue()
+        text = base64.b64encode(Stamp(name, stamp).png()).decode()
+    except StampError:
+        return f"<span>{escape(name)}: no picture</span>"
+    return f"<img alt='{escape(name)}' title='{escape(name)}' src='data:image/png;base64,{text}'>"
 
 
 def _scaled(values: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, Any]:

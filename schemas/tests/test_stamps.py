@@ -11,8 +11,8 @@ import pytest
 from astropy.io import fits
 from PIL import Image
 
-from nightwire.consumers import Stamp, StampError
-from nightwire.consumers.alert.stamps import encode_png, extension_of, scale
+from nightwire.schemas import Stamp, StampError
+from nightwire.schemas.stamps import encode_png, extension_of, scale
 
 
 def fits_of(*images: Any) -> bytes:
