@@ -1,4 +1,4 @@
-"""Quotas: at most so many alerts per visit and filter, however alerts arrive and batches are cut."""
+"""Quotas: at most so many alerts per visit and filter, however batches are cut."""
 
 import json
 import tempfile

@@ -188,7 +188,7 @@ class Night:
         return str(self.site.log.read_text()[-3000:])
 
     def best(self, visit: int) -> dict[str, set[int]]:
-        """Return the best alerts of a visit, of all and of `half`, found by looking at all at once."""
+        """Return the best alerts of a visit, of all and of `half`, found among all at once."""
         return {"finest": finest(self.fed[visit]), "finer": finest(filter(in_half, self.fed[visit]))}
 
     def delivered(self, name: str, visit: int) -> set[int]:

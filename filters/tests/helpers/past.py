@@ -65,5 +65,7 @@ def own_accounts(site: Site) -> list[Any]:
 
 
 def accounted(site: Site) -> int:
-    """Return how many alerts of the chained filter are accounted as sent, live or by its backfill."""
+    """Return how many alerts of the chained filter are accounted as sent, by the live stream or
+    its backfill.
+    """
     return sum(one.delivered for one in own_accounts(site))

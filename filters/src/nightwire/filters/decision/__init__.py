@@ -1,1 +1,1 @@
-"""Decision."""
+"""What becomes of a batch: quotas, accounts, notices, backfills; and the state on disk."""

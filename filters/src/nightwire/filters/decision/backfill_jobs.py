@@ -1,5 +1,6 @@
-"""Backfills on disk: ``DIR/backfills/<owner>.<name>.<version>/``, from the request until they are
-done.
+"""Backfills on disk, from the request until they are done.
+
+They lie in ``DIR/backfills/<owner>.<name>.<version>/``:
 
 job.json        what is to be judged
 reached.json    how far it is

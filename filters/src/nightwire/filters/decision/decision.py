@@ -77,9 +77,7 @@ class Decision:
 def decide(
     judged: JudgedBatch, quotas: Quotas, filters: Sequence[LiveFilter], context: BatchContext
 ) -> Decision:
-    """Return the decision for what workers *judged* by *filters*, with the *quotas* of the batch
-    before.
-    """
+    """Return the decision for what *filters* judged, by the *quotas* after the batch before."""
     selection = select(quotas, judged, filters, context)
     fresh = {one.batch for one in selection.released}
     return Decision(

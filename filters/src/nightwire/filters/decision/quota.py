@@ -102,9 +102,7 @@ class Quotas:
 
 @dataclass(frozen=True)
 class QuotaChanges:
-    """What a batch changes: quotas of visits, visits that are forgotten, and all the rest of
-    `Quotas`.
-    """
+    """What a batch changes in `Quotas`."""
 
     visits: Mapping[Visit, VisitQuota] = field(default_factory=dict)
     forgotten: Sequence[Visit] = ()
@@ -165,9 +163,7 @@ def keep_best(candidates: Iterable[Candidate], free: int) -> tuple[list[Candidat
 
 
 def is_visit_over(quota: VisitQuota, judged: bool, at: int, deadline: int) -> bool:
-    """Return whether a visit is over: it is closed and *judged* to its end, or its deadline has
-    come.
-    """
+    """Return whether a visit is over: it is closed and *judged*, or its deadline has come."""
     return judged or (bool(quota.held) and at >= quota.since + deadline)
 
 
@@ -177,9 +173,7 @@ def is_visit_judged(ends: VisitEnds, survey: str, reached: Mapping[TopicPartitio
 
 
 def end_level(quota: VisitQuota, ending: Collection[str]) -> VisitQuota:
-    """Return the quota after one more level of chains has ended: what the filters *ending* held is
-    sent.
-    """
+    """Return the quota after one more level of chains, which sends what filters *ending* held."""
     admitted = dict(quota.admitted)
     for key, some in quota.held.items():
         if key in ending:
@@ -189,9 +183,7 @@ def end_level(quota: VisitQuota, ending: Collection[str]) -> VisitQuota:
 
 
 def newest_visits(visits: Mapping[Visit, VisitQuota]) -> dict[Visit, VisitQuota]:
-    """Return the newest `VISITS_REMEMBERED` of each survey's *visits*, and those that hold
-    something.
-    """
+    """Return the newest *visits* of each survey, and those that hold something."""
     kept: dict[Visit, VisitQuota] = {}
     for _, some in groupby(sorted(visits), key=lambda visit: visit[0]):
         newest = sorted(some, key=lambda visit: visits[visit].latest, reverse=True)

@@ -39,8 +39,7 @@ DEADLINE = 300_000
 
 @dataclass(frozen=True)
 class BatchContext:
-    """What a batch knows beside its alerts; all of it is in Spark's offset, so a re-run knows the
-    same.
+    """What a batch knows beside its alerts: all from Spark's offset, so a re-run knows the same.
 
     Attributes:
         batch: Its number.
@@ -194,8 +193,7 @@ class _Selector:
         }
 
     def _is_level_over(self, visit: Visit, quota: VisitQuota, longest: int) -> bool:
-        """Return whether a visit is over for one more level of chains, the *longest* of which has
-        so many.
+        """Return whether a visit is over for one more level of chains; they have *longest* levels.
 
         For filters that read alerts that is when it is closed and judged; for those that read what
         passed them, in a later batch that reads all that passed until then.
@@ -226,7 +224,7 @@ class _Selector:
         return Selection([*self._sent(), *own], earlier, self._overflow(), changes)
 
     def _all_released(self, fresh: Sequence[Candidate]) -> dict[int, Sequence[Candidate]]:
-        """Return what was released of each batch, while something of it is held or was until now."""
+        """Return what was released of each batch of which something is held, or was until now."""
         held = Quotas(self._visits).batches() | {one.batch for one in fresh}
         released = [one for some in self._before.released.values() for one in some] + [*fresh]
         return {

@@ -79,7 +79,7 @@ class EngineState:
         write_atomically(self.root / "engine.json", json.dumps(mine))
 
     def beginnings(self) -> dict[TopicPartition, int]:
-        """Return the first offset of each partition, as it was when the partition was first seen."""
+        """Return where each partition began when it was first seen."""
         return positions(read_json(self.root / "beginnings.json", {}))
 
     def keep_beginnings(self, first: Mapping[TopicPartition, int]) -> None:
@@ -87,10 +87,7 @@ class EngineState:
         write_atomically(self.root / "beginnings.json", json.dumps(to_offset(first, 0)))
 
     def keep_filters(self, version: int, text: str, needed: int = 0) -> None:
-        """Store the live filters of a *version*, unless they are there.
-
-        Version *needed* is kept, too.
-        """
+        """Store the live filters of *version* unless they are there; keep version *needed*, too."""
         path = self._filters(version)
         if not path.exists():
             write_atomically(path, text)
@@ -115,7 +112,7 @@ class EngineState:
         return load_decision(path.read_text()) if path.exists() else None
 
     def keep_decision(self, batch: int, decision: Decision, before: Quotas) -> Quotas:
-        """Store what was decided for *batch*, and return the quotas after it; on return it is on disk.
+        """Store the decision of *batch*; return the quotas after it.  On return it is on disk.
 
         Args:
             batch: Its number.

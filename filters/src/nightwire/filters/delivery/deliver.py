@@ -28,9 +28,7 @@ from nightwire.schemas.topics import overflow, settings
 
 
 class AcknowledgedCopy(NamedTuple):
-    """A copy that Kafka acknowledged: its topic and filter, how old its alert was [s], its size
-    [byte].
-    """
+    """A copy that Kafka acknowledged: topic and filter, its alert's age [s], its size [byte]."""
 
     topic: str
     key: str
@@ -118,7 +116,7 @@ class Delivery:
     def _write(
         self, writer: Writer, message: Message, one: DeliveryItem, decision: Decision
     ) -> set[tuple[RecordPosition, str]]:
-        """Write an alert to each filter that it passed; return the copies that could not be made."""
+        """Write an alert to each filter that it passed; return copies that could not be made."""
         key, malformed = message.key(), set[tuple[RecordPosition, str]]()
         carried = origin_headers(message) if is_derived(one.alert.topic) else {}
         for passed in one.passes:

@@ -1,8 +1,7 @@
-"""The records of what was cut off, made quickly: a thousand filters cut off a hundred thousand.
-Pure.
+"""Overflow topics: the records of passes beyond their quotas, and the alerts that they name.
 
-A record in Avro is its fields one after the other.  So what is said of a filter, and what of an
-alert, is encoded once, and put together for each alert that a filter's cap cut off.
+A thousand filters may cut off a hundred thousand alerts.  A record in Avro is its fields one after
+the other: the fields of each filter and of each alert are encoded once, and joined for each pass.
 """
 
 import re
@@ -31,8 +30,7 @@ PARTS = {
 def encode_overflow(
     cut: Overflow, at: int, schema: Mapping[str, Any] = records.OVERFLOW.schema
 ) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield what goes to overflow topics: the filter (``owner/name``), the record's key and its
-    value.
+    """Yield filter (``owner/name``), key and value of each record for overflow topics.  Pure.
 
     Args:
         cut: The passes that a quota cut off.
@@ -78,8 +76,7 @@ UNSAFE = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
 def read_overflow(bootstrap: str, owner: str, name: str, visit: int | None = None) -> list[dict[str, Any]]:
-    """Return the records of what a cap cut off, in the order in which that happened; one per
-    alert's place.
+    """Return the records of a filter's overflow, one for each position, in the order of writing.
 
     Raises:
         KafkaException: Kafka does not answer.
@@ -115,8 +112,7 @@ def fetch_overflow(
 def save_overflow(
     bootstrap: str, registry: str | None, found: Sequence[Mapping[str, Any]], folder: Path
 ) -> int:
-    """Write the alerts into *folder*, one Avro object container each; return how many were still
-    there.
+    """Write the alerts into *folder*, a container each; return how many still were in Kafka.
 
     Raises:
         KafkaException: Kafka does not answer.

@@ -1,4 +1,4 @@
-"""The messages of transforms: alerts read by the schema they came with, and written by a derived one."""
+"""The messages of transforms: alerts decoded by their schema, and encoded by a derived one."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -100,10 +100,7 @@ class BackfillRunner:
         self._restart()
 
     def round(self) -> bool:
-        """Do a batch of each of some backfills, those with the least to do.
-
-        Return whether there were any.
-        """
+        """Do a batch of those backfills with the least to do; return whether there were any."""
         due = sorted(self._jobs.due(), key=self._left)[:AT_ONCE]
         for job in due:
             began = time.monotonic()
@@ -311,9 +308,7 @@ def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) 
 
 
 def _whole_since(consumer: Consumer, partition: TopicPartition, first: int) -> int | None:
-    """Return since when a partition has everything, where something may be missing that came at
-    *first*.
-    """
+    """Return since when a partition is complete, if records after *first* may have expired."""
     low, end = watermarks(consumer, *partition)
     if low == 0 or first > low:
         return None

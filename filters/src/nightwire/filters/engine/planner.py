@@ -69,9 +69,9 @@ class BatchSizeController:
     _planned: tuple[int, float] | None = None
 
     def limit(self, most: int | None) -> int | None:
-        """Return how many records the next batch may have, *most* at the most.
+        """Return how many records the next batch may have.
 
-        None: as many as there are.
+        *most* at the most; None: as many as there are.
         """
         if most is None:
             return None
@@ -131,7 +131,7 @@ class Planner:
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """Return the next batch's end, at most *limit* records after *start*.
 
-        *start* when nothing is new.
+        It is *start* when nothing is new.
         """
         try:
             return self._latest(start, limit)
@@ -192,7 +192,7 @@ class Planner:
         return partition_bounds(self._client(), partitions)
 
     def _visit_is_due(self, start: Offset, now: int) -> bool:
-        """Return whether a visit whose best alerts are held is over: that makes a batch of its own."""
+        """Return whether a visit that holds alerts is over: that makes a batch of its own."""
         newest = self.state.newest_decision()
         if newest != self._due[0]:
             self._due = (newest, self.state.quotas(newest).due(self.deadline))
@@ -200,9 +200,7 @@ class Planner:
         return due is not None and (now >= due or self._closed_visits().closed_since(visits(start)))
 
     def _backfill_waits(self, start: Offset, filters: int) -> bool:
-        """Return whether a new filter's backfill waits to be told where it ends: that makes a
-        batch, too.
-        """
+        """Return whether a new filter's backfill waits for its end: that makes a batch, too."""
         return filters > version(start) and BackfillJobs(self.state.root).any_waits()
 
     def _closed_visits(self) -> VisitFollower:
@@ -222,11 +220,9 @@ class Planner:
         return self._known_partitions
 
     def _note_beginnings(self, partitions: list[TopicPartition]) -> None:
-        """Resolve where new partitions begin once and keep it: a re-run must start at the same
-        offset.
+        """Find and keep where new partitions begin, once: a re-run must start at the same offset.
 
-        Alerts are read from the earliest; of what passed filters, what comes after somebody asked
-        for it.
+        Alerts are read from the earliest; derived topics from their end.
         """
         fresh = [partition for partition in partitions if partition not in self.beginnings()]
         if fresh:
@@ -243,10 +239,7 @@ class Planner:
             log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
 
     def _filters(self, before: int) -> int:
-        """Return the filter set's present version, after having stored it.
-
-        Version *before* is needed yet.
-        """
+        """Store the filter set's present version and return it; version *before* is needed yet."""
         if self._filter_follower is None:
             self._filter_follower = FilterFollower(self.bootstrap)
         reached = self._filter_follower.refresh()

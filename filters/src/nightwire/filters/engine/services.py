@@ -1,4 +1,4 @@
-"""Services beside judging, of any engine: waiting for Kafka, answering owners, measuring the lag."""
+"""Services of any engine beside judging: waiting for Kafka, answering owners, measuring lag."""
 
 import logging
 import threading

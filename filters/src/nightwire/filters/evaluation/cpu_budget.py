@@ -1,7 +1,7 @@
 """How much CPU time filters that are code get, from what they took so far.  Pure.
 
-Nobody waits for a filter that misbehaves: what it gets follows from what it usually takes, is little
-once it had to be stopped, and grows back when it behaves.
+Nobody waits for a filter that misbehaves: what it gets follows from what it usually takes, is
+little once it had to be stopped, and grows back when it behaves.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ FILTER_CPU_S = 2.0
 """CPU time that one filter may take in one task of one batch. [s]"""
 
 USUAL_FACTOR, STOPPED_FACTOR = 10.0, 2.0
-"""A filter may take so many times the CPU time that it usually takes; and so many times, where it had
-to be stopped the last time."""
+"""A filter may take so many times the CPU time that it usually takes; and so many times, where it
+had to be stopped the last time."""
 
 LEAST_CPU_S, LEAST_STOPPED_CPU_S = 0.5, 0.05
-"""It gets at least so much for a batch, for it may have to make columns that it did without before; and
-so much, where it had to be stopped the last time. [s]"""
+"""It gets at least so much for a batch, for it may have to make columns that it did without before;
+and so much, where it had to be stopped the last time. [s]"""
 
 
 @dataclass

@@ -97,7 +97,7 @@ class CompiledFilter:
 
 
 def judge_in_process(budget: float) -> RowJudge:
-    """Return what judges in this process, each filter within *budget*: CPU time for one call. [s]"""
+    """Return what judges in this process, each filter within a CPU time of *budget*. [s]"""
 
     def judge(alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
         unfit = [
@@ -159,10 +159,7 @@ class _Run:
         self.fault: str | None = None
 
     def outcome(self, view: Any) -> float | bool | None:
-        """Return what the filter says of an alert.
-
-        A fault is kept if it is the first, or says `UNREAD`.
-        """
+        """Return the outcome of an alert; keep the first fault, or one that says `UNREAD`."""
         try:
             result = self._function(view)
             return rank_of(result) if result else False

@@ -1,8 +1,8 @@
 """Which conditions of filters stop most alerts, asked of samples now and then.
 
-A sample of a batch is judged by instrumented copies of some filters, in turn, within a share of the time
-that judging takes.  One that was late in this batch is not
-asked; one that is late with the answer is never asked again.
+A sample of a batch is judged by instrumented copies of some filters, in turn, within a share of the
+time that judging takes.  One that was late in this batch is not asked; one that is late with the
+answer is never asked again.
 """
 
 import time

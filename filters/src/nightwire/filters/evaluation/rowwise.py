@@ -1,7 +1,4 @@
-"""Judging alert by alert, for filters that are code: in the sandbox, each owner's in a process apart.
-
-`in_process` does the same without a sandbox.
-"""
+"""Judging alert by alert in the sandbox, for filters that are code: each owner's apart."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

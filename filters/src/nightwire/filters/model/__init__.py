@@ -1,1 +1,1 @@
-"""Model."""
+"""What filters, offsets, workers' messages, chains and transforms are.  Pure."""

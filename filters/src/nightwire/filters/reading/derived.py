@@ -1,4 +1,4 @@
-"""Reading derived topics: headers say of which survey an alert is, and whether a backfill sent it."""
+"""Reading derived topics, whose headers say an alert's survey, and whether a backfill sent it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -134,7 +134,7 @@ def offset_runs(offsets: Iterable[int]) -> list[list[int]]:
 
 
 def _take(consumer: Consumer, wanted: OffsetRange) -> tuple[list[Message], KafkaError | None, int]:
-    """Return the next records, the last error, and the partition's end where it was met, else -1."""
+    """Return the next records, the last error, and the partition's end if it was met, else -1."""
     first = consumer.poll(1.0)
     if first is None:
         return [], None, -1

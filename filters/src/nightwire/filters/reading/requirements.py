@@ -1,9 +1,9 @@
 """The fields that filters read, and so how each of them can be judged.  Pure.
 
-The fields that a filter in Python may read follow from the names that its source mentions.  A name can
-only be asked for where the source holds it, as an attribute or as text, unless the source makes names
-as it runs, or takes a record as a whole; then it may read any field.  It is a guess all the same: a
-filter that asks for a field that was not read is judged anew on whole alerts.
+The fields that a filter in Python may read follow from the names that its source mentions.  A name
+can only be asked for where the source holds it, as an attribute or as text, unless the source makes
+names as it runs, or takes a record as a whole; then it may read any field.  It is a guess all the
+same: a filter that asks for a field that was not read is judged anew on whole alerts.
 """
 
 import ast
@@ -220,7 +220,7 @@ class SurveyKnowledge:
         self.schemas[number], self.written[number] = schema_fields(schema), schema
 
     def present(self, names: tuple[str, ...], name: str) -> Iterator[str]:
-        """Yield the paths of fields that tell whether the records *names* (``diaObject?``) exist."""
+        """Yield the paths of fields that tell whether records *names* (``diaObject?``) exist."""
         for number, schema in self.written.items():
             if (number, names) not in self._present:
                 self._present[number, names] = AlertTable.fields(names, survey(name), schema)

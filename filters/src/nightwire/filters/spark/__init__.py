@@ -1,1 +1,1 @@
-"""Spark."""
+"""The engine on Spark, and the public Spark source of alerts."""
