@@ -1,8 +1,25 @@
 """Programs: what an engine executes for a schema or a pair of them, decided once.
 
 A program is a list of nodes that refer to one another by index, so that recursion is nothing
-special.  A *layout* says how a value is written, a *plan* how what was written is read; the
-modules `layout` and `resolve` beside this one make their nodes.
+special.  A *layout* says how a value is written, a *plan* how what was written is read.  The nodes,
+by their ``op``, as JSON has them:
+
+- ``null``, ``boolean``, ``int``, ``long``, ``float``, ``double``, ``bytes``, ``string``; ``fixed``
+  with its ``size``; ``enum`` with its ``symbols`` (in a plan null where the reader has none, and
+  ``writer_symbols`` to name it).
+- ``array`` of the node ``items``; ``map`` of the node ``values``; ``union`` of the nodes
+``branches``. - ``record`` with ``name`` and ``fields``, in the order of the bytes, each with
+``name`` and
+  ``type``, its node.  In a layout a field may have a ``default``, the index of a constant.  In a
+  plan a field without a name is passed over; ``absent`` fields, which were not written, are each a
+  ``name`` and a ``constant``; ``order`` lists the names where it is another than these.
+- In plans alone: ``nan`` for a null; a ``constant`` for a null; ``scale``, the number of the node
+  ``of`` times ``factor`` plus ``offset``; ``refuse``, an error with ``why`` in place of the node
+  ``of``.
+
+``as`` names the reader's type of a promoted value; ``logical`` is the index of the converter of a
+logical type, ``logical_name`` what it is called.  `generated.reference_reader` executes plans in
+the plainest way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
