@@ -9,7 +9,7 @@ import pytest
 
 from nightwire.filters import FilterError, try_filter
 from nightwire.filters.authoring.extract import extract
-from nightwire.filters.authoring.page import html_document
+from nightwire.filters.authoring.page import html_document, stamp_img
 from nightwire.filters.authoring.report import report, sql_report
 from nightwire.filters.model.compilation import compile_request
 from nightwire.schemas import SchemaRegistry, survey, wire
@@ -70,6 +70,11 @@ def test_a_page_shows_light_curves_and_stamps(data: Path, tmp_path: Path) -> Non
     shown = html_document(found)
     assert shown.count("<svg ") == shown.count("<h4>") == min(10, len(found.passed)) > 0
     assert shown.count("data:image/png;base64,iVBOR") >= shown.count("<h4>")
+
+
+@pytest.mark.parametrize("stamp", [b"", b"SIMPLE  = no", b"\x1f\x8b broken"])
+def test_a_damaged_stamp_is_named_alone(stamp: bytes) -> None:
+    assert stamp_img("science", stamp) == "<span>science: no picture</span>"
 
 
 def test_the_filters_of_the_guide_are_filters() -> None:
