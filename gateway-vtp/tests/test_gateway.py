@@ -367,8 +367,8 @@ def both_get_each_once(
         documents = [packet(ivorn) for ivorn in ivorns(count)]
 
         def submit(gateway: Any) -> list[str]:
-            letters = (Submission("x", document) for document in documents)
-            return [receipt.verdict for receipt in send_bulk(author(gateway), letters, 2, 256)]
+            submissions = (Submission("x", document) for document in documents)
+            return [receipt.verdict for receipt in send_bulk(author(gateway), submissions, 2, 256)]
 
         with ThreadPoolExecutor(2) as pool:
             assert [set(verdicts) for verdicts in pool.map(submit, gateways)] == [{"ack"}, {"ack"}]

@@ -77,8 +77,8 @@ class Mesh:
         return receipts
 
     def _send(self, to: Broker, documents: Sequence[bytes], receipts: list[Receipt]) -> None:
-        letters = [Submission(to.name, document) for document in documents]
-        receipts += send_bulk(Author(Address("127.0.0.1", to.authors)), letters, 2)
+        submissions = [Submission(to.name, document) for document in documents]
+        receipts += send_bulk(Author(Address("127.0.0.1", to.authors)), submissions, 2)
 
     def _heard(self, broker: Broker) -> int:
         said = "Authenticate received" if broker.is_comet else ": connected"

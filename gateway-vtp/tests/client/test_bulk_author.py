@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def reply(role: str, event: bytes, *, offer: bool = True, result: str | None = N
     return encode_frame(encode_now(Transport(role, str(ivorn_in(event)), "ivo://b", result, params)))
 
 
-def letters(count: int) -> Iterator[Submission]:
+def submissions(count: int) -> Iterator[Submission]:
     for number in range(count):
         yield Submission(f"{number}", b"<VOEvent ivorn='ivo://a#%d'></VOEvent>" % number)
 
@@ -88,7 +89,7 @@ def test_many_events_go_over_one_connection_and_a_nak_stops_nobody(
     broker: Callable[[Script], Broker],
 ) -> None:
     one = broker(lambda _, number, event: reply("nak" if number % 10 == 3 else "ack", event, result="why"))
-    receipts = list(send_bulk(author(one), letters(5000), 1))
+    receipts = list(send_bulk(author(one), submissions(5000), 1))
     assert one.connections == 1
     assert [(one.name, one.verdict) for one in receipts] == [
         (f"{n}", "nak" if n % 10 == 3 else "ack") for n in range(5000)
@@ -98,7 +99,7 @@ def test_many_events_go_over_one_connection_and_a_nak_stops_nobody(
 
 def test_a_broker_that_offers_nothing_gets_a_connection_for_each(broker: Callable[[Script], Broker]) -> None:
     one = broker(lambda _, __, event: reply("ack", event, offer=False))
-    receipts = list(send_bulk(author(one), letters(20), 2))
+    receipts = list(send_bulk(author(one), submissions(20), 2))
     assert one.connections == 20
     assert sorted(int(one.name) for one in receipts) == list(range(20))
 
@@ -107,18 +108,17 @@ def test_what_was_not_answered_when_the_connection_was_lost_is_sent_again(
     broker: Callable[[Script], Broker],
 ) -> None:
     one = broker(lambda _, number, event: reply("ack", event) if number < 30 else None)
-    receipts = list(send_bulk(author(one), letters(100), 1))
+    receipts = list(send_bulk(author(one), submissions(100), 1))
     assert [(one.name, one.verdict) for one in receipts] == [(f"{n}", "ack") for n in range(100)]
     assert one.connections == 4
     assert receipts[-1].attempts == 4
 
 
 def test_an_event_at_which_a_broker_always_hangs_up_is_given_up_and_the_rest_goes_on(
-    broker: Callable[[Script], Broker], monkeypatch: pytest.MonkeyPatch
+    broker: Callable[[Script], Broker],
 ) -> None:
-    monkeypatch.setattr("nightwire.gateway.client.bulk_author.FIRST_DELAY", 0.01)
     one = broker(lambda _, __, event: None if b"#5'" in event else reply("ack", event))
-    receipts = list(send_bulk(author(one), letters(10), 1))
+    receipts = list(send_bulk(replace(author(one), first_pause=0.01), submissions(10), 1))
     verdicts = {one.name: (one.verdict, one.reason) for one in receipts}
     assert verdicts.pop("5") == ("failed", f"{one.address}: the broker hung up without an answer")
     assert set(verdicts.values()) == {("ack", None)}
@@ -127,7 +127,7 @@ def test_an_event_at_which_a_broker_always_hangs_up_is_given_up_and_the_rest_goe
 
 def test_nonsense_is_an_answer_to_the_oldest_event(broker: Callable[[Script], Broker]) -> None:
     one = broker(lambda _, __, event: encode_frame(event) if b"#2'" in event else reply("ack", event))
-    receipts = {one.name: one for one in send_bulk(author(one), letters(5), 1)}
+    receipts = {one.name: one for one in send_bulk(author(one), submissions(5), 1)}
     assert "answered nonsense" in (receipts.pop("2").reason or "")
     assert {one.verdict for one in receipts.values()} == {"ack"}
 
@@ -135,7 +135,7 @@ def test_nonsense_is_an_answer_to_the_oldest_event(broker: Callable[[Script], Br
 def test_where_nobody_listens_all_are_given_up_together() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    receipts = list(send_bulk(Author(Address("127.0.0.1", port), patience=0), letters(50), 3))
+    receipts = list(send_bulk(Author(Address("127.0.0.1", port), patience=0), submissions(50), 3))
     assert sorted(int(one.name) for one in receipts) == list(range(50))
     assert {one.verdict for one in receipts} == {"failed"}
     assert all("refused" in (one.reason or "") for one in receipts)
@@ -148,7 +148,7 @@ def test_events_are_signed_and_what_cannot_be_signed_is_named(
     secret = tmp_path / "secret.asc"
     secret.write_text(str(Tsk.generate(user_id="ivo://a")))
     key = SigningKey(secret, None, datetime.now(UTC))
-    bad = [Submission("bad", b"no XML"), *letters(3)]
+    bad = [Submission("bad", b"no XML"), *submissions(3)]
     receipts = list(send_bulk(Author(one.address, key=key), bad, 1))
     assert sorted((one.name, one.verdict) for one in receipts) == [
         *((str(n), "ack") for n in range(3)),
@@ -157,11 +157,11 @@ def test_events_are_signed_and_what_cannot_be_signed_is_named(
     assert all(b"PGP SIGNATURE" in event for event in one.taken)
 
 
-def test_what_goes_wrong_with_a_letter_is_raised_once_the_others_are_answered(
+def test_what_goes_wrong_with_a_document_is_raised_once_the_others_are_answered(
     broker: Callable[[Script], Broker],
 ) -> None:
     def unreadable() -> Iterator[Submission]:
-        yield from letters(1)
+        yield from submissions(1)
         raise FileNotFoundError("it went away")
 
     receipts = send_bulk(author(broker(lambda _, __, event: reply("ack", event))), unreadable(), 2)

@@ -29,9 +29,17 @@ class Log:
 
     def read(self, positions: Positions, until: Positions) -> tuple[list[Event], Positions]:
         found = [
-            one for one in self.records if positions.get(one.spot, 0) <= one.offset < until.get(one.spot, 0)
+            one
+            for one in self.records
+            if positions.get(one.topic_partition, 0) <= one.offset < until.get(one.topic_partition, 0)
         ]
-        return found, {**positions, **{spot: max(end, positions.get(spot, 0)) for spot, end in until.items()}}
+        return found, {
+            **positions,
+            **{
+                topic_partition: max(end, positions.get(topic_partition, 0))
+                for topic_partition, end in until.items()
+            },
+        }
 
 
 def take(ring: RingBuffer, log: Log, cursor: Cursor, limit: int) -> list[Event]:

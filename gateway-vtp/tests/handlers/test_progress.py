@@ -40,7 +40,7 @@ def test_what_is_stored_is_never_past_an_event_that_is_not_done(
             progress.ended(ended)
             done.add((ended.partition, ended.offset))
         for one in running:
-            assert progress.positions[one.spot] <= one.offset
+            assert progress.positions[one.topic_partition] <= one.offset
         began = set(zip(partitions, range(offset + 1), strict=False))
         before = {(p, o) for p, o in began if o < progress.positions["voevents", p]}
         assert before <= done

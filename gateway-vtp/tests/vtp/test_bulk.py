@@ -98,7 +98,7 @@ def test_what_is_no_answer_ends_it() -> None:
         list(submission.receive(encode_frame(packet("ivo://a#1"))))
     with pytest.raises(FrameError):
         list(submission.receive(b"\xff\xff\xff\xff"))
-    assert [one.letter.name for one in submission.unanswered] == ["file 1"]
+    assert [one.submission.name for one in submission.unanswered] == ["file 1"]
 
 
 @pytest.mark.parametrize(

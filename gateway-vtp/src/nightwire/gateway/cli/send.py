@@ -101,8 +101,8 @@ def send(
     from nightwire.gateway.client.author import Author
 
     author = Author(_author_address(to), timeout, patience, _signing_key(key_file), read_tls_settings(tls))
-    letters, total = _letters(files, samples, first_sample)
-    receipts = _send(author, letters, total, connections, bulk=bulk, as_json=as_json, quiet=quiet)
+    submissions, total = _submissions(files, samples, first_sample)
+    receipts = _send(author, submissions, total, connections, bulk=bulk, as_json=as_json, quiet=quiet)
     if as_json:
         click.echo(json.dumps({**_counts(receipts), "results": [vars(one) for one in receipts]}, indent=2))
     else:
@@ -111,7 +111,9 @@ def send(
     sys.exit(0 if all(one.verdict == "ack" for one in receipts) else 1)
 
 
-def _letters(files: tuple[Path, ...], count: int | None, first: int) -> "tuple[Iterator[Submission], int]":
+def _submissions(
+    files: tuple[Path, ...], count: int | None, first: int
+) -> "tuple[Iterator[Submission], int]":
     from nightwire.gateway.client.author import find_files, read_submissions
     from nightwire.gateway.voevent.samples import samples
     from nightwire.gateway.vtp.submission import Submission
@@ -131,7 +133,7 @@ def _letters(files: tuple[Path, ...], count: int | None, first: int) -> "tuple[I
 
 def _send(
     author: Any,
-    letters: "Iterator[Submission]",
+    submissions: "Iterator[Submission]",
     total: int,
     connections: int,
     *,
@@ -145,7 +147,7 @@ def _send(
 
     deliver, receipts = send_bulk if bulk else send_all, []
     with progress(total, "sending", quiet=quiet or as_json or total < 10) as meter:
-        for receipt in deliver(author, letters, connections):
+        for receipt in deliver(author, submissions, connections):
             receipts.append(receipt)
             meter.advance()
             if not as_json and not (quiet and receipt.verdict == "ack"):

@@ -1,6 +1,5 @@
-"""An author: send events to a broker, one connection each, and say what became of every one."""
+"""An author: send events to a broker, one connection each, and report what became of each."""
 
-import random
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightwire.core.runtime import Backoff
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.connect import connect
 from nightwire.gateway.net.tls import TLSSettings
@@ -18,26 +18,25 @@ from nightwire.gateway.vtp.frames import FrameDecoder, FrameError, encode_frame
 from nightwire.gateway.vtp.submission import ACKED, FAILED, MAX_REPLY, NAKED, Receipt, Submission
 from nightwire.gateway.vtp.transport import ACK, NAK, Transport, transport_in
 
-ANSWERLESS = 6
+MAX_ANSWERLESS = 6
 """A broker that takes an event and hangs up without an answer so often will never answer it."""
-FIRST_DELAY, LONGEST_DELAY = 0.25, 5.0
-"""Back-off between attempts. [s]"""
 
 
 class NoAnswerError(Exception):
-    """The broker took the document and hung up without a word."""
+    """The broker took the document and hung up without an answer."""
 
 
 @dataclass(frozen=True)
 class Author:
-    """Sends events to one broker.  Sending again is safe: a broker of ours recognises what it has.
+    """Sends events to one broker.  Sending again is safe: a broker of ours recognises its events.
 
     Attributes:
-        broker: Where to.
+        broker: Its address.
         timeout: Longest wait for a connection, and for an answer. [s]
         patience: How long to go on trying where the broker is away. [s]
         key: Signs each document; None where they are sent as they are.
         tls: Certificates, for a broker at tls://.
+        first_pause: Pause after the first failure; it doubles up to 5 s. [s]
     """
 
     broker: Address
@@ -45,48 +44,60 @@ class Author:
     patience: float = 60.0
     key: SigningKey | None = None
     tls: TLSSettings = field(default_factory=TLSSettings)
+    first_pause: float = 0.25
 
-    def send(self, letter: Submission) -> Receipt:
+    def send(self, submission: Submission) -> Receipt:
         """Send one document; try again where the connection is lost."""
         try:
-            document = letter.document if self.key is None else self.key.sign(letter.document)
+            return self._deliver(self.signed(submission))
         except SigningError as error:
-            return Receipt(letter.name, FAILED, None, str(error), 0)
-        return self._deliver(Submission(letter.name, document))
+            return Receipt(submission.name, FAILED, None, str(error), 0)
 
-    def _deliver(self, letter: Submission) -> Receipt:
-        until = time.monotonic() + self.patience
-        attempts, answerless, delay = 0, 0, FIRST_DELAY
+    def signed(self, submission: Submission) -> Submission:
+        """Return *submission* with a signature, where there is a key.
+
+        Raises:
+            SigningError: It cannot be signed.
+        """
+        if self.key is None:
+            return submission
+        return Submission(submission.name, self.key.sign(submission.document))
+
+    def backoff(self) -> Backoff:
+        """Return the pauses between attempts."""
+        return Backoff(self.first_pause, 5.0, spread=(0.8, 1.2))
+
+    def _deliver(self, submission: Submission) -> Receipt:
+        until, backoff = time.monotonic() + self.patience, self.backoff()
+        attempts = answerless = 0
         while True:
             attempts += 1
             try:
-                return _receipt(letter, self._exchange(letter.document), attempts)
+                return _receipt(submission, self._exchange(submission.document), attempts)
             except (XMLRefusedError, FrameError) as error:
-                return Receipt(
-                    letter.name, FAILED, None, f"{self.broker} answered nonsense: {error}", attempts
-                )
+                reason = f"{self.broker} answered nonsense: {error}"
+                return Receipt(submission.name, FAILED, None, reason, attempts)
             except (OSError, NoAnswerError) as error:
                 answerless += isinstance(error, NoAnswerError)
-                if answerless == ANSWERLESS or time.monotonic() + delay > until:
-                    reason = f"{self.broker}: {error}"
-                    return Receipt(letter.name, FAILED, None, reason, attempts)
-            time.sleep(delay * random.uniform(0.8, 1.2))  # noqa: S311  (spreads attempts)
-            delay = min(2 * delay, LONGEST_DELAY)
+                pause = backoff.next()
+                if answerless == MAX_ANSWERLESS or time.monotonic() + pause > until:
+                    return Receipt(submission.name, FAILED, None, f"{self.broker}: {error}", attempts)
+            time.sleep(pause)
 
     def _exchange(self, document: bytes) -> Transport:
         with connect(self.broker, self.timeout, self.tls) as connection:
-            with suppress(BrokenPipeError, ConnectionResetError):  # refused halfway; the answer says why
+            with suppress(BrokenPipeError, ConnectionResetError):  # the answer says why
                 connection.sendall(encode_frame(document))
             return _read_answer(connection)
 
 
-def send_all(author: Author, letters: Iterable[Submission], connections: int) -> Iterator[Receipt]:
-    """Send *letters* over so many *connections* at once; yield a receipt each, in order."""
+def send_all(author: Author, submissions: Iterable[Submission], connections: int) -> Iterator[Receipt]:
+    """Send *submissions* over so many *connections* at once; yield a receipt each, in order."""
     with ThreadPoolExecutor(connections) as pool:
         waiting: list[Future[Receipt]] = []
-        for letter in letters:
-            waiting.append(pool.submit(author.send, letter))
-            if len(waiting) >= 4 * connections:  # so that a long list does not lie in memory
+        for submission in submissions:
+            waiting.append(pool.submit(author.send, submission))
+            if len(waiting) >= 4 * connections:  # so that a long list is not held in memory
                 yield waiting.pop(0).result()
         for future in waiting:
             yield future.result()
@@ -112,10 +123,10 @@ def read_submissions(files: Sequence[Path], read_stdin: Callable[[], bytes]) -> 
             yield Submission(str(file), file.read_bytes())
 
 
-def _receipt(letter: Submission, answer: Transport, attempts: int) -> Receipt:
+def _receipt(submission: Submission, answer: Transport, attempts: int) -> Receipt:
     verdict = {ACK: ACKED, NAK: NAKED}.get(answer.role, FAILED)
     reason = answer.result if verdict != FAILED else f"answered with {answer.role}"
-    return Receipt(letter.name, verdict, answer.origin, reason, attempts)
+    return Receipt(submission.name, verdict, answer.origin, reason, attempts)
 
 
 def _read_answer(connection: socket.socket) -> Transport:

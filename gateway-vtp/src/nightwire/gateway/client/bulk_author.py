@@ -1,17 +1,16 @@
 """An author of many events: several connections, each with as many in flight as allowed."""
 
-import random
 import select
 import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Lock, Thread
 
-from nightwire.gateway.client.author import ANSWERLESS, FIRST_DELAY, LONGEST_DELAY, Author, NoAnswerError
+from nightwire.gateway.client.author import MAX_ANSWERLESS, Author, NoAnswerError
 from nightwire.gateway.net.connect import connect
 from nightwire.gateway.signing.signing_key import SigningError
 from nightwire.gateway.voevent.xml import XMLRefusedError
@@ -20,26 +19,27 @@ from nightwire.gateway.vtp.frames import FrameError
 from nightwire.gateway.vtp.submission import FAILED, Receipt, Submission
 
 CHUNK = 1 << 16
-MAX_WAITING = 1 << 18
-"""Bytes that wait for the socket. [byte]"""
+MAX_UNSENT = 1 << 18
+"""Most bytes that wait for the socket. [byte]"""
 
 
 def send_bulk(
-    author: Author, letters: Iterable[Submission], connections: int, window: int = WINDOW
+    author: Author, submissions: Iterable[Submission], connections: int, window: int = WINDOW
 ) -> Iterator[Receipt]:
-    """Send *letters* over so many *connections*; yield a receipt each, as they come.
+    """Send *submissions* over so many *connections*; yield a receipt each, as they come.
 
-    A letter that was sent and not answered when its connection was lost is sent again: safe,
-    because a broker recognises what it has.  A broker that takes one event per connection gets one
+    A document that was sent and not answered when its connection was lost is sent again: safe,
+    because a broker recognises its events.  A broker that takes one event per connection gets one
     per connection.
 
     Raises:
-        Exception: What *letters* raised, after what came before is answered.
+        Exception: What *submissions* raised, after the earlier ones are answered.
     """
-    pile = _SubmissionSource(letters)
+    source = _SubmissionSource(submissions)
     receipts: SimpleQueue[Receipt | Exception | None] = SimpleQueue()
     for _ in range(connections):
-        Thread(target=_work, args=(_Connection(author, pile, window), receipts), daemon=True).start()
+        connection = _Connection(author, source, window)
+        Thread(target=_work, args=(connection, receipts), daemon=True).start()
     while connections:
         match receipts.get():
             case None:
@@ -48,13 +48,13 @@ def send_bulk(
                 raise error
             case receipt:
                 yield receipt
-    if pile.failure is not None:
-        raise pile.failure
+    if source.failure is not None:
+        raise source.failure
 
 
-def _work(line: "_Connection", receipts: "SimpleQueue[Receipt | Exception | None]") -> None:
+def _work(connection: "_Connection", receipts: "SimpleQueue[Receipt | Exception | None]") -> None:
     try:
-        for receipt in line.run():
+        for receipt in connection.run():
             receipts.put(receipt)
     except Exception as error:  # noqa: BLE001  (raised where the receipts are taken)
         receipts.put(error)
@@ -63,74 +63,75 @@ def _work(line: "_Connection", receipts: "SimpleQueue[Receipt | Exception | None
 
 
 class _SubmissionSource:
-    """Letters that several lines take from.  Where one cannot be read, it is the end of them."""
+    """Documents that several connections take from.  One that cannot be read is the last."""
 
-    def __init__(self, letters: Iterable[Submission]) -> None:
-        self._letters, self._lock = iter(letters), Lock()
+    def __init__(self, submissions: Iterable[Submission]) -> None:
+        self._submissions, self._lock = iter(submissions), Lock()
         self.failure: Exception | None = None
 
     def take(self) -> Submission | None:
         with self._lock:
             try:
-                return next(self._letters, None)
-            except Exception as error:  # noqa: BLE001  (raised when what was sent is answered)
-                self._letters, self.failure = iter(()), error
+                return next(self._submissions, None)
+            except Exception as error:  # noqa: BLE001  (raised when the earlier ones are answered)
+                self._submissions, self.failure = iter(()), error
                 return None
 
 
 @dataclass
 class _Connection:
-    """One connection at a time, as often as it takes."""
+    """One connection at a time, made again as often as needed."""
 
     author: Author
-    pile: _SubmissionSource
+    source: _SubmissionSource
     window: int
     again: deque[InFlight] = field(default_factory=deque)
     answerless: int = 0
 
     def run(self) -> Iterator[Receipt]:
-        delay, until = FIRST_DELAY, time.monotonic() + self.author.patience
+        backoff, until = self.author.backoff(), time.monotonic() + self.author.patience
         while (event := self._take()) is not None:
             self.again.appendleft(event)
-            submission = BulkSession(self.window)
+            session = BulkSession(self.window)
             try:
-                yield from self._converse(submission)
+                yield from self._converse(session)
             except (OSError, NoAnswerError, XMLRefusedError, FrameError) as error:
-                self.again.extendleft(reversed(submission.unanswered))
-                yield from self._failed(error, answered=submission.answers)
-                if submission.answers:
-                    delay, until = FIRST_DELAY, time.monotonic() + self.author.patience
-                elif time.monotonic() + delay > until:
+                self.again.extendleft(reversed(session.unanswered))
+                yield from self._failed(error, answered=session.answers)
+                if session.answers:
+                    backoff.reset()
+                    until = time.monotonic() + self.author.patience
+                pause = backoff.next()
+                if not session.answers and time.monotonic() + pause > until:
                     yield from self._give_up(f"{self.author.broker}: {error}")
-                time.sleep(delay * random.uniform(0.8, 1.2))  # noqa: S311  (spreads attempts)
-                delay = min(2 * delay, LONGEST_DELAY)
+                time.sleep(pause)
             else:
-                delay, until = FIRST_DELAY, time.monotonic() + self.author.patience
+                backoff.reset()
+                until = time.monotonic() + self.author.patience
 
-    def _converse(self, submission: BulkSession) -> Iterator[Receipt]:
-        """Send until nothing is left or the broker takes no more; yield what it answers."""
-        waiting = bytearray()
+    def _converse(self, session: BulkSession) -> Iterator[Receipt]:
+        """Send until nothing is left or the broker takes no more; yield receipts of its answers."""
+        unsent = bytearray()
         with connect(self.author.broker, self.author.timeout, self.author.tls) as connection:
             connection.setblocking(False)
             while True:
-                yield from self._fill(waiting, submission)
-                if submission.over or submission.idle:
+                yield from self._fill(unsent, session)
+                if session.over or session.idle:
                     return
-                readable = self._await(connection, writing=bool(waiting))
-                if readable:
-                    yield from submission.receive(_read(connection))
-                if waiting:
-                    del waiting[: _write(connection, waiting)]
+                if self._wait(connection, writing=bool(unsent)):
+                    yield from session.receive(_read(connection))
+                if unsent:
+                    del unsent[: _write(connection, unsent)]
 
-    def _fill(self, waiting: bytearray, submission: BulkSession) -> Iterator[Receipt]:
-        """Put frames into *waiting* while there is room; yield receipts of failed signing."""
-        while submission.room and len(waiting) < MAX_WAITING and (event := self._take()) is not None:
+    def _fill(self, unsent: bytearray, session: BulkSession) -> Iterator[Receipt]:
+        """Put frames into *unsent* while there is room; yield receipts of failed signing."""
+        while session.room and len(unsent) < MAX_UNSENT and (event := self._take()) is not None:
             try:
-                waiting += submission.send(self._signed(event))
+                unsent += session.send(self._signed(event))
             except SigningError as error:
-                yield Receipt(event.letter.name, FAILED, None, str(error), event.attempts)
+                yield _lost(event, str(error))
 
-    def _await(self, connection: socket.socket, *, writing: bool) -> bool:
+    def _wait(self, connection: socket.socket, *, writing: bool) -> bool:
         """Wait until *connection* can be used; say whether there may be something to read."""
         if isinstance(connection, ssl.SSLSocket) and connection.pending():
             return True
@@ -142,29 +143,26 @@ class _Connection:
         return bool(readable)
 
     def _signed(self, event: InFlight) -> InFlight:
-        key = self.author.key
-        if key is None or event.attempts:
+        if event.attempts:
             return event
-        return replace(event, letter=Submission(event.letter.name, key.sign(event.letter.document)))
+        return replace(event, submission=self.author.signed(event.submission))
 
     def _take(self) -> InFlight | None:
         if self.again:
             return self.again.popleft()
-        letter = self.pile.take()
-        return None if letter is None else InFlight(letter)
+        submission = self.source.take()
+        return None if submission is None else InFlight(submission)
 
     def _failed(self, error: Exception, *, answered: bool) -> Iterator[Receipt]:
-        """Give up the letter at which the broker hangs up again and again, or talks nonsense."""
+        """Give up the event at which the broker hangs up again and again, or answers nonsense."""
         nonsense = isinstance(error, (XMLRefusedError, FrameError))
         hung_up = isinstance(error, NoAnswerError)
         self.answerless = 0 if answered else self.answerless + hung_up
-        if nonsense or self.answerless == ANSWERLESS:
+        if nonsense or self.answerless == MAX_ANSWERLESS:
             self.answerless = 0
-            reason = f"{self.author.broker}{' answered nonsense' * nonsense}: {error}"
-            yield from (_lost(event, reason) for event in self._first())
-
-    def _first(self) -> Sequence[InFlight]:
-        return [self.again.popleft()] if self.again else []
+            if self.again:
+                reason = f"{self.author.broker}{' answered nonsense' * nonsense}: {error}"
+                yield _lost(self.again.popleft(), reason)
 
     def _give_up(self, reason: str) -> Iterator[Receipt]:
         while (event := self._take()) is not None:
@@ -172,7 +170,7 @@ class _Connection:
 
 
 def _lost(event: InFlight, reason: str) -> Receipt:
-    return Receipt(event.letter.name, FAILED, None, reason, event.attempts)
+    return Receipt(event.submission.name, FAILED, None, reason, event.attempts)
 
 
 def _read(connection: socket.socket) -> bytes:
@@ -187,11 +185,11 @@ def _read(connection: socket.socket) -> bytes:
     return chunk
 
 
-def _write(connection: socket.socket, waiting: bytearray) -> int:
+def _write(connection: socket.socket, unsent: bytearray) -> int:
     try:
-        with memoryview(waiting) as view, view[:CHUNK] as piece:
+        with memoryview(unsent) as view, view[:CHUNK] as piece:
             return connection.send(piece)
     except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
         return 0
     except (BrokenPipeError, ConnectionResetError):
-        return len(waiting)  # refused halfway; what can still be read says why
+        return len(unsent)  # the answer that can still be read says why

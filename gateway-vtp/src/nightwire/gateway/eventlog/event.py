@@ -30,6 +30,6 @@ class Event:
     retracts: "tuple[Event, ...]" = ()
 
     @property
-    def spot(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         """Topic and partition."""
         return (self.topic, self.partition)

@@ -74,12 +74,20 @@ class Follower:
         self._live = dict(begin.live)
         self._positions = dict(begin.start)
         self._accounted_at = self._batch_at = 0.0
-        reader.assign([TopicPartitionOffset(*spot, offset) for spot, offset in begin.start.items()])
+        reader.assign(
+            [
+                TopicPartitionOffset(*topic_partition, offset)
+                for topic_partition, offset in begin.start.items()
+            ]
+        )
 
     @property
     def behind(self) -> int:
         """How many records are left of those that were there when this began."""
-        return sum(max(0, end - self._positions.get(spot, 0)) for spot, end in self._live.items())
+        return sum(
+            max(0, end - self._positions.get(topic_partition, 0))
+            for topic_partition, end in self._live.items()
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Follow until *stop*."""
@@ -107,7 +115,7 @@ class Follower:
         if error is None:
             return False
         if error.code() == KafkaError._PARTITION_EOF:  # which passes transactions' markers too
-            self._positions[_spot(message)] = _offset(message)
+            self._positions[_topic_partition(message)] = _offset(message)
         elif error.code() not in TRANSIENT_ERRORS:
             raise KafkaException(error)
         return True
@@ -116,19 +124,19 @@ class Follower:
         hashes = self._note_events(message for message in batch if message.topic() == VOEVENTS)
         events = []
         for message in batch:
-            spot = _spot(message)
-            if _offset(message) >= self._live.get(spot, 0):
+            topic_partition = _topic_partition(message)
+            if _offset(message) >= self._live.get(topic_partition, 0):
                 event = self._decode(message, stop)
                 if event is not None:
                     events.append(event)
-            self._positions[spot] = _offset(message) + 1
+            self._positions[topic_partition] = _offset(message) + 1
         self._sink.publish(events, hashes)
 
     def _note_events(self, messages: Iterable[Message]) -> list[bytes]:
         entries, named = list[IndexEntry](), list[IndexEntry]()
         positions: dict[int, int] = {}
         for message in messages:
-            partition, offset = _spot(message)[1], _offset(message)
+            partition, offset = _topic_partition(message)[1], _offset(message)
             positions[partition] = offset + 1
             digest = _hash(message)
             dead = digest is None
@@ -166,7 +174,7 @@ def _hash(message: Message) -> bytes | None:
         return None
 
 
-def _spot(message: Message) -> TopicPartition:
+def _topic_partition(message: Message) -> TopicPartition:
     return (str(message.topic()), message.partition() or 0)
 
 

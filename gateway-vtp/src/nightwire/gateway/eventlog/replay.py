@@ -51,8 +51,17 @@ class ReplayReader:
         """
         reader, decoder = self._open()
         reached = dict(positions)
-        behind = [spot for spot, end in until.items() if positions.get(spot, 0) < end]
-        reader.assign([TopicPartitionOffset(*spot, positions.get(spot, 0)) for spot in behind])
+        behind = [
+            topic_partition
+            for topic_partition, end in until.items()
+            if positions.get(topic_partition, 0) < end
+        ]
+        reader.assign(
+            [
+                TopicPartitionOffset(*topic_partition, positions.get(topic_partition, 0))
+                for topic_partition in behind
+            ]
+        )
         events: list[Event] = []
         try:
             self._fill(events, reached, until, reader, decoder)
@@ -62,7 +71,7 @@ class ReplayReader:
             reader.unassign()
         return events, reached
 
-    def since(self, spots: Iterable[TopicPartition], time: int) -> Positions:
+    def since(self, partitions: Iterable[TopicPartition], time: int) -> Positions:
         """Return the offset of each partition's first record at *time* [ms since 1970] or later.
 
         A partition that has none is left out.
@@ -70,7 +79,7 @@ class ReplayReader:
         Raises:
             KafkaException: Kafka does not answer.
         """
-        asked = [TopicPartitionOffset(*spot, time) for spot in spots]
+        asked = [TopicPartitionOffset(*topic_partition, time) for topic_partition in partitions]
         found = self._open()[0].offsets_for_times(asked, timeout=10.0)
         return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
@@ -94,7 +103,7 @@ class ReplayReader:
         size = 0
         deadline = time.monotonic() + READ_TIMEOUT
         while len(events) < MAX_EVENTS and size < MAX_BYTES and time.monotonic() < deadline:
-            if all(reached.get(spot, 0) >= end for spot, end in until.items()):
+            if all(reached.get(topic_partition, 0) >= end for topic_partition, end in until.items()):
                 return
             message = reader.poll(0.1)
             event = None if message is None else _event(message, decoder, reached)
@@ -122,12 +131,12 @@ class ReplayService:
         self._metrics.backlog.inc(len(events))
         return events, reached
 
-    async def since(self, spots: Iterable[TopicPartition], time: int) -> Positions:
+    async def since(self, partitions: Iterable[TopicPartition], time: int) -> Positions:
         """Return the positions at *time* [ms since 1970], or up to a second later.
 
         See `ReplayReader.since`.
         """
-        wanted = frozenset(spots)
+        wanted = frozenset(partitions)
         key = (wanted, time // 1000 + 1)  # a thousand peers that return at once ask the same
         if key not in self._offsets_at:
             work = partial(self._reader.since, sorted(wanted), 1000 * key[1])
@@ -145,22 +154,22 @@ class ReplayService:
 
 def _event(message: Message, decoder: EventDecoder, reached: Positions) -> Event | None:
     """Return the event in *message* if it is to be delivered; move *reached* past the message."""
-    spot, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
+    topic_partition, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
     error = message.error()
     if error is not None:
         if error.code() == KafkaError._PARTITION_EOF:  # which lies after the markers of transactions
-            reached[spot] = max(offset, reached.get(spot, 0))
+            reached[topic_partition] = max(offset, reached.get(topic_partition, 0))
         elif error.code() not in TRANSIENT_ERRORS:
             raise KafkaException(error)
         return None
-    if offset < reached.get(spot, 0):
+    if offset < reached.get(topic_partition, 0):
         return None
     try:
         event = decoder.event(message)
     except RegistryAwayError:
         raise  # not left out: it is the first of the next piece
     except (DecodeError, UnknownSchemaError):
-        reached[spot] = offset + 1
+        reached[topic_partition] = offset + 1
         return None
-    reached[spot] = offset + 1
+    reached[topic_partition] = offset + 1
     return event if event.deliverable else None

@@ -27,11 +27,13 @@ class Cursor:
 
     def passed(self, event: Event) -> bool:
         """Say whether *event* lies behind this cursor."""
-        return event.offset < self.positions.get(event.spot, 0)
+        return event.offset < self.positions.get(event.topic_partition, 0)
 
     def move_past(self, event: Event) -> None:
         """Note that *event* was delivered, or needs not be."""
-        self.positions[event.spot] = max(event.offset + 1, self.positions.get(event.spot, 0))
+        self.positions[event.topic_partition] = max(
+            event.offset + 1, self.positions.get(event.topic_partition, 0)
+        )
 
 
 class RingBuffer:
@@ -67,11 +69,11 @@ class RingBuffer:
         """Add the newest event, and drop the oldest ones where there is no room."""
         self._events.append(event)
         self._bytes += len(event.document)
-        self._head[event.spot] = event.offset + 1
+        self._head[event.topic_partition] = event.offset + 1
         while len(self._events) > self._max_events or self._bytes > self._max_bytes:
             oldest = self._events.popleft()
             self._bytes -= len(oldest.document)
-            self._tail[oldest.spot] = oldest.offset + 1
+            self._tail[oldest.topic_partition] = oldest.offset + 1
             self._first += 1
 
     def live(self) -> Cursor:
@@ -97,4 +99,7 @@ class RingBuffer:
         return [event for event in found if not cursor.passed(event)]
 
     def _caught_up(self, cursor: Cursor) -> bool:
-        return all(cursor.positions.get(spot, 0) >= offset for spot, offset in self._tail.items())
+        return all(
+            cursor.positions.get(topic_partition, 0) >= offset
+            for topic_partition, offset in self._tail.items()
+        )

@@ -89,7 +89,7 @@ def start_offsets(
         indexed: The next offset to index, per partition of `voevents`.
         known: The next one to account for; None where this gateway keeps no accounts.
     """
-    live = {spot: high for spot, (_, high) in watermarks.items()}
+    live = {topic_partition: high for topic_partition, (_, high) in watermarks.items()}
     start, first = dict(live), {}
     for (topic, partition), (low, high) in watermarks.items():
         if topic != VOEVENTS:
@@ -98,7 +98,9 @@ def start_offsets(
         account_next = index_next if known is None else _within(known.get(partition, low), low, high)
         start[topic, partition] = min(index_next, account_next)
         first[partition] = account_next
-    return StartOffsets(start, live, first, {spot: low for spot, (low, _) in watermarks.items()})
+    return StartOffsets(
+        start, live, first, {topic_partition: low for topic_partition, (low, _) in watermarks.items()}
+    )
 
 
 def accounted(accounts: Iterable[Account]) -> dict[int, int]:
@@ -137,7 +139,9 @@ def _indexed(index: EventIndex, identity: str) -> dict[int, int]:
 def _watermarks(reader: Consumer, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
     known = reader.list_topics(timeout=10).topics
     found = {}
-    for spot in [(topic, partition) for topic in topics for partition in known[topic].partitions]:
-        low, high = reader.get_watermark_offsets(TopicPartitionOffset(*spot), timeout=10, cached=False)
-        found[spot] = (int(low), int(high))
+    for topic_partition in [(topic, partition) for topic in topics for partition in known[topic].partitions]:
+        low, high = reader.get_watermark_offsets(
+            TopicPartitionOffset(*topic_partition), timeout=10, cached=False
+        )
+        found[topic_partition] = (int(low), int(high))
     return found

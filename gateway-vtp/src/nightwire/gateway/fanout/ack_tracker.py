@@ -47,15 +47,19 @@ class AckTracker:
 
     def had(self, event: Event) -> bool:
         """Say whether *event* was dealt with before this session went back."""
-        return self._begun.get(event.spot, 0) <= event.offset < self._done.get(event.spot, 0)
+        return (
+            self._begun.get(event.topic_partition, 0)
+            <= event.offset
+            < self._done.get(event.topic_partition, 0)
+        )
 
     def withheld(self, event: Event) -> None:
         """Note that *event* is not sent."""
-        self._offsets.passed(event.spot, event.offset)
+        self._offsets.passed(event.topic_partition, event.offset)
 
     def sent(self, event: Event) -> None:
         """Note that *event* went out."""
-        record = (event.spot, event.offset)
+        record = (event.topic_partition, event.offset)
         self._unacked[record] = event.ivorn
         self._by_ivorn.setdefault(event.ivorn, deque()).append(record)
         self._offsets.began(*record)
@@ -88,6 +92,8 @@ def resume_at(
         live: What comes next; a position beyond it is of another log, and not believed.
     """
     return {
-        spot: max(acked[spot], oldest.get(spot, end)) if acked.get(spot, end) < end else end
-        for spot, end in live.items()
+        topic_partition: max(acked[topic_partition], oldest.get(topic_partition, end))
+        if acked.get(topic_partition, end) < end
+        else end
+        for topic_partition, end in live.items()
     }

@@ -81,7 +81,7 @@ class Hub:
 
     def matches(self, filters: FilterList, event: Event) -> bool:
         """Say whether *event* matches *filters*; each filter is evaluated once per event."""
-        return self._evaluator.matches(filters, (*event.spot, event.offset), event.document)
+        return self._evaluator.matches(filters, (*event.topic_partition, event.offset), event.document)
 
     def carries(self, event: Event) -> bool:
         """Say whether *event* is one of its events."""
@@ -118,7 +118,11 @@ class Hubs:
         wanted = frozenset(topics)
         if wanted not in self._hubs:
             read = wanted | {VOEVENTS}  # where retractions are
-            start = {spot: offset for spot, offset in self._live.items() if spot[0] in read}
+            start = {
+                topic_partition: offset
+                for topic_partition, offset in self._live.items()
+                if topic_partition[0] in read
+            }
             ring = self._make_ring(start)
             self._hubs[wanted] = Hub(sorted(wanted), ring, self._replay, self._evaluator)
         return self._hubs[wanted]

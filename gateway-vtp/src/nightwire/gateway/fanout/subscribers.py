@@ -81,7 +81,9 @@ class SubscriberConnection:
             "acked": peer.acked,
             "naked": peer.naked,
             "unacked": peer.unacked,
-            "lag": sum(max(0, end - following.get(spot, end)) for spot, end in head.items()),
+            "lag": sum(
+                max(0, end - following.get(topic_partition, end)) for topic_partition, end in head.items()
+            ),
         }
 
 

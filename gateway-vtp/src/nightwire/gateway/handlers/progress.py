@@ -37,15 +37,15 @@ class HandlerProgress:
 
     def skipped(self, event: Event) -> None:
         """Note that the handler does not act on *event*."""
-        self._offsets.passed(event.spot, event.offset)
+        self._offsets.passed(event.topic_partition, event.offset)
 
     def began(self, event: Event) -> None:
         """Note that the handler was given *event*."""
-        self._offsets.began(event.spot, event.offset)
+        self._offsets.began(event.topic_partition, event.offset)
 
     def ended(self, event: Event) -> None:
         """Note that the handler is done with *event*, well or badly."""
-        self._offsets.finished(event.spot, event.offset)
+        self._offsets.finished(event.topic_partition, event.offset)
 
     @property
     def positions(self) -> Positions:
@@ -54,7 +54,9 @@ class HandlerProgress:
 
     def behind(self, head: Mapping[TopicPartition, int]) -> int:
         """Return how many records lie between the positions and *head*."""
-        return sum(max(0, end - self.positions.get(spot, end)) for spot, end in head.items())
+        return sum(
+            max(0, end - self.positions.get(topic_partition, end)) for topic_partition, end in head.items()
+        )
 
 
 def acts_on(event: Event, roles: Collection[str]) -> bool:
@@ -80,6 +82,8 @@ def start_positions(
     """
     known = stored or {}
     return {
-        spot: max(known[spot], oldest.get(spot, 0)) if known.get(spot, end + 1) <= end else end
-        for spot, end in live.items()
+        topic_partition: max(known[topic_partition], oldest.get(topic_partition, 0))
+        if known.get(topic_partition, end + 1) <= end
+        else end
+        for topic_partition, end in live.items()
     }

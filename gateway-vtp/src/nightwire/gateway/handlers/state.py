@@ -41,7 +41,10 @@ class HandlerState:
 
     def write(self, handlers: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         """Replace the file; a crash leaves the old or the new.  Blocks until it is on disk."""
-        rows = {name: [[*spot, offset] for spot, offset in one.items()] for name, one in handlers.items()}
+        rows = {
+            name: [[*topic_partition, offset] for topic_partition, offset in one.items()]
+            for name, one in handlers.items()
+        }
         fresh = self._path.with_suffix(".new")
         with fresh.open("w") as file:
             json.dump({"log": self._identity, "handlers": rows}, file)

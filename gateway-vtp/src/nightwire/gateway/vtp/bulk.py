@@ -30,13 +30,13 @@ _QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 @dataclass(frozen=True)
 class InFlight:
-    """An event on its way.
+    """An event on its way to the broker.
 
     Attributes:
         attempts: How often it was sent, on whatever connection.
     """
 
-    letter: Submission
+    submission: Submission
     attempts: int = 0
 
 
@@ -52,7 +52,7 @@ class BulkSession:
         self._offered: int | None = None
         self._number = 0
         self._unanswered: OrderedDict[int, InFlight] = OrderedDict()
-        self._named: dict[str, deque[int]] = {}
+        self._by_ivorn: dict[str, deque[int]] = {}
 
     @property
     def room(self) -> int:
@@ -83,11 +83,11 @@ class BulkSession:
 
     def send(self, event: InFlight) -> bytes:
         """Return the frame of *event*.  There has to be `room`."""
-        self._unanswered[self._number] = InFlight(event.letter, event.attempts + 1)
-        if (ivorn := ivorn_in(event.letter.document)) is not None:
-            self._named.setdefault(ivorn, deque()).append(self._number)
+        self._unanswered[self._number] = InFlight(event.submission, event.attempts + 1)
+        if (ivorn := ivorn_in(event.submission.document)) is not None:
+            self._by_ivorn.setdefault(ivorn, deque()).append(self._number)
         self._number += 1
-        return encode_frame(event.letter.document)
+        return encode_frame(event.submission.document)
 
     def receive(self, chunk: bytes) -> Iterator[Receipt]:
         """Yield what became of the events that *chunk* completes the answers to.
@@ -109,17 +109,17 @@ class BulkSession:
             self._offered = offered_by(answer)
         event = self._take(answer.origin)
         verdict = ACKED if answer.role == ACK else NAKED
-        return Receipt(event.letter.name, verdict, answer.origin, answer.result, event.attempts)
+        return Receipt(event.submission.name, verdict, answer.origin, answer.result, event.attempts)
 
     def _take(self, ivorn: str) -> InFlight:
         """Return the event that is answered: the oldest of that ivorn, else the oldest of all."""
-        number = self._named[ivorn][0] if ivorn in self._named else next(iter(self._unanswered))
+        number = self._by_ivorn[ivorn][0] if ivorn in self._by_ivorn else next(iter(self._unanswered))
         event = self._unanswered.pop(number)
-        name = ivorn_in(event.letter.document)
+        name = ivorn_in(event.submission.document)
         if name is not None:
-            self._named[name].remove(number)
-            if not self._named[name]:
-                del self._named[name]
+            self._by_ivorn[name].remove(number)
+            if not self._by_ivorn[name]:
+                del self._by_ivorn[name]
         return event
 
 

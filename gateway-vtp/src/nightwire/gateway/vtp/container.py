@@ -3,26 +3,25 @@
 The second way that Swinbank (2014, section 7.5) considers; Comet's branch for bulk submission sends
 it.  Each regular file is one document, answered in its turn.  Pure.
 
-The archive is read here, by the header that all tar formats share: what the library for it knows
-besides (links, sparse files, extended headers) has no place in what a stranger sends.
+Headers are read by the standard library one at a time; its `TarFile` would also follow the links,
+sparse files and extended headers of a stranger, which have no place here.
 """
 
 import bz2
 import lzma
+import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 
 MAX_DOCUMENTS = 10_000
 """Most documents in a container."""
 GROWTH = 16
-"""How many times what a frame may hold a container may, unpacked."""
+"""Size of an unpacked container, in longest frames."""
 MEMORY = 64 << 20
-"""What unpacking may take, besides its result. [byte]"""
+"""Most memory for unpacking, besides its result. [byte]"""
 
-_BLOCK = 512
-_NAME, _SIZE, _SUM, _TYPE = slice(0, 100), slice(124, 136), slice(148, 156), slice(156, 157)
 _MAGIC = slice(257, 262)
-_REGULAR = (b"0", b"\0", b"7")
+_REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _COMPRESSED: dict[bytes, Callable[[bytes, int], bytes]] = {
     b"\x1f\x8b": lambda data, limit: zlib.decompressobj(31).decompress(data, limit),
     b"BZh": lambda data, limit: bz2.BZ2Decompressor().decompress(data, limit),
@@ -54,13 +53,13 @@ def open_container(message: bytes, max_frame: int) -> Iterator[bytes]:
 
 def _documents(archive: bytes, max_frame: int) -> Iterator[bytes]:
     at = found = 0
-    while any(header := archive[at : at + _BLOCK]):  # a block of zeros ends it
-        size = _size(header)
-        at += _BLOCK
-        if header[_TYPE] in _REGULAR:
+    while any(header := archive[at : at + tarfile.BLOCKSIZE]):  # a block of zeros ends it
+        member = _member(header)
+        at += tarfile.BLOCKSIZE
+        if member.type in _REGULAR:
             found += 1
-            yield _document(archive[at : at + size], header, size, found, max_frame)
-        at += -(-size // _BLOCK) * _BLOCK
+            yield _document(archive[at : at + member.size], member, found, max_frame)
+        at += -(-member.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
 
 
 def _unpacked(message: bytes, limit: int) -> bytes:
@@ -78,23 +77,22 @@ def _unpacked(message: bytes, limit: int) -> bytes:
     return message
 
 
-def _size(header: bytes) -> int:
-    """Return the size of the file behind *header*. [byte]"""
+def _member(header: bytes) -> tarfile.TarInfo:
+    """Return name, type and size of the file behind *header*."""
     try:
-        size, checksum = (int(header[field].strip(b" \0") or b"0", 8) for field in (_SIZE, _SUM))
-    except ValueError:
-        checksum = size = -1
-    if size < 0 or len(header) < _BLOCK or checksum != sum(header) - sum(header[_SUM]) + 8 * ord(" "):
-        raise ContainerError("the container is damaged: a file begins with what is no header")
-    return size
+        member = tarfile.TarInfo.frombuf(header, "utf-8", "replace")
+    except tarfile.HeaderError as error:
+        raise ContainerError("the container is damaged: a file begins with what is no header") from error
+    if member.size < 0:
+        raise ContainerError("the container is damaged: a file of negative size")
+    return member
 
 
-def _document(document: bytes, header: bytes, size: int, number: int, max_frame: int) -> bytes:
-    name = header[_NAME].rstrip(b"\0").decode("utf-8", "replace")
+def _document(document: bytes, member: tarfile.TarInfo, number: int, max_frame: int) -> bytes:
     if number > MAX_DOCUMENTS:
         raise ContainerError(f"the container has more than {MAX_DOCUMENTS} documents")
-    if size > max_frame:
-        raise ContainerError(f"{name!r} has {size} bytes, the limit is {max_frame}")
-    if len(document) < size:
-        raise ContainerError(f"the container ends within {name!r}")
+    if member.size > max_frame:
+        raise ContainerError(f"{member.name!r} has {member.size} bytes, the limit is {max_frame}")
+    if len(document) < member.size:
+        raise ContainerError(f"the container ends within {member.name!r}")
     return document

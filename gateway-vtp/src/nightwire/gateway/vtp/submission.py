@@ -1,4 +1,4 @@
-"""What an author sends, and what becomes of it."""
+"""A document that an author sends, and the receipt of it."""
 
 from dataclasses import dataclass
 
