@@ -3,36 +3,43 @@
 Benchmarks have few pairs, from one to nine, and now and then a run that is far off.  So no normal
 distribution is assumed, and means are not used:
 
-- Medians that differ by less than a *least difference* are the same, whatever a test says: two runs of the
-  same code differ by some percent in things that no repetition within a run shows, such as where memory came
-  to lie.  Criterion.rs has such a threshold, asv a factor.
+- Medians that differ by less than a *least difference* are the same, whatever a test says: two runs of
+  the same code differ by some percent in things that no repetition within a run shows, such as where
+  memory came to lie.  Criterion.rs has such a threshold, asv a factor.
 - With five pairs or more the rank test of Mann and Whitney decides, as in Go's benchstat and Google
-  Benchmark's compare.py; here by its exact distribution, for the normal one wants twenty values.  They allow
-  one false alarm in twenty, and a result may have a hundred figures: here it is one in a hundred.
-- A figure that is *unstable* by the harness's own measure changed if its medians differ, besides, by more
-  than the wider interquartile range; else nothing is said of it, for a change might hide in the noise.
-- With fewer pairs no rank test can say so much.  Then the ranges have to lie apart, by more than the wider of
-  them is wide; of two runs, which mostly lie closer together than the noise is wide, by four times that.
-- Distances are those of logarithms, where all values are above 0: what disturbs a run multiplies its time.
+  Benchmark's compare.py; here by its exact distribution, for the normal one wants twenty values.  They
+  allow one false alarm in twenty, and a result may have a hundred figures: here it is one in a hundred.
+- A figure that is *unstable* by the harness's own measure changed if its medians differ, besides, by
+  more than the wider interquartile range; else nothing is said of it, for a change might hide in the
+  noise.
+- With fewer pairs no rank test can say so much.  Then the ranges have to lie apart, by more than the
+  wider of them is wide; of two runs, which mostly lie closer together than the noise is wide, by four
+  times that.
+- Distances are those of logarithms, where all values are above 0: what disturbs a run multiplies its
+  time.
 - One run has no noise that one could know: nothing is said.
 
-With noise of 3 to 25 %, and one run in ten delayed by up to a half, less than one figure in fifty is called
-slower or quicker for nothing.  The judgement is the same when both sides are swapped, but for its direction.
+With noise of 3 to 25 %, and one run in ten delayed by up to a half, less than one figure in fifty is
+called slower or quicker for nothing.  The judgement is the same when both sides are swapped, but for
+its direction.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import log
+
+from scipy.stats import mannwhitneyu, permutation_test, rankdata
 
 from nightwire.benchmarks.model.scenario import Better
 from nightwire.benchmarks.model.statistics import interquartile, median, summary
 
 LEAST = 0.05
 """Least difference of the medians, as a share of the larger, that counts."""
-CHANCE = 0.01
+ALPHA = 0.01
 """Chance of a false alarm above which the rank test says nothing."""
+PERMUTATIONS = 9_999
+"""More than seven values against seven have; of more, so many are taken at random."""
 
 
 class Verdict(StrEnum):
@@ -79,7 +86,8 @@ def _differ(before: Sequence[float], after: Sequence[float], least: float) -> bo
         return False
     if ranges_apart(before, after):
         return True
-    return p_value(before, after) <= CHANCE and (not _unstable(before, after) or _beyond(before, after))
+    steady = not _unstable(before, after) or _beyond(before, after)
+    return steady and p_value(before, after) <= ALPHA
 
 
 def _unstable(before: Sequence[float], after: Sequence[float]) -> bool:
@@ -108,31 +116,20 @@ def _scaled(before: Sequence[float], after: Sequence[float]) -> tuple[Sequence[f
 
 
 def p_value(some: Sequence[float], others: Sequence[float]) -> float:
-    """Return how likely values that do not differ are ranked at least so unevenly, either way.
+    """Return how likely two or more values that do not differ are ranked at least so unevenly.
 
-    The test of Mann and Whitney.  All ways to deal the ranks to the two sides are counted, so that it holds
-    for few values and for ties.
+    The test of Mann and Whitney by its exact distribution; with ties by permutations, all of them where
+    they are not too many.
     """
-    ranks = _ranks([*some, *others])
-    middle = len(some) * sum(ranks)  # of the sum of ranks of *some*, times the number of all
-    seen = abs(sum(ranks[: len(some)]) * len(ranks) - middle)
-    sums = _sums(ranks, len(some))
-    uneven = sum(ways for total, ways in sums.items() if abs(total * len(ranks) - middle) >= seen)
-    return uneven / sum(sums.values())
-
-
-def _ranks(values: Sequence[float]) -> list[int]:
-    """Return twice the rank of each of *values*, from 1; equal ones share the mean of theirs."""
-    return [
-        2 * sum(other < one for other in values) + sum(other == one for other in values) + 1 for one in values
-    ]
-
-
-def _sums(ranks: Sequence[int], count: int) -> Counter[int]:
-    """Return in how many ways *count* of *ranks* add up to each sum."""
-    ways: list[Counter[int]] = [Counter({0: 1}), *(Counter[int]() for _ in range(count))]
-    for rank in ranks:
-        for taken in range(count, 0, -1):
-            for total, number in ways[taken - 1].items():
-                ways[taken][total + rank] += number
-    return ways[count]
+    if len({*some, *others}) == len(some) + len(others):
+        return float(mannwhitneyu(some, others, method="exact").pvalue)
+    one, other = sorted((sorted(some), sorted(others)))  # so that order and sides do not matter
+    ranks = rankdata([*one, *other])
+    found = permutation_test(
+        (ranks[: len(one)], ranks[len(one) :]),
+        lambda left, _right, axis: left.sum(axis=axis),
+        vectorized=True,
+        n_resamples=PERMUTATIONS,
+        rng=0,
+    )
+    return float(found.pvalue)

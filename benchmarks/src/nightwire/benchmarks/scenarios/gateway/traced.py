@@ -21,20 +21,20 @@ from nightwire.gateway.ingest import AuthorService
 
 def trace(out: TextIO) -> None:
     """Write stamps of everything that the gateway does from now on."""
-    decide, admit = AuthorService.decide, Deduplicator.begin
+    submit, admit = AuthorService.submit, Deduplicator.begin
     produce, decode = LoopProducer.begin, EventDecoder.event
     arrived = 0.0
 
     def stamp(what: str, ivorn: str, at: float) -> None:
         out.write(f"{what}\t{ivorn}\t{at!r}\n")
 
-    def decided(self: AuthorService, *document: Any, **rest: Any) -> None:
+    def submitted(self: AuthorService, *document: Any, **rest: Any) -> None:
         nonlocal arrived
         arrived = time.monotonic()
-        decide(self, *document, **rest)
+        submit(self, *document, **rest)
 
     def admitted(self: Deduplicator, packet: Packet, *rest: Any) -> None:
-        stamp("in", packet.ivorn, arrived)  # called within `decide`
+        stamp("in", packet.ivorn, arrived)  # called within `submit`
         admit(self, packet, *rest)
 
     def produced(self: LoopProducer, *what: Any, key: bytes, **rest: Any) -> Acknowledged:
@@ -47,7 +47,7 @@ def trace(out: TextIO) -> None:
         stamp("fetched", (message.key() or b"").decode(), time.monotonic())
         return decode(self, message)
 
-    AuthorService.decide = decided  # type: ignore[method-assign]
+    AuthorService.submit = submitted  # type: ignore[method-assign]
     Deduplicator.begin = admitted  # type: ignore[method-assign, assignment]
     LoopProducer.begin = produced  # type: ignore[method-assign]
     EventDecoder.event = fetched  # type: ignore[method-assign]
