@@ -4,12 +4,12 @@ import re
 import subprocess
 from dataclasses import replace
 from functools import cache
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 from benchmarks.tests.sample import sample_result
 from nightwire.benchmarks.harness.result_files import latest, read_result, results_folder
@@ -26,9 +26,8 @@ from nightwire.benchmarks.report.content.goals import goals
 from nightwire.benchmarks.report.content.publications import Measured, Ours, Paper, Published, papers
 from nightwire.benchmarks.report.content.published_comparison import by_name, drawn, missing, rows
 from nightwire.benchmarks.report.plots.result import largest, pair_ratios, processes, ratios_plot
-from nightwire.benchmarks.report.rendering.html import note
+from nightwire.benchmarks.report.rendering.page import scenario_section
 from nightwire.benchmarks.report.rendering.readme import BEGIN, CHOSEN, END, chosen_figures
-from nightwire.benchmarks.report.rendering.scenario_section import scenario_section
 from nightwire.benchmarks.resources.process_stats import LOOPBACK
 from nightwire.benchmarks.scenarios.registry import names, scenario
 
@@ -192,10 +191,11 @@ def test_of_too_many_ratios_those_of_the_headline_are_drawn() -> None:
 
 
 def test_what_failed_in_many_lines_is_told_in_one_and_folded() -> None:
-    told = note("it broke:\n  at <here>\n  at there")
+    result = sample_result() | {"notes": ["all well", "it broke:\n  at <here>"]}
+    told = scenario_section(result, 1)
+    assert told.index("<p>all well</p>") < told.index("<p>it broke:</p>")
     assert told.index("<p>it broke:</p>") < told.index("<details>") < told.index("at &lt;here&gt;")
-    assert note("all well") == "<p>all well</p>"
-    result = sample_result() | {"notes": ["it broke:\n  at <here>"]}
+    assert told[told.index("all well") : told.index("it broke")].count("<details>") == 0
     assert "it broke:" in markdown([result])
     assert "<here>" not in markdown([result])
 

@@ -1,128 +1,189 @@
 """The report as one HTML page that needs nothing else: style and plots are inside."""
 
-from collections.abc import Iterator, Sequence
-from html import escape
-from importlib.resources import files
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
 
-from nightwire.benchmarks.report.content.formatting import Result, circumstances, disturbed
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from nightwire.benchmarks.report.content.formatting import (
+    Result,
+    circumstances,
+    disturbed,
+    grouped,
+    headline,
+    machine,
+    measure,
+    number,
+    published,
+    ratio,
+    short_machine,
+    spread,
+)
+from nightwire.benchmarks.report.content.goals import goals
 from nightwire.benchmarks.report.content.publications import Paper, Published, papers
-from nightwire.benchmarks.report.content.published_comparison import Results, answered, by_name, missing
-from nightwire.benchmarks.report.rendering.html import command, facts, table
-from nightwire.benchmarks.report.rendering.paper_section import link, paper_section
+from nightwire.benchmarks.report.content.published_comparison import (
+    PlotLine,
+    Results,
+    answered,
+    by_name,
+    drawn,
+    missing,
+    rows,
+)
+from nightwire.benchmarks.report.plots.over_time import time_plots
+from nightwire.benchmarks.report.plots.published import published_plot
+from nightwire.benchmarks.report.plots.result import cpu_plot, processes, ratios_plot, series_plot
 from nightwire.benchmarks.report.rendering.readme import chosen_figures
-from nightwire.benchmarks.report.rendering.scenario_section import figures_table, scenario_section
 from nightwire.benchmarks.scenarios.registry import names
 
-TITLE = "Nightwire: benchmarks"
-METHOD = (
-    "Subject and baseline run one after the other in alternating pairs (subject, baseline, baseline, "
-    "subject, …); warm-up runs are not counted. A ratio is ours over the baseline’s, the median of the "
-    "pairs’ ratios: for times below 1 is better, for rates above 1. Its spread is half their interquartile "
-    "range. Where that range is above 15 % of the median, the figure is called unstable. A run in which "
-    "processes of others took more than 5 % of the CPU is called disturbed. A ratio to what somebody "
-    "published on another machine, years ago, is an orientation and no comparison."
-)
-UNFOLD = (
-    'addEventListener("beforeprint", () => '
-    'document.querySelectorAll("details").forEach(one => { one.open = true; }));'
-)
-"""Paper cannot be unfolded."""
+LONG = 25
+"""Rows above which a table is closed at first."""
+
+
+@cache
+def templates() -> Environment:
+    """Return the page's templates."""
+    made = Environment(
+        loader=PackageLoader("nightwire.benchmarks.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {one.__name__: one for one in (measure, number, published, ratio, spread)}
+    return made
 
 
 def html_page(results: Sequence[Result]) -> str:
-    """Return the page of *results*: what matters, each paper beside ours, each scenario, what is missing."""
-    style = (files("nightwire.benchmarks.report") / "report.css").read_text(encoding="utf-8")
+    """Return the page: what matters, each paper beside ours, each scenario, what is missing."""
     named, read = by_name(results), papers()
-    first = 2 + len(read)
-    body = [
-        _abstract(results, named, read),
-        _contents(results, read),
-        _brief(results),
+    sections = [
         *(paper_section(paper, named, place) for place, paper in enumerate(read, 2)),
-        *(scenario_section(result, place) for place, result in enumerate(results, first)),
-        _missing(read, named, first + len(results)),
+        *(scenario_section(result, place) for place, result in enumerate(results, 2 + len(read))),
     ]
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{TITLE}</title>\n'
-        f"<style>\n{style}</style>\n<script>{UNFOLD}</script>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
-        f"{_warning(results)}{chr(10).join(body)}\n</body>\n</html>\n"
+        templates()
+        .get_template("page.html.j2")
+        .render(
+            results=results,
+            papers=[{"paper": one, "links": [(e, link(one, e)) for e in one.entries]} for one in read],
+            counts=_counts(read, named),
+            circumstances=circumstances(results),
+            disturbed=disturbed(results),
+            brief=[entry for result in results for entry in chosen_figures(result)],
+            sections=sections,
+            absent=[name for name in names() if name not in named],
+            gaps=[gap for paper in read for entry in paper.entries for gap in _gaps(paper, entry, named)],
+        )
     )
 
 
-def _warning(results: Sequence[Result]) -> str:
-    others = disturbed(results)
-    if not others:
-        return ""
+def paper_section(paper: Paper, results: Results, place: int) -> str:
+    """Return the section of *paper*, with its *place* among all sections."""
+    entries = [_entry(paper, entry, results) for entry in paper.entries]
+    return templates().get_template("paper.html.j2").render(paper=paper, place=place, entries=entries)
+
+
+def scenario_section(result: Result, place: int) -> str:
+    """Return the section of *result*, with its *place* among all sections."""
+    goals_run, found = goals(result["scenario"])
+    opening = headline(result) or result["results"]
+    plots = [
+        (ratios_plot(result), "Ratio to the baseline; small dots: single pairs."),
+        *((series_plot(one), one["title"]) for one in result["series"] if one["lines"]),
+        (cpu_plot(result), "CPU time of each process, mean of our runs."),
+    ]
     return (
-        f'<p class="warning">Other processes used the machine while {escape(", ".join(others))} ran: '
-        "absolute figures are worse than on an idle machine; ratios suffer less, delays most.</p>\n"
+        templates()
+        .get_template("scenario.html.j2")
+        .render(
+            result=result,
+            place=place,
+            opening=opening,
+            goals_run=goals_run,
+            goals=found,
+            plots=[(svg, caption) for svg, caption in plots if svg],
+            time_plots=list(time_plots(result)),
+            published=[entry for entry in result["results"] if entry.get("published")],
+            machine=machine(result),
+            groups=grouped(result["results"]) if len(opening) < len(result["results"]) else [],
+            processes=processes(result),
+            long=LONG,
+        )
     )
 
 
-def _abstract(results: Sequence[Result], named: Results, read: Sequence[Paper]) -> str:
+def link(paper: Paper, entry: Published) -> str:
+    """Return what an entry is linked by."""
+    words = f"{paper.key} {entry.number}".lower()
+    return "-".join("".join(letter if letter.isalnum() else " " for letter in words).split())
+
+
+def _counts(read: Sequence[Paper], named: Results) -> Mapping[str, int]:
     entries = [entry for paper in read for entry in paper.entries]
-    here = sum(answered(entry, named) for entry in entries)
-    never = sum(bool(entry.reason) for entry in entries)
+    here, never = sum(answered(one, named) for one in entries), sum(bool(one.reason) for one in entries)
+    return {
+        "entries": len(entries),
+        "answered": here,
+        "never": never,
+        "open": len(entries) - here - never,
+    }
+
+
+def _entry(paper: Paper, entry: Published, results: Results) -> Mapping[str, Any]:
+    lines = drawn(entry, results)
+    return {
+        "entry": entry,
+        "link": link(paper, entry),
+        "plot": published_plot(entry, lines),
+        "caption": _caption(entry, lines),
+        "facts": _facts(entry, results),
+        "rows": rows(entry, results),
+        "answered": answered(entry, results),
+    }
+
+
+def _caption(entry: Published, lines: Sequence[PlotLine]) -> str:
+    sides = {one.side for one in lines}
+    if sides == {"theirs"}:
+        return f"{entry.number}, theirs, as far as its numbers are given."
+    dashed = "; dashed: the baseline, in the same runs" if "baseline" in sides else ""
+    if "theirs" not in sides:
+        return f"{entry.number}, ours{dashed}; the text has no numbers of theirs."
+    return f"{entry.number}; black: as published; coloured: ours{dashed}."
+
+
+def _facts(entry: Published, results: Results) -> Sequence[tuple[str, str]]:
+    """Return sources and methods of theirs, machines and baselines of ours, and what differs."""
+    here = [results[name] for name in _scenarios(entry) if name in results]
+    beside = [row.entry["baseline_is"] for row in rows(entry, results) if row.entry]
     return (
-        f'<section class="abstract"><p>{len(results)} scenarios of nightwire, each beside a baseline in the '
-        f"same run; and {len(entries)} tables, figures and experiments with measurements of {len(read)} "
-        f"publications: {here} have a measurement of ours beside them, on the same axes, "
-        f"{len(entries) - here - never} were not measured yet, and {never} have none, for the reasons at the "
-        f"end.</p>\n"
-        f"{facts(circumstances(results))}\n</section>"
+        ("source", "; ".join(_sources(entry))),
+        ("theirs", entry.method),
+        ("ours", "; ".join(dict.fromkeys(short_machine(one) for one in here))),
+        ("baseline", "; ".join(dict.fromkeys(filter(None, beside)))),
+        ("differs", entry.differs),
+        ("none of ours", "; ".join(why for what, why in missing(entry, results) if not what)),
     )
 
 
-def _contents(results: Sequence[Result], read: Sequence[Paper]) -> str:
-    items = [
-        '<li><a href="#brief">Results in brief</a></li>',
-        *(f'<li><a href="#{paper.key}">{escape(paper.name)}</a>{_parts(paper)}</li>' for paper in read),
-        *(f'<li><a href="#{one["scenario"]}">{escape(one["title"])}</a></li>' for one in results),
-        '<li><a href="#missing">What is missing, and why</a></li>',
-    ]
-    return f"<nav><ol>\n{chr(10).join(items)}\n</ol></nav>"
+def _sources(entry: Published) -> Sequence[str]:
+    """Return where the numbers stand, without those that another one begins with."""
+    every = dict.fromkeys((entry.source, *(one.source for one in entry.lines)))
+    return [one for one in every if not any(other.startswith(one) for other in every if other != one)]
 
 
-def _parts(paper: Paper) -> str:
-    links = (f'<a href="#{link(paper, entry)}">{escape(entry.number)}</a>' for entry in paper.entries)
-    return f'<span class="parts">{", ".join(links)}</span>'
+def _scenarios(entry: Published) -> Sequence[str]:
+    measured, lines = (one.scenario for one in entry.measured), (one.scenario for one in entry.ours)
+    return [name for name in dict.fromkeys((entry.scenario, *measured, *lines)) if name]
 
 
-def _brief(results: Sequence[Result]) -> str:
-    entries = [entry for result in results for entry in chosen_figures(result)]
-    return (
-        f'<section>\n<h2 id="brief">1 Results in brief</h2>\n{figures_table(entries)}\n'
-        f'<p class="soft">{METHOD}</p>\n</section>'
-    )
-
-
-def _missing(read: Sequence[Paper], named: Results, place: int) -> str:
-    rows = [row for paper in read for entry in paper.entries for row in _gaps(paper, entry, named)]
-    head = (("published", False), ("of it", False), ("why there is none of ours", False))
-    return (
-        f'<section>\n<h2 id="missing">{place} What is missing, and why</h2>\n{_never_run(named)}'
-        f"{table(head, rows)}\n</section>"
-    )
-
-
-def _never_run(named: Results) -> str:
-    """Name the scenarios that no result is of."""
-    absent = " ".join(name for name in names() if name not in named)
-    return (
-        f"<p>{command(f'Scenarios without a result: nightwire bench run {absent}')}</p>\n" if absent else ""
-    )
-
-
-def _gaps(paper: Paper, entry: Published, named: Results) -> Iterator[str]:
-    """Yield a row for each reason, with all of which it is one."""
+def _gaps(paper: Paper, entry: Published, named: Results) -> Iterator[Mapping[str, Any]]:
+    """Yield each reason why something of *entry* has none of ours, with all of which it is one."""
     reasons: dict[str, list[str]] = {}
     for what, why in missing(entry, named):
         reasons.setdefault(why, []).append(what)
     for why, whats in reasons.items():
         what = "; ".join(filter(None, dict.fromkeys(whats)))
-        yield (
-            f'<tr><td class="what"><a href="#{link(paper, entry)}">{escape(paper.name)}, '
-            f'{escape(entry.number)}</a></td><td class="wide">{escape(what)}</td>'
-            f'<td class="wide">{command(why)}</td></tr>'
-        )
+        yield {"paper": paper, "entry": entry, "link": link(paper, entry), "what": what, "why": why}
