@@ -1,6 +1,5 @@
 """The sandbox, with real processes: verdicts, limits, and filters that share a process."""
 
-import json
 import os
 import re
 import signal
@@ -24,8 +23,6 @@ from filters.tests.helpers.sandboxed import (
     judge,
     row_filter,
 )
-from nightwire.filters.evaluation.rowwise import check_added
-from nightwire.filters.model.transform import declared_fields
 from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError, layers
 from nightwire.filters.sandbox.confinement import LAYERS
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema, wire
@@ -342,49 +339,3 @@ def test_a_sandbox_is_not_used_on_both_sides_of_a_fork(sandbox: Sandbox, batch: 
             judge(sandbox, batch, row_filter("alice", BRIGHT))
     finally:
         sandbox._process_id = mine
-
-
-ADDS = """
-import numpy as np
-
-ADDS = {"score": float, "label": str, "curve": list[float], "points": int}
-LONG = "x" * 20_000
-
-"""
-
-
-def test_what_a_transform_adds_is_as_it_declares_or_a_fault(sandbox: Sandbox, batch: Any) -> None:
-    """Computed for what passed alone, NumPy's values made plain; all else is a fault."""
-    source = ADDS + dedent("""
-        def keep(alert):
-            return alert.id if alert.id != 2 else 0
-
-        def transform(alert):
-            odd = {3: {"score": "high"}, 4: {"grade": 1}, 5: [1], 6: {"score": object()}, 7: {"label": LONG}}
-            if alert.id in odd:
-                return odd[alert.id]
-            curve = np.array([alert.flux, np.nan])
-            return {"score": np.float32(0.5), "label": "SN", "curve": curve, "points": np.int64(2)}
-        """)
-    one = replace(row_filter("fink", source), transform="transform")
-    found = judge(sandbox, batch, one, row_filter("bob", BRIGHT))
-    assert is_right(found["bob/one"])
-    outcome = check_added(found["fink/one"], declared_fields(source))
-    assert (outcome.passed.tolist(), outcome.rank.tolist()) == ([0, 7], [1.0, 8.0])
-    assert [json.loads(text)["label"] for text in outcome.added] == ["SN", "SN"]
-    assert json.loads(outcome.added[1])["curve"][0] == 800.0
-    said = dict(outcome.faults)
-    assert sorted(said) == [2, 3, 4, 5, 6]
-    assert said[2] == "transform gave str 'high' for score, declared as float"
-    assert said[3] == "transform gave 'grade', which ADDS does not declare"
-    assert said[4] == "transform gave a list of int 1, not a dictionary"
-    assert "transform gave a object, which cannot be added to an alert" in said[5]
-    assert "bytes to an alert, most are 16,384" in said[6]
-
-
-def test_an_answer_without_what_was_asked_for_faults_every_alert(sandbox: Sandbox, batch: Any) -> None:
-    """A process that was taken over may leave out what a transform adds."""
-    found = judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"]
-    assert check_added(found, ()) is found
-    outcome = check_added(found, declared_fields('ADDS = {"score": float}'))
-    assert (len(outcome.passed), outcome.added, sorted(outcome.faults)) == (0, [], PASSED)

@@ -1,19 +1,17 @@
 """Filters that are stopped: at one alert, or at the end of their memory; and not retried."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from types import CodeType, FrameType
-from typing import Any, cast
+from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from filters.tests.helpers import random_alerts
 from filters.tests.helpers.sandboxed import (
     BRIGHT,
-    FIELDS,
     PASSED,
     ROWS,
     function,
@@ -21,17 +19,10 @@ from filters.tests.helpers.sandboxed import (
     judge,
     row_filter,
 )
-from nightwire.filters.evaluation.cpu_budget import CpuBudget
-from nightwire.filters.evaluation.results import count_range
-from nightwire.filters.evaluation.rowwise import judge_in_sandbox
 from nightwire.filters.language import compile_filter
-from nightwire.filters.model.live_filter import LiveFilter
-from nightwire.filters.model.offsets import OffsetRange
-from nightwire.filters.reading.alerts import AlertIdentities, Alerts, RangeRows
-from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox
+from nightwire.filters.sandbox import Limits, Sandbox
 from nightwire.filters.sandbox.batch_run import StuckTimer
 from nightwire.filters.sandbox.child import is_own
-from nightwire.schemas import AlertDecoder, AlertTable, survey
 
 LIMITS = Limits(cpu_s=60.0, wall_s=120.0, total_s=600.0, alert_s=0.05, memory_mb=256)
 """Nothing but an alert's own limit, and memory's, is reached, however busy the machine is."""
@@ -181,74 +172,7 @@ def test_processes_that_are_not_waited_for_end_all_the_same(sandbox: Sandbox, ba
     assert found == [-9] * len(gone)
 
 
-def alerts(batch: Any) -> Alerts:
-    """Return a batch as a worker has it."""
-    known = AlertIdentities(*[[]] * 6)
-    return Alerts("sim", AlertTable(batch, survey("sim")), batch, known, [], [], cast(AlertDecoder, None))
-
-
-def live(owner: str, source: str) -> LiveFilter:
-    """Return a filter of columns."""
-    return LiveFilter(owner, "f", 1, "sim", source, "keep", fields=FIELDS)
-
-
-def test_nobody_waits_twice_in_a_batch_for_who_had_to_be_stopped(sandbox: Sandbox, batch: Any) -> None:
-    """Alerts that are not tried are faults with a reason; the next batch tries them once more."""
-    leashes = CpuBudget(0.05)
-    rowwise, work = judge_in_sandbox(sandbox, leashes), alerts(batch)
-    filters = [(0, live("eve", function("while alert.id == 5: pass\nreturn True"))), (1, live("al", BRIGHT))]
-    leashes.begin()
-    first, second = ({one.number: one for one in rowwise(work, filters)} for _ in range(2))
-    assert (first[0].evaluated, first[0].late) == (5, True)
-    assert (second[0].evaluated, second[0].late) == (0, True)
-    assert (second[0].fault or "").startswith("took longer than 0.05 s of CPU time")
-    assert (second[0].fault or "").endswith("; not tried again in this batch")
-    assert "eve" not in owners(sandbox)
-    assert first[1].passed.tolist() == second[1].passed.tolist() == PASSED
-    told = count_range(
-        RangeRows(OffsetRange("alerts.sim", 0, 0, ROWS), 0, ROWS, ROWS), [second[0]], [""] * ROWS
-    )
-    assert (told.evaluated, told.passed, told.faulted, told.late) == ([ROWS], [0], [ROWS], [0])
-    leashes.begin()
-    (third,) = (one for one in rowwise(work, filters) if one.number == 0)
-    assert third.evaluated == 5
-
-
-@dataclass
-class Asked:
-    """A sandbox that notes its filters' owners; those of *bad* owners have to be stopped."""
-
-    bad: set[str]
-    rounds: list[list[str]] = field(default_factory=list)
-
-    def judge(self, filters: Iterable[RowFilter], name: str, **batch: Any) -> Mapping[str, Outcome]:
-        """Return a late outcome for the bad, a good one for others."""
-        self.rounds.append([one.owner for one in filters])
-        return {
-            one.key: Outcome(ROWS, late=one.owner in self.bad, faults={})
-            for one in cast(list[RowFilter], filters)
-        }
-
-
-def test_filters_that_had_to_be_stopped_are_judged_last_until_they_behave(batch: Any) -> None:
-    asked, leashes, work = Asked({"a"}), CpuBudget(2.0), alerts(batch)
-    rowwise = judge_in_sandbox(cast(Sandbox, asked), leashes)
-    filters = [(number, live(owner, BRIGHT)) for number, owner in enumerate("abc")]
-    for bad in ("a", "", "", "abc"):
-        asked.bad = set(bad)
-        leashes.begin()
-        for _ in range(3):
-            rowwise(work, filters)
-    first, second, third, fourth = (
-        asked.rounds[0:3], asked.rounds[3:6], asked.rounds[6:9], asked.rounds[9:],
-    )  # fmt: skip
-    assert first == [["a", "b", "c"], ["b", "c"], ["b", "c"]]
-    assert second == [["b", "c", "a"], ["a", "b", "c"], ["a", "b", "c"]]
-    assert third == [["a", "b", "c"]] * 3
-    assert fourth == [["a", "b", "c"]]  # nobody is left, so nobody is asked
-
-
-def test_shorter_leashes_leave_some_time_by_the_clock(batch: pa.RecordBatch) -> None:
+def test_less_cpu_time_leaves_some_time_by_the_clock() -> None:
     assert Limits(cpu_s=2.0, wall_s=5.0).within(0.1) == replace(
         Limits(cpu_s=0.1, wall_s=0.5), total_s=Limits().total_s
     )
