@@ -17,7 +17,7 @@ from nightwire.filters.decision.state import EngineState, LocalCheckpoint
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.evaluation.worker import make_task, run
-from nightwire.filters.model import filter_set as _filterset
+from nightwire.filters.model import filter_set
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import COLUMNS
 from nightwire.filters.model.offsets import OffsetRange, to_offset
@@ -83,7 +83,7 @@ def night(bootstrap: str, tmp_path: Path, encode: Callable[..., bytes]) -> Night
         writer.write("alerts.sim", encode(number, float(number)), partition=0)
     writer.flush()
     state, ends = EngineState(tmp_path), (first + 80, first + 100)
-    state.keep_filters(1, _filterset.dump([BRIGHT]))
+    state.keep_filters(1, filter_set.dump([BRIGHT]))
     for number, end in enumerate(ends):
         LocalCheckpoint(state).plan(number, to_offset({("alerts.sim", 0): end}, 1, at=5000))
     work = [OffsetRange("alerts.sim", 0, first, ends[0]), OffsetRange("alerts.sim", 0, *ends)]
@@ -139,7 +139,7 @@ def test_along_a_chain_what_a_backfill_sent_stays_marked_and_takes_no_place(
         writer.write(source, encode(number, float(number)), partition=0, headers=headers)
     writer.flush()
     state = EngineState(tmp_path)
-    state.keep_filters(1, _filterset.dump([red]))
+    state.keep_filters(1, filter_set.dump([red]))
     LocalCheckpoint(state).plan(0, to_offset({(source, 0): 10}, 1, at=5000))
     Process(EngineSettings(bootstrap, NOWHERE, tmp_path)).run(0, OffsetRange(source, 0, 0, 10))
     copies = [headers_of(one) for one in read_to_end(bootstrap, [topic]) if one.value()]

@@ -19,7 +19,7 @@ from nightwire.filters.evaluation.probing import Prober, probe
 from nightwire.filters.evaluation.results import Verdict
 from nightwire.filters.evaluation.worker import Task, _prober, run
 from nightwire.filters.language import compile_filter, compile_python, compile_sql
-from nightwire.filters.model import filter_set as _filterset
+from nightwire.filters.model import filter_set
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, judged_batch
 from nightwire.filters.model.offsets import OffsetRange
@@ -66,7 +66,7 @@ def judge(bootstrap: str, tmp_path: Path) -> Callable[..., JudgedBatch]:
         writer.flush()
         consumer.close()
         version = EngineState(tmp_path).newest_decision() + 2 + first
-        EngineState(tmp_path).keep_filters(version, _filterset.dump(filters))
+        EngineState(tmp_path).keep_filters(version, filter_set.dump(filters))
         cut = first + len(values) // 2  # two ranges, as after a rebalance
         work = (
             OffsetRange("alerts.sim", 0, first, cut),

@@ -166,10 +166,10 @@ def dump_job(job: BackfillJob) -> dict[str, Any]:
     return {**vars(job), "until": None if job.until is None else to_offset(job.until, 0)}
 
 
-def load_job(said: Mapping[str, Any]) -> BackfillJob:
+def load_job(values: Mapping[str, Any]) -> BackfillJob:
     """Return the job in what `dump_job` made."""
-    until = None if said["until"] is None else positions(said["until"])
-    return BackfillJob(**{**said, "until": until})
+    until = None if values["until"] is None else positions(values["until"])
+    return BackfillJob(**{**values, "until": until})
 
 
 def dump_progress(progress: BackfillProgress) -> dict[str, Any]:
@@ -177,9 +177,9 @@ def dump_progress(progress: BackfillProgress) -> dict[str, Any]:
     return {**asdict(replace(progress, at={})), "at": to_offset(progress.at, 0)}
 
 
-def load_progress(said: Mapping[str, Any]) -> BackfillProgress:
+def load_progress(values: Mapping[str, Any]) -> BackfillProgress:
     """Return what `dump_progress` was given."""
-    return BackfillProgress(**{**said, "at": positions(said["at"])})
+    return BackfillProgress(**{**values, "at": positions(values["at"])})
 
 
 def live_from(

@@ -96,7 +96,7 @@ class Delivery:
         writer.flush()
 
     def _send(self, writer: Writer, work: OffsetRange, wanted: Wanted, decision: Decision) -> Unsent:
-        """Send what is *wanted* of *work*; return what is gone, or malformed."""
+        """Send what is *wanted* of *work*; return what has expired, or is malformed."""
         self._consumer = self._consumer or range_consumer(self.bootstrap)
         left, malformed = dict(wanted), set[tuple[RecordPosition, str]]()
         for messages in fetch(self._consumer, work, ExpiredCount()):
@@ -124,26 +124,26 @@ class Delivery:
                 value = self._value(message, one.alert, passed, decision)
             except DecodeError as error:
                 send_message_to_dead_letters(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
-                malformed.add((one.alert[:3], passed.key))
+                malformed.add((one.alert.position, passed.key))
                 continue
             headers = copy_headers(one, passed, carried)
             noted = partial(self._noted, passed.key, one.alert.timestamp)
             writer.write(decision.topic(passed.key), value, key=key, headers=headers, on_delivered=noted)
         return malformed
 
-    def _value(self, message: Message, hit: PassedAlert, passed: Pass, decision: Decision) -> bytes | None:
+    def _value(self, message: Message, alert: PassedAlert, passed: Pass, decision: Decision) -> bytes | None:
         """Return what is sent for an alert that passed: itself, or what a transform makes of it.
 
         Raises:
             DecodeError: It cannot be transformed: it is malformed where no filter looked.
         """
-        value, shape = message.value(), decision.transforms.get(passed.key)
-        if shape is None or value is None:
+        value, transform = message.value(), decision.transforms.get(passed.key)
+        if transform is None or value is None:
             return value
         if self.transform_writer is None:
             raise RuntimeError(f"{passed.key} is a transform, and has no schema registry to be sent with")
         return self.transform_writer.value(
-            hit[:3], value, decision.topic(passed.key), hit.survey, shape, passed.added
+            alert.position, value, decision.topic(passed.key), alert.survey, transform, passed.added
         )
 
     def _noted(self, key: str, came: int, message: Message) -> None:
@@ -169,8 +169,8 @@ def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
     wanted: dict[TopicPartition, Wanted] = defaultdict(dict)
     for item in decision.sent():
         wanted[item.alert.topic, item.alert.partition].setdefault(item.alert.offset, []).append(item)
-    for dead in decision.undecodable:
-        wanted[dead.topic, dead.partition].setdefault(dead.offset, []).append(dead)
+    for record in decision.undecodable:
+        wanted[record.topic, record.partition].setdefault(record.offset, []).append(record)
     return [
         (OffsetRange(*spot, near[0], near[-1] + 1), {offset: some[offset] for offset in near})
         for spot, some in sorted(wanted.items())

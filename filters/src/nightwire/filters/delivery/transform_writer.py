@@ -118,8 +118,8 @@ class TransformWriter:
             self.registry.set_compatibility("NONE", subject)
         number = self.registry.register(subject, schema)
         displaced = [one["name"] for one in transform.fields() if written.has(one["name"])]
-        gone = [*transform.drop, *displaced]
-        kept = kept_fields(written.schema, gone) if gone else None
+        left_out = [*transform.drop, *displaced]
+        kept = kept_fields(written.schema, left_out) if left_out else None
         absent = {one.path: one.absent for one in survey(name).description.history}
         means = {path: absent.get(path.rpartition(".")[0], ()) for path in transform.means}
         return TransformPlan(written, kept, means, Codec(schema), number)

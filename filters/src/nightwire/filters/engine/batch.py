@@ -143,5 +143,5 @@ class BatchRunner:
 
 def accounts_touched(accounts: list[Account], released: Sequence[DeliveryItem]) -> Iterator[Account]:
     """Yield those of *accounts* in whose ranges *released* alerts lie."""
-    spots = {(pick.alert.topic, pick.alert.partition) for pick in released}
-    return (one for one in accounts if (one.source, one.partition) in spots)
+    partitions = {(item.alert.topic, item.alert.partition) for item in released}
+    return (one for one in accounts if (one.source, one.partition) in partitions)

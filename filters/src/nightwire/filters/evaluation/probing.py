@@ -104,7 +104,7 @@ class Prober:
         Args:
             alerts: What was judged.
             filters: By whom, with the fields that they read.
-            verdicts: What they said.
+            verdicts: What they results.
             rowwise: Judges by filters that are code.
             spent: Time that judging took. [s]
         """
@@ -153,10 +153,10 @@ class Prober:
 
 def _ask_compiled(one: Probe, alerts: Alerts) -> Array:
     """Return the numbers of the conditions that stopped alerts, from 1; 0 where none did."""
-    said = evaluate_all(one.programs, alerts.table)
+    results = evaluate_all(one.programs, alerts.table)
     if one.numbered:
-        return np.nan_to_num(said[0].rank)
-    failed = ~np.stack([each.passed for each in said])
+        return np.nan_to_num(results[0].rank)
+    failed = ~np.stack([each.passed for each in results])
     return np.where(failed.any(axis=0), failed.argmax(axis=0) + 1, 0)
 
 

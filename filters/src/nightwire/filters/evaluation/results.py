@@ -1,4 +1,4 @@
-"""What filters said of many alerts, as arrays; what of it goes to the driver.  Pure."""
+"""The verdicts of filters on many alerts, as arrays, and the rows made of them.  Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one filter said of n alerts.
+    """The verdict of one filter on n alerts.
 
     Attributes:
         number: The filter's.
@@ -47,14 +47,14 @@ class Verdict:
 
 
 def passed_rows(
-    verdicts: Sequence[Verdict], known: AlertIdentities, survey: str | None = None, *, past: bool = False
+    verdicts: Sequence[Verdict], identities: AlertIdentities, survey: str | None = None, *, past: bool = False
 ) -> pa.RecordBatch:
     """Return a row for each alert that passed something, with the numbers of its filters and their
     ranks.
 
     Args:
-        verdicts: What the filters said.
-        known: What is known of the alerts.
+        verdicts: Of the filters.
+        identities: Of the alerts.
         survey: Theirs, where their topic does not tell.
         past: Whether they came as copies that backfills sent.
     """
@@ -63,13 +63,13 @@ def passed_rows(
     number = np.repeat([one.number for one in verdicts], lengths).astype(np.int32)
     rank = _joined([one.rank for one in verdicts], np.float64)
     order = np.argsort(row, kind="stable")
-    hits, first = np.unique(row[order], return_index=True)
+    rows, first = np.unique(row[order], return_index=True)
     offsets = pa.array(np.append(first, len(row)).astype(np.int32))
     lists = [pa.ListArray.from_arrays(offsets, pa.array(values[order])) for values in (number, rank)]
-    chosen = hits.tolist()
+    chosen = rows.tolist()
     columns = {
         "kind": [PASSED] * len(chosen),
-        **{name: [values[at] for at in chosen] for name, values in vars(known).items()},
+        **{name: [values[at] for at in chosen] for name, values in vars(identities).items()},
         "filters": lists[0],
         "ranks": lists[1],
         "detail": [BACKFILL if past else None] * len(chosen),
@@ -79,17 +79,17 @@ def passed_rows(
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
 
 
-def added_rows(verdicts: Iterable[Verdict], known: AlertIdentities) -> list[Row]:
+def added_rows(verdicts: Iterable[Verdict], identities: AlertIdentities) -> list[Row]:
     """Return a row for each alert and each transform that adds something to it."""
     return [
-        (ADDED, *_position(known, row), None, None, None, [one.number], None, text, None)
+        (ADDED, *_position(identities, row), None, None, None, [one.number], None, text, None)
         for one in verdicts
         for row, text in one.added.items()
     ]
 
 
-def _position(known: AlertIdentities, row: int) -> tuple[str, int, int]:
-    return known.topic[row], known.partition[row], known.offset[row]
+def _position(identities: AlertIdentities, row: int) -> tuple[str, int, int]:
+    return identities.topic[row], identities.partition[row], identities.offset[row]
 
 
 def at_rows(verdict: Verdict, rows: Any) -> Verdict:
@@ -101,22 +101,22 @@ def at_rows(verdict: Verdict, rows: Any) -> Verdict:
     return replace(verdict, passed=rows[verdict.passed], faults=faults, added=added, evaluated=None)
 
 
-def count_range(portion: RangeRows, verdicts: Sequence[Verdict], ids: Sequence[str]) -> RangeCounts:
+def count_range(rows: RangeRows, verdicts: Sequence[Verdict], ids: Sequence[str]) -> RangeCounts:
     """Return what the filters did with the rows of one range.
 
     Args:
-        portion: The range.
+        rows: The range.
         verdicts: Of all rows.
         ids: The alerts' ids, by row.
     """
-    first, end = portion.first, portion.end
+    first, end = rows.first, rows.end
     inside = [_inside(one, first, end) for one in verdicts]
     passed = _joined([one.passed[part] for one, part in zip(verdicts, inside, strict=True)], np.int64)
     return RangeCounts(
-        portion.range,
-        portion.read,
-        portion.undecodable,
-        portion.expired,
+        rows.range,
+        rows.read,
+        rows.undecodable,
+        rows.expired,
         passed_alerts=len(np.unique(passed)),
         filters=[one.number for one in verdicts],
         evaluated=[end - first] * len(verdicts),

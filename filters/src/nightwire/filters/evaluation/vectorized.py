@@ -1,4 +1,4 @@
-"""Judging alerts by compiled filters, over columns."""
+"""Judging by compiled filters, over columns."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,35 +14,37 @@ Fallback = Callable[[NumberedFilter, Any], Verdict]
 """Judges some rows of all alerts alert by alert."""
 
 
-def judge_vectorized(filters: Sequence[NumberedFilter], table: AlertTable, again: Fallback) -> list[Verdict]:
+def judge_vectorized(
+    filters: Sequence[NumberedFilter], table: AlertTable, fallback: Fallback
+) -> list[Verdict]:
     """Return the verdict of each of *filters* on all alerts of *table*.
 
     Args:
         filters: Compiled ones.
         table: The alerts.
-        again: Asked about rows of which only Python itself can tell.
+        fallback: Asked about rows of which only Python itself can tell.
     """
     try:
-        found = evaluate_all([load_program(live.program) for _, live in filters], table)
+        results = evaluate_all([load_program(live.program) for _, live in filters], table)
     except Exception:  # noqa: BLE001 - one of them cannot be evaluated: it must not take the others along
-        return [_alone(one, table, again) for one in filters]
-    return [_verdict(one, said, again) for one, said in zip(filters, found, strict=True)]
+        return [_alone(one, table, fallback) for one in filters]
+    return [_verdict(one, result, fallback) for one, result in zip(filters, results, strict=True)]
 
 
-def _alone(one: NumberedFilter, table: AlertTable, again: Fallback) -> Verdict:
+def _alone(one: NumberedFilter, table: AlertTable, fallback: Fallback) -> Verdict:
     try:
-        (said,) = evaluate_all([load_program(one[1].program)], table)
+        (result,) = evaluate_all([load_program(one[1].program)], table)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this filter's
         return Verdict(one[0], evaluated=0, fault=f"{type(error).__name__}: {error}")
-    return _verdict(one, said, again)
+    return _verdict(one, result, fallback)
 
 
-def _verdict(one: NumberedFilter, said: Any, again: Fallback) -> Verdict:
-    passed = np.flatnonzero(said.passed)
-    verdict = Verdict(one[0], passed, said.rank[passed], said.faults, cpu_s=said.cpu_s)
+def _verdict(one: NumberedFilter, result: Any, fallback: Fallback) -> Verdict:
+    passed = np.flatnonzero(result.passed)
+    verdict = Verdict(one[0], passed, result.rank[passed], result.faults, cpu_s=result.cpu_s)
     return (
-        merge_verdicts(verdict, said.needs_python, again(one, said.needs_python))
-        if len(said.needs_python)
+        merge_verdicts(verdict, result.needs_python, fallback(one, result.needs_python))
+        if len(result.needs_python)
         else verdict
     )
 

@@ -161,8 +161,8 @@ class _RangeReader:
         for messages in self.source.records(work, expired):
             records += len(messages)
             self._add(messages)
-        dead = len(self.undecodable) - before
-        self.ranges.append(RangeRows(work, first, len(self.messages), records, dead, expired.count))
+        undecodable = len(self.undecodable) - before
+        self.ranges.append(RangeRows(work, first, len(self.messages), records, undecodable, expired.count))
 
     def _add(self, messages: Sequence[Message]) -> None:
         values = [message.value() or b"" for message in messages]

@@ -6,7 +6,7 @@ do them again, also the one that comes for one that died.
 
 from pyspark.daemon import manager
 
-from nightwire.filters.spark import filter_source as _source  # noqa: F401  (what a worker unpickles and runs)
+from nightwire.filters.spark import filter_source  # noqa: F401  (a worker unpickles and runs it)
 
 if __name__ == "__main__":
     manager()

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nightwire.core.runtime import Page, Stop
+from nightwire.core.runtime import Backoff, Page, Stop
 from nightwire.filters.decision.state import EngineState
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.services import JavaDied, await_kafka, start_services
@@ -28,8 +28,8 @@ from nightwire.filters.stats.metrics import Metrics
 
 log = logging.getLogger("nightwire.filters")
 
-PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Pauses before the query is started again; the last one repeats. [s]"""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+"""Pauses before the query is started again; while no batch is done each is twice the one before. [s]"""
 
 TICK = 0.2
 """How often we look whether the query lives. [s]"""
@@ -106,14 +106,15 @@ class SparkEngine:
             self.supervisor.observe(number, decision)
 
     def _keep_running(self, spark: SparkSession) -> None:
-        deaths = 0
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while not self.stop.is_set():
             before = self._last
             why = self._run_query(spark)
             if self.stop.is_set():
                 return
-            deaths = 1 if self._last > before else deaths + 1
-            pause = PAUSES[min(deaths, len(PAUSES)) - 1]
+            if self._last > before:
+                backoff.reset()
+            pause = backoff.next()
             log.warning("the query ended (%s); starting it again in %g s", why, pause)
             self.metrics.restarts.inc()
             self.stop.wait(pause)
