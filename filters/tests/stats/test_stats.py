@@ -1,21 +1,26 @@
 """Statistics of filters: counts, costs, delays, conditions; as metrics and as records."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.kafka import DeliveryError
+from nightwire.core.runtime import Stop
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.select import Overflow
 from nightwire.filters.delivery.deliver import AcknowledgedCopy
+from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import PassedAlert, RangeCounts
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.stats.collector import StatsCollector
 from nightwire.filters.stats.filter_stats import MAX_SAMPLE, FilterStats, batch_totals
 from nightwire.filters.stats.metrics import DELAY_BUCKETS, Metrics
+from nightwire.filters.stats.publish import StatsPublisher
 from nightwire.schemas import records
 
 LIVE = [
@@ -104,6 +109,26 @@ def test_the_time_of_the_last_passed_alert_outlives_the_engine() -> None:
     second.restore(published(first).values())
     second.add_batch(nothing, batch_totals(nothing.counts, 2), LIVE)
     assert published(second)["fast"]["passed_at"].timestamp() * 1000 == NOON
+
+
+class AwayProducer(ControlProducer):
+    """A producer whose Kafka is away."""
+
+    def __init__(self) -> None:
+        pass
+
+    @contextmanager
+    def writer(self, *topics: str) -> Iterator[Any]:
+        raise DeliveryError(f"{topics[0]} is away")
+        yield
+
+
+def test_records_that_kafka_did_not_take_are_published_again() -> None:
+    collector, batch = StatsCollector(), decision(counts(0, 3))
+    collector.add_batch(batch, batch_totals(batch.counts, 2), LIVE)
+    with pytest.raises(DeliveryError, match=r"seen\.me is away"):
+        StatsPublisher("", collector, Stop(), AwayProducer()).publish()
+    assert sorted(published(collector)) == ["fast", "slow"]
 
 
 def test_a_condition_that_stops_most_now_displaces_one_of_long_ago() -> None:

@@ -88,6 +88,11 @@ class StatsCollector:
             changed, self._changed = sorted(self._changed), set()
             return [self._stats[key].record(now) for key in changed]
 
+    def mark_changed(self, keys: Iterable[str]) -> None:
+        """Return the records of these filters once more."""
+        with self._lock:
+            self._changed.update(keys)
+
     def stopped_most(self) -> Iterator[tuple[str, str, float]]:
         """Yield each filter's key, the condition that stopped most alerts, and its share."""
         with self._lock:

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -30,11 +30,14 @@ class StatsPublisher:
         bootstrap: Kafka's address.
         stats: The statistics of all filters.
         stop: Ends the thread.
+        producer: Writes the records; by default a new one.
     """
 
-    def __init__(self, bootstrap: str, stats: StatsCollector, stop: Stop) -> None:
+    def __init__(
+        self, bootstrap: str, stats: StatsCollector, stop: Stop, producer: ControlProducer | None = None
+    ) -> None:
         self._bootstrap, self._stats, self._stop = bootstrap, stats, stop
-        self._producer = ControlProducer(bootstrap)
+        self._producer = producer or ControlProducer(bootstrap)
 
     def start(self) -> None:
         """Start the thread."""
@@ -58,10 +61,17 @@ class StatsPublisher:
         """Write the statistics that changed.
 
         Raises:
-            DeliveryError: Kafka did not take a record; the filter's next change replaces it.
+            DeliveryError: Kafka did not take a record; all are written again next time.
             KafkaException: Kafka does not answer.
         """
         changed = self._stats.changed_records(now_ms())
+        try:
+            self._write(changed)
+        except (KafkaException, DeliveryError, TimeoutError):
+            self._stats.mark_changed(f"{one['owner']}/{one['name']}" for one in changed)
+            raise
+
+    def _write(self, changed: Sequence[Mapping[str, Any]]) -> None:
         with self._producer.writer(*sorted({seen(one["owner"]) for one in changed})) as writer:
             for one in changed:
                 writer.write(seen(one["owner"]), records.SEEN.encode(one), key=one["name"].encode())
