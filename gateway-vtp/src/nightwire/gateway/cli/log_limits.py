@@ -12,7 +12,7 @@ INTERVAL = 60.0  # [s]
 @dataclass
 class _Kind:
     since: float
-    said: int = 0
+    written: int = 0
     left_out: int = 0
 
 
@@ -42,8 +42,8 @@ class RateLimitFilter(logging.Filter):
             if kind.left_out:
                 record.msg = f"{record.msg} (and {kind.left_out} more like this, not written)"
             self._kinds[key] = kind = _Kind(now)
-        kind.said += 1
-        if kind.said > self._most:
+        kind.written += 1
+        if kind.written > self._most:
             kind.left_out += 1
             return False
         return True

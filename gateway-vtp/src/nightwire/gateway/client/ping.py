@@ -1,4 +1,4 @@
-"""Is there a broker, and is it alive?"""
+"""Connecting to a broker as a subscriber, to see whether it is alive."""
 
 import socket
 import time
@@ -13,23 +13,23 @@ from nightwire.gateway.vtp.transport import is_transport, read_transport
 
 
 class PingError(Exception):
-    """There is no broker, or it says nothing; the message says which."""
+    """There is no broker, or it is silent; the message says which."""
 
 
 def ping_broker(peer: Address, timeout: float, tls: TLSSettings) -> str:
-    """Connect to *peer* as a subscriber would; return what it says first, in words.
+    """Connect to *peer* as a subscriber would; return a description of its first message.
 
     Raises:
-        PingError: It cannot be reached, or says nothing that is VTP within *timeout* [s].
+        PingError: It cannot be reached, or sends no VTP within *timeout* [s].
     """
     began = time.monotonic()
     try:
         with connect(peer, timeout, tls) as connection:
             connected = time.monotonic() - began
-            said = _describe(_first_message(connection))
+            message = _describe(_first_message(connection))
     except (OSError, FrameError, XMLRefusedError) as error:
         raise PingError(f"{peer}: {error or 'no message'}") from error
-    return f"{peer}: connected in {connected * 1e3:.1f} ms, {said} after {time.monotonic() - began:.3f} s"
+    return f"{peer}: connected in {connected * 1e3:.1f} ms, {message} after {time.monotonic() - began:.3f} s"
 
 
 def _first_message(connection: socket.socket) -> bytes:
@@ -44,6 +44,6 @@ def _first_message(connection: socket.socket) -> bytes:
 def _describe(message: bytes) -> str:
     root = parse_xml(message)
     if is_transport(root):
-        told = read_transport(root)
-        return f"{told.role} from {told.origin}"
+        transport = read_transport(root)
+        return f"{transport.role} from {transport.origin}"
     return f"event {read_packet(message, root).ivorn}"

@@ -1,4 +1,4 @@
-"""The gateway's accounts: what is counted, and the thread that gets it into Kafka."""
+"""The gateway's accounts: counts of rejected events, and the thread that writes accounts to Kafka."""
 
 import logging
 import threading
@@ -17,12 +17,11 @@ STAGE_OUT = "vtp-out"
 
 
 class RejectionCounter:
-    """Counts that only grow, for one source since this process started.
+    """Counts of rejected events of one source since this process started.
 
     Args:
-        source: Where the counted came from: ``vtp-authors``, ``vtp-brokers``.
-        started: When this process started [ms since 1970]; tells its account from those of earlier
-            ones.
+        source: Where the events came from: ``vtp-authors``, ``vtp-brokers``.
+        started: When this process started, which is in the key of its account. [ms since 1970]
     """
 
     def __init__(self, source: str, started: int) -> None:
@@ -30,7 +29,7 @@ class RejectionCounter:
         self._rejected: Counter[str] = Counter()
 
     def reject(self, reason: str) -> Account:
-        """Count one event that goes no further, and return the account as it is now."""
+        """Count one rejected event; return the account as it is now."""
         self._rejected[reason] += 1
         read = self._rejected.total()
         first = self._started
@@ -38,7 +37,7 @@ class RejectionCounter:
 
 
 class AccountWriter:
-    """Write accounts to Kafka, the latest of each key, and say when it has them.
+    """Write accounts to Kafka, the latest of each key, and report when it has them.
 
     `post` may be called from any thread.  While Kafka is away it goes on trying.
 

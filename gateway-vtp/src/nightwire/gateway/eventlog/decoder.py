@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from nightwire.core.kafka import headers_of
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.eventlog.event_index import EventIndex
 from nightwire.gateway.voevent.packet import element_bytes
@@ -27,15 +27,15 @@ log = logging.getLogger(__name__)
 
 RETRACTION = "retraction"
 MAX_RETRACTED = 8
-"""Most retracted events of one event that are looked for."""
-PATIENCE = 5.0
+"""Most events that one event may retract."""
+READ_TIMEOUT = 5.0
 """Longest wait for Kafka. [s]"""
 
 _ALERT = re.compile(r"ivo://nightwire/((?:filter|alerts|broker)\.[^#]+)#.+")
 
 
 def name_hash(ivorn: bytes) -> bytes:
-    """Return what an IVORN is known by in the index of names."""
+    """Return the key of an IVORN in the index of names."""
     return hashlib.sha256(ivorn).digest()
 
 
@@ -50,7 +50,7 @@ class CitedEvents:
     def __init__(self, names: EventIndex, make_reader: Callable[[], Consumer]) -> None:
         self._names, self._make_reader = names, make_reader
         self._reader: Consumer | None = None
-        self._read_again = lru_cache(maxsize=64)(self._read)
+        self._read_cached = lru_cache(maxsize=64)(self._read)
 
     def retracted(self, citations: Iterable[Mapping[str, str]]) -> tuple[Event, ...]:
         """Return the known events that *citations* retract, at most `MAX_RETRACTED`."""
@@ -58,11 +58,11 @@ class CitedEvents:
         return tuple(found for ivorn in ivorns[:MAX_RETRACTED] if (found := self._find(ivorn)) is not None)
 
     def _find(self, ivorn: str) -> Event | None:
-        """Return the event; one without a document is there, and cannot be looked at."""
+        """Return the event, without a document where that is lost; None where there is none."""
         if alert := _ALERT.fullmatch(ivorn):
             return Event(alert[1], 0, -1, ivorn, "observation", b"")
-        place = self._names.first(name_hash(ivorn.encode()))
-        return None if place is None else self._read_again(ivorn, *place)
+        record = self._names.first(name_hash(ivorn.encode()))
+        return None if record is None else self._read_cached(ivorn, *record)
 
     def _read(self, ivorn: str, partition: int, offset: int) -> Event:
         lost = Event(VOEVENTS, partition, offset, ivorn, "observation", b"")
@@ -77,7 +77,7 @@ class CitedEvents:
     def _value(self, partition: int, offset: int) -> bytes | None:
         self._reader = self._reader or self._make_reader()
         self._reader.assign([TopicPartition(VOEVENTS, partition, offset)])
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + READ_TIMEOUT
         try:
             while time.monotonic() < deadline:
                 message = self._reader.poll(0.2)
@@ -91,19 +91,13 @@ class CitedEvents:
 IsFirst = Callable[[bytes, int, int], bool]
 
 
-def header(message: Message, name: str) -> bytes | None:
-    """Return the first header *name* of *message*."""
-    found: Any = message.headers() or ()
-    return next((value for key, value in found if key == name), None)
-
-
 def element_hash(message: Message) -> bytes:
     """Return the hash of the event in a record of `voevents`, computed where its writer left none.
 
     Raises:
         DecodeError: The record is none of `voevents`.
     """
-    known = header(message, "hash")
+    known = headers_of(message).get("hash")
     if known is not None:
         return known
     return hashlib.sha256(element_bytes(VOEVENT.decode(message.value() or b"")["raw"])).digest()
@@ -116,8 +110,7 @@ class EventDecoder:
         is_first: Whether a hash was first seen at this partition and offset of `voevents`.
         decoder: Reads alerts; None where no feed needs it.
         cited: Finds the events that others retract.
-        shapes: Survey whose template is used, per topic; None where the record says which survey it
-            is of.
+        templates: Survey whose template is used, per topic; None: that of the record's header.
     """
 
     def __init__(
@@ -125,9 +118,10 @@ class EventDecoder:
         is_first: IsFirst,
         decoder: AlertDecoder | None,
         cited: CitedEvents,
-        shapes: Mapping[str, str | None],
+        templates: Mapping[str, str | None],
     ) -> None:
-        self._is_first, self._decoder, self._cited, self._shapes = is_first, decoder, cited, shapes
+        self._is_first, self._decoder, self._cited = is_first, decoder, cited
+        self._templates = templates
 
     def event(self, message: Message) -> Event:
         """Return the event in *message*; one that repeats an earlier event is not deliverable.
@@ -135,7 +129,7 @@ class EventDecoder:
         Raises:
             DecodeError: It holds nothing that can be read.
             UnknownSchemaError: Nobody knows its schema.
-            RegistryAwayError: The schema registry does not answer; ask again later.
+            RegistryAwayError: The schema registry does not answer; try again later.
         """
         topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
         time = int(message.timestamp()[1])
@@ -151,7 +145,7 @@ class EventDecoder:
     def _alert(self, message: Message, topic: str) -> tuple[str, bytes]:
         if self._decoder is None:
             raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
-        name = self._shapes.get(topic) or _survey_of(message, topic)
+        name = self._templates.get(topic) or _survey_of(message, topic)
         view = survey(name).view(self._decoder.decode(message.value() or b"").alert)
         written = int(message.timestamp()[1])
         document = alert_voevent(view, survey=name, topic=topic, written=written)
@@ -161,7 +155,7 @@ class EventDecoder:
 def _survey_of(message: Message, topic: str) -> str:
     """Return the survey that a record's header names, or its topic."""
     kind, _, name = topic.partition(".")
-    found = header(message, "survey")
+    found = headers_of(message).get("survey")
     if found is not None or kind != "alerts":
         name = (found or b"").decode(errors="replace")
     if name not in surveys():

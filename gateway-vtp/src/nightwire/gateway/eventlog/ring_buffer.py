@@ -1,14 +1,14 @@
-"""The recent events, held once for all subscribers; Kafka holds the rest.
+"""The recent events, held once for all subscribers; Kafka holds the earlier ones.
 
 Each subscriber has a cursor.  While it keeps up, it reads from the ring.  One that falls so far
 behind that the ring has moved on reads from Kafka, from its own position, until it is back at the
-ring. So memory is bounded by the ring, whatever the subscribers do.  Pure: no Kafka, no clock, one
+ring.  So memory is bounded by the ring, whatever the subscribers do.  Pure: no Kafka, no clock, one
 thread.
 """
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nightwire.core.kafka import TopicPartition
 from nightwire.gateway.eventlog.event import Event, Positions
@@ -19,18 +19,17 @@ MAX_BYTES = 64 << 20  # [byte]
 
 @dataclass
 class Cursor:
-    """Where one subscriber is: in the ring, and, for when it falls out of it, in Kafka."""
+    """Where one subscriber is: in the ring buffer, and in Kafka for when it falls behind."""
 
     sequence: int
     positions: Positions
-    behind: bool = field(default=False)
 
     def passed(self, event: Event) -> bool:
         """Say whether *event* lies behind this cursor."""
         return event.offset < self.positions.get(event.topic_partition, 0)
 
     def move_past(self, event: Event) -> None:
-        """Note that *event* was delivered, or needs not be."""
+        """Note that *event* was delivered, or need not be."""
         self.positions[event.topic_partition] = max(
             event.offset + 1, self.positions.get(event.topic_partition, 0)
         )
@@ -57,7 +56,7 @@ class RingBuffer:
 
     @property
     def tail(self) -> Positions:
-        """Where in Kafka the oldest event lies that is held here."""
+        """Position in Kafka of the oldest event held here."""
         return dict(self._tail)
 
     @property

@@ -14,19 +14,19 @@ log = logging.getLogger(__name__)
 
 
 async def send_test_events(
-    admission: Deduplicator,
+    deduplicator: Deduplicator,
     ivoid: str,
     interval: float,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
     """Put a test event into the log now and every *interval* [s], for ever.
 
-    They go out to subscribers as all that is in the log does.
+    They go out to subscribers as all events in the log do.
     """
     while True:
         packet = author_packet(test_event(ivoid, now()))
         try:
-            await admission.admit(packet, "test")
+            await deduplicator.admit(packet, "test")
         except DeliveryError as error:
             log.warning("test event %s is not in Kafka: %s", packet.ivorn, error)
         await asyncio.sleep(interval)

@@ -1,4 +1,4 @@
-"""Part."""
+"""Addresses: a host and a port, and whether TLS is spoken there."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Part."""
+"""The test event of a gateway: role *test*, named after the time."""
 
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
