@@ -19,6 +19,8 @@ from nightwire.monitoring.config.generated_files import stale
 from nightwire.monitoring.dashboards import PAGES, queries
 
 ROOM = Path(__file__).parents[2]
+RULE_TESTS = ("rules", "hours", "nights")
+"""Files of rule tests, by the time that passes in them: minutes, hours, nights."""
 GUIDE = ROOM.parent / "docs" / "operator" / "trouble.md"
 NO_AGENT = "Empty where Kafka's JMX agent does not run (`nightwire up --jmx`)."
 
@@ -139,7 +141,7 @@ def test_prometheus_takes_the_compose_stacks_configuration(tmp_path: Path) -> No
 
 
 @pytest.mark.prometheus
-@pytest.mark.parametrize("cases", ["rules", "nights"])
+@pytest.mark.parametrize("cases", RULE_TESTS)
 def test_the_rules_fire_when_they_should_and_only_then(cases: str) -> None:
     promtool("test", "rules", str(Path(__file__).parent / f"{cases}.test.yml"))
 
@@ -187,7 +189,7 @@ def test_every_alert_has_its_paragraph_in_the_operators_guide() -> None:
 
 
 def test_every_alert_is_seen_to_fire() -> None:
-    tests = "".join((Path(__file__).parent / f"{name}.test.yml").read_text() for name in ("rules", "nights"))
+    tests = "".join((Path(__file__).parent / f"{name}.test.yml").read_text() for name in RULE_TESTS)
     fired = set(re.findall(r"alertname: (\w+)\n\s+exp_alerts:\n\s+- exp_labels", tests))
     assert fired == set(alert_texts())
 

@@ -94,6 +94,7 @@ def test_prometheus_answers_each_panels_query(busy: str, tmp_path: Path) -> None
     with exporting(busy, pages):
         look_after(pages, 0.0)
         words = ["--state", str(tmp_path), "--port", str(port), "--target", f"exporter=127.0.0.1:{pages}"]
+        words += ["--interval", "0.5"]
         with running("prometheus", *words):
             asked = [query for query in queries(ALL, rare=False) if any(name in query for name in OURS)]
             asked = [query for query in asked if "nightwire_filters_" not in query]
