@@ -31,7 +31,7 @@ MISSING = 3
     help="Time between observations of Kafka. [s]",
 )
 def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
-    """Tell Prometheus what the accounts say, who lags, and how Kafka is.
+    """Serve metrics of the accounts, of lag and of Kafka's health to Prometheus.
 
     \b
     Example:

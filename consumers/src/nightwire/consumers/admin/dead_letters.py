@@ -65,13 +65,13 @@ def parse_dead_letter(message: Message) -> DeadLetter:
     by_name = headers_of(message)
     texts = {name: by_name.get(name, b"").decode(errors="replace") for name in ("stage", "source", "reason")}
     written = by_name.get("time", b"")
-    moment = int(written) if written.isdigit() else message.timestamp()[1]
+    time_ms = int(written) if written.isdigit() else message.timestamp()[1]
     pairs: Any = message.headers() or ()
     return DeadLetter(
         number=message.offset() or 0,
         value=message.value() or b"",
         key=message.key(),
-        time=datetime.fromtimestamp(moment / 1000, UTC),
+        time=datetime.fromtimestamp(time_ms / 1000, UTC),
         headers=[
             (name.removeprefix(ORIGINAL), content or b"")
             for name, content in pairs

@@ -20,7 +20,7 @@ class ReceivedAlert:
         alert: The decoded alert, by its survey's own field names.
         value: The record's value, byte for byte.
         body: The Avro body in it.
-        survey: Name of the survey, None where neither a header nor the topic's name tells.
+        survey: Name of the survey, None where neither a header nor the topic names one.
         topic: The topic that it was read from.
         partition: Its partition.
         offset: Its offset.  (topic, partition, offset) is the same at every delivery of the record.

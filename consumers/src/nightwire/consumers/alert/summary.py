@@ -1,4 +1,4 @@
-"""What one line tells of an alert: its id, object, time, position, band, magnitude, S/N."""
+"""An alert on one line: its id, object, time, position, band, magnitude, S/N."""
 
 import math
 import warnings
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Summary:
-    """What one line tells of an alert; None for what is not known.
+    """What fits on one line of an alert; None for what is not known.
 
     Attributes:
         id: The alert's id, of a VOEvent its IVORN.
@@ -75,7 +75,7 @@ def _voevent(alert: Mapping[str, Any]) -> Summary:
     return Summary(
         id=alert.get("ivorn"),
         object=alert.get("role"),
-        time=_moment(alert.get("event_time") or alert.get("date")),
+        time=_parse_time(alert.get("event_time") or alert.get("date")),
         ra=_float(alert.get("ra")),
         dec=_float(alert.get("dec")),
     )
@@ -94,18 +94,18 @@ def utc(mjd_tai: float) -> datetime | None:
     with warnings.catch_warnings():  # "dubious year": dates past the table of leap seconds
         warnings.simplefilter("ignore")
         try:
-            moment = Time(mjd_tai, format="mjd", scale="tai").utc.to_datetime(leap_second_strict="silent")
+            time = Time(mjd_tai, format="mjd", scale="tai").utc.to_datetime(leap_second_strict="silent")
         except ValueError:  # a year that datetime cannot hold
             return None
-    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else None
+    return time.replace(tzinfo=UTC) if isinstance(time, datetime) else None
 
 
-def _moment(text: object) -> datetime | None:
+def _parse_time(text: object) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(str(text))
+        time = datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _float(value: object) -> float | None:

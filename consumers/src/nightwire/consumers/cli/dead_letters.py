@@ -76,8 +76,8 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
 def replay(numbers: tuple[int, ...], again: bool, bootstrap: str | None) -> None:
     """Send letters back to the topics they came from, with their key and headers.
 
-    A copy tells in its headers where the record first lay, so that readers with --dedup offset drop
-    it if they had it; `nightwire accounts` counts it.
+    A copy has the first place of the record in its headers, so that readers with --dedup offset
+    drop it if they had it; `nightwire accounts` counts it.
 
     \b
     Example:

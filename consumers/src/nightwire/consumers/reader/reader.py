@@ -22,7 +22,7 @@ SIZE = 256
 """How many alerts make a batch. [alert]  Of the largest, 300 kB, they take 77 MB."""
 
 Failure = type[BaseException] | BaseException | TracebackType | None
-"""One of the three things that Python says of how a block was left."""
+"""One of the three arguments of ``__exit__``."""
 
 
 def _never() -> bool:
@@ -47,7 +47,7 @@ class AlertReader:
         topics: One name, or several.
         group: Name of the consumer group.
         member: Name of this member of the group: one that restarts within 45 s gets its partitions
-            back, and nobody else notices.
+            back, and the others keep theirs.
         bootstrap: Kafka's address; by default ``KAFKA_BOOTSTRAP_SERVERS``, else the running
             embedded stack's.
         registry: URL of the schema registry; by default ``NIGHTWIRE_SCHEMA_REGISTRY``, else the
@@ -64,7 +64,7 @@ class AlertReader:
         dedup: Leave out what came before: ``"offset"`` by where it first lay
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
         window: How many alerts *dedup* remembers for certain.  A new process remembers nothing.
-        survey: The alerts' survey, where neither a header nor the topic's name tells.
+        survey: The alerts' survey, where neither a header nor the topic names it.
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
             itself.
         on_bad: Called with each record that holds no alert, before it counts as done.

@@ -49,7 +49,7 @@ METADATA: Mapping[str, Callable[[Sequence[Message], str | None], Any]] = {
     "key": _keys,
     "survey": _surveys,
 }
-"""Columns that tell where a record came from."""
+"""Columns of where a record lay."""
 
 
 def check_table(fields: Sequence[str], metadata: Sequence[str], to: str) -> None:
@@ -81,7 +81,7 @@ def with_metadata(
         batch: One row for each of *messages*.
         messages: The records of the rows.
         metadata: Names of `METADATA`.
-        survey: The survey of all records, where the reader was told.
+        survey: The survey of all records, where the reader was given one.
     """
     extra = [METADATA[name](messages, survey) for name in metadata]
     return pa.Table.from_arrays([*extra, *batch.columns], names=[*metadata, *batch.schema.names])

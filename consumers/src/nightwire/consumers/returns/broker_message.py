@@ -30,7 +30,7 @@ class Classification:
 
 @dataclass(frozen=True)
 class Return:
-    """What one classifier of a community broker says of one alert.
+    """The classification of one alert by one classifier of a community broker.
 
     Attributes:
         alert_id: The survey's id of the alert.
@@ -59,7 +59,7 @@ class ReturnError(Exception):
 
 
 def as_return(alert: ReceivedAlert, broker: str) -> Return:
-    """Return what *alert*, read from the topic of *broker*, says.
+    """Return the classification in *alert*, which was read from the topic of *broker*.
 
     Raises:
         ReturnError: It cannot be used.

@@ -6,7 +6,7 @@ from nightwire.core.cli import parse_duration
 
 
 def parse_since(text: str) -> timedelta | datetime:
-    """Return how long ago (``1h``) or when (ISO 8601, UTC unless it says otherwise) *text* means.
+    """Return how long ago (``1h``) or when (ISO 8601; UTC without a zone) *text* means.
 
     Raises:
         ValueError: It is neither; the message says what to write.

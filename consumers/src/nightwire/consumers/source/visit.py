@@ -18,7 +18,7 @@ from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import VISITS
 
 HEADER = "visit"
-"""Header of an alert's record that names its visit."""
+"""Header of an alert's record: the number of its visit."""
 
 SLACK = timedelta(seconds=1)
 """Records of an open visit are read from so long before it opened: clocks of machines differ."""
@@ -37,7 +37,7 @@ class VisitLog:
         self._consumer = kafka.consumer(bootstrap, enable_partition_eof=True)
         self._latest: dict[int, dict[str, Any]] = {}
         ends = kafka.end_offsets(self._consumer, [VISITS])
-        self._consumer.assign([TopicPartitionOffset(*spot, OFFSET_BEGINNING) for spot in ends])
+        self._consumer.assign([TopicPartitionOffset(*one, OFFSET_BEGINNING) for one in ends])
         for message in kafka.read_until(self._consumer, ends):
             self._note(message)
 
@@ -162,7 +162,7 @@ def survey_in(plan: Plan, survey: str | None) -> str:
     """Return the survey whose visits are meant.
 
     Raises:
-        TopicError: Neither *survey* nor the topic tells.
+        TopicError: Neither *survey* nor the topic names one.
     """
     topic = plan.topics[0]
     if survey is None and not topic.startswith(ALERTS):

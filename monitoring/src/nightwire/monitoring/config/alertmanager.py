@@ -1,4 +1,4 @@
-"""Alertmanager's configuration: who is told, and how soon."""
+"""Alertmanager's configuration: where alerts are sent to, and how soon."""
 
 import json
 

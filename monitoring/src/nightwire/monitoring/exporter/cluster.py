@@ -81,18 +81,18 @@ class AccountsFollower:
         self._assigned = False
         self._latest: dict[Any, Account] = {}
 
-    def follow(self, patience: float = 1.0) -> list[Account]:
+    def follow(self, idle: float = 1.0) -> list[Account]:
         """Return the last account of each key so far, ordered by key.
 
         Args:
-            patience: Time without a new record after which the end counts as reached. [s]
+            idle: Time without a new record after which the end counts as reached. [s]
 
         Raises:
             KafkaException: Kafka did not answer, or the offsets that were read are gone.
         """
         if not self._assigned:
             self._assign()
-        while self._assigned and (message := self._reader.poll(patience)) is not None:
+        while self._assigned and (message := self._reader.poll(idle)) is not None:
             if (error := message.error()) is not None:
                 if error.code() not in TRANSIENT_ERRORS:
                     raise KafkaException(error)

@@ -16,7 +16,7 @@ VISIT = "visit/"
 
 @dataclass(frozen=True)
 class ClusterState:
-    """Kafka at one moment.
+    """Kafka at one time.
 
     Attributes:
         brokers: How many are there.
