@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from monitoring.tests._running import exporting, look_after, running
+from monitoring.tests.processes import await_observation, exporting, running
 from nightwire.core.accounting import Account, write_account
 from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
@@ -108,7 +108,7 @@ def test_one_dropped_alert_turns_the_night_red_and_somebody_is_told(
     night = Night(kafka, port)
     night.account("filters", SIM, read=10, delivered=3, rejected={"no-filter-passed": 7})
     with webhook() as (url, came), alertmanager(tmp_path, url) as alarms, exporting(kafka, pages):
-        look_after(pages, 0.0)
+        await_observation(pages, 0.0)
         words = ["--state", str(tmp_path / "prometheus"), "--port", str(port), "--interval", "0.5"]
         words += ["--target", f"exporter=127.0.0.1:{pages}", "--alertmanager", alarms]
         with running("prometheus", *words):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from monitoring.tests._running import await_answer, running
+from monitoring.tests.processes import await_answer, running
 from nightwire.core.stack import free_port
 
 DRAW = Path(__file__).parents[2] / "pictures" / "draw.py"

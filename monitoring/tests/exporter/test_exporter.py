@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from monitoring.tests._running import await_answer, exporting, look_after, running
+from monitoring.tests.processes import await_answer, await_observation, exporting, running
 from nightwire.core.accounting import Account, FilterClasses, write_account
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
@@ -68,10 +68,10 @@ def test_the_exporter_sees_accounts_lag_and_brokers(busy: str) -> None:
 def test_the_exporter_outlives_a_kafka_that_dies_and_returns(fresh_broker: Broker) -> None:
     port = free_port()
     with exporting(fresh_broker.bootstrap, port):
-        seen = look_after(port, 0.0)
+        seen = await_observation(port, 0.0)
         fresh_broker.kill()
         fresh_broker.start()
-        assert look_after(port, seen) > seen
+        assert await_observation(port, seen) > seen
 
 
 OURS = (
@@ -92,7 +92,7 @@ def test_prometheus_answers_each_panels_query(busy: str, tmp_path: Path) -> None
     commit(busy, "fink.live", 3)
     pages, port = free_port(), free_port()
     with exporting(busy, pages):
-        look_after(pages, 0.0)
+        await_observation(pages, 0.0)
         words = ["--state", str(tmp_path), "--port", str(port), "--target", f"exporter=127.0.0.1:{pages}"]
         words += ["--interval", "0.5"]
         with running("prometheus", *words):

@@ -1,4 +1,4 @@
-"""Verbs of monitoring that run beside a test, and their pages."""
+"""Processes that run beside a test, and their metrics pages."""
 
 import subprocess
 import sys
@@ -10,16 +10,16 @@ import httpx
 import pytest
 
 
-def look_after(port: int, moment: float, timeout: float = 90.0) -> float:
-    """Wait for a look at Kafka later than *moment*; return when it was."""
+def await_observation(port: int, after: float, timeout: float = 90.0) -> float:
+    """Wait until Kafka was observed later than *after*; return when it was."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         for line in page(port).splitlines():
             name, _, value = line.partition(" ")
-            if name == "nightwire_exporter_last_look_timestamp_seconds" and float(value) > moment:
+            if name == "nightwire_exporter_last_look_timestamp_seconds" and float(value) > after:
                 return float(value)
         time.sleep(0.1)  # polling a page, not hoping
-    pytest.fail(f"no look at Kafka within {timeout:g} s")
+    pytest.fail(f"Kafka was not observed within {timeout:g} s")
 
 
 def page(port: int) -> str:
@@ -59,7 +59,7 @@ def await_answer(port: int, query: str, timeout: float = 60.0) -> None:
 
 def answered(port: int, query: str) -> bool:
     try:
-        said = httpx.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
+        response = httpx.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
     except httpx.TransportError:
         return False
-    return said.status_code == httpx.codes.OK and bool(said.json()["data"]["result"])
+    return response.status_code == httpx.codes.OK and bool(response.json()["data"]["result"])
