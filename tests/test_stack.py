@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,7 @@ import pytest
 from nightwire.core.kafka import ensure_topics, read_to_end
 from nightwire.core.runtime import process_started
 from nightwire.core.stack import free_port
+from nightwire.core.stack.status import collect
 from nightwire.monitoring.dashboards import ALL, Row
 from nightwire.schemas.topics import alerts, filter_topic, settings
 from producer.tests.ingest.survey_kafka import SurveyKafka, container
@@ -63,15 +65,22 @@ class Stack:
     def json(self, *words: str) -> Any:
         return json.loads(self.run(*words, "--json"))
 
+    def status(self) -> dict[str, Any]:
+        """Return what `nightwire status --json` prints, without the seconds of a process."""
+        found = collect(self.folder / ".nightwire")
+        assert found is not None, "no stack runs"
+        return found
+
     @property
     def kafka(self) -> str:
-        return str(self.json("status")["endpoints"]["kafka"])
+        state = json.loads((self.folder / ".nightwire" / "state.json").read_text())
+        return str(state["endpoints"]["kafka"])
 
     def processes(self) -> dict[str, dict[str, Any]]:
-        return {one["name"]: one for one in self.json("status")["processes"]}
+        return {one["name"]: one for one in self.status()["processes"]}
 
     def stages(self) -> dict[str, dict[str, int]]:
-        return {one["stage"]: one for one in self.json("status")["stages"]}
+        return {one["stage"]: one for one in self.status()["stages"]}
 
     def records(self, topic: str) -> int:
         """Count a topic as a fresh consumer does, copies of one alert once."""
@@ -84,11 +93,11 @@ class Stack:
         return len(seen)
 
 
-def until(true: Callable[[], bool], what: str, timeout: float = 120.0) -> None:
+def until(true: Callable[[], bool], what: str, timeout: float = 120.0, *, tick: float = 0.3) -> None:
     deadline = time.monotonic() + timeout
     while not true():
         assert time.monotonic() < deadline, f"{what}: not after {timeout:g} s"
-        time.sleep(1)  # to ask costs a process; the condition decides
+        time.sleep(tick)  # the condition decides
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +110,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def settled(stack: Stack) -> None:
     def judged() -> bool:
-        status = stack.json("status")
+        status = stack.status()
         stages = {one["stage"]: one for one in status["stages"]}
         return (
             status["kafka_answers"]
@@ -124,6 +133,7 @@ def assert_three_counts_agree(stack: Stack) -> None:
 
 def test_all_is_healthy_and_where_it_says(stack: Stack) -> None:
     found = stack.json("status")
+    assert found == stack.status()
     assert {"kafka", "schema_registry", "vtp_authors", "vtp_subscribers", "metrics"} <= set(
         found["endpoints"]
     )
@@ -237,7 +247,7 @@ class Eventful:
     def __init__(self, stack: Stack, port: str) -> None:
         self._stack, self._port = stack, port
         self._survey = SurveyKafka(stack.kafka)
-        self._at = stack.json("status")["endpoints"]
+        self._at = stack.status()["endpoints"]
 
     @contextmanager
     def happening(self) -> Iterator[None]:
@@ -248,9 +258,10 @@ class Eventful:
             self.watched("stream", *ours),
             self.watched("mirror", *theirs, "--topic-pattern", "ztf_{date}_programid1"),
         ):
-            self.a_broker_reads()
-            self.telescopes_talk()
-            self.filters_misbehave()
+            at_once = (self.a_broker_reads, self.telescopes_talk, self.filters_misbehave)
+            with ThreadPoolExecutor(len(at_once)) as pool:
+                for one in [pool.submit(act) for act in at_once]:
+                    one.result()
             yield
 
     @contextmanager
@@ -304,7 +315,7 @@ class Eventful:
             self._survey.send("ztf_20260301_programid1", [(container([next(numbers)], 7), 0)])
             return bool(answer(self._port, "nightwire_filters_suspensions_total"))
 
-        until(suspended, "the one that does not end is suspended")
+        until(suspended, "the one that does not end is suspended", tick=1)
 
 
 MISBEHAVE = {
@@ -317,7 +328,7 @@ MISBEHAVE = {
 @pytest.mark.prometheus
 def test_every_panel_of_every_dashboard_has_data(stack: Stack) -> None:
     """Last, for it lets filters misbehave."""
-    port = stack.json("status")["endpoints"]["prometheus"].rpartition(":")[2].strip("/")
+    port = stack.status()["endpoints"]["prometheus"].rpartition(":")[2].strip("/")
     titles = {panel.title for row in ALL for panel in row.panels}
     assert set(NOT_HERE) <= titles
     with Eventful(stack, port).happening():
