@@ -16,9 +16,8 @@ from confluent_kafka import Message
 from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker
-from nightwire.producer.cli.run_simulate import patiently
 from nightwire.producer.visits.abandoned import abandoned, close_abandoned, known_visits
-from nightwire.producer.visits.visits import VisitTopic, utc_now
+from nightwire.producer.visits.visit_topic import VisitTopic, utc_now
 from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from nightwire.schemas.topics import settings
@@ -71,28 +70,28 @@ def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -
 
 def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: str) -> None:
     writer = Writer(producer(kafka))
-    visit_topic = VisitTopic(writer, "sim", who=DEAD)
-    ledger = visit_topic.open(2020010100001)
+    visit_topic = VisitTopic(writer, "sim", writer_id=DEAD)
+    counts = visit_topic.open(2020010100001)
     for _ in range(3):
         writer.write("alerts.sim", frame(SIM_ALERT_ID, b""), headers=[("visit", b"2020010100001")])
     writer.flush()
     left = abandoned(known_visits(kafka, "sim"), utc_now())
-    assert [known.number for known in left] == [ledger.visit]
+    assert [known.number for known in left] == [counts.visit]
     close_abandoned(kafka, visit_topic, left)
-    record = known_visits(kafka, "sim")[ledger.visit].record
+    record = known_visits(kafka, "sim")[counts.visit].record
     assert (record["written"], record["estimated"], record["closed"] is None) == (3, True, False)
-    assert {account.first: account.delivered for account in read_accounts(kafka)}[ledger.visit] == 3
+    assert {account.first: account.delivered for account in read_accounts(kafka)}[counts.visit] == 3
 
 
 def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(fresh_broker: Broker) -> None:
     kafka = fresh_broker.bootstrap
     ensure_topics(kafka, [settings(name) for name in ("visits", "accounts", "alerts.sim")])
     writer = Writer(producer(kafka))
-    visit_topic = VisitTopic(writer, "sim", who=DEAD)
-    ledger = visit_topic.open(2020010100002)
+    visit_topic = VisitTopic(writer, "sim", writer_id=DEAD)
+    counts = visit_topic.open(2020010100002)
     writer.flush()
     close_abandoned(kafka, visit_topic, abandoned(known_visits(kafka, "sim"), utc_now()))
-    record = known_visits(kafka, "sim")[ledger.visit].record
+    record = known_visits(kafka, "sim")[counts.visit].record
     assert (record["written"], record["closed"] is None) == (0, False)
 
 
@@ -154,15 +153,3 @@ def wire_file_with_and_without_schema(kafka: str, registry_url: str, data: Path)
     )
     assert (status, counts["acknowledged"]) == (0, 1)
     assert captured.read_bytes() in {message.value() for message in read_to_end(kafka, ["alerts.lsst"])}
-
-
-def test_patience_ends() -> None:
-    from confluent_kafka import KafkaException
-
-    from nightwire.core.runtime import Stop
-
-    def away() -> None:
-        raise KafkaException("away")
-
-    with pytest.raises(KafkaException):
-        patiently(away, Stop(), patience=0.0)

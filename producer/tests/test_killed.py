@@ -16,11 +16,11 @@ import httpx
 import pytest
 
 from nightwire.core.accounting import discrepancies, read_accounts
-from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.kafka import Writer, ensure_topics, headers_of, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
-from nightwire.producer.visits.abandoned import headers_of, known_visits
+from nightwire.producer.visits.abandoned import known_visits
 from nightwire.producer.visits.visit_ids import VisitIdAllocator
-from nightwire.producer.visits.visits import VisitTopic
+from nightwire.producer.visits.visit_topic import VisitTopic
 from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import sim_alert_schema
 from nightwire.schemas.topics import settings
@@ -66,8 +66,8 @@ def written(kafka: str) -> int:
     return sum(1 for _message in read_to_end(kafka, ["alerts.sim"]))
 
 
-def who(number: int) -> WriterId:
-    """Return a writer."""
+def process(number: int) -> WriterId:
+    """Return the id of a process that is no more."""
     return WriterId(socket.gethostname(), 1 << 22, number)
 
 
@@ -80,18 +80,18 @@ def quiet(fresh_broker: Broker) -> str:
 
 def test_of_two_who_want_a_visit_number_the_first_in_the_topic_has_it(quiet: str) -> None:
     writers = [Writer(producer(quiet)) for _n in range(2)]
-    desks = [VisitTopic(writer, "sim", who=who(n)) for n, writer in enumerate(writers)]
-    claims = [VisitIdAllocator(quiet, "sim", desks[n], writers[n], who(n)) for n in range(2)]
-    first = claims[0].claim(VISIT, NOON)
-    desks[0].close(first)
-    second = claims[1].claim(VISIT, NOON)
-    third = claims[0].claim(VISIT, NOON)
+    visit_topics = [VisitTopic(writer, "sim", writer_id=process(n)) for n, writer in enumerate(writers)]
+    allocators = [VisitIdAllocator(quiet, "sim", visit_topics[n], writers[n], process(n)) for n in range(2)]
+    first = allocators[0].claim(VISIT, NOON)
+    visit_topics[0].close(first)
+    second = allocators[1].claim(VISIT, NOON)
+    third = allocators[0].claim(VISIT, NOON)
     assert [one.visit for one in (first, second, third)] == [VISIT, VISIT + 1, VISIT + 2]
     writers[1].flush()
     latest = known_visits(quiet, "sim")
     assert latest[VISIT].record["closed"] is not None  # the loser put back what it had covered
     assert latest[VISIT + 1].record["closed"] is None
-    for one in claims:
+    for one in allocators:
         one.close()
 
 

@@ -15,8 +15,10 @@ from nightwire.core.kafka import (
     producer,
     properties,
     read_to_end,
+    retry_while_unavailable,
     watermarks,
 )
+from nightwire.core.runtime import Stop
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import TopicSettings
 
@@ -154,3 +156,36 @@ def test_a_partition_that_there_is_not_is_said_after_a_while(kafka: str) -> None
     with pytest.raises(KafkaException, match="artition"):
         watermarks(client, "visits", 999, patience=0.5)
     client.close()
+
+
+def test_a_starting_process_repeats_a_request_until_it_is_stopped() -> None:
+    requests: list[int] = []
+    stop = Stop()
+
+    def away() -> None:
+        requests.append(1)
+        if len(requests) == 2:
+            stop.set()
+        raise KafkaException(KafkaError(KafkaError.NOT_CONTROLLER))
+
+    with pytest.raises(KafkaException):
+        retry_while_unavailable(away, patience=60.0, stop=stop)
+    assert len(requests) == 2
+
+
+def test_patience_ends() -> None:
+    def away() -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    with pytest.raises(KafkaException):
+        retry_while_unavailable(away, patience=0.0)
+    with pytest.raises(KafkaException):
+        retry_while_unavailable(away, patience=0.0, stop=Stop())
+
+
+def test_a_refusal_is_raised_at_once() -> None:
+    def refused() -> None:
+        raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        retry_while_unavailable(refused, patience=60.0)

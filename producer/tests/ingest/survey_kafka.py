@@ -206,7 +206,7 @@ class Ingest:
         found = [VISIT.decode(message.value() or b"") for message in read_to_end(self.kafka, ["visits"])]
         return {record["visit"]: record for record in found if record["survey"] == self.survey}
 
-    def letters(self) -> list[Message]:
+    def dead_letters(self) -> list[Message]:
         """Return the dead letters of this source."""
         prefix = f"{self.survey}/{self.name}/".encode()
         found = read_to_end(self.kafka, ["dead-letters"])

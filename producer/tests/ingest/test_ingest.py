@@ -24,7 +24,7 @@ from nightwire.producer.ingest.plan import Topics, night
 from nightwire.producer.ingest.positions import SourcePositions
 from nightwire.producer.ingest.schemas import SchemaPatience
 from nightwire.producer.ingest.source import SourceError, connect
-from nightwire.producer.ingest.transform import Transformer, has, wanted_fields
+from nightwire.producer.ingest.transform import Transformer, has_path, wanted_fields
 from nightwire.producer.ingest.visits import MirroredVisits, from_record
 from nightwire.schemas import Codec, RegistryAwayError, SchemaError, UnknownSchemaError, survey
 from nightwire.schemas.records import VISIT
@@ -32,7 +32,7 @@ from producer.tests.ingest.survey_kafka import ID, body, container, lsst_schema,
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ZTF = "ztf_{date}_programid1"
-SPOT = ("t", 0)
+PARTITION = ("t", 0)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Record:
 
     content: bytes | None
     at: int = 5
-    said: tuple[tuple[str, Any], ...] = ()
+    more: tuple[tuple[str, Any], ...] = ()
 
     def topic(self) -> str:
         """Return its topic."""
@@ -65,7 +65,7 @@ class Record:
 
     def headers(self) -> tuple[tuple[str, Any], ...]:
         """Return its headers."""
-        return self.said
+        return self.more
 
     def timestamp(self) -> tuple[int, int]:
         """Return its time."""
@@ -89,8 +89,8 @@ class Known:
         return 101_007
 
 
-def mirror(name: str = "lsst", *, as_is: bool = False) -> Transformer:
-    """Return a mirror that knows the small schemas."""
+def transformer(name: str = "lsst", *, as_is: bool = False) -> Transformer:
+    """Return a transformer that knows the small schemas."""
     return Transformer(survey(name), Known(), "here", as_is=as_is)
 
 
@@ -138,9 +138,14 @@ def test_start_applies_to_what_was_never_seen(topic: str, seen: set[str], new: b
 def test_a_message_in_wire_format_on_literal_bytes() -> None:
     """00, id 9900 big-endian, diaSourceId 7, visit 31, diaObjectId 8 as zigzag varints, an empty pad."""
     literal = bytes.fromhex("00 000026ac 0e 0e 3e 10 00".replace(" ", ""))
-    item = mirror().item(Record(literal, said=(("offset", b"99"), ("own", "text"), ("none", None))))
+    item = transformer().item(Record(literal, more=(("offset", b"99"), ("own", "text"), ("none", None))))
     (one,) = item.outputs
-    assert (item.source_partition, item.first, item.last, item.dead) == (("theirs", 3), 5, 5, None)
+    assert (item.source_partition, item.first, item.last, item.dead_letter_reason) == (
+        ("theirs", 3),
+        5,
+        5,
+        None,
+    )
     assert (one.key, one.value, one.visit) == (b"8", literal, 31)
     assert list(one.headers) == [
         ("visit", b"31"),
@@ -157,12 +162,12 @@ def test_a_message_in_wire_format_on_literal_bytes() -> None:
 @given(st.integers(1, 2**62), st.integers(1, 2**40), st.binary(max_size=50))
 def test_a_body_is_never_touched(number: int, visit: int, pad: bytes) -> None:
     value = wire(number, visit, pad=pad)
-    (one,) = mirror().item(Record(value)).outputs
+    (one,) = transformer().item(Record(value)).outputs
     assert (one.value, one.visit) == (value, visit)
 
 
 def test_a_container_becomes_wire_format_with_our_id() -> None:
-    item = mirror("ztf").item(Record(container([1, 2], 31)))
+    item = transformer("ztf").item(Record(container([1, 2], 31)))
     assert [one.value[:5] for one in item.outputs] == [b"\0" + struct.pack(">I", 101_007)] * 2
     assert [(one.key, one.visit) for one in item.outputs] == [(b"ZTF1", 31), (b"ZTF2", 31)]
 
@@ -178,21 +183,23 @@ def test_a_container_becomes_wire_format_with_our_id() -> None:
         (b"Obj\x01nonsense", "container"),
     ],
 )
-def test_what_is_no_alert_is_buried_with_its_bytes(value: bytes | None, why: str) -> None:
-    item = mirror().item(Record(value))
-    assert item.dead is not None
-    assert re.search(why, item.dead)
+def test_what_is_no_alert_goes_to_dead_letters_with_its_bytes(value: bytes | None, why: str) -> None:
+    item = transformer().item(Record(value))
+    assert item.dead_letter_reason is not None
+    assert re.search(why, item.dead_letter_reason)
     assert (item.outputs, item.value, item.key) == ((), value or b"", b"their key")
 
 
 def test_as_is_passes_single_containers_on_and_refuses_others() -> None:
     single = container([1], 31)
-    assert [one.value for one in mirror("ztf", as_is=True).item(Record(single)).outputs] == [single]
-    assert "container of 2 alerts" in str(mirror("ztf", as_is=True).item(Record(container([1, 2], 3))).dead)
+    assert [one.value for one in transformer("ztf", as_is=True).item(Record(single)).outputs] == [single]
+    assert "container of 2 alerts" in str(
+        transformer("ztf", as_is=True).item(Record(container([1, 2], 3))).dead_letter_reason
+    )
 
 
 def test_an_empty_container_is_rejected_by_name() -> None:
-    assert mirror("ztf").item(Record(container([], 31))).rejected == "empty-container"
+    assert transformer("ztf").item(Record(container([], 31))).rejected == "empty-container"
 
 
 def test_only_the_ids_that_a_schema_has_are_decoded() -> None:
@@ -205,7 +212,7 @@ def test_fields_are_found_through_unions_and_names(name: str) -> None:
     inner = {"type": "record", "name": "s", "namespace": "a", "fields": [{"name": "x", "type": "int"}]}
     fields = [{"name": "one", "type": ["null", inner]}, {"name": "two", "type": ["null", name]}]
     schema = {"type": "record", "name": "r", "namespace": "a", "fields": fields}
-    found = [has(schema, path) for path in ("one.x", "two.x", "two.y", "three", "one.x.z")]
+    found = [has_path(schema, path) for path in ("one.x", "two.x", "two.y", "three", "one.x.z")]
     assert found == [True, True, False, False, False]
 
 
@@ -218,7 +225,7 @@ def batcher(error: SchemaError, clock: list[float]) -> Batcher:
     return Batcher(made, SchemaPatience(60.0), lambda: clock[0])
 
 
-def test_an_unknown_schema_holds_what_comes_after_it_and_is_buried_in_the_end() -> None:
+def test_an_unknown_schema_holds_what_comes_after_it_and_goes_to_dead_letters_in_the_end() -> None:
     clock = [0.0]
     one = batcher(UnknownSchemaError("nobody knows 9901"), clock)
     one.pending = deque([Record(wire(1, 5), 0), Record(wire(2, 5, minor=1), 1), Record(wire(3, 5), 2)])
@@ -227,9 +234,12 @@ def test_an_unknown_schema_holds_what_comes_after_it_and_is_buried_in_the_end() 
     clock[0] = 59.0
     assert one.take() == []
     clock[0] = 60.0
-    assert [(item.first, item.dead) for item in one.take()] == [(1, "nobody knows 9901"), (2, None)]
+    assert [(item.first, item.dead_letter_reason) for item in one.take()] == [
+        (1, "nobody knows 9901"),
+        (2, None),
+    ]
     one.pending = deque([Record(wire(4, 5, minor=1), 3)])
-    assert [item.dead for item in one.take()] == ["nobody knows 9901"]  # it was waited for
+    assert [item.dead_letter_reason for item in one.take()] == ["nobody knows 9901"]  # it was waited for
 
 
 def test_a_registry_that_is_away_is_waited_for_as_long_as_it_takes() -> None:
@@ -241,22 +251,28 @@ def test_a_registry_that_is_away_is_waited_for_as_long_as_it_takes() -> None:
     assert (one.take(), one.waits_for) == ([], "away")
 
 
-# Marks
+# Positions
 
 
 def mirrored(offset: int, last: int | None = None) -> Item:
     """Return an item that was delivered."""
-    return Item(SPOT, offset, offset if last is None else last, outputs=[Output(b"k", b"v", (), 1)])
+    return Item(PARTITION, offset, offset if last is None else last, outputs=[Output(b"k", b"v", (), 1)])
 
 
-def test_marks_grow_and_nothing_changes_before_they_are_kept() -> None:
-    marks = SourcePositions("s/n/")
-    assert marks.position(SPOT) is None
-    items = [beginning(SPOT, 3), mirrored(3), expired(SPOT, 4, 7), mirrored(9).buried("why"), mirrored(10)]
-    (account,) = marks.after(items)
-    assert marks.position(SPOT) is None
-    marks.keep([account])
-    assert marks.position(SPOT) == 11
+def test_positions_grow_and_nothing_changes_before_they_are_kept() -> None:
+    positions = SourcePositions("s/n/")
+    assert positions.position(PARTITION) is None
+    items = [
+        beginning(PARTITION, 3),
+        mirrored(3),
+        expired(PARTITION, 4, 7),
+        mirrored(9).as_dead_letter("why"),
+        mirrored(10),
+    ]
+    (account,) = positions.after(items)
+    assert positions.position(PARTITION) is None
+    positions.keep([account])
+    assert positions.position(PARTITION) == 11
     assert (account.source, account.first, account.last) == ("s/n/t", 3, 10)
     assert (account.read, account.delivered, account.dead_lettered) == (6, 2, 1)
     assert account.rejected == {"expired": 3}
@@ -264,21 +280,21 @@ def test_marks_grow_and_nothing_changes_before_they_are_kept() -> None:
 
 
 def test_a_long_account_ends_and_the_next_one_joins_it() -> None:
-    marks = SourcePositions("s/n/")
-    marks.keep(marks.after([mirrored(0)]))
-    (long,) = marks.after([mirrored(RANGE - 1)])
-    marks.keep([long])
-    (after,) = marks.after([mirrored(RANGE + 5)])
+    positions = SourcePositions("s/n/")
+    positions.keep(positions.after([mirrored(0)]))
+    (long,) = positions.after([mirrored(RANGE - 1)])
+    positions.keep([long])
+    (after,) = positions.after([mirrored(RANGE + 5)])
     assert (long.first, long.last, after.first, after.last) == (0, RANGE - 1, RANGE, RANGE + 5)
     assert discrepancies([replace(long, read=2, delivered=2), after]) == []
 
 
-def test_marks_come_back_from_accounts_of_this_source_alone() -> None:
-    marks = SourcePositions("s/n/")
-    (one,) = marks.after([mirrored(4)])
+def test_positions_come_back_from_accounts_of_this_source_alone() -> None:
+    positions = SourcePositions("s/n/")
+    (one,) = positions.after([mirrored(4)])
     others = [replace(one, source="s/other/t", last=99), replace(one, stage="filters", last=99)]
     again = SourcePositions("s/n/", [replace(one, first=5, last=8), one, *others])
-    assert (again.position(SPOT), again.topics) == (9, {"t"})
+    assert (again.position(PARTITION), again.topics) == (9, {"t"})
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=30), st.data())
@@ -287,36 +303,38 @@ def test_however_offsets_are_cut_into_batches_accounts_join_and_add_up(
 ) -> None:
     offsets = [sum(gaps[: n + 1]) for n in range(len(gaps))]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(offsets)), max_size=5)))
-    marks = SourcePositions("s/n/")
+    positions = SourcePositions("s/n/")
     for begin, end in zip([0, *cuts], [*cuts, len(offsets)], strict=True):
         if some := [mirrored(offset) for offset in offsets[begin:end]]:
-            marks.keep(marks.after(some))
-            marks = SourcePositions("s/n/", marks.after([beginning(SPOT, some[-1].last + 1)]))  # a restart
-    (account,) = marks.after([beginning(SPOT, offsets[-1] + 1)])
+            positions.keep(positions.after(some))
+            positions = SourcePositions(
+                "s/n/", positions.after([beginning(PARTITION, some[-1].last + 1)])
+            )  # a restart
+    (account,) = positions.after([beginning(PARTITION, offsets[-1] + 1)])
     assert (account.read, account.first, account.last) == (len(offsets), offsets[0], offsets[-1])
 
 
 # Visits
 
 
-def book(records: Mapping[int, bytes] | None = None, now: float = 0.0) -> MirroredVisits:
-    """Return a book of visits that are over after 30 quiet seconds."""
+def mirrored_visits(records: Mapping[int, bytes] | None = None, now: float = 0.0) -> MirroredVisits:
+    """Return visits that are over after 30 quiet seconds."""
     return MirroredVisits("lsst", records or {}, quiet=30.0, now=now)
 
 
 def count(one: MirroredVisits, visits: list[int], now: float, first: int = 0) -> set[int]:
     """Count an alert of each of *visits*; return which are over."""
-    counted = one.ledgers(visits, NOON)
+    counted = one.counts_by_visit(visits, NOON)
     for offset, visit in enumerate(visits, first):
-        counted[visit].found(0, offset)
+        counted[visit].count(0, offset)
     over = one.over(counted, now)
-    ledgers = one.ledgers(over, NOON) | counted
-    one.keep(counted, {number: VISIT.encode(ledgers[number].record(NOON)) for number in over}, now)
+    counts_by_visit = one.counts_by_visit(over, NOON) | counted
+    one.keep(counted, {number: VISIT.encode(counts_by_visit[number].record(NOON)) for number in over}, now)
     return over
 
 
 def test_a_visit_is_over_when_it_was_quiet() -> None:
-    one = book()
+    one = mirrored_visits()
     assert count(one, [7, 7], 0.0) == set()
     assert one.over((), 29.9) == set()
     assert count(one, [7], 29.9) == set()
@@ -325,13 +343,13 @@ def test_a_visit_is_over_when_it_was_quiet() -> None:
 
 
 def test_a_visit_that_goes_on_at_the_last_moment_is_not_over() -> None:
-    one = book()
+    one = mirrored_visits()
     count(one, [7], 0.0)
     assert count(one, [7], 40.0) == set()
 
 
 def test_a_visit_is_over_when_two_later_ones_began() -> None:
-    one = book()
+    one = mirrored_visits()
     assert count(one, [1], 0.0) == set()
     assert count(one, [1, 2], 1.0) == set()
     assert count(one, [3, 2], 2.0) == {1}
@@ -340,48 +358,51 @@ def test_a_visit_is_over_when_two_later_ones_began() -> None:
 
 
 def test_a_late_alert_is_added_to_a_closed_visit_which_stays_closed() -> None:
-    one = book()
+    one = mirrored_visits()
     count(one, [1, 1], 0.0)
     assert count(one, [2, 3], 1.0) == {1}
     assert count(one, [1], 2.0, first=9) == {1}
-    ledger = one.ledgers([1], NOON)[1]
-    assert (ledger.acknowledged, ledger.ranges, ledger.estimated) == (3, {0: (0, 9)}, True)
+    counts = one.counts_by_visit([1], NOON)[1]
+    assert (counts.acknowledged, counts.ranges, counts.estimated) == (3, {0: (0, 9)}, True)
     assert one.open == [2, 3]
 
 
 def test_counts_survive_a_restart_in_the_records_of_visits() -> None:
-    one = book()
+    one = mirrored_visits()
     count(one, [1, 1, 2], 0.0)
-    ledgers = one.ledgers([1, 2], NOON)
-    kept = {1: VISIT.encode(ledgers[1].record(None)), 2: VISIT.encode(ledgers[2].record(NOON))}
-    again = book(kept, now=100.0)
+    counts_by_visit = one.counts_by_visit([1, 2], NOON)
+    kept = {
+        1: VISIT.encode(counts_by_visit[1].record(None)),
+        2: VISIT.encode(counts_by_visit[2].record(NOON)),
+    }
+    again = mirrored_visits(kept, now=100.0)
     assert again.open == [1]
     assert again.over((), 129.0) == set()
     assert again.over((), 130.0) == {1}
     count(again, [1, 2], 100.0, first=3)
-    assert [again.ledgers([n], NOON)[n].acknowledged for n in (1, 2)] == [3, 2]
+    assert [again.counts_by_visit([n], NOON)[n].acknowledged for n in (1, 2)] == [3, 2]
 
 
 def test_what_was_counted_in_a_transaction_that_failed_is_forgotten() -> None:
-    one = book()
+    one = mirrored_visits()
     count(one, [1], 0.0)
-    one.ledgers([1], NOON)[1].found(0, 50)
-    assert one.ledgers([1], NOON)[1].ranges == {0: (0, 0)}
+    one.counts_by_visit([1], NOON)[1].count(0, 50)
+    assert one.counts_by_visit([1], NOON)[1].ranges == {0: (0, 0)}
 
 
 def test_the_end_ends_every_visit() -> None:
-    one = book()
+    one = mirrored_visits()
     count(one, [1, 2], 0.0)
     one.end()
     assert one.over((), 0.0) == {1, 2}
 
 
 def test_a_record_gives_its_ledger_back() -> None:
-    one = book()
+    one = mirrored_visits()
     count(one, [1], 0.0, first=4)
-    record = VISIT.encode(one.ledgers([1], NOON)[1].record(NOON))
-    ledger = from_record(record)
-    assert VISIT.encode(ledger.record(NOON)) == record
+    record = VISIT.encode(one.counts_by_visit([1], NOON)[1].record(NOON))
+    counts = from_record(record)
+    assert VISIT.encode(counts.record(NOON)) == record
 
 
 # The rest
@@ -389,7 +410,9 @@ def test_a_record_gives_its_ledger_back() -> None:
 
 def test_counts_add_up() -> None:
     counts = Counts()
-    counts.add([mirrored(1), mirrored(2).buried("x"), expired(SPOT, 3, 6), beginning(SPOT, 0)])
+    counts.add(
+        [mirrored(1), mirrored(2).as_dead_letter("x"), expired(PARTITION, 3, 6), beginning(PARTITION, 0)]
+    )
     assert (counts.read, counts.delivered, counts.dead_lettered, counts.rejected) == (5, 1, 1, {"expired": 3})
 
 
@@ -425,5 +448,5 @@ def test_a_loop_that_hangs_is_not_healthy() -> None:
     metrics = Metrics(CollectorRegistry(), "lsst", clock=lambda: next(times))
     assert metrics.healthy()
     assert not metrics.healthy()
-    metrics.turned()
+    metrics.round_done()
     assert metrics.healthy()

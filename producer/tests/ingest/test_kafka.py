@@ -132,7 +132,7 @@ def test_wire_format_comes_over_unchanged_with_key_headers_and_visit(
     assert lsst.client["sasl.password"] not in log
 
 
-def test_a_second_run_goes_on_from_the_mark_and_a_late_alert_is_counted_with_its_visit(
+def test_a_second_run_goes_on_where_the_first_ended_and_a_late_alert_is_counted_with_its_visit(
     lsst: Ingest, survey: SurveyKafka, topic: str
 ) -> None:
     survey.send(topic, [(wire(n, 710), 0) for n in range(1, 11)])
@@ -181,7 +181,7 @@ def test_containers_become_wire_format_one_alert_each_and_nights_are_found(
         eventually(lambda: len(ztf.mirrored()) == 5, one.said)
         survey.make(later)
         survey.send(later, [(container([6], 32), 0), (b"no alert", 0)])
-        eventually(lambda: len(ztf.letters()) == 1, one.said)
+        eventually(lambda: len(ztf.dead_letters()) == 1, one.said)
         assert one.stop() == 0
     found = ztf.mirrored()
     with SchemaRegistry(ztf.registry, cache_dir=ztf.folder / "fresh") as ours:
@@ -192,9 +192,9 @@ def test_containers_become_wire_format_one_alert_each_and_nights_are_found(
     assert {one.body for one in alerts.values()} == {
         inner.body for n in range(1, 7) for inner in read_container(container([n], 31 + n // 6))
     }
-    (letter,) = ztf.letters()
-    said = headers_of(letter)
-    assert (letter.value(), said["stage"]) == (b"no alert", b"ingest")
+    (dead_letter,) = ztf.dead_letters()
+    said = headers_of(dead_letter)
+    assert (dead_letter.value(), said["stage"]) == (b"no alert", b"ingest")
     assert said["source"].decode().endswith(f"{later}[0]@1")
     assert discrepancies(ztf.accounts()) == []
     total = {
@@ -245,15 +245,15 @@ def test_a_schema_that_appears_in_mid_night_is_fetched_and_one_that_is_known_nee
         assert ours.schema(ID + 7)["namespace"] == "lsst.v99_7"
 
 
-def test_alerts_of_a_schema_that_never_appears_are_buried_by_name(
+def test_alerts_of_a_schema_that_never_appears_are_dead_letters_by_name(
     lsst: Ingest, survey: SurveyKafka, topic: str
 ) -> None:
     survey.send(topic, [(wire(1, 740), 0), (wire(2, 740, minor=9), 0), (wire(3, 740), 0)])
     status, counts, log = lsst.to_the_end("--schema-patience", "1s")
     assert (status, counts["delivered"], counts["dead_lettered"]) == (1, 2, 1), log
-    (letter,) = lsst.letters()
-    assert letter.value() == wire(2, 740, minor=9)
-    assert b"9909" in headers_of(letter)["reason"]
+    (dead_letter,) = lsst.dead_letters()
+    assert dead_letter.value() == wire(2, 740, minor=9)
+    assert b"9909" in headers_of(dead_letter)["reason"]
 
 
 def test_what_the_survey_deleted_before_we_read_it_is_counted_as_expired(
@@ -273,7 +273,7 @@ def test_what_the_survey_deleted_before_we_read_it_is_counted_as_expired(
     assert discrepancies(lsst.accounts()) == []
 
 
-def test_one_alert_that_our_kafka_refuses_is_buried_and_the_others_are_not(
+def test_one_alert_that_our_kafka_refuses_is_a_dead_letter_and_the_others_are_not(
     lsst: Ingest, survey: SurveyKafka, topic: str
 ) -> None:
     sent = [(wire(n, 760, pad=os.urandom(60_000 if n == 7 else 10)), 0) for n in range(1, 21)]
@@ -281,8 +281,8 @@ def test_one_alert_that_our_kafka_refuses_is_buried_and_the_others_are_not(
     with limited(lsst.kafka, "alerts.lsst", 50_000):
         status, counts, log = lsst.to_the_end()
     assert (status, counts["delivered"], counts["dead_lettered"]) == (1, 19, 1), log
-    (letter,) = lsst.letters()
-    assert letter.value() == sent[6][0]
+    (dead_letter,) = lsst.dead_letters()
+    assert dead_letter.value() == sent[6][0]
     assert lsst.visits()[760]["written"] == 19
     assert discrepancies(lsst.accounts()) == []
 

@@ -56,8 +56,8 @@ def test_real_containers_keep_their_bodies_and_a_damaged_one_is_named(
     found = ztf.mirrored()
     sent = sorted((key(one.record), one.body) for one in records)
     assert sorted((message.key(), unframe(message.value() or b"")[1]) for message in found) == sent
-    (letter,) = ztf.letters()
-    assert letter.value() == DAMAGED
+    (dead_letter,) = ztf.dead_letters()
+    assert dead_letter.value() == DAMAGED
     with SchemaRegistry(registry_url, cache_dir=tmp_path / "fresh") as schemas:
         decoder = AlertDecoder(schemas)
         candids = sorted(decoder.decode(message.value() or b"").alert["candid"] for message in found)

@@ -8,9 +8,9 @@ import pytest
 
 from nightwire.core.kafka import Writer
 from nightwire.producer import AlertWriter
-from nightwire.producer.simulation.simulate import Clocks, Plan, Played, Prefetched, Simulation
+from nightwire.producer.simulation.simulate import Clocks, Plan, PlayedVisit, Prefetched, Simulation
 from nightwire.producer.visits.counts import VisitCounts
-from nightwire.producer.writing.visit_writer import Encoded
+from nightwire.producer.writing.visit_writer import EncodedAlert
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -79,12 +79,12 @@ class World:
         """Give it another number."""
         self.number = number
 
-    def alerts(self) -> Iterator[Encoded]:
+    def alerts(self) -> Iterator[EncodedAlert]:
         """Yield its alerts."""
         for n in range(self.size):
             self.now += self.making
             self.made.append(self.now)
-            yield Encoded(b"%d" % n, b"%d/%d" % (self.number, n))
+            yield EncodedAlert(b"%d" % n, b"%d/%d" % (self.number, n))
 
     def claim(self, wanted: int, opened: datetime) -> VisitCounts:
         """Give the first number that is not taken."""
@@ -97,7 +97,7 @@ class World:
         """Count."""
 
 
-def play(world: World, codec: Codec, plan: Plan) -> list[Played]:
+def play(world: World, codec: Codec, plan: Plan) -> list[PlayedVisit]:
     """Return what was played of *plan*."""
     world.size = plan.alerts
     producer: Any = world
@@ -145,7 +145,7 @@ def test_a_visit_whose_number_another_has_is_made_again_under_the_next(codec: Co
     world = World()
     world.taken = {2026030143200}
     (played,) = play(world, codec, Plan(1, 2, 39.0, 0))
-    assert played.ledger.visit == 2026030143201
+    assert played.counts.visit == 2026030143201
     assert [value for _when, value in world.sent] == [b"2026030143201/0", b"2026030143201/1"]
 
 
@@ -153,14 +153,14 @@ def test_without_an_interval_a_visit_is_due_when_the_one_before_has_left(codec: 
     world = World(sending=lambda _n: 1.0)
     played = play(world, codec, Plan(2, 2, 0.0, 0))
     assert [one.lateness.greatest for one in played] == pytest.approx([2.0, 2.0])
-    assert [one.ledger.visit for one in played] == [2026030143200, 2026030143202]
+    assert [one.counts.visit for one in played] == [2026030143200, 2026030143202]
 
 
 def test_a_visit_that_is_stopped_halfway_has_what_it_has(codec: Codec) -> None:
     world = World(sending=lambda _n: 1.0)
     world.leave_at = 3.0
     (played,) = play(world, codec, Plan(0, 10, 39.0, 0))
-    assert (played.ledger.offered, played.ledger.acknowledged) == (3, 3)
+    assert (played.counts.offered, played.counts.acknowledged) == (3, 3)
 
 
 def test_who_is_stopped_while_waiting_opens_no_visit(codec: Codec) -> None:
@@ -171,7 +171,7 @@ def test_who_is_stopped_while_waiting_opens_no_visit(codec: Codec) -> None:
 
 
 def test_no_more_is_made_ahead_than_there_is_room_for() -> None:
-    ahead = Prefetched((Encoded(b"", b"%d" % n) for n in range(4)), limit=2)
+    ahead = Prefetched((EncodedAlert(b"", b"%d" % n) for n in range(4)), limit=2)
     assert [ahead.make_one() for _turn in range(3)] == [True, True, False]
     assert [one.value for one in ahead] == [b"0", b"1", b"2", b"3"]
     assert not ahead.make_one()

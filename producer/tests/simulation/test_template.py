@@ -1,4 +1,4 @@
-"""Patched alerts are what the codec would have written."""
+"""PatchedAlerts alerts are what the codec would have written."""
 
 import struct
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nightwire.producer import VisitLog
-from nightwire.producer.simulation.pool import Patched, make_pool, member, places
+from nightwire.producer.simulation.pool import PatchedAlerts, make_pool, member, places
 from nightwire.producer.simulation.template import Template, replaced, spelled
-from nightwire.producer.writing.visit_writer import Encoded
+from nightwire.producer.writing.visit_writer import EncodedAlert
 from nightwire.schemas import Codec, survey
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -105,16 +105,16 @@ def test_a_copy_of_a_simulated_alert_is_what_the_codec_writes(
 
 
 @pytest.fixture
-def encode(codec: Codec) -> Callable[[dict[str, Any]], Encoded]:
+def encode(codec: Codec) -> Callable[[dict[str, Any]], EncodedAlert]:
     """Return what gives key and body of an alert."""
-    return lambda alert: Encoded(survey("sim").key(alert), codec.encode(alert))
+    return lambda alert: EncodedAlert(survey("sim").key(alert), codec.encode(alert))
 
 
 def test_a_visit_larger_than_its_pool_repeats_no_id_object_or_place(
-    encode: Callable[[dict[str, Any]], Encoded], codec: Codec
+    encode: Callable[[dict[str, Any]], EncodedAlert], codec: Codec
 ) -> None:
     log = VisitLog(7, NOON)
-    field = Patched(list(make_pool(7, 40, log, NOON, encode)), log, 130)
+    field = PatchedAlerts(list(make_pool(7, 40, log, NOON, encode)), log, 130)
     field.open(NOON, 2026030143201)
     sent = list(field.alerts())
     alerts = [codec.decode(one.value) for one in sent]
@@ -132,10 +132,10 @@ def test_a_visit_larger_than_its_pool_repeats_no_id_object_or_place(
             assert {row["diaObjectId"] for row in alert["prvDiaSources"] or ()} <= {source["diaObjectId"]}
 
 
-def test_the_same_seed_gives_the_same_copies(encode: Callable[[dict[str, Any]], Encoded]) -> None:
-    def visit(seed: int) -> list[Encoded]:
+def test_the_same_seed_gives_the_same_copies(encode: Callable[[dict[str, Any]], EncodedAlert]) -> None:
+    def visit(seed: int) -> list[EncodedAlert]:
         log = VisitLog(seed, NOON)
-        field = Patched(list(make_pool(seed, 5, log, NOON, encode)), log, 12)
+        field = PatchedAlerts(list(make_pool(seed, 5, log, NOON, encode)), log, 12)
         field.open(NOON, 2026030143201)
         return list(field.alerts())
 
@@ -143,6 +143,6 @@ def test_the_same_seed_gives_the_same_copies(encode: Callable[[dict[str, Any]], 
     assert not {one.value for one in visit(3)} & {one.value for one in visit(4)}
 
 
-def test_a_pool_is_made_one_by_one(encode: Callable[[dict[str, Any]], Encoded], visit: Alerts) -> None:
+def test_a_pool_is_made_one_by_one(encode: Callable[[dict[str, Any]], EncodedAlert], visit: Alerts) -> None:
     assert len(list(islice(make_pool(7, 1000, VisitLog(7, NOON), NOON, encode), 3))) == 3
     assert member(visit[0], encode).ra == visit[0]["diaSource"]["ra"]

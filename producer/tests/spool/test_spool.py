@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nightwire.core.kafka import Record
-from nightwire.producer.spool.spool import HEADER_SPOOLED, Ack, Spool, SpoolError, SpoolFullError
+from nightwire.producer.spool.spool import SPOOLED_HEADER, Ack, Spool, SpoolError, SpoolFullError
 from nightwire.producer.visits.counts import VisitCounts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -23,9 +23,9 @@ def record(number: int, size: int = 100) -> Record:
     return Record("alerts.sim", bytes([number % 256]) * size, b"%d" % number, [("visit", b"\x00\xff")])
 
 
-def closing(ledger: VisitCounts) -> list[Record]:
+def closing(counts: VisitCounts) -> list[Record]:
     """Return a visit's last record, which says what was counted."""
-    return [Record("visits", ledger.as_text().encode(), ledger.key)]
+    return [Record("visits", counts.as_text().encode(), counts.key)]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_records_come_back_in_their_order_and_marked(spool: Spool) -> None:
     assert [number for number, _record in found] == numbers
     _number, first = found[0]
     assert (first.topic, first.value, first.key) == ("alerts.sim", bytes(100), b"0")
-    assert first.headers == [("visit", b"\x00\xff"), (HEADER_SPOOLED, b"1")]
+    assert first.headers == [("visit", b"\x00\xff"), (SPOOLED_HEADER, b"1")]
 
 
 def test_a_window_has_no_more_bytes_than_there_is_room_and_one_record(spool: Spool) -> None:
@@ -64,8 +64,8 @@ def test_a_visit_is_closed_when_its_last_record_left_with_all_that_was_counted(s
     first, second, third, other = spool.append(
         [*((record(n), VISIT) for n in range(3)), (record(3), VISIT + 1)]
     )
-    ledger = VisitCounts("sim", VISIT, NOON, offered=5, acknowledged=2, ranges={0: (10, 11)})
-    spool.end(ledger)
+    counts = VisitCounts("sim", VISIT, NOON, offered=5, acknowledged=2, ranges={0: (10, 11)})
+    spool.end(counts)
     assert spool.close_visits(closing) == []
     spool.delivered([Ack(first, 0, 14), Ack(second, 1, 3)])
     assert spool.close_visits(closing) == []

@@ -17,7 +17,7 @@ from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.core.kafka import DeliveryError, Record, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.producer import AlertWriter
-from nightwire.producer.spool.spool import HEADER_SPOOLED, Spool, SpoolFullError
+from nightwire.producer.spool.spool import SPOOLED_HEADER, Spool, SpoolFullError
 from nightwire.producer.spool.spooling import SpoolingWriter
 from nightwire.producer.visits.abandoned import known_visits
 from nightwire.producer.visits.counts import VisitCounts
@@ -71,7 +71,7 @@ def test_a_full_spool_is_an_error_that_says_what_to_do_and_the_alert_can_be_offe
     for _turn in range(2):
         with pytest.raises(SpoolFullError, match="bring it back"):
             one.write(visit[0])
-    assert one.ledger.offered == 2
+    assert one.counts.offered == 2
     writer.records.close(patience=0.0)
 
 
@@ -97,7 +97,7 @@ def test_a_failed_delivery_stays_in_the_spool_and_others_do_not_overtake_it(
         again.close()
     found = list(read_to_end(bootstrap, ["spooled"]))
     assert [int(message.value() or b"") for message in found] == list(range(22))
-    marked = [(HEADER_SPOOLED, b"1") in (message.headers() or []) for message in found]
+    marked = [(SPOOLED_HEADER, b"1") in (message.headers() or []) for message in found]
     assert marked == [True] * 21 + [False]
 
 
@@ -116,6 +116,20 @@ def test_a_spool_that_breaks_while_it_is_sent_is_an_error_of_the_next_call(tmp_p
             writer.put(Record("spooled", b"2", b"k"))
         with pytest.raises(DeliveryError, match="no such table"):
             writer.flush()
+
+
+def test_a_full_queue_of_librdkafka_does_not_end_the_thread(tmp_path: Path) -> None:
+    client = producer(nowhere(), queue_buffering_max_messages=1)
+    with Spool(tmp_path / "spool", limit=1 << 20) as spool:
+        writer = SpoolingWriter(client, spool, patience=0.05)
+        for number in range(3):
+            writer.put(Record("spooled", b"%d" % number, b"k"))
+        writer.flush()
+        assert not writer.drained(patience=0.5)
+        assert writer._thread is not None
+        assert writer._thread.is_alive()
+        writer.close(patience=0.0)
+        assert len(spool) == 3
 
 
 def test_what_kafka_refuses_for_what_it_is_does_not_hide_in_the_spool(tmp_path: Path) -> None:
@@ -153,8 +167,8 @@ def test_a_record_too_large_for_its_topic_leaves_the_spool_as_refused(kafka: str
     ensure_topics(kafka, [TopicSettings(topic, 1, {"max.message.bytes": "50000"})])
     closed: list[VisitCounts] = []
 
-    def closing(ledger: VisitCounts) -> list[Record]:
-        closed.append(ledger)
+    def closing(counts: VisitCounts) -> list[Record]:
+        closed.append(counts)
         return []
 
     with Spool(tmp_path / "spool", limit=1 << 20) as spool:
@@ -167,8 +181,8 @@ def test_a_record_too_large_for_its_topic_leaves_the_spool_as_refused(kafka: str
         assert writer.drained(patience=60.0)
         writer.close()
     assert {message.key() for message in read_to_end(kafka, [topic])} == {b"0", b"1", b"3", b"4"}
-    (ledger,) = closed
-    assert (ledger.acknowledged, ledger.refused) == (4, {"too-large": 1})
+    (counts,) = closed
+    assert (counts.acknowledged, counts.refused) == (4, {"too-large": 1})
 
 
 PIPELINE = """

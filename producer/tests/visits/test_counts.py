@@ -1,4 +1,4 @@
-"""What a visit's ledger counts, and what it writes."""
+"""What a visit's counts counts, and what it writes."""
 
 import socket
 from datetime import UTC, datetime, timedelta
@@ -29,18 +29,18 @@ class Message:
         return self._spot[1]
 
 
-def ledger() -> VisitCounts:
-    """Return the ledger of a visit of five alerts, one of them refused."""
+def counts() -> VisitCounts:
+    """Return the counts of a visit of five alerts, one of them refused."""
     one = VisitCounts("sim", 2026030143200, NOON)
     one.offered = 5
     one.refuse("does-not-fit-schema")
-    for spot in ((2, 7), (0, 3), (2, 9), (2, 8)):
-        one.delivered(Message(*spot))
+    for place in ((2, 7), (0, 3), (2, 9), (2, 8)):
+        one.delivered(Message(*place))
     return one
 
 
 def test_a_closed_visit_says_what_lies_where() -> None:
-    record = VISIT.decode(VISIT.encode(ledger().record(NOON)))
+    record = VISIT.decode(VISIT.encode(counts().record(NOON)))
     assert (record["written"], record["refused"], record["closed"]) == (4, 1, NOON)
     assert record["partitions"] == [
         {"partition": 0, "first": 3, "last": 3},
@@ -49,11 +49,11 @@ def test_a_closed_visit_says_what_lies_where() -> None:
 
 
 def test_its_account_adds_up() -> None:
-    (total,) = totals([ledger().account()])
+    (total,) = totals([counts().account()])
     assert (total.read, total.delivered, total.rejected, total.missing) == (5, 4, 1, 0)
 
 
-HERE, DEAD, FAR = WriterId.me(), WriterId(socket.gethostname(), 1 << 22, 5), WriterId("elsewhere", 1, 1)
+HERE, DEAD, FAR = WriterId.own(), WriterId(socket.gethostname(), 1 << 22, 5), WriterId("elsewhere", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ HERE, DEAD, FAR = WriterId.me(), WriterId(socket.gethostname(), 1 << 22, 5), Wri
 def test_a_visit_is_abandoned_when_it_is_open_and_its_writer_dead(
     writer: WriterId | None, closed: bool, minutes: int, left: bool
 ) -> None:
-    one = ledger()
+    one = counts()
     record = VISIT.decode(VISIT.encode(one.record(NOON if closed else None)))
     known = {one.visit: KnownVisit(record, writer)}
     assert bool(abandoned(known, NOON + timedelta(minutes=minutes))) is left
@@ -107,4 +107,4 @@ def test_a_replay_holds_all_its_alerts() -> None:
 
 
 def test_a_ledger_comes_back_from_its_text() -> None:
-    assert VisitCounts.from_text(ledger().as_text()) == ledger()
+    assert VisitCounts.from_text(counts().as_text()) == counts()

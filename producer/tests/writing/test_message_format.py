@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from nightwire.core.kafka import Record
 from nightwire.producer import AlertWriter
 from nightwire.producer.writing.message_format import (
-    TEST,
+    TEST_HEADER,
     ContainerFormat,
     WireFormat,
     message_format,
 )
+from nightwire.producer.writing.writer import WriterOptions
 from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, survey
 from nightwire.schemas.wire import is_container, read_container, varint
 
@@ -81,10 +82,12 @@ def test_simulated_alerts_are_marked_as_tests_in_every_format(
 ) -> None:
     kept: Any = Kept()
     made = message_format(form, codec.schema, SIM_ALERT_ID)
-    writer = AlertWriter(kept, survey("sim"), codec, SIM_ALERT_ID, shape=made, test=True)
+    writer = AlertWriter(
+        kept, survey("sim"), codec, SIM_ALERT_ID, options=WriterOptions(message_format=made, test=True)
+    )
     writer.write(visit[0], visit=7)
     (record,) = kept.records
-    assert record["headers"][:2] == [("visit", b"7"), TEST]
+    assert record["headers"][:2] == [("visit", b"7"), TEST_HEADER]
     assert json.dumps(record["headers"][2:], default=str).count("_format") == (form == "container")
 
 

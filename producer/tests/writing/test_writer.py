@@ -9,10 +9,13 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from nightwire.core.kafka import DeliveryError
 from nightwire.producer import AlertWriter
 from nightwire.producer.simulation.alerts import STAMPS
+from nightwire.producer.writing.writer import WriterOptions
 from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, survey
 from nightwire.schemas.wire import unframe
 
 Alerts = list[dict[str, Any]]
+
+IMPATIENT = WriterOptions(flush_timeout=0.01)
 
 
 class FakeMessage:
@@ -82,7 +85,7 @@ def test_a_refused_alert_is_an_error_of_every_later_call(visit: Alerts, codec: C
 def test_a_silent_broker_is_an_error_at_the_end_of_the_block(visit: Alerts, codec: Codec) -> None:
     with (
         pytest.raises(DeliveryError, match="1 records unacknowledged"),
-        writer(FakeProducer(silent=True), codec, flush_timeout=0.01) as alerts,
+        writer(FakeProducer(silent=True), codec, options=IMPATIENT) as alerts,
     ):
         alerts.write(visit[0])
 
@@ -97,7 +100,7 @@ def test_a_full_queue_is_waited_for(visit: Alerts, codec: Codec) -> None:
 def test_an_error_of_the_block_is_not_displaced(codec: Codec, visit: Alerts) -> None:
     with (
         pytest.raises(ZeroDivisionError),
-        writer(FakeProducer(silent=True), codec, flush_timeout=0.01) as alerts,
+        writer(FakeProducer(silent=True), codec, options=IMPATIENT) as alerts,
     ):
         alerts.write(visit[0] if 1 / 0 else {})
 
@@ -127,7 +130,7 @@ def test_a_visit_counts_what_it_refuses_and_goes_on(visit: Alerts, codec: Codec)
         with pytest.raises(EncodeError):
             one.write(visit[1] | {"diaObject": 3})
         one.write(visit[2])
-    assert (one.ledger.offered, one.ledger.acknowledged, one.ledger.refused.total()) == (3, 2, 1)
+    assert (one.counts.offered, one.counts.acknowledged, one.counts.refused.total()) == (3, 2, 1)
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Figures that tell whether alerts are like other alerts: sizes, compression, nulls, histories."""
+"""Figures by which alerts are compared: sizes, compression, nulls, lengths of histories."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,9 +29,10 @@ def figures(
         compressors: By name; each alert is compressed for itself.
 
     Returns:
-        ``leaves``, ``bytes``, ``sources`` and ``forced`` (previous detections and forced measurements) by
-        quantile; ``nulls``, the mean share of an alert's leaves that are null, and ``all_nulls``, their
-        share of all leaves; for each compressor the mean ratio (compressed over plain).
+        ``leaves``, ``bytes``, ``sources`` and ``forced`` (previous detections and forced
+        measurements) by quantile; ``nulls``, the mean share of an alert's leaves that are null, and
+        ``all_nulls``, their share of all leaves; for each compressor the mean ratio (compressed over
+        plain).
     """
     rows = [_row(alert, body, compressors) for alert, body in alerts]
     columns = {name: [row[name] for row in rows] for name in rows[0]}

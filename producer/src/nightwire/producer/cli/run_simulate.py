@@ -1,26 +1,26 @@
-"""What the verb `simulate` does, once its options are read."""
+"""`nightwire simulate`, once its options are read."""
 
 import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import progress
-from nightwire.core.runtime import Endpoints, MetricsPage, Stop, find_endpoints, setup_logging, stopping
+from nightwire.core.kafka import retry_while_unavailable
+from nightwire.core.runtime import Endpoints, MetricsPage, find_endpoints, setup_logging, stopping
 from nightwire.producer.cli.table import summary
-from nightwire.producer.simulation.pool import Drawn, Field, Patched, make_pool
-from nightwire.producer.simulation.simulate import Clocks, Plan, Played, Simulation
+from nightwire.producer.simulation.pool import AlertSource, DrawnAlerts, PatchedAlerts, make_pool
+from nightwire.producer.simulation.simulate import Clocks, Plan, PlayedVisit, Simulation
 from nightwire.producer.simulation.sky import Sky, VisitLog
 from nightwire.producer.visits.visit_ids import VisitIdAllocator
-from nightwire.producer.visits.visits import PATIENCE, utc_now
+from nightwire.producer.visits.visit_topic import PATIENCE, utc_now
 from nightwire.producer.visits.writer_id import WriterId
-from nightwire.producer.writing.connect import Connection, make_topics, options
+from nightwire.producer.writing.connect import Connection, make_topics, topic_format, writer_arguments
 from nightwire.producer.writing.metrics import Metrics
-from nightwire.producer.writing.writer import AlertWriter
+from nightwire.producer.writing.writer import AlertWriter, WriterOptions
 from nightwire.schemas import (
     SIM_ALERT_ID,
     RegistryAwayError,
@@ -31,12 +31,10 @@ from nightwire.schemas import (
 
 log = logging.getLogger("nightwire.producer")
 
-T = TypeVar("T")
-
-KEPT = 1000
-"""Visits remembered for the last table; an endless stream has more."""
-SILENT = 15.0
-"""How long Kafka may leave alerts unacknowledged before we are not healthy. [s]"""
+LAST_VISITS = 1000
+"""Visits kept for the final table; an endless stream has more."""
+MAX_SILENCE = 15.0
+"""How long Kafka may leave alerts unacknowledged while the process is healthy. [s]"""
 
 
 def run_simulate(
@@ -48,7 +46,7 @@ def run_simulate(
         plan: What to play.
         where: Kafka's address and the registry's URL, where given.
         metrics_port: Port of the metrics page; 0 = no page.
-        as_json: A program is watching: no progress.
+        as_json: Show no progress.
 
     Raises:
         NoStackError: There is no Kafka to talk to.
@@ -58,66 +56,68 @@ def run_simulate(
     endless = plan.visits == 0
     if endless:
         setup_logging("nightwire.producer")
-    played: list[Played] = []
+    played: list[PlayedVisit] = []
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
         writers: list[AlertWriter] = []
         metrics = exits.enter_context(_page(metrics_port, lambda: _answers(writers)))
-        patiently(lambda: make_topics(found.kafka, "sim"), stop)
+        retry_while_unavailable(lambda: make_topics(found.kafka, "sim"), patience=PATIENCE, stop=stop)
         register(found)
         writer = _writer(found.kafka)
-        patiently(lambda: writer.tidy(found.kafka), stop)
+        retry_while_unavailable(lambda: writer.tidy(found.kafka), patience=PATIENCE, stop=stop)
         writers.append(writer)
-        claims = exits.enter_context(
-            VisitIdAllocator(found.kafka, "sim", writer.visit_topic, writer.records, WriterId.me())
+        visit_ids = exits.enter_context(
+            VisitIdAllocator(found.kafka, "sim", writer.visit_topic, writer.records, WriterId.own())
         )
-        field = _field(plan, writer, quiet=endless or as_json)
-        simulation = Simulation(plan, field, writer, claims, Clocks(time.monotonic, utc_now), stop)
+        source = _alert_source(plan, writer, quiet=endless or as_json)
+        simulation = Simulation(plan, source, writer, visit_ids, Clocks(time.monotonic, utc_now), stop)
         total = None if endless else plan.visits * plan.alerts
         meter = exits.enter_context(progress(total, "alerts", quiet=endless or as_json))
         for one in simulation.play(meter, observe=metrics.behind("sim")):
-            metrics.closed(one.ledger)
-            _say(one)
-            played = [*played, one][-KEPT:]
-    return summary([(one.ledger, one.lateness) for one in played], "sim")
+            metrics.closed(one.counts)
+            _log_visit(one)
+            played = [*played, one][-LAST_VISITS:]
+    return summary([(one.counts, one.lateness) for one in played], "sim")
 
 
 def _writer(bootstrap: str) -> AlertWriter:
     found = Connection(bootstrap, SIM_ALERT_ID, answers=True)
-    return AlertWriter(**options(found, "sim", sim_alert_schema()), test=True)
+    schema = sim_alert_schema()
+    options = WriterOptions(message_format=topic_format("sim", schema, SIM_ALERT_ID), test=True)
+    return AlertWriter(**writer_arguments(found, "sim", schema), options=options)
 
 
-def _field(plan: Plan, writer: AlertWriter, *, quiet: bool) -> Field:
-    """Return who makes the alerts; a pool is made at once."""
+def _alert_source(plan: Plan, writer: AlertWriter, *, quiet: bool) -> AlertSource:
+    """Return what makes the alerts; a pool is made at once."""
     start = utc_now()
     history = VisitLog(plan.seed, start)
     if plan.alerts <= plan.pool:
-        return Drawn(Sky(plan.seed, plan.alerts), history, writer.encoded)
+        return DrawnAlerts(Sky(plan.seed, plan.alerts), history, writer.encoded)
     members = []
     with progress(plan.pool, "pool", quiet=quiet) as meter:
         for member in make_pool(plan.seed, plan.pool, history, start, writer.encoded):
             members.append(member)
             meter.advance()
-    return Patched(members, history, plan.alerts)
+    return PatchedAlerts(members, history, plan.alerts)
 
 
 def _answers(writers: list[AlertWriter]) -> bool:
     """Return whether Kafka was found, and acknowledges."""
-    return bool(writers) and writers[0].records.silence < SILENT
+    return bool(writers) and writers[0].records.silence < MAX_SILENCE
 
 
-def _say(one: Played) -> None:
+def _log_visit(one: PlayedVisit) -> None:
     log.info(
         "visit %d: %d of %d acknowledged, behind by at most %.1f s",
-        one.ledger.visit,
-        one.ledger.acknowledged,
-        one.ledger.offered,
+        one.counts.visit,
+        one.counts.acknowledged,
+        one.counts.offered,
         one.lateness.greatest,
     )
 
 
 def register(found: Endpoints) -> None:
-    """Tell the registry, where there is one, of the schema of simulated alerts (readers of ours know it)."""
+    """Register the schema of simulated alerts, where there is a registry; our own readers know it."""
     if found.schema_registry is None:
         return
     try:
@@ -126,22 +126,6 @@ def register(found: Endpoints) -> None:
             registry.register(subject, sim_alert_schema(), schema_id=SIM_ALERT_ID)
     except RegistryAwayError as error:
         log.warning("foreign readers will not find the schema: %s", error)
-
-
-def patiently(ask: Callable[[], T], stop: Stop, *, patience: float = PATIENCE) -> T:
-    """Return what *ask* returns, asking again for *patience* [s] while Kafka is away.
-
-    Raises:
-        KafkaException: Kafka is still away.
-    """
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            return ask()
-        except KafkaException as error:
-            if time.monotonic() > deadline or stop.wait(1.0):
-                raise
-            log.warning("Kafka does not answer: %s", error)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The counts of what was played, for people and for programs."""
+"""The counts of a simulation or a replay, as a table or JSON."""
 
 import json
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ SHOWN = 20
 
 
 def summary(played: Sequence[tuple[VisitCounts, Lateness]], survey: str) -> dict[str, Any]:
-    """Return the counts of visits, each with by how much its alerts were late [s]."""
-    visits = [{"visit": ledger.visit} | _counts(ledger) | _behind(late) for ledger, late in played]
+    """Return the counts of visits, each with the lateness of its alerts. [s]"""
+    visits = [{"visit": counts.visit} | _counts(counts) | _behind(late) for counts, late in played]
     sums = {name: sum(visit[name] for visit in visits) for name in COUNTS}
     worst = max((late.greatest for _ledger, late in played), default=0.0)
     return {"survey": survey, **sums, "behind_max_seconds": round(worst, 3), "visits": visits}
 
 
-def _counts(ledger: VisitCounts) -> dict[str, int]:
-    refused = sum(ledger.refused.values()) + ledger.dead_lettered
-    return {"in": ledger.offered, "acknowledged": ledger.acknowledged, "refused": refused}
+def _counts(counts: VisitCounts) -> dict[str, int]:
+    refused = sum(counts.refused.values()) + counts.dead_lettered
+    return {"in": counts.offered, "acknowledged": counts.acknowledged, "refused": refused}
 
 
 def _behind(late: Lateness) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Making a batch of what was read, as far as schemas allow.  No Kafka here."""
+"""Batches: the records that were read become items, in order, as far as schemas are known.  Pure."""
 
 from collections import deque
 from collections.abc import Callable
@@ -6,31 +6,31 @@ from dataclasses import dataclass, field
 
 from nightwire.producer.ingest.items import Item
 from nightwire.producer.ingest.schemas import SchemaPatience
-from nightwire.producer.ingest.transform import Record, Transformer, of, schema_of
+from nightwire.producer.ingest.transform import Record, Transformer, item_of, schema_of
 from nightwire.schemas import SchemaError
 
 Event = Item | Record
-"""What reading gives: a record, or what is known of offsets that have none."""
+"""What reading gives: a record, or the item of offsets that have no record."""
 
 
 @dataclass
 class Batcher:
-    """Turns what was read into items, in order; stops at a record that has to wait for its schema.
+    """Turns records into items, in order; stops at a record that has to wait for its schema.
 
     Args:
-        mirror: Makes items of records.
-        patience: Decides how long they wait.
+        transformer: Makes items of records.
+        patience: Decides how long a record waits for its schema.
         now: Gives monotonic time. [s]
     """
 
-    mirror: Transformer
+    transformer: Transformer
     patience: SchemaPatience
     now: Callable[[], float]
     pending: deque[Event] = field(default_factory=deque)
     waits_for: str | None = None
 
     def take(self) -> list[Item]:
-        """Return what is ready, and leave the rest in *pending*; *waits_for* says why there is a rest."""
+        """Return the items that are ready; *waits_for* says why others are still *pending*."""
         self.waits_for = None
         ready: list[Item] = []
         while self.pending:
@@ -45,10 +45,10 @@ class Batcher:
     def _item(self, record: Record) -> Item | None:
         schema = schema_of(record)
         try:
-            item = self.mirror.item(record)
+            item = self.transformer.item(record)
         except SchemaError as error:
             if self.patience.is_out(error, schema, self.now()):
-                return of(record).buried(str(error))
+                return item_of(record).as_dead_letter(str(error))
             self.waits_for = str(error)
             return None
         self.patience.found(schema)

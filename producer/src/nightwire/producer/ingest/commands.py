@@ -66,7 +66,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--name",
     metavar="NAME",
-    help="What the source is called in marks, accounts and headers.  [default: the first host of --from]",
+    help="Name of the source in accounts and headers.  [default: the first host of --from]",
 )
 @click.option("--group", metavar="NAME", help="Name of our group there.  [default: nightwire-SURVEY]")
 @click.option("--source-registry", metavar="URL", help="The survey's schema registry; containers need none.")
@@ -83,11 +83,9 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
     type=Moment(),
     default="beginning",
     show_default=True,
-    help="Where to begin with a topic that was never read; else it goes on from its mark.",
+    help="Where to begin with a new topic; others go on where the last run ended.",
 )
-@click.option(
-    "--until-end", is_flag=True, help="Stop at what is the end now; exit 1 if something was buried."
-)
+@click.option("--until-end", is_flag=True, help="Stop at the present end; exit 1 if there are dead letters.")
 @click.option(
     "--visit-quiet",
     type=Duration(),
@@ -100,7 +98,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
     type=Duration(),
     default="5m",
     show_default=True,
-    help="How long the stream waits for a schema that no registry has, before alerts of it are buried.",
+    help="How long the stream waits for a schema that no registry has, before its alerts go to dead-letters.",
 )
 @click.option(
     "--batch",
@@ -116,9 +114,9 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
 def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bool, **options: Any) -> None:
     """Mirror a survey's own Kafka into the topic alerts.SURVEY; Avro bodies stay as they are.
 
-    Alerts get their object as key, and headers that say where they come from.  Marks are written in one
-    transaction with the alerts, so a kill loses and doubles nothing.  Run one such process per survey: a
-    second one ends the first.  What cannot be used goes to dead-letters, with the reason.
+    Alerts get their object as key, and headers that say where they come from.  Positions are written in
+    one transaction with the alerts, so a kill loses and doubles nothing.  Run one such process per
+    survey: a second one ends the first.  Unusable records go to dead-letters, with the reason.
 
     Credentials of the source come from the environment: NIGHTWIRE_SOURCE_KAFKA_SASL_PASSWORD sets
     librdkafka's sasl.password, and so on for every property; NIGHTWIRE_SOURCE_REGISTRY_USER and _PASSWORD

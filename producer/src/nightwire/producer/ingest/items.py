@@ -1,4 +1,4 @@
-"""What becomes of the source's records: pure values between reading and writing."""
+"""What becomes of the source's records: the values between reading and writing.  Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from nightwire.core.kafka import Headers, TopicPartition
 
 EXPIRED = "expired"
 EMPTY = "empty-container"
-"""Reasons for which a record of the source has no alert here: deleted before we read it; it held none."""
+"""Reasons for which a record gives no alert: deleted before it was read; a container of none."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Item:
     """What becomes of some offsets of the source; mostly one record.
 
     Attributes:
-        source_partition: Where it lay.
-        first: Its offset, or the first of several.
-        last: Its offset, or the last of several; ``first - 1`` says that reading begins here.
-        read: How many records it counts as.
-        outputs: The alerts in it.
-        rejected: Why it has none, where that is as it should be.
-        dead: Why it goes to `dead-letters`.
-        value: Its bytes, in case it goes there.
+        source_partition: The partition of the source.
+        first: The offset of the record, or the first of several.
+        last: The offset of the record, or the last of several; ``first - 1`` where reading begins.
+        read: How many records are counted.
+        outputs: The alerts in them.
+        rejected: Why there are none, where that is no error.
+        dead_letter_reason: Why the record goes to `dead-letters`.
+        value: Bytes of the record, for `dead-letters`.
         key: Its key, likewise.
         headers: Its headers, likewise.
     """
@@ -44,34 +44,35 @@ class Item:
     read: int = 1
     outputs: Sequence[Output] = ()
     rejected: str | None = None
-    dead: str | None = None
+    dead_letter_reason: str | None = None
     value: bytes = b""
     key: bytes | None = None
     headers: Headers = ()
 
-    def buried(self, why: str) -> "Item":
-        """Return it as one that goes to `dead-letters`."""
-        return replace(self, outputs=(), rejected=None, dead=why)
+    def as_dead_letter(self, why: str) -> "Item":
+        """Return the item as one that goes to `dead-letters`."""
+        return replace(self, outputs=(), rejected=None, dead_letter_reason=why)
 
     @property
     def where(self) -> str:
-        """Its place, for people: ``topic[partition]@offset``."""
-        return f"{self.source_partition[0]}[{self.source_partition[1]}]@{self.first}"
+        """The position of the record as text: ``topic[partition]@offset``."""
+        topic, partition = self.source_partition
+        return f"{topic}[{partition}]@{self.first}"
 
 
 def beginning(source_partition: TopicPartition, offset: int) -> Item:
-    """Return what says that reading of *source_partition* begins at *offset*."""
+    """Return the item that begins the account of *source_partition* at *offset*."""
     return Item(source_partition, offset, offset - 1, read=0)
 
 
 def expired(source_partition: TopicPartition, first: int, end: int) -> Item:
-    """Return what says that the offsets *first* to before *end* were deleted before they were read."""
+    """Return the item of the offsets from *first* to before *end*, which were deleted unread."""
     return Item(source_partition, first, end - 1, read=end - first, rejected=EXPIRED)
 
 
 @dataclass
 class Counts:
-    """What a run did."""
+    """The counts of a run."""
 
     read: int = 0
     delivered: int = 0
@@ -80,11 +81,11 @@ class Counts:
     rejected: Counter[str] = field(default_factory=Counter)
 
     def add(self, items: Iterable[Item]) -> None:
-        """Count *items*, which Kafka has."""
+        """Count *items* that Kafka has acknowledged."""
         for item in items:
             self.read += item.read
             self.alerts += len(item.outputs)
-            if item.dead is not None:
+            if item.dead_letter_reason is not None:
                 self.dead_lettered += item.read
             elif item.rejected is not None:
                 self.rejected[item.rejected] += item.read

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 DATE = "{date}"
-"""Stands for the night in a pattern of topics: YYYYMMDD, UTC."""
+"""Stands for the night in a topic's pattern: YYYYMMDD, UTC."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a source begins that was never seen.
+    """Where a new topic of the source begins.
 
     Attributes:
-        at: When; None for its two ends.
-        live: Whether at its end rather than at its beginning.
+        at: At this time; None for one of the two ends.
+        live: At its end rather than at its beginning.
     """
 
     at: datetime | None = None
@@ -43,9 +43,9 @@ class Topics:
         return next((pattern for pattern in self.patterns if night(pattern, topic)), None)
 
     def is_new(self, topic: str, seen: Collection[str]) -> bool:
-        """Whether *topic* belongs to nothing that was *seen* before, so that `Start` applies to it.
+        """Whether `Start` applies to *topic*: neither it nor a night of its pattern was *seen* before.
 
-        A night that appears in a pattern whose other nights are known is read from its beginning.
+        A new night of a pattern whose other nights are known is read from its beginning.
         """
         pattern = self.pattern_of(topic)
         if topic in seen:
@@ -59,13 +59,13 @@ class Plan:
 
     Attributes:
         survey: Name of the survey; its alerts go to ``alerts.<survey>``.
-        source: What the source is called in marks, accounts and headers.
-        topics: What to mirror of it.
-        start: Where a topic begins that was never seen.
+        source: Name of the source in accounts and headers.
+        topics: Which of its topics to mirror.
+        start: Where a new topic begins.
         as_is: Pass whole messages on as they are, rather than in wire format.
-        until_end: Stop at what was the end at the beginning.
+        until_end: Stop at the end that the source had at the start.
         quiet: A visit without alerts for so long is over. [s]
-        patience: How long an alert waits for a schema that the registries do not know. [s]
+        patience: How long an alert waits for a schema that no registry has. [s]
         batch: Longest time that a transaction is collected. [s]
     """
 
@@ -81,12 +81,12 @@ class Plan:
 
     @property
     def prefix(self) -> str:
-        """What the sources of its accounts begin with."""
+        """Begins the sources in its accounts."""
         return f"{self.survey}/{self.source}/"
 
 
 def night(pattern: str, topic: str) -> str | None:
-    """Return the night (YYYYMMDD) of which *topic* is the one that *pattern* describes, else None."""
+    """Return the night (YYYYMMDD) of a *topic* that matches *pattern*, else None."""
     before, _, after = pattern.partition(DATE)
     found = re.fullmatch(rf"{re.escape(before)}(\d{{8}}){re.escape(after)}", topic)
     if found is None:

@@ -1,8 +1,8 @@
 """How far the source has been mirrored: its accounts say so.  Pure.
 
-Each partition of the source has an account that grows from transaction to transaction, until it is long
-enough and the next one begins.  It is written in the transaction of the alerts that it counts, so what it
-says and what lies in ``alerts.<survey>`` are the same at every moment, and a kill changes nothing in that.
+Each partition of the source has an account that grows from transaction to transaction, until it is
+long enough and the next one begins.  It is written in the transaction of the alerts that it counts, so
+that it agrees with ``alerts.<survey>`` at every moment, whenever the process is killed.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ class SourcePositions:
     """The latest account of each partition of the source.
 
     Args:
-        prefix: What the sources of its accounts begin with; the topic follows.
+        prefix: Begins the sources in its accounts, before the topic.
         accounts: All that were written, in any order.
     """
 
@@ -41,17 +41,17 @@ class SourcePositions:
         return None if account is None else account.last + 1
 
     def after(self, items: Iterable[Item]) -> list[Account]:
-        """Return the accounts as they are once *items* are mirrored; nothing is changed yet."""
-        by_spot: dict[TopicPartition, list[Item]] = defaultdict(list)
+        """Return the accounts once *items* are mirrored; nothing is changed yet."""
+        by_partition: dict[TopicPartition, list[Item]] = defaultdict(list)
         for item in items:
-            by_spot[item.source_partition].append(item)
+            by_partition[item.source_partition].append(item)
         return [
             grown(self._open(source_partition, some[0].first), some)
-            for source_partition, some in by_spot.items()
+            for source_partition, some in by_partition.items()
         ]
 
     def keep(self, accounts: Iterable[Account]) -> None:
-        """Take over *accounts*, which Kafka has."""
+        """Adopt *accounts* that Kafka has acknowledged."""
         for account in accounts:
             self._latest[account.source.removeprefix(self._prefix), account.partition] = account
 
@@ -62,7 +62,7 @@ class SourcePositions:
 
 
 def grown(account: Account, items: Sequence[Item]) -> Account:
-    """Return *account* with *items*, the next ones of its partition, counted too."""
+    """Return *account* with the next *items* of its partition."""
     rejected: Counter[str] = Counter()
     for item in items:
         if item.rejected is not None:
@@ -72,6 +72,6 @@ def grown(account: Account, items: Sequence[Item]) -> Account:
         items[-1].last,
         sum(item.read for item in items),
         delivered=sum(len(item.outputs) > 0 for item in items),
-        dead_lettered=sum(item.read for item in items if item.dead is not None),
+        dead_lettered=sum(item.read for item in items if item.dead_letter_reason is not None),
         rejected=rejected,
     )

@@ -1,4 +1,4 @@
-"""The survey's own schema registry, with its password where it wants one."""
+"""The schemas of a survey: in its own registry, perhaps with a password, and copied to ours."""
 
 import logging
 import os
@@ -15,6 +15,8 @@ from nightwire.schemas import (
     UnknownSchemaError,
     topics,
 )
+
+log = logging.getLogger("nightwire.ingest")
 
 USER, PASSWORD = "NIGHTWIRE_SOURCE_REGISTRY_USER", "NIGHTWIRE_SOURCE_REGISTRY_PASSWORD"
 """Variables with the credentials (HTTP basic authentication)."""
@@ -40,14 +42,11 @@ def source_registry(url: str | None, env: Mapping[str, str] = os.environ) -> Ite
         yield registry
 
 
-log = logging.getLogger("nightwire.ingest")
-
-
 class Schemas:
-    """Knows the schemas of a survey, wherever they are.
+    """The schemas of a survey, from its own registry and ours.
 
     Args:
-        ours: Where readers of ``alerts.<survey>`` look.
+        ours: The registry for readers of ``alerts.<survey>``.
         theirs: The survey's own registry; None where it has none.
         survey: Name of the survey.
     """
@@ -60,11 +59,11 @@ class Schemas:
         self._ids: dict[int, tuple[Mapping[str, Any], int]] = {}
 
     def codec(self, schema_id: int) -> Codec:
-        """Return the codec of a schema by the id that the survey gave it; ours has it then too.
+        """Return the codec of a schema by the survey's id; afterwards our registry has it too.
 
         Raises:
-            RegistryAwayError: It was never seen here, and one of the registries does not answer.
-            UnknownSchemaError: Neither has it.
+            RegistryAwayError: The schema is new, and one of the registries does not answer.
+            UnknownSchemaError: Neither registry has it.
             SchemaError: Ours has another schema under that id.
         """
         if schema_id not in self._codecs:
@@ -72,11 +71,11 @@ class Schemas:
         return self._codecs[schema_id]
 
     def id(self, schema: Mapping[str, Any]) -> int:
-        """Return the id of a schema that came in a container; ours has it then too.
+        """Return the id of a container's schema; afterwards our registry has it too.
 
         Raises:
             RegistryAwayError: Ours does not answer.
-            SchemaError: Ours does not take it.
+            SchemaError: Ours refuses it.
         """
         # By identity, since containers share one object per schema, and comparing takes a millisecond.
         known = self._ids.get(id(schema))
@@ -114,12 +113,12 @@ class Schemas:
 class SchemaPatience:
     """Decides how long an alert waits for its schema.
 
-    A registry that does not answer is waited for as long as it takes.  One that answers, and does not have
-    the schema, may have been emptied for a moment, as Rubin's is at each deployment: each schema is waited
-    for once.
+    An alert waits for a registry that does not answer as long as it takes.  A registry that answers
+    without the schema may be empty for a moment, as Rubin's is at each deployment: alerts wait once
+    for each schema.
 
     Args:
-        limit: Longest wait for a schema that nobody knows. [s]
+        limit: Longest wait for a schema that no registry has. [s]
     """
 
     def __init__(self, limit: float) -> None:
@@ -127,16 +126,16 @@ class SchemaPatience:
         self._since: dict[str, float] = {}
 
     def is_out(self, error: SchemaError, schema: str, now: float) -> bool:
-        """Whether *schema* has been waited for long enough, given the latest *error* about it.
+        """Whether the wait for *schema* is over.
 
         Args:
-            error: Why it cannot be had.
-            schema: What tells it from others.
+            error: The latest one about the schema.
+            schema: Its name, by `schema_of`.
             now: Monotonic time. [s]
         """
         since = self._since.setdefault(schema, now)
         return not isinstance(error, RegistryAwayError) and now - since >= self._limit
 
     def found(self, schema: str) -> None:
-        """Say that *schema* is there, so that it would be waited for again."""
+        """Note that *schema* was found, so that alerts may wait for it again."""
         self._since.pop(schema, None)

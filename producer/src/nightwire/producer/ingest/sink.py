@@ -1,4 +1,4 @@
-"""Writing to our Kafka: a batch, its visits and its marks are one transaction.  All I/O with it."""
+"""Writing to our Kafka: a batch, its visits and its accounts are one transaction."""
 
 import logging
 import time
@@ -9,46 +9,68 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from nightwire.core import kafka
 from nightwire.core.accounting import Account, from_record, send_to_dead_letters, write_account
-from nightwire.core.kafka import MAX_MESSAGE, DeliveryError, Headers, Writer, produce, read_to_end
+from nightwire.core.kafka import (
+    MAX_MESSAGE,
+    DeliveryError,
+    Headers,
+    Writer,
+    produce,
+    producer,
+    read_to_end,
+)
 from nightwire.core.runtime import Stop
 from nightwire.producer.ingest.items import Item
 from nightwire.producer.ingest.positions import STAGE, SourcePositions
 from nightwire.producer.ingest.visits import MirroredVisits
 from nightwire.producer.visits.counts import VisitCounts
-from nightwire.producer.visits.visits import utc_now
+from nightwire.producer.visits.visit_topic import utc_now
 from nightwire.schemas import records, topics
 
-FOR_ITSELF = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD})
-"""Kafka refuses one record for what it is; the others of its batch fail with it."""
+log = logging.getLogger("nightwire.ingest")
+
+TRANSACTION_TIMEOUT = 30.0
+"""How long Kafka keeps a dead process's transaction open, behind which readers wait. [s]"""
+SETTLE_TIMEOUT = 90.0
+"""Longest wait for the end of another process's transaction; Kafka checks every 10 s. [s]"""
+REQUEST_TIMEOUT = 10.0
+"""Longest wait for an answer before the request is made again. [s]"""
+STOP_TIMEOUT = 30.0
+"""How long a stopping process waits for a Kafka that is away. [s]"""
+MAX_DEAD_LETTER = MAX_MESSAGE - (64 << 10)
+"""Most bytes of a record that go to `dead-letters`."""
+
+FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+"""Another producer of our name has begun, or Kafka aborted our transaction."""
+RECORD_ERRORS = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD})
+"""Kafka refuses one record itself; the others of its batch fail with it."""
 
 
 class TransactionError(DeliveryError):
     """A record did not get into the transaction, which therefore has to be aborted.
 
     Attributes:
-        for_itself: Whether a record was refused for what it is, so that others may be taken without it.
+        blames_record: Whether a record itself was refused, so that Kafka may take the others.
     """
 
     def __init__(self, topic: str, error: KafkaError) -> None:
         super().__init__(f"{topic}: {error.str()} ({error.name()})")
-        self.for_itself = error.code() in FOR_ITSELF
+        self.blames_record = error.code() in RECORD_ERRORS
 
 
 class TransactionWriter(Writer):
-    """Write the records of one transaction.
+    """Writes the records of one transaction.
 
-    Nothing is sent again by itself: in a transaction that lost a record nothing can be.
+    It repeats no record: a transaction that lost one can only be aborted.
 
     Args:
-        producer: Has begun a transaction.
+        client: A producer that has begun a transaction.
         timeout: Longest wait for acknowledgements. [s]
     """
 
-    def __init__(self, producer: Producer, timeout: float) -> None:
-        super().__init__(producer, flush_timeout=timeout)
-        self._client, self._timeout = producer, timeout
+    def __init__(self, client: Producer, timeout: float) -> None:
+        super().__init__(client, flush_timeout=timeout)
+        self._client, self._timeout = client, timeout
         self._failed: tuple[str, KafkaError] | None = None
 
     @property
@@ -72,7 +94,7 @@ class TransactionWriter(Writer):
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                # Called with an exception on its way at times, so that nothing may be raised or made here.
+                # It may be called while an exception is raised: raise and build none here.
                 self._failed = self._failed or (topic, error)
             elif then is not None:
                 then(message)
@@ -115,30 +137,13 @@ class TransactionWriter(Writer):
             raise failed
 
 
-log = logging.getLogger("nightwire.ingest")
-
-TRANSACTION_TIMEOUT = 30.0
-"""How long Kafka keeps the transaction of a process that died, and readers wait behind it. [s]"""
-SETTLING = 90.0
-"""Longest wait for the end of somebody else's transaction: theirs, and Kafka's look every 10 s. [s]"""
-ANSWER = 10.0
-"""Longest wait for an answer; then the question is asked again. [s]"""
-GRACE = 30.0
-"""How long a process that is to stop waits for a Kafka that is away. [s]"""
-LARGEST_LETTER = MAX_MESSAGE - (64 << 10)
-"""How much of a record that cannot be used is kept. [byte]"""
-
-FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
-"""Another producer of our name has begun, or Kafka gave our transaction up."""
-
-
 class FencedError(DeliveryError):
     """Another process has taken over this survey."""
 
 
-def transactional(bootstrap: str, survey: str) -> Producer:
-    """Return the producer of the only process that mirrors *survey*: the latest one ends all others."""
-    return kafka.producer(
+def transactional_producer(bootstrap: str, survey: str) -> Producer:
+    """Return the producer of the only process that mirrors *survey*: the latest fences others off."""
+    return producer(
         bootstrap,
         transactional_id=f"nightwire-ingest-{survey}",
         transaction_timeout_ms=int(TRANSACTION_TIMEOUT * 1000),
@@ -146,15 +151,15 @@ def transactional(bootstrap: str, survey: str) -> Producer:
     )
 
 
-def read_marks(bootstrap: str, prefix: str) -> SourcePositions:
-    """Return the marks in `accounts` whose sources begin with *prefix*.
+def read_positions(bootstrap: str, prefix: str) -> SourcePositions:
+    """Return the positions in `accounts` whose sources begin with *prefix*.
 
     Raises:
         KafkaException: Kafka does not answer.
     """
     beginning = f"{STAGE}|{prefix}".encode()
     found: dict[object, Account] = {}
-    for message in read_to_end(bootstrap, [topics.ACCOUNTS], patience=SETTLING, settled=True):
+    for message in read_to_end(bootstrap, [topics.ACCOUNTS], patience=SETTLE_TIMEOUT, settled=True):
         if (value := message.value()) is not None and (message.key() or b"").startswith(beginning):
             account = from_record(records.ACCOUNT.decode(value))
             found[account.key] = account
@@ -168,7 +173,7 @@ def read_visits(bootstrap: str, survey: str) -> dict[int, bytes]:
         KafkaException: Kafka does not answer.
     """
     found: dict[int, bytes] = {}
-    for message in read_to_end(bootstrap, [topics.VISITS], patience=SETTLING, settled=True):
+    for message in read_to_end(bootstrap, [topics.VISITS], patience=SETTLE_TIMEOUT, settled=True):
         name, _, number = (message.key() or b"").decode().rpartition("/")
         if name == survey and (value := message.value()) is not None:
             found[int(number)] = value
@@ -180,47 +185,50 @@ class TransactionalSink:
     """Writes batches, each whole or not at all.
 
     Args:
-        producer: From `transactional`; `open` it before the marks are read.
+        client: From `transactional_producer`; `open` the sink before positions are read.
         survey: Name of the survey.
-        source: What the source is called in dead letters.
-        stop: Is asked whether to go on waiting for a Kafka that is away.
+        source: Name of the source in dead letters.
+        stop: Ends the wait for a Kafka that is away.
         clock: Gives the time, UTC.
+        positions: How far the source is mirrored.
+        visits: The visits of the stream.
     """
 
-    producer: Producer
+    client: Producer
     survey: str
     source: str
     stop: Stop
     clock: Callable[[], datetime] = utc_now
-    marks: SourcePositions = field(default_factory=lambda: SourcePositions(""))
-    book: MirroredVisits = field(default_factory=lambda: MirroredVisits("", {}, quiet=0.0, now=0.0))
+    positions: SourcePositions = field(default_factory=lambda: SourcePositions(""))
+    visits: MirroredVisits = field(default_factory=lambda: MirroredVisits("", {}, quiet=0.0, now=0.0))
 
     def open(self) -> None:
-        """End whatever a process before this one left unfinished, and that process, if it still runs.
+        """Abort what an earlier process left unfinished, and fence it off where it still runs.
 
         Raises:
-            FencedError: A third one did the same just now.
+            FencedError: A third process did the same just now.
             DeliveryError: Kafka refuses us.
         """
-        self._insist(self.producer.init_transactions)
+        self._retry(self.client.init_transactions)
 
     def due(self) -> bool:
-        """Whether a visit is over that `visits` still calls open."""
-        return bool(self.book.over((), time.monotonic()))
+        """Whether a visit is over that is still open in `visits`."""
+        return bool(self.visits.over((), time.monotonic()))
 
     def deliver(self, items: Sequence[Item]) -> list[Item]:
-        """Write what becomes of *items*; return them as they were written, some perhaps as dead letters.
+        """Write *items*; return them as they were written, some perhaps as dead letters.
 
-        On return, Kafka has all of it: alerts, visits, dead letters, accounts.  A Kafka that is away is
-        waited for.
+        On return Kafka has all: alerts, visits, dead letters, accounts.  It waits for a Kafka that is
+        away.
 
         Raises:
             FencedError: Another process has taken over.
-            DeliveryError: Kafka refuses us, or is away and it is time to stop; nothing of the batch is there.
+            DeliveryError: Kafka refuses us, or is away and it is time to stop; it has nothing of the
+                batch.
         """
-        while (refusal := self._tried(items)) is not None:
-            if isinstance(refusal, TransactionError) and refusal.for_itself and items:
-                return self._apart(items, refusal)
+        while (refusal := self._try(items)) is not None:
+            if isinstance(refusal, TransactionError) and refusal.blames_record and items:
+                return self._bisect(items, refusal)
             log.warning("once more: %s", refusal)
             if self.stop.wait(1.0):
                 raise DeliveryError(f"stopped with a batch unwritten, which comes again: {refusal}")
@@ -232,52 +240,57 @@ class TransactionalSink:
         Raises:
             DeliveryError: As `deliver`.
         """
-        self.book.end()
+        self.visits.end()
         self.deliver(())
 
-    def _apart(self, items: Sequence[Item], refusal: DeliveryError) -> list[Item]:
-        """Halve the batch until the record is found that Kafka refuses, and bury that."""
+    def _bisect(self, items: Sequence[Item], refusal: DeliveryError) -> list[Item]:
+        """Halve the batch until the refused record is found, and make that a dead letter."""
         if len(items) > 1:
             half = len(items) // 2
             return self.deliver(items[:half]) + self.deliver(items[half:])
-        if items[0].dead is not None:
-            raise refusal  # not even its letter is taken
+        if items[0].dead_letter_reason is not None:
+            raise refusal  # even its dead letter is refused
         log.warning("%s goes to dead-letters: %s", items[0].where, refusal)
-        return self.deliver([items[0].buried(str(refusal))])
+        return self.deliver([items[0].as_dead_letter(str(refusal))])
 
-    def _tried(self, items: Sequence[Item]) -> DeliveryError | None:
-        """Write all in one transaction; None when Kafka has it, else why it does not."""
-        writer = TransactionWriter(self.producer, TRANSACTION_TIMEOUT + ANSWER)
+    def _try(self, items: Sequence[Item]) -> DeliveryError | None:
+        """Write *items* in one transaction; return why Kafka did not take it, else None."""
+        writer = TransactionWriter(self.client, TRANSACTION_TIMEOUT + REQUEST_TIMEOUT)
         try:
-            self.producer.begin_transaction()
+            self.client.begin_transaction()
             self._transaction(writer, items)
         except (DeliveryError, KafkaException) as error:
-            self._give_up(error)
+            self._abort(error)
             return writer.failed or _as_delivery(error)
         return None
 
     def _transaction(self, writer: TransactionWriter, items: Sequence[Item]) -> None:
-        counted = self.book.ledgers(_visits(items), self.clock())
+        counted = self.visits.counts_by_visit(_visits(items), self.clock())
         for item in items:
             self._write(writer, item, counted)
-        writer.flush()  # now it is known where they lie
+        writer.flush()  # now their offsets are known
         now = time.monotonic()
         closed = self._write_visits(writer, counted, now)
-        accounts = self.marks.after(items)
+        accounts = self.positions.after(items)
         for account in accounts:
             write_account(writer, account)
-        self._insist(self.producer.commit_transaction)
-        self.marks.keep(accounts)
-        self.book.keep(counted, closed, now)
+        self._retry(self.client.commit_transaction)
+        self.positions.keep(accounts)
+        self.visits.keep(counted, closed, now)
 
     def _write(self, writer: TransactionWriter, item: Item, counted: dict[int, VisitCounts]) -> None:
-        if item.dead is not None:
-            reason, source = item.dead, f"{self.survey}/{self.source}/{item.where}"
-            if len(item.value) > LARGEST_LETTER:
-                reason = f"the first {LARGEST_LETTER} of {len(item.value)} bytes: {reason}"
-            letter, key, came = item.value[:LARGEST_LETTER], item.key, item.headers
+        if item.dead_letter_reason is not None:
+            reason, source = item.dead_letter_reason, f"{self.survey}/{self.source}/{item.where}"
+            if len(item.value) > MAX_DEAD_LETTER:
+                reason = f"the first {MAX_DEAD_LETTER} of {len(item.value)} bytes: {reason}"
             send_to_dead_letters(
-                writer, letter, stage=STAGE, source=source, reason=reason, key=key, headers=came
+                writer,
+                item.value[:MAX_DEAD_LETTER],
+                stage=STAGE,
+                source=source,
+                reason=reason,
+                key=item.key,
+                headers=item.headers,
             )
         for one in item.outputs:
             count = None if one.visit is None else counted[one.visit].delivered
@@ -287,25 +300,25 @@ class TransactionalSink:
     def _write_visits(
         self, writer: TransactionWriter, counted: dict[int, VisitCounts], now: float
     ) -> dict[int, bytes]:
-        over = self.book.over(counted, now)
+        over = self.visits.over(counted, now)
         moment, closed = self.clock(), {}
-        for number, ledger in (self.book.ledgers(over, moment) | dict(counted)).items():
-            ledger.offered = ledger.acknowledged
-            value = records.VISIT.encode(ledger.record(moment if number in over else None))
+        for number, counts in (self.visits.counts_by_visit(over, moment) | dict(counted)).items():
+            counts.offered = counts.acknowledged
+            value = records.VISIT.encode(counts.record(moment if number in over else None))
             if number in over:
-                write_account(writer, ledger.account())
+                write_account(writer, counts.account())
                 closed[number] = value
-            writer.write(topics.VISITS, value, key=ledger.key)
+            writer.write(topics.VISITS, value, key=counts.key)
         return closed
 
-    def _give_up(self, error: Exception) -> None:
+    def _abort(self, error: Exception) -> None:
         """Abort the transaction."""
         if isinstance(error, FencedError):
             raise error
-        self._insist(self.producer.abort_transaction)
+        self._retry(self.client.abort_transaction)
 
-    def _insist(self, call: Callable[[float], object]) -> None:
-        """Call until Kafka has answered.
+    def _retry(self, request: Callable[[float], object]) -> None:
+        """Make a *request* until Kafka answers it.
 
         Raises:
             FencedError: Another process has taken over.
@@ -315,18 +328,18 @@ class TransactionalSink:
         deadline: float | None = None
         while True:
             try:
-                call(ANSWER)
+                request(REQUEST_TIMEOUT)
             except KafkaException as error:
-                self._judge(error)
+                self._check_retriable(error)
                 if self.stop.is_set():
-                    deadline = deadline or time.monotonic() + GRACE
+                    deadline = deadline or time.monotonic() + STOP_TIMEOUT
                     if time.monotonic() > deadline:
                         raise DeliveryError(f"Kafka is away: {error.args[0].str()}") from error
             else:
                 return
 
-    def _judge(self, error: KafkaException) -> None:
-        """Return where asking again may help."""
+    def _check_retriable(self, error: KafkaException) -> None:
+        """Return where another request may help; raise the error that says why not."""
         what: KafkaError = error.args[0]
         if what.code() in FENCED and not what.txn_requires_abort():
             raise FencedError(

@@ -1,7 +1,7 @@
-"""The visits of a mirrored stream, whose ends nobody announces.  Pure: the clock is an argument.
+"""The visits of a mirrored stream, which announces no ends of visits.  Pure.
 
-A visit's record is written in the transaction of the alerts that it counts; so after a restart the records
-in `visits` are the counts, and nothing needs to be looked for.
+A visit's record is written in the transaction of the alerts that it counts; so after a restart the
+records in `visits` are the counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,25 +11,25 @@ from datetime import datetime
 from nightwire.producer.visits.counts import VisitCounts
 from nightwire.schemas.records import VISIT
 
-LATER = 2
-"""So many later visits end one that has not been quiet yet."""
+LATER_VISITS = 2
+"""A visit is over when so many later ones have begun."""
 
 
 @dataclass(frozen=True)
 class OpenVisit:
-    """A visit that is not over: what was counted, when its last alert came [s, monotonic], its place."""
+    """A visit that is not over: its counts, when its last alert came [s, monotonic], its rank."""
 
-    ledger: VisitCounts
+    counts: VisitCounts
     seen: float
-    place: int
+    rank: int
 
 
 class MirroredVisits:
-    """Knows which visits are open, and what was counted of each that ever was.
+    """Knows which visits are open, and the counts of all.
 
     Args:
         survey: Name of the survey.
-        records: The records of its visits in Kafka, encoded, by number.
+        records: The records of its visits in Kafka, encoded, by visit.
         quiet: A visit without alerts for so long is over. [s]
         now: Monotonic time. [s]
     """
@@ -44,8 +44,8 @@ class MirroredVisits:
                 left.append(from_record(value))
             else:
                 self._closed[number] = value
-        for place, ledger in enumerate(sorted(left, key=lambda ledger: ledger.opened)):
-            self._open[ledger.visit] = OpenVisit(ledger, now, place)
+        for rank, counts in enumerate(sorted(left, key=lambda counts: counts.opened)):
+            self._open[counts.visit] = OpenVisit(counts, now, rank)
         self._begun = len(left)
 
     @property
@@ -53,33 +53,33 @@ class MirroredVisits:
         """The visits that are not over, in the order of their beginning."""
         return list(self._open)
 
-    def ledgers(self, visits: Iterable[int], moment: datetime) -> dict[int, VisitCounts]:
-        """Return a copy of each visit's ledger to count in; a visit never seen begins at *moment*, UTC."""
+    def counts_by_visit(self, visits: Iterable[int], moment: datetime) -> dict[int, VisitCounts]:
+        """Return a copy of each visit's counts; a new visit begins at *moment*, UTC."""
         return {number: self._copy(number, moment) for number in dict.fromkeys(visits)}
 
     def over(self, counted: Iterable[int], now: float) -> set[int]:
-        """Return which visits are over once those *counted* are kept; closed ones that grew are so still."""
+        """Return the visits that are over once *counted* are kept; closed ones that grew stay so."""
         grew = list(counted)
         fresh = [number for number in grew if number not in self._open and number not in self._closed]
-        places = {number: one.place for number, one in self._open.items()}
-        places |= {number: self._begun + place for place, number in enumerate(fresh)}
+        ranks = {number: one.rank for number, one in self._open.items()}
+        ranks |= {number: self._begun + rank for rank, number in enumerate(fresh)}
         latest = self._begun + len(fresh) - 1
-        passed = {number for number, place in places.items() if latest - place >= LATER}
+        passed = {number for number, rank in ranks.items() if latest - rank >= LATER_VISITS}
         silent = {number for number, one in self._open.items() if now - one.seen >= self._quiet}
         return passed | (silent - set(grew)) | (self._closed.keys() & set(grew))
 
     def end(self) -> None:
-        """Say that nothing more comes: all that is open is over."""
+        """Note that the stream has ended: all open visits are over."""
         self._quiet = float("-inf")
 
     def keep(self, counted: Mapping[int, VisitCounts], closed: Mapping[int, bytes], now: float) -> None:
-        """Take over what was *counted* and is in Kafka, and the records of visits that are *closed*."""
-        for number, ledger in counted.items():
+        """Adopt the counts that Kafka has, and the records of *closed* visits."""
+        for number, counts in counted.items():
             known = self._open.get(number)
             if known is not None:
-                self._open[number] = replace(known, ledger=ledger, seen=now)
+                self._open[number] = replace(known, counts=counts, seen=now)
             elif number not in self._closed:
-                self._open[number] = OpenVisit(ledger, now, self._begun)
+                self._open[number] = OpenVisit(counts, now, self._begun)
                 self._begun += 1
         for number, record in closed.items():
             self._closed[number] = record
@@ -90,11 +90,11 @@ class MirroredVisits:
             return from_record(self._closed[number])
         if (known := self._open.get(number)) is None:
             return VisitCounts(self._survey, number, moment, estimated=True)
-        return replace(known.ledger, ranges=dict(known.ledger.ranges))
+        return replace(known.counts, ranges=dict(known.counts.ranges))
 
 
 def from_record(value: bytes) -> VisitCounts:
-    """Return the ledger that a record of `visits` holds; whoever began it, from now on it is estimated."""
+    """Return the counts in a record of `visits`, which are estimated from now on."""
     record = VISIT.decode(value)
     return VisitCounts(
         record["survey"],

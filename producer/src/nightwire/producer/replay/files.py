@@ -1,4 +1,4 @@
-"""Alerts from files: Avro object containers, and messages in Confluent wire format.  No Kafka here."""
+"""Alerts from files: Avro object containers, and messages in Confluent wire format."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError
 from nightwire.schemas.wire import ContainerRecord, is_container, read_container, unframe
 
 SUFFIXES = (".avro", ".cwf")
-"""What a folder is searched for; a file that is named is read whatever its name."""
+"""Suffixes of files that are read in a folder; a file that is named is always read."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Refused:
-    """A file, or the rest of one, that cannot be read: which, why, and its bytes."""
+    """A file, or the rest of one, that cannot be read: its path, the reason, and its bytes."""
 
     path: Path
     reason: str
@@ -50,24 +50,24 @@ class Codecs(Protocol):
 
 
 def find(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the files to read in *paths*, folders searched, and those in folders that are left aside."""
+    """Return the files to read in *paths* and in folders there, and the folders' other files."""
     wanted: list[Path] = []
-    aside: list[Path] = []
+    left_aside: list[Path] = []
     for path in paths:
         if not path.is_dir():
             wanted.append(path)
             continue
         for inner in sorted(item for item in path.rglob("*") if item.is_file()):
-            (wanted if inner.suffix in SUFFIXES else aside).append(inner)
-    return wanted, aside
+            (wanted if inner.suffix in SUFFIXES else left_aside).append(inner)
+    return wanted, left_aside
 
 
 def read(path: Path, survey: Survey, codecs: Codecs) -> Iterator[Found | Refused]:
-    """Yield the alerts in the file *path*, and at its end what is wrong with it, if anything is.
+    """Yield the alerts in the file *path*; the last item says what is wrong with it, if anything is.
 
     Args:
         path: A container, or one message in wire format.
-        survey: That the alerts are of.
+        survey: The survey of the alerts.
         codecs: Gives the codec of a schema id; a ``SchemaRegistry``.
 
     Raises:
@@ -83,7 +83,7 @@ def read(path: Path, survey: Survey, codecs: Codecs) -> Iterator[Found | Refused
         else:
             raise DecodeError(f"neither an Avro container nor in wire format: starts with {content[:4]!r}")
     except RegistryAwayError:
-        raise  # nothing is wrong with the file: it can be read later
+        raise  # the file is good, and can be read later
     except UnknownSchemaError as error:
         yield Refused(path, f"{error}; name the schema's file or folder with --schema", content)
     except (SchemaError, OSError) as error:
@@ -91,7 +91,7 @@ def read(path: Path, survey: Survey, codecs: Codecs) -> Iterator[Found | Refused
 
 
 def _in_container(path: Path, content: bytes, survey: Survey) -> Iterator[Found | Refused]:
-    """Yield a container's alerts; those ahead of a fault come out before the error does."""
+    """Yield the alerts of a container; those ahead of a fault come before the error."""
     records = read_container(content)
     first = next(records, None)
     if first is None:
@@ -109,7 +109,7 @@ def _in_container(path: Path, content: bytes, survey: Survey) -> Iterator[Found 
 
 
 def _found(path: Path, one: ContainerRecord, survey: Survey, message: bytes | None = None) -> Found | Refused:
-    """Return a record as an alert, or refused where it is none of this survey's; others may be."""
+    """Return a record as an alert; refused where it is not an alert of this survey."""
     try:
         return Found(one.record, one.body, _key(survey, one.record), one.schema, None, message)
     except DecodeError as error:

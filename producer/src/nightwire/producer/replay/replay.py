@@ -1,4 +1,4 @@
-"""Play files of alerts into Kafka, their bytes unchanged."""
+"""Playing files of alerts into Kafka, their bytes unchanged."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightwire.core.accounting import send_to_dead_letters
+from nightwire.core.cli import Meter
 from nightwire.core.kafka import MAX_MESSAGE, Writer
-from nightwire.core.runtime import Lateness, on_time
+from nightwire.core.runtime import Lateness, Stop, on_time
 from nightwire.producer.replay.files import Found, Refused, find, read
 from nightwire.producer.replay.schema_ids import SchemaIds
-from nightwire.producer.simulation.simulate import Listener, Stop
 from nightwire.producer.visits.counts import STAGE, VisitCounts
-from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, VisitTopic
+from nightwire.producer.visits.visit_topic import REPLAY_HEADER, VISIT_HEADER, VisitTopic
 from nightwire.producer.writing.message_format import ContainerFormat
 from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry, Survey, topics
 from nightwire.schemas.wire import frame, is_container
 
 log = logging.getLogger("nightwire.producer")
 
-LARGEST_LETTER = MAX_MESSAGE - (64 << 10)
-"""How much of a refused file is kept. [byte]"""
+MAX_DEAD_LETTER = MAX_MESSAGE - (64 << 10)
+"""Most bytes of a refused file that go to `dead-letters`."""
 SECONDS_A_DAY = 86_400.0
 
 
@@ -59,14 +59,14 @@ class Replay:
 
 
 class Player:
-    """Write the alerts of files, and count them.
+    """Writes the alerts of files, and counts them.
 
     Args:
-        survey: That the alerts are of.
-        writer: Where to.
-        registry: Knows and takes schemas.
-        batch: The ledger of the whole replay.
-        desk: Opens the visits that are met.
+        survey: The survey of the alerts.
+        writer: Writes them.
+        registry: Has the schemas, and takes new ones.
+        batch: The counts of the whole replay.
+        visit_topic: Opens the visits of the alerts.
         as_is: Pass messages on as they lie in their files.
     """
 
@@ -85,24 +85,24 @@ class Player:
         self._as_is = as_is
         self._visit_topic = visit_topic
         self._topic = topics.alerts(survey.name)
-        self._contained = topics.settings(self._topic).format == "container"
+        self._as_container = topics.settings(self._topic).format == "container"
         self._refused: list[Refused] = []
-        self._shapes: dict[int, ContainerFormat] = {}
-        self._replay = (HEADER_REPLAY, str(batch.visit).encode())
+        self._formats: dict[int, ContainerFormat] = {}
+        self._replay = (REPLAY_HEADER, str(batch.visit).encode())
         self.batch = batch
         self.visits: dict[int, VisitCounts] = {}
 
     def items(self, files: Sequence[Path]) -> Iterator[tuple[Path, Found | Refused]]:
-        """Yield what is in *files*, those in folders too; other files of folders are named in the log."""
-        wanted, aside = find(files)
-        if aside:
-            log.warning("left aside, neither .avro nor .cwf: %s", ", ".join(map(str, aside)))
+        """Yield the alerts in *files* and folders; other files of folders are named in the log."""
+        wanted, left_aside = find(files)
+        if left_aside:
+            log.warning("left aside, neither .avro nor .cwf: %s", ", ".join(map(str, left_aside)))
         for path in wanted:
             for item in read(path, self._survey, self._registry):
                 yield path, item
 
     def play(self, path: Path, item: Found | Refused) -> None:
-        """Write one alert of *path*, or bury what could not be read.
+        """Write one alert of *path*, or its bytes to `dead-letters` where it could not be read.
 
         Raises:
             DeliveryError: Kafka did not take an earlier record.
@@ -110,7 +110,7 @@ class Player:
         """
         self.batch.offered += 1
         if isinstance(item, Refused):
-            self._bury(item)
+            self._send_to_dead_letters(item)
             return
         try:
             value = self._value(item)
@@ -118,7 +118,7 @@ class Player:
             self.batch.offered -= 1
             raise
         except SchemaError as error:
-            self._bury(Refused(path, str(error), item.body))
+            self._send_to_dead_letters(Refused(path, str(error), item.body))
             return
         headers, delivered = self._visit(item)
         if is_container(value):
@@ -133,7 +133,7 @@ class Player:
         )
 
     def _visit(self, item: Found) -> tuple[list[tuple[str, bytes]], Callable[..., None]]:
-        """Return the headers of an alert, and who counts it; opens its visit if it is the first of it."""
+        """Return the headers of an alert, and what counts it; open its visit at its first alert."""
         number = self._survey.visit(item.alert)
         if number is None:
             return [self._replay], self.batch.delivered
@@ -146,7 +146,7 @@ class Player:
             self.batch.delivered(message)  # type: ignore[arg-type]
             visit.delivered(message)  # type: ignore[arg-type]
 
-        return [(HEADER, str(number).encode()), self._replay], delivered
+        return [(VISIT_HEADER, str(number).encode()), self._replay], delivered
 
     def _value(self, item: Found) -> bytes:
         if self._as_is:
@@ -156,41 +156,41 @@ class Player:
         schema_id = item.schema_id
         if schema_id is None:
             schema_id = self._ids.id(item.schema or {})
-        return self._container(schema_id, item) if self._contained else frame(schema_id, item.body)
+        return self._container(schema_id, item) if self._as_container else frame(schema_id, item.body)
 
     def _container(self, schema_id: int, item: Found) -> bytes:
-        if schema_id not in self._shapes:
-            self._shapes[schema_id] = ContainerFormat(item.schema or self._registry.schema(schema_id))
-        return self._shapes[schema_id].value(item.body)
+        if schema_id not in self._formats:
+            self._formats[schema_id] = ContainerFormat(item.schema or self._registry.schema(schema_id))
+        return self._formats[schema_id].value(item.body)
 
     def finish(self) -> None:
-        """Wait for all acknowledgements, and bury what the topic did not take.
+        """Wait for acknowledgements; write alerts that the topic refused to `dead-letters`.
 
         Raises:
             DeliveryError: Kafka did not take a record.
         """
         self._writer.flush()
         for refused in self._refused:
-            self._bury(refused)
+            self._send_to_dead_letters(refused)
         self._refused.clear()
         self._writer.flush()
 
-    def _bury(self, refused: Refused) -> None:
+    def _send_to_dead_letters(self, refused: Refused) -> None:
         self.batch.dead_lettered += 1
         log.warning("refused: %s: %s", refused.path, refused.reason)
         reason, content = refused.reason, refused.content
-        if len(content) > LARGEST_LETTER:
-            reason += f" (the first {LARGEST_LETTER} of {len(content)} bytes)"
+        if len(content) > MAX_DEAD_LETTER:
+            reason += f" (the first {MAX_DEAD_LETTER} of {len(content)} bytes)"
         source = str(refused.path)
         send_to_dead_letters(
-            self._writer, content[:LARGEST_LETTER], stage=STAGE, source=source, reason=reason
+            self._writer, content[:MAX_DEAD_LETTER], stage=STAGE, source=source, reason=reason
         )
 
 
 def play_all(
-    player: Player, replay: Replay, survey: Survey, *, stop: Stop, meter: Listener, clock: Callable[[], float]
+    player: Player, replay: Replay, survey: Survey, *, stop: Stop, meter: Meter, clock: Callable[[], float]
 ) -> Lateness:
-    """Play the files of *replay* at its pace, until they end or *stop* is set; return how late alerts were.
+    """Play the files of *replay* at its pace until they end or *stop* is set; return the lateness.
 
     Raises:
         DeliveryError: Kafka did not take an alert.
@@ -214,5 +214,5 @@ def play_all(
 
 
 def by_visit(visits: Mapping[int, VisitCounts]) -> list[VisitCounts]:
-    """Return the ledgers of *visits*, in the order of their numbers."""
-    return [ledger for _number, ledger in sorted(visits.items())]
+    """Return the counts of *visits*, in the order of their numbers."""
+    return [counts for _number, counts in sorted(visits.items())]

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.producer.simulation import orbits as _orbits
+from nightwire.producer.simulation import orbits
 from nightwire.producer.simulation.chance import U64, hashed, uniform
 from nightwire.producer.simulation.sky import Kind, Sky, Visit, VisitLog, chunks, first_night
-from nightwire.producer.simulation.sources import SLOTS, Row, Seen, forced_rows, object_row, source_rows
+from nightwire.producer.simulation.sources import SLOTS, Detections, Row, forced_rows, object_row, source_rows
 from nightwire.producer.simulation.stamps import PATCHES, Scene, sides, stamps
 
 Alert = dict[str, Any]
@@ -22,7 +22,7 @@ class Visits:
     """Draw the alerts of visits: the same seed and the same log give the same alerts.
 
     Args:
-        sky: The field and who is in it.
+        sky: The field and its objects.
         log: The visits so far; the latest is the present one.
     """
 
@@ -33,7 +33,7 @@ class Visits:
         self._depths = sky.depths()
 
     def alerts(self) -> Iterator[Alert]:
-        """Yield the alerts of the present visit, kinds mixed."""
+        """Yield the alerts of the present visit, in the order in which they leave."""
         visit = self._log.present
         for slots in chunks(self._sky.order(visit), AT_ONCE):
             seen = self._seen(np.asarray(slots), visit)
@@ -54,8 +54,8 @@ class Visits:
             "prvDiaSources": past or None,
             "prvDiaForcedSources": None if moving else forced,
             "diaObject": object_row([*past, source]) if static else None,
-            "ssSource": _orbits.seen_moving(self._sky.seed, key, source) if moving else None,
-            "mpc_orbits": _orbits.orbit(self._sky.seed, key) if moving else None,
+            "ssSource": orbits.seen_moving(self._sky.seed, key, source) if moving else None,
+            "mpc_orbits": orbits.orbit(self._sky.seed, key) if moving else None,
         } | dict(zip(STAMPS, pictures, strict=True))
 
     def _scene(self, source: Row, visit: Visit) -> Scene:
@@ -89,18 +89,18 @@ class Visits:
         ]
         return rows, []
 
-    def _rows(self, seen: Seen) -> list[Row]:
+    def _rows(self, seen: Detections) -> list[Row]:
         return source_rows(self._sky.seed, seen)
 
-    def _seen_at(self, slot: int, visits: Sequence[Visit]) -> Seen:
+    def _seen_at(self, slot: int, visits: Sequence[Visit]) -> Detections:
         """Return a variable's detections at *visits*."""
         return self._table(np.full(len(visits), slot), visits)
 
-    def _seen(self, slots: Any, visit: Visit) -> Seen:
+    def _seen(self, slots: Any, visit: Visit) -> Detections:
         """Return what is in *slots* at *visit*."""
         return self._table(slots, [visit] * len(slots))
 
-    def _table(self, slots: Any, visits: Sequence[Visit]) -> Seen:
+    def _table(self, slots: Any, visits: Sequence[Visit]) -> Detections:
         kinds = self._kinds[slots]
         ids = np.array([visit.id for visit in visits], dtype=np.int64)
         mjd = np.array([visit.mjd_tai for visit in visits])
@@ -110,13 +110,13 @@ class Visits:
         ra, dec = self._sky.positions(objects)
         if moving.any():
             moment = visits[-1].mjd_tai  # slots of moving objects are drawn visit by visit
-            objects = np.where(moving, _orbits.keys(self._sky.seed, slots, moment), objects)
+            objects = np.where(moving, orbits.keys(self._sky.seed, slots, moment), objects)
             ra, dec = self._sky.positions(objects)
-            east, north = _orbits.drift(self._sky.seed, objects, moment)
+            east, north = orbits.drift(self._sky.seed, objects, moment)
             ra = np.where(moving, (ra + east / np.cos(np.radians(dec))) % 360.0, ra)
             dec = np.where(moving, dec + north, dec)
         static = ~moving & (kinds != Kind.UNMATCHED)
-        return Seen(
+        return Detections(
             objects=objects,
             kinds=kinds,
             visits=ids,
@@ -127,7 +127,7 @@ class Visits:
             dec=dec,
             age=age,
             object_ids=np.where(static, births * SLOTS + seats + 1, 0),
-            moving_ids=np.where(moving, _orbits.public_ids(objects), 0),
+            moving_ids=np.where(moving, orbits.public_ids(objects), 0),
             side=self._boxes(objects, kinds),
         )
 

@@ -145,7 +145,7 @@ def _angles(vector: F64) -> tuple[float, float]:
 
 @lru_cache(maxsize=4096)
 def orbit(seed: int, key: int) -> dict[str, Any]:
-    """Return the `mpc_orbits` of the object of *key*; for four in nine little more than a name is known."""
+    """Return the `mpc_orbits` of the object of *key*; four in nine have little more than a name."""
     name = designation(key)
     chance = uniform(seed, key, np.arange(130, 146)).tolist()
     axis, eccentricity = 2.1 + 1.2 * chance[0], 0.3 * chance[1]

@@ -1,4 +1,4 @@
-"""Play visit after visit of the simulated survey into Kafka, by a schedule that waits for nobody."""
+"""Visit after visit of the simulated survey goes into Kafka, by a schedule of open loop."""
 
 import logging
 from collections import deque
@@ -8,25 +8,26 @@ from datetime import datetime, timedelta
 from itertools import count, repeat
 from typing import Protocol
 
+from nightwire.core.cli import Meter
 from nightwire.core.runtime import Lateness, on_time
-from nightwire.producer.simulation.pool import POOL, Field
+from nightwire.producer.simulation.pool import POOL, AlertSource
 from nightwire.producer.simulation.sky import visit_id
 from nightwire.producer.visits.counts import VisitCounts
-from nightwire.producer.writing.visit_writer import Encoded, VisitWriter
+from nightwire.producer.writing.visit_writer import EncodedAlert, VisitWriter
 from nightwire.producer.writing.writer import AlertWriter
 
 log = logging.getLogger("nightwire.producer")
 
-SOON = 0.002
-"""What is due within this [s] is only waited for."""
-AT_HAND = 100
-"""Copies made ahead: they cost little, but as much memory as others."""
-STATUS_INTERVAL = 0.2
-"""Longest wait without a look at whether to stop. [s]"""
+SHORT_WAIT = 0.002
+"""An alert that is due sooner is waited for, and none is made meanwhile. [s]"""
+PATCHED_AHEAD = 100
+"""Patched alerts made ahead: they cost little time, but as much memory as others."""
+MAX_POLL = 0.2
+"""Longest wait before `stop` is asked again. [s]"""
 
 
-class Stop(Protocol):
-    """What a simulation needs to be told to leave."""
+class StopSignal(Protocol):
+    """What a simulation needs of a `nightwire.core.runtime.Stop`."""
 
     def is_set(self) -> bool:
         """Return whether it is time to leave."""
@@ -35,23 +36,16 @@ class Stop(Protocol):
         """Wait at most *timeout* [s]; return whether it is time to leave."""
 
 
-class Listener(Protocol):
-    """Who is told how it goes."""
-
-    def advance(self, count: int = 1) -> None:
-        """Count alerts that were offered."""
-
-
-class Opens(Protocol):
-    """Who gives visits their numbers: `Claims`."""
+class VisitNumbers(Protocol):
+    """What a simulation needs of a `VisitIdAllocator`."""
 
     def claim(self, wanted: int, opened: datetime) -> VisitCounts:
-        """Open visit *wanted*, or the first above that nobody has, and return its ledger."""
+        """Open visit *wanted*, or the first above that nobody has, and return its counts."""
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """The present, twice: a steady clock [s], and the time, UTC."""
+    """A steady clock [s], and the time, UTC."""
 
     steady: Callable[[], float]
     utc: Callable[[], datetime]
@@ -63,8 +57,8 @@ class Plan:
 
     Attributes:
         visits: How many; 0 goes on for ever.
-        alerts: In each visit.
-        interval: From the opening of a visit to that of the next; 0 = when the one before has left. [s]
+        alerts: How many each visit has.
+        interval: From the opening of a visit to the next; 0 = when all alerts have left. [s]
         seed: Decides everything but the time.
         pace: Alerts a second of a visit; 0 = all of them at once.
         ready: From the opening of a visit until its alerts are due. [s]
@@ -80,48 +74,44 @@ class Plan:
     pool: int = POOL
 
     def __post_init__(self) -> None:
-        if (
-            self.pace
-            and self.visits != 1
-            and self.interval
-            and self.alerts / self.pace > self.interval * 1.001
-        ):
+        lasting = self.alerts / self.pace if self.pace else 0.0
+        if self.visits != 1 and self.interval and lasting > self.interval * 1.001:
             raise ValueError(
-                f"{self.alerts:,} alerts at {self.pace:g} a second take {self.alerts / self.pace:g} s, "
+                f"{self.alerts:,} alerts at {self.pace:g} a second take {lasting:g} s, "
                 f"longer than the interval of {self.interval:g} s"
             )
 
     @property
     def ahead(self) -> int:
-        """How many alerts to make ahead, at most."""
-        return self.pool if self.alerts <= self.pool else AT_HAND
+        """Most alerts that are made ahead."""
+        return self.pool if self.alerts <= self.pool else PATCHED_AHEAD
 
     def dues(self, first: float) -> Iterable[float]:
-        """Return when each alert of a visit is due whose first is due at *first*. [s]"""
+        """Return when each alert of a visit is due, the first of them at *first*. [s]"""
         if not self.pace:
             return repeat(first, self.alerts)
         return (first + number / self.pace for number in range(self.alerts))
 
 
 @dataclass(frozen=True)
-class Played:
-    """A visit that was played: its ledger, and by how much its alerts were late."""
+class PlayedVisit:
+    """A visit that was played: its counts, and the lateness of its alerts."""
 
-    ledger: VisitCounts
+    counts: VisitCounts
     lateness: Lateness = field(default_factory=Lateness)
 
 
-class Prefetched(Iterator[Encoded]):
+class Prefetched(Iterator[EncodedAlert]):
     """Alerts, made ahead of time where there is time.
 
     Args:
-        alerts: That are to be made.
-        limit: How many to make ahead, at most.
+        alerts: Makes them.
+        limit: Most that are made ahead.
     """
 
-    def __init__(self, alerts: Iterator[Encoded], limit: int) -> None:
+    def __init__(self, alerts: Iterator[EncodedAlert], limit: int) -> None:
         self._alerts, self._limit = alerts, limit
-        self._made: deque[Encoded] = deque()
+        self._made: deque[EncodedAlert] = deque()
 
     def make_one(self) -> bool:
         """Make one more; return whether there was one to make, and room for it."""
@@ -132,34 +122,41 @@ class Prefetched(Iterator[Encoded]):
             self._made.append(made)
         return made is not None
 
-    def __next__(self) -> Encoded:
+    def __next__(self) -> EncodedAlert:
         """Return the next alert, made now where it is not yet."""
         return self._made.popleft() if self._made else next(self._alerts)
 
 
 class Simulation:
-    """Visits of a plan, one after the other.
+    """Plays the visits of a plan, one after the other.
 
     Args:
         plan: What to play.
-        field: Makes the alerts.
-        writer: Where to.
-        opens: Gives visits their numbers.
-        clocks: The present.
+        source: Makes the alerts.
+        writer: Writes them.
+        visit_numbers: Gives visits their numbers.
+        clocks: Give the time.
         stop: Tells when to leave.
     """
 
     def __init__(
-        self, plan: Plan, field: Field, writer: AlertWriter, opens: Opens, clocks: Clocks, stop: Stop
+        self,
+        plan: Plan,
+        source: AlertSource,
+        writer: AlertWriter,
+        visit_numbers: VisitNumbers,
+        clocks: Clocks,
+        stop: StopSignal,
     ) -> None:
-        self._plan, self._field, self._writer, self._opens = plan, field, writer, opens
-        self._clocks, self._stop = clocks, stop
+        self._plan, self._source, self._writer = plan, source, writer
+        self._visit_numbers, self._clocks, self._stop = visit_numbers, clocks, stop
         self._last = 0
 
-    def play(self, meter: Listener, *, observe: Callable[[float], object]) -> Iterator[Played]:
-        """Write the visits, and yield each when it is closed; one that is stopped halfway has what it has.
+    def play(self, meter: Meter, *, observe: Callable[[float], object]) -> Iterator[PlayedVisit]:
+        """Write the visits, and yield each when it is closed; a stopped one has some of its alerts.
 
-        The next visit is made while the clock waits for it.  The schedule begins when the first is made.
+        The next visit is made while the clock waits for it.  The schedule begins when the alerts of
+        the first are made.
 
         Args:
             meter: Is told of each alert.
@@ -170,29 +167,29 @@ class Simulation:
         """
         plan, now = self._plan, self._clocks.steady
         opening = now()
-        for turn in count() if not plan.visits else range(plan.visits):
-            number, alerts = self._begun(opening)
-            if turn == 0:
+        for index in count() if not plan.visits else range(plan.visits):
+            number, alerts = self._begin(opening)
+            if index == 0:
                 while not self._stop.is_set() and alerts.make_one():
                     pass
                 opening = max(opening, now() - plan.ready)
             if not self._await(opening, alerts):
                 return
-            played = Played(self._opens.claim(number, self._utc(opening)))
-            self._last = played.ledger.visit
+            played = PlayedVisit(self._visit_numbers.claim(number, self._utc(opening)))
+            self._last = played.counts.visit
             if self._last != number:
-                self._field.renumber(self._last)
-                alerts = Prefetched(self._field.alerts(), self._plan.ahead)
+                self._source.renumber(self._last)
+                alerts = Prefetched(self._source.alerts(), self._plan.ahead)
             self._send(played, opening + plan.ready, alerts, meter, observe)
             yield played
             opening = opening + plan.interval if plan.interval else now()
 
-    def _begun(self, opening: float) -> tuple[int, Prefetched]:
-        """Return the number that a visit opened then [s] should have, and its alerts, yet to be made."""
+    def _begin(self, opening: float) -> tuple[int, Prefetched]:
+        """Begin a visit at *opening* [s]; return the number that it wants, and its unmade alerts."""
         moment = self._utc(opening)
         number = max(visit_id(moment), self._last + 1)
-        self._field.open(moment, number)
-        return number, Prefetched(self._field.alerts(), self._plan.ahead)
+        self._source.open(moment, number)
+        return number, Prefetched(self._source.alerts(), self._plan.ahead)
 
     def _utc(self, moment: float) -> datetime:
         return self._clocks.utc() + timedelta(seconds=moment - self._clocks.steady())
@@ -204,13 +201,13 @@ class Simulation:
 
     def _send(
         self,
-        played: Played,
+        played: PlayedVisit,
         first: float,
         alerts: Prefetched,
-        meter: Listener,
+        meter: Meter,
         observe: Callable[[float], object],
     ) -> None:
-        visit = VisitWriter(self._writer, played.ledger)
+        visit = VisitWriter(self._writer, played.counts)
         dues = on_time(
             self._plan.dues(first), clock=self._clocks.steady, idle=lambda left: self._idle(left, alerts)
         )
@@ -222,12 +219,12 @@ class Simulation:
             played.lateness.note(late)
             observe(late)
             meter.advance()
-        self._writer.close_visit(played.ledger)
+        self._writer.close_visit(played.counts)
 
     def _idle(self, left: float, alerts: Prefetched) -> bool:
-        """Make an alert, or take in acknowledgements; return whether it is time to leave."""
-        if left < SOON:
+        """Make an alert, or receive acknowledgements; return whether it is time to leave."""
+        if left < SHORT_WAIT:
             return self._stop.wait(left)
         if not alerts.make_one():
-            self._writer.records.serve(min(left - SOON / 2, STATUS_INTERVAL))
+            self._writer.records.serve(min(left - SHORT_WAIT / 2, MAX_POLL))
         return self._stop.is_set()

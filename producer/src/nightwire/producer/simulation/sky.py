@@ -1,8 +1,8 @@
-"""What there is to see: the visits so far, and who shows up in one of them.
+"""The visits so far, and the objects that are seen in each of them.
 
 Each alert of a visit has a *slot*, and a slot has a kind.  How many slots a kind has, and how long its
-histories are, comes from the ranks of 32 real alerts (see `rubin_figures.json`): the quantiles are laid
-out over the slots instead of being drawn, so that a visit of a few hundred alerts has them already.
+histories are, comes from the ranks of 32 real alerts (see `rubin_figures.json`): the quantiles are
+laid out over the slots instead of drawn, so that a visit of a few hundred alerts has them already.
 """
 
 from collections import deque
@@ -17,8 +17,8 @@ import numpy as np
 from nightwire.producer.simulation.chance import F64, U64, hashed, uniform
 
 BANDS = "ugrizy"
-REMEMBERED = 800
-"""Visits that histories reach back to; the longest of the real ones has 777 forced measurements."""
+LOG_LENGTH = 800
+"""Visits that histories reach back to; the longest real one has 777 forced measurements."""
 TAI_MINUS_UTC = timedelta(seconds=37)  # since 2017, and until a leap second is announced (IERS Bulletin C)
 MJD_ZERO = datetime(1858, 11, 17, tzinfo=UTC)
 FIELD_RADIUS = 1.75
@@ -83,16 +83,16 @@ def mjd_tai(moment: datetime) -> float:
 
 
 class VisitLog:
-    """The latest visits, oldest first; before the first real one lie a month of visits that never were.
+    """The latest visits, oldest first; the first one follows a month of invented visits.
 
     Args:
         seed: Decides bands and angles.
-        start: When the first visit opens, UTC.
+        start: When the first visit visit_numbers, UTC.
     """
 
     def __init__(self, seed: int, start: datetime) -> None:
         self._seed = seed
-        self._visits: deque[Visit] = deque(maxlen=REMEMBERED)
+        self._visits: deque[Visit] = deque(maxlen=LOG_LENGTH)
         for moment in _moments_before(start):
             self.open(moment, visit_id(moment))
 
@@ -123,7 +123,7 @@ class VisitLog:
 
 
 def _moments_before(start: datetime) -> Iterator[datetime]:
-    nights, each = 32, REMEMBERED // 32
+    nights, each = 32, LOG_LENGTH // 32
     for night in range(nights, 0, -1):
         for exposure in range(each):
             yield start - timedelta(days=night) + timedelta(seconds=40 * exposure)
@@ -142,7 +142,7 @@ class Sky:
         return FIELDS[self.seed % len(FIELDS)]
 
     def slots(self, kind: Kind) -> range:
-        """Return the slots of *kind*; those of all kinds make up 0 … alerts − 1."""
+        """Return the slots of *kind*; those of all kinds are 0 … alerts − 1."""
         edges = [0, *np.minimum(1.0, np.cumsum(list(SHARES.values())))]
         low, high = list(pairwise(edges))[kind]
         return range(round(low * self.alerts), round(high * self.alerts))
@@ -152,7 +152,7 @@ class Sky:
         return [kind for kind in Kind for _slot in self.slots(kind)]
 
     def depths(self) -> list[tuple[int, int]]:
-        """Return, for each slot of a variable, how many detections and forced measurements it remembers."""
+        """Return how many detections and forced measurements each variable's history has, by slot."""
         share = np.arange(len(self.slots(Kind.VARIABLE))) / max(self.alerts - 1, 1)
         ranks = 31 * (1.0 - share) - 29
         detections = np.interp(ranks, (0, 1, 2), SOURCES_AT)

@@ -1,4 +1,4 @@
-"""The summary of a static object: what all its detections have in common."""
+"""Detections and forced measurements, and the object that sums up those of one static source."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nightwire.producer.simulation import fields as _fields
 from nightwire.producer.simulation.chance import F64, U64, normal, uniform
-from nightwire.producer.simulation.fields import field_types, in_order
+from nightwire.producer.simulation.fields import field_types, in_order, rows
 from nightwire.producer.simulation.sky import BANDS, Kind
 
 Row = dict[str, Any]
 Bools = npt.NDArray[np.bool_]
 
 SLOTS = 1_000_000
-"""Ids a visit has: a detection's id is that of its visit, followed by six digits of its slot."""
+"""Ids of a visit: a detection's id is that of its visit, followed by six digits of its slot."""
 PROCESSING = 140.0 / 86_400
 """From the middle of the exposure to the record. [d]"""
 PIXEL = 0.2
 """Side of a pixel. [arcsec]"""
 PSF_PIXELS = 41 * 41
 YOUNG = (Kind.NEW, Kind.ONCE, Kind.TWICE)
-FLAGS = [name for name, kind in _fields.field_types("diaSource").items() if "boolean" in kind]
+FLAGS = [name for name, kind in field_types("diaSource").items() if "boolean" in kind]
 USUAL: Row = dict.fromkeys(FLAGS, False) | {
     "parentDiaSourceId": 0,
     "psfLnL": None,
@@ -41,8 +40,8 @@ USUAL: Row = dict.fromkeys(FLAGS, False) | {
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was seen: columns of equal length, a row for each detection.
+class Detections:
+    """Detections as columns of equal length, a row for each.
 
     Attributes:
         objects: Key of the object.
@@ -79,7 +78,7 @@ def flux_error(seed: int, visits: npt.NDArray[np.int64], objects: U64) -> F64:
     return np.asarray(depth * (0.92 + 0.16 * uniform(seed, visits, objects, 22)))
 
 
-def difference_flux(seed: int, seen: Seen, error: F64) -> F64:
+def difference_flux(seed: int, seen: Detections, error: F64) -> F64:
     """Return the true flux less the template's, at least five times *error* away from zero. [nJy]"""
     chance = np.maximum(1e-6, 1.0 - uniform(seed, seen.objects, 31))
     swing = _light_curve(seed, seen)
@@ -96,30 +95,30 @@ def difference_flux(seed: int, seen: Seen, error: F64) -> F64:
     return np.asarray(sign * np.minimum(signal, 2000.0) * error)
 
 
-def _light_curve(seed: int, seen: Seen) -> F64:
+def _light_curve(seed: int, seen: Detections) -> F64:
     """Return a sine in time, of a period of 0.1 … 100 days that is the object's own, in -1 … 1."""
     period = 10.0 ** (-1.0 + 3.0 * uniform(seed, seen.objects, 35))
     return np.asarray(np.sin(2.0 * np.pi * (seen.mjd / period + uniform(seed, seen.objects, 36))))
 
 
-def source_rows(seed: int, seen: Seen) -> list[Row]:
-    """Return a `diaSource` for each row of *seen*."""
+def source_rows(seed: int, seen: Detections) -> list[Row]:
+    """Return a `diaSource` for each of the detections *seen*."""
     columns = _identity(seen) | _place(seed, seen) | _flux(seed, seen)
     for part in (_trail, _dipole, _shape):
         columns |= part(seed, seen, columns)
-    return _fields.rows("diaSource", _listed(columns, seen), USUAL)
+    return rows("diaSource", _listed(columns, seen), USUAL)
 
 
-def _listed(columns: Mapping[str, Any], seen: Seen) -> dict[str, list[Any]]:
+def _listed(columns: Mapping[str, Any], seen: Detections) -> dict[str, list[Any]]:
     return {name: np.asarray(column).tolist() for name, column in columns.items()} | {"band": list(seen.band)}
 
 
-def source_ids(seen: Seen) -> npt.NDArray[np.int64]:
+def source_ids(seen: Detections) -> npt.NDArray[np.int64]:
     """Return the ids of the detections."""
     return np.asarray(seen.visits * SLOTS + seen.slots + 1)
 
 
-def _identity(seen: Seen) -> dict[str, Any]:
+def _identity(seen: Detections) -> dict[str, Any]:
     return {
         "diaSourceId": source_ids(seen),
         "visit": seen.visits,
@@ -132,7 +131,7 @@ def _identity(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _place(seed: int, seen: Seen) -> dict[str, Any]:
+def _place(seed: int, seen: Detections) -> dict[str, Any]:
     spread = 0.04 + 0.4 * uniform(seed, seen.visits, seen.objects, 41)  # [pixel]
     degrees = spread * PIXEL / 3600.0
     east = degrees * normal(seed, seen.visits, seen.objects, 42) / np.cos(np.radians(seen.dec))
@@ -148,7 +147,7 @@ def _place(seed: int, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _flux(seed: int, seen: Seen) -> dict[str, Any]:
+def _flux(seed: int, seen: Detections) -> dict[str, Any]:
     error = flux_error(seed, seen.visits, seen.objects)
     flux = difference_flux(seed, seen, error)
     noise = normal(seed, seen.visits, seen.objects, np.arange(51, 54)[:, None])
@@ -171,7 +170,7 @@ def _flux(seed: int, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _trail(seed: int, seen: Seen, columns: dict[str, Any]) -> dict[str, Any]:
+def _trail(seed: int, seen: Detections, columns: dict[str, Any]) -> dict[str, Any]:
     """Return the trail's fit, which fails for a third of the new sources."""
     fitted = (seen.kinds != Kind.NEW) | (uniform(seed, seen.visits, seen.objects, 61) > 0.36)
     length = 0.4 + 1.2 * uniform(seed, seen.visits, seen.objects, 62)
@@ -187,7 +186,7 @@ def _trail(seed: int, seen: Seen, columns: dict[str, Any]) -> dict[str, Any]:
     return {name: _where(fitted, column) for name, column in values.items()}
 
 
-def _dipole(seed: int, seen: Seen, columns: dict[str, Any]) -> dict[str, Any]:
+def _dipole(seed: int, seen: Detections, columns: dict[str, Any]) -> dict[str, Any]:
     """Return the dipole's fit, which is tried where source and template are both there."""
     tried = _dipole_tried(seed, seen)
     flux = np.abs(columns["scienceFlux"]) + 1.0
@@ -204,12 +203,12 @@ def _dipole(seed: int, seen: Seen, columns: dict[str, Any]) -> dict[str, Any]:
     return filled | {"dipoleNdata": np.where(tried, 2100, 0), "dipoleFitAttempted": tried}
 
 
-def _dipole_tried(seed: int, seen: Seen) -> Bools:
+def _dipole_tried(seed: int, seen: Detections) -> Bools:
     share = np.select([seen.kinds == Kind.VARIABLE, seen.kinds == Kind.NEW], [0.35, 0.06], 0.0)
     return np.asarray(uniform(seed, seen.visits, seen.objects, 74) < share)
 
 
-def _shape(seed: int, seen: Seen, columns: dict[str, Any]) -> dict[str, Any]:
+def _shape(seed: int, seen: Detections, columns: dict[str, Any]) -> dict[str, Any]:
     width = 0.12 + 0.2 * uniform(seed, seen.visits, 81)
     fitted = np.asarray([value is not None for value in columns["trailFlux"]])
     own = {
@@ -232,8 +231,8 @@ def _where(there: Bools, column: Any) -> npt.NDArray[np.object_]:
     return values
 
 
-def forced_rows(seed: int, seen: Seen) -> list[Row]:
-    """Return a `diaForcedSource` for each row of *seen*, at the object's own place."""
+def forced_rows(seed: int, seen: Detections) -> list[Row]:
+    """Return a `diaForcedSource` for each of the detections *seen*, at the object's own position."""
     error = flux_error(seed, seen.visits, seen.objects)
     flux = difference_flux(seed, seen, error) + error * normal(seed, seen.visits, seen.objects, 91)
     columns = {
@@ -250,7 +249,7 @@ def forced_rows(seed: int, seen: Seen) -> list[Row]:
         "scienceFluxErr": error * 0.98,
         "timeProcessedMjdTai": seen.mjd + PROCESSING,
     }
-    return _fields.rows("diaForcedSource", _listed(columns, seen), USUAL)
+    return rows("diaForcedSource", _listed(columns, seen), USUAL)
 
 
 _PREFIXES = {f"{band}_" for band in BANDS}
@@ -260,9 +259,9 @@ EMPTY: dict[str, Any] = {
 
 
 def object_row(detections: Sequence[Row]) -> Row:
-    """Return the `diaObject` of *detections*: all of one object, oldest first, at least one.
+    """Return the `diaObject` of all *detections* of one object, oldest first, at least one.
 
-    As in the first year of the survey, there are statistics for the band of the last one only.
+    As in the first year of the survey, it has statistics for the band of the last one only.
     """
     last = detections[-1]
     same = [row for row in detections if row["band"] == last["band"]]

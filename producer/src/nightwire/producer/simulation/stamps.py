@@ -1,8 +1,8 @@
 """Picture stamps: FITS files as Rubin sends them, of an image, its variance and the PSF.
 
-astropy writes one file per shape; what differs from alert to alert, eleven header values and the pixels,
-is put into a copy of its bytes.  That is thirty times as fast as writing each file, and no less FITS: a
-test reads the stamps back with astropy.
+astropy writes one file per shape; the eleven header values and the pixels that differ from alert to
+alert are put into a copy of its bytes.  That is thirty times as fast as writing each file; a test
+reads the stamps back with astropy.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ PATCHES = 32
 """Parts of the focal plane that share a PSF."""
 SCIENCE_PSF = 41
 TEMPLATE_PSFS = [39] * 10 + [49] * 17 + [51, 53, 51, 53] + [55]
-"""Side of each patch's template PSF [pixel], as often as among the real alerts."""
+"""Side of each patch's template PSF, as often as among the real alerts. [pixel]"""
 PIXEL_DEG = 0.2 / 3600.0
 NUMBERS = ("CUTMINX", "CUTMINY")
 REALS = (
@@ -73,7 +73,7 @@ class Scene:
 
 
 def stamps(seed: int, source_id: int, scene: Scene) -> tuple[bytes, bytes, bytes]:
-    """Return the FITS files of difference, science and template of *scene*; no two are alike."""
+    """Return the FITS files of difference, science and template of *scene*."""
     generator = np.random.Generator(np.random.SFC64(int(hashed(seed, source_id)[0])))
     sigma = _seeing(seed, scene.visit, scene.patch)
     noise = scene.error**2 / (4.0 * np.pi * sigma**2)  # variance of a pixel, from that of a PSF fit
@@ -93,7 +93,7 @@ def stamps(seed: int, source_id: int, scene: Scene) -> tuple[bytes, bytes, bytes
 
 
 def _light(scene: Scene, sigma: float) -> F32:
-    """Return how one unit of flux spreads over the pixels; wide for a source that needs a large stamp."""
+    """Return how one unit of flux spreads over the pixels; widely for a large stamp."""
     axis = np.arange(scene.side, dtype=np.float32) - np.float32(scene.side / 2)
     width = sigma if scene.side < 40 else scene.side / 12
     along = np.exp(-0.5 * ((axis - scene.x % 1) / width) ** 2)
@@ -102,7 +102,7 @@ def _light(scene: Scene, sigma: float) -> F32:
 
 
 def _observed(light: F32, noise: F32, ripple: F32, variance: float) -> tuple[F32, F32]:
-    """Return an image and its variance plane: the sky's, two per cent uneven, and that of the light."""
+    """Return an image and its variance: that of the sky, two per cent uneven, and of the light."""
     plane = np.float32(variance) * (1.0 + np.float32(0.02) * ripple) + np.abs(light) * np.float32(0.7)
     image = light + noise * np.sqrt(plane)
     return np.asarray(image, dtype=np.float32), np.asarray(plane, dtype=np.float32)
@@ -132,7 +132,7 @@ def _file(values: tuple[Any, ...], image: F32, variance: F32, tail: bytes) -> by
 
 @lru_cache(maxsize=256)
 def _heads(side: int) -> tuple[bytes, bytes]:
-    """Return the headers of image and variance; the first with a place for each value (``%20d``)."""
+    """Return the headers of image and variance; the first has ``%``-formats for its values."""
     written = _written(side, SCIENCE_PSF)
     step = BLOCK + side * side * 4 + -(side * side * 4) % BLOCK
     head = written[:BLOCK].replace(b"%", b"%%")
@@ -209,5 +209,5 @@ def _psf_head(side: int) -> bytes:
 
 
 def sides(boxes: Sequence[int]) -> list[int]:
-    """Return the sides of the stamps of sources with *boxes* [pixel]: 30, or a little more than the box."""
+    """Return the sides of the stamps of *boxes*: 30, or a little more than the box. [pixel]"""
     return [max(30, box + 6 if box >= 25 else 0) for box in boxes]

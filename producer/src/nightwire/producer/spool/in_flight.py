@@ -1,4 +1,4 @@
-"""Which records Kafka has been given and has not acknowledged, and which of them lie in the spool."""
+"""Which records librdkafka has and Kafka has not acknowledged, and which of them are spooled."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -7,7 +7,7 @@ from nightwire.core.kafka import Record
 
 
 class InFlight:
-    """Records on their way, each by a token.  Pure; not for several threads at once."""
+    """Unacknowledged records, each by a token.  Pure; not for several threads at once."""
 
     def __init__(self) -> None:
         self._tokens = count()
@@ -15,7 +15,7 @@ class InFlight:
         self._spooled: dict[int, tuple[int, int]] = {}
 
     def add(self, record: Record, visit: int | None) -> int:
-        """Return the token of *record*, an alert of *visit* where it has one, which is not in the spool."""
+        """Return the token of a *record* that is not in the spool, and may be an alert of *visit*."""
         token = next(self._tokens)
         self._direct[token] = record, visit
         return token
@@ -28,21 +28,21 @@ class InFlight:
 
     @property
     def direct(self) -> Sequence[tuple[Record, int | None]]:
-        """Those that are not in the spool, in their order, each with its visit."""
+        """The records that are not in the spool, in their order, each with its visit."""
         return list(self._direct.values())
 
     @property
     def has_spooled(self) -> bool:
-        """Whether some of those on their way are in the spool."""
+        """Whether some of the records are in the spool."""
         return bool(self._spooled)
 
     @property
     def spooled_bytes(self) -> int:
-        """How much of the spool is on its way. [byte]"""
+        """Size of the records that are in the spool. [byte]"""
         return sum(size for _number, size in self._spooled.values())
 
-    def now_spooled(self, numbers: Sequence[int]) -> None:
-        """Note that those of `direct` are in the spool, under *numbers*."""
+    def spooled_as(self, numbers: Sequence[int]) -> None:
+        """Note that the `direct` records are in the spool now, under *numbers*."""
         for number, (token, (record, _visit)) in zip(numbers, self._direct.items(), strict=True):
             self._spooled[token] = number, len(record.value or b"")
         self._direct.clear()
@@ -52,7 +52,7 @@ class InFlight:
         return token in self._direct
 
     def take(self, token: int) -> Record | int:
-        """Forget *token*; return its record, or its number where it is in the spool."""
+        """Forget *token*; return its record, or the record's number in the spool."""
         if token in self._spooled:
             return self._spooled.pop(token)[0]
         return self._direct.pop(token)[0]

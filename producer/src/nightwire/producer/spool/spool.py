@@ -1,7 +1,7 @@
 """Alerts on disk while Kafka is away: one SQLite file.
 
-What is appended survives a killed process at once, and the machine's own end after `sync`.  A record leaves
-in the transaction that counts it for its visit, so that it counts once, however often the process dies.
+What is appended survives a killed process at once, and a power cut after `sync`.  A record leaves in
+the transaction that counts it for its visit, so that it counts once, however often the process dies.
 """
 
 import json
@@ -15,10 +15,10 @@ from typing import Any, Self
 from nightwire.core.kafka import DeliveryError, Headers, Record
 from nightwire.producer.visits.counts import VisitCounts
 
-HEADER_SPOOLED = "spooled"
-"""Header of a record that has lain in a spool: after a crash it may be in its topic twice."""
+SPOOLED_HEADER = "spooled"
+"""Header of a record that was in a spool: after a crash it may be in its topic twice."""
 PAGE = 64 << 10
-"""SQLite's page. [byte]  A third faster than 4 kB with values of 120 kB."""
+"""SQLite's page. [byte]  It is a third faster than 4 kB with values of 120 kB."""
 LAYOUT = """
 create table if not exists record (
     seq integer primary key autoincrement,
@@ -36,16 +36,16 @@ create table if not exists ended (visit integer primary key, ledger text not nul
 
 
 class SpoolError(DeliveryError):
-    """The spool cannot be used; the message says why and what to do."""
+    """The spool cannot be used; the message says why, and what to do."""
 
 
 class SpoolFullError(SpoolError):
-    """The spool has no room for another alert.  It was not taken; what was taken before is safe."""
+    """The spool has no room for another alert, which was not taken; those taken before are safe."""
 
 
 @dataclass(frozen=True)
 class Ack:
-    """Kafka has a spooled record: which one, and where it lies now."""
+    """Kafka has acknowledged a spooled record: its number here, its partition and offset there."""
 
     seq: int
     partition: int
@@ -55,20 +55,20 @@ class Ack:
 class Spool:
     """Records that wait for Kafka, in their order, and the visits that wait for their records.
 
-    One process at a time; whoever calls sees to it that one thread does at a time.
+    For one process, and one thread at a time.
 
     Args:
         path: The file; it is made where it is missing.
         limit: Bytes of values it may hold; the file is up to a fifth larger.
 
     Raises:
-        SpoolError: Another process uses it, or it is no spool.
+        SpoolError: Another process uses the file, or it is not a spool.
     """
 
     def __init__(self, path: Path, *, limit: int) -> None:
         self.path, self.limit = path, limit
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._named():
+        with self._errors_named():
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=1.0)
             self._db.execute(f"pragma page_size = {PAGE}")
             self._db.execute("pragma locking_mode = exclusive")
@@ -79,7 +79,7 @@ class Spool:
         self._count, self.bytes = int(count), int(size)
 
     def __len__(self) -> int:
-        """Return how many records wait."""
+        """Return how many records there are."""
         return self._count
 
     @property
@@ -88,7 +88,7 @@ class Spool:
         return not self._count and not self._row("select count(*) from ended")[0]
 
     def append(self, records: Sequence[tuple[Record, int | None]]) -> list[int]:
-        """Keep *records*, each with its visit, all or none; return their numbers, which rise.
+        """Keep *records*, each with its visit, all or none; return their ascending numbers.
 
         Raises:
             SpoolFullError: They do not fit.
@@ -104,17 +104,17 @@ class Spool:
             return self._insert(records)
 
     def after(self, seq: int, room: int) -> Iterator[tuple[int, Record]]:
-        """Yield number and record of those behind number *seq*, at most *room* bytes and one more."""
+        """Yield the records after number *seq* with their numbers, at most *room* bytes and one more."""
         wanted = "select seq, topic, value, key, headers from record where seq > ? order by seq"
-        with self._named(), closing(self._db.execute(wanted, (seq,))) as rows:
+        with self._errors_named(), closing(self._db.execute(wanted, (seq,))) as rows:
             for number, topic, value, key, headers in rows:
-                yield number, Record(topic, value, key, [*_unpacked(headers), (HEADER_SPOOLED, b"1")])
+                yield number, Record(topic, value, key, [*_unpacked(headers), (SPOOLED_HEADER, b"1")])
                 room -= len(value)
                 if room <= 0:
                     return
 
     def delivered(self, acks: Sequence[Ack]) -> None:
-        """Count what Kafka has acknowledged for its visit, and let it go."""
+        """Count the records that Kafka has acknowledged for their visits, and remove them."""
         with self._transaction():
             for ack in acks:
                 self._db.execute(
@@ -126,7 +126,7 @@ class Spool:
                 self._remove(ack.seq)
 
     def refuse(self, seq: int, reason: str) -> bool:
-        """Count what Kafka will never take for its visit, and let it go; return False where it has none."""
+        """Count a record that Kafka refuses for its visit and remove it; return False without a visit."""
         with self._transaction():
             counted = self._db.execute(
                 "insert into refused select visit, ?, 1 from record where seq = ? and visit is not null "
@@ -137,38 +137,38 @@ class Spool:
                 self._remove(seq)
             return bool(counted.rowcount)
 
-    def end(self, ledger: VisitCounts) -> None:
-        """Remember that the visit of *ledger* has ended, and what was counted until then."""
+    def end(self, counts: VisitCounts) -> None:
+        """Keep the *counts* of a visit that has ended while records of it are here."""
         with self._transaction():
-            self._db.execute("insert or replace into ended values (?, ?)", (ledger.visit, ledger.as_text()))
+            self._db.execute("insert or replace into ended values (?, ?)", (counts.visit, counts.as_text()))
 
     def close_visits(self, closing: Callable[[VisitCounts], Iterable[Record]]) -> list[VisitCounts]:
-        """Append what closes the visits that have ended and whose records are all gone; return these.
+        """Append the records that close ended visits without records here; return their counts.
 
         Args:
-            closing: Gives a visit's last records.
+            closing: Makes the records that close a visit.
         """
-        with self._named():
+        with self._errors_named():
             rows = self._db.execute(
                 "select ledger from ended "
                 "where not exists (select 1 from record where record.visit = ended.visit)"
             )
             done = [self._summed(VisitCounts.from_text(text)) for (text,) in rows.fetchall()]
-        for ledger in done:
+        for counts in done:
             with self._transaction():
-                self._insert([(record, None) for record in closing(ledger)])
+                self._insert([(record, None) for record in closing(counts)])
                 for table in ("ended", "delivered", "refused"):
-                    self._db.execute(f"delete from {table} where visit = ?", (ledger.visit,))  # noqa: S608
+                    self._db.execute(f"delete from {table} where visit = ?", (counts.visit,))  # noqa: S608
         return done
 
     def sync(self) -> None:
-        """Make what was appended survive the end of the machine."""
-        with self._named():
+        """Make the appended records survive a power cut."""
+        with self._errors_named():
             self._db.execute("pragma wal_checkpoint(passive)")
 
     def shrink(self) -> None:
-        """Give the disk back what an emptied spool took."""
-        with self._named():
+        """Return the disk space of an emptied spool."""
+        with self._errors_named():
             self._db.execute("vacuum")
             self._db.execute("pragma wal_checkpoint(truncate)")
 
@@ -182,16 +182,16 @@ class Spool:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _summed(self, ledger: VisitCounts) -> VisitCounts:
-        """Return *ledger* with what was delivered out of the spool."""
+    def _summed(self, counts: VisitCounts) -> VisitCounts:
+        """Return *counts* with the records that were delivered out of the spool."""
         tallies = "select part, count, first, last from delivered where visit = ?"
-        for part, count, first, last in self._db.execute(tallies, (ledger.visit,)):
-            ledger.add(part, count, first, last)
+        for part, count, first, last in self._db.execute(tallies, (counts.visit,)):
+            counts.add(part, count, first, last)
         for reason, count in self._db.execute(
-            "select reason, count from refused where visit = ?", (ledger.visit,)
+            "select reason, count from refused where visit = ?", (counts.visit,)
         ):
-            ledger.refused[reason] += count
-        return ledger
+            counts.refused[reason] += count
+        return counts
 
     def _insert(self, records: Iterable[tuple[Record, int | None]]) -> list[int]:
         numbers = []
@@ -210,13 +210,13 @@ class Spool:
         self._count, self.bytes = self._count - 1, self.bytes - int(size)
 
     def _row(self, sql: str, *values: object) -> tuple[Any, ...]:
-        with self._named():
+        with self._errors_named():
             return tuple(self._db.execute(sql, values).fetchall()[0])
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         before = self._count, self.bytes
-        with self._named():
+        with self._errors_named():
             self._db.execute("begin immediate")
             try:
                 yield
@@ -228,7 +228,7 @@ class Spool:
                 raise
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _errors_named(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

@@ -1,8 +1,8 @@
-"""A writer that goes on while Kafka is away: records go to disk, and from there to Kafka in their order.
+"""A writer that goes on while Kafka is away: records go to disk, and to Kafka in their order later.
 
-Records are handed to Kafka until one waits too long for its acknowledgement.  Then all that wait are put
-into the spool, and whatever is written goes behind them; from there they are sent in their order, and leave
-the spool when they are acknowledged.  When it is empty, records go to Kafka directly again.
+Records are handed to Kafka until one waits too long for its acknowledgement.  Then all unacknowledged
+ones are put into the spool, and later ones behind them; a thread sends them in their order, and they
+leave the spool when they are acknowledged.  When it is empty, records go to Kafka directly again.
 """
 
 import logging
@@ -13,26 +13,26 @@ from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Record, Writer
+from nightwire.core.kafka import TRANSIENT_ERRORS, Record, Writer
 from nightwire.producer.spool.in_flight import InFlight
 from nightwire.producer.spool.spool import Ack, Spool, SpoolError
 from nightwire.producer.visits.counts import VisitCounts
 
 log = logging.getLogger("nightwire.producer")
 
-AWAY = TRANSIENT_ERRORS | {
+UNDELIVERED_ERRORS = TRANSIENT_ERRORS | {
     KafkaError._MSG_TIMED_OUT,
     KafkaError._PURGE_QUEUE,
     KafkaError.NOT_ENOUGH_REPLICAS,
     KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
 }
-"""Failed deliveries that are tried again from the spool; any other is an error of the record."""
+"""Failed deliveries that are repeated from the spool; any other is an error of the record."""
 PATIENCE = 2.0
 """How long Kafka may be silent before alerts go to disk. [s]"""
 WINDOW = 24 << 20
-"""Bytes from the spool that are on their way at a time."""
-STEP = 0.02
-"""Time between two looks at what was acknowledged, while there is something in the spool. [s]"""
+"""Bytes from the spool that are in flight at a time."""
+POLL_INTERVAL = 0.02
+"""Time between two polls for acknowledgements while the spool is not empty. [s]"""
 
 Closing = Callable[[VisitCounts], Iterable[Record]]
 
@@ -44,12 +44,12 @@ class _SilentError(Exception):
 class SpoolingWriter(Writer):
     """Write records, at least once, in order per key; to disk while Kafka is away.
 
-    `flush` returns when every record is acknowledged or safely on disk.  While something is in the spool a
-    thread sends it.  Only records that Kafka refuses for what they are make later calls fail.
+    `flush` returns when every record is acknowledged or safely on disk.  While the spool has records
+    a thread sends them.  Later calls fail where Kafka refuses a record itself, or the spool breaks.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
-        spool: Where records wait; what an earlier process left in it is sent first.
+        spool: Where records wait; those that an earlier process left in it are sent first.
         patience: How long Kafka may be silent before records go to disk. [s]
     """
 
@@ -66,13 +66,13 @@ class SpoolingWriter(Writer):
         self._thread: threading.Thread | None = None
         self.spooling = False
         self.rewinds = 0
-        """How often the spool was sent from its beginning again, because deliveries failed."""
+        """How often the spool was sent from its beginning again after failed deliveries."""
 
     def begin(self, closing: Closing) -> None:
-        """Send what an earlier process left in the spool.
+        """Send the records that an earlier process left in the spool.
 
         Args:
-            closing: Gives the records that close a visit.
+            closing: Makes the records that close a visit.
         """
         self._closing = closing
         if not self._spool.is_empty:
@@ -80,18 +80,18 @@ class SpoolingWriter(Writer):
             self._start()
 
     def put(self, record: Record, *, visit: int | None = None) -> None:
-        """Queue *record*, an alert of *visit* where it has one.
+        """Queue *record*, which may be an alert of *visit*.
 
         ``on_delivered`` is not called for a record that went through the spool.
 
         Raises:
             SpoolFullError: Kafka is away and the spool is full; this record was not taken.
-            DeliveryError: Kafka refused an earlier record for what it is.
+            DeliveryError: Kafka refused an earlier record itself.
         """
         with self._lock:
             self._raise_failure()
-            self._look()
-            if self.spooling or not self._handed_over(record, visit):
+            self._check_silence()
+            if self.spooling or not self._hand_over(record, visit):
                 self._spool.append([(record, visit)])
         self._send_again()
 
@@ -99,12 +99,12 @@ class SpoolingWriter(Writer):
         """Wait until every record is acknowledged by Kafka, or safely on disk.
 
         Raises:
-            DeliveryError: Kafka refused one for what it is.
+            DeliveryError: Kafka refused one itself.
         """
         while not self.spooling and self._in_flight.direct:
             self.serve(0.1)
             self._raise_failure()
-            self._look()
+            self._check_silence()
         if self.spooling:
             with self._lock:
                 self._raise_failure()
@@ -113,22 +113,22 @@ class SpoolingWriter(Writer):
         self._raise_failure()
 
     def serve(self, timeout: float) -> None:
-        """Take in acknowledgements, for at most *timeout* [s]; the thread does, if there is one."""
+        """Receive acknowledgements for at most *timeout* [s]; while spooling, the thread does."""
         with self._lock:
             if not self.spooling:
                 super().serve(timeout)
                 return
         self._leave.wait(timeout)
 
-    def ended(self, ledger: VisitCounts) -> bool:
-        """Return whether the visit of *ledger*, which has ended, is closed later, behind what is spooled."""
+    def ended(self, counts: VisitCounts) -> bool:
+        """Return whether the ended visit of *counts* is closed later, behind its spooled records."""
         with self._lock:
             if self.spooling:
-                self._spool.end(ledger)
+                self._spool.end(counts)
             return self.spooling
 
     def drained(self, patience: float = 30.0) -> bool:
-        """Wait until the spool is empty, for as long as Kafka takes what is in it; return whether it is.
+        """Wait until the spool is empty, for as long as Kafka takes records; return whether it is.
 
         Args:
             patience: How long Kafka may be silent meanwhile. [s]
@@ -137,11 +137,11 @@ class SpoolingWriter(Writer):
         while self.spooling and self._failure is None:
             if min(self.silence, self._clock() - began) > patience:
                 break
-            self._leave.wait(STEP)
+            self._leave.wait(POLL_INTERVAL)
         return not self.spooling
 
     def close(self, patience: float = 30.0) -> None:
-        """Send what is in the spool for as long as Kafka takes it, and close the spool.
+        """Send the spooled records for as long as Kafka takes them, and close the spool.
 
         Args:
             patience: How long Kafka may be silent meanwhile. [s]
@@ -155,32 +155,32 @@ class SpoolingWriter(Writer):
         self._spool.close()
 
     def _queue(self, record: Record, *, alone: bool = False) -> None:
-        """Hand *record* to librdkafka; those that come by `write` are of no visit."""
+        """Hand *record* to librdkafka; a record that comes by `write` has no visit."""
         if alone or record.on_failed is not None:
             super()._queue(record, alone=alone)
         else:
             self.put(record)
 
-    def _handed_over(self, record: Record, visit: int | None) -> bool:
-        """Hand *record* to librdkafka; return False when its queue stayed full, and we went to disk."""
+    def _hand_over(self, record: Record, visit: int | None) -> bool:
+        """Hand *record* to librdkafka; return False when its queue stayed full and spooling began."""
         token = self._in_flight.add(record, visit)
         try:
-            super()._queue(self._watched(token, record))
+            super()._queue(self._with_callbacks(token, record))
         except _SilentError:
             self._in_flight.take(token)
-            self._to_disk()
+            self._begin_spooling()
             return False
         self.serve(0)
         return True
 
-    def _watched(self, token: int, record: Record) -> Record:
-        """Return *record* so that we hear what becomes of it; whose size nobody asked about is an error."""
-        asked = record.on_refused is not None or not self._in_flight.is_direct(token)
+    def _with_callbacks(self, token: int, record: Record) -> Record:
+        """Return *record* with callbacks of ours; too large a one fails unless its writer handles that."""
+        handled = record.on_refused is not None or not self._in_flight.is_direct(token)
         return replace(
             record,
-            on_delivered=partial(self._acknowledged, token),
-            on_failed=partial(self._away, token),
-            on_refused=partial(self._too_large, token) if asked else None,
+            on_delivered=partial(self._on_acknowledged, token),
+            on_failed=partial(self._on_failure, token),
+            on_refused=partial(self._on_too_large, token) if handled else None,
         )
 
     def _full(self) -> None:
@@ -192,16 +192,16 @@ class SpoolingWriter(Writer):
         with self._lock:
             super()._await_all()
 
-    def _look(self) -> None:
-        """Go to disk when Kafka has been silent for too long."""
+    def _check_silence(self) -> None:
+        """Begin to spool when Kafka has been silent for too long."""
         if not self.spooling and self.silence > self._patience:
-            self._to_disk()
+            self._begin_spooling()
 
-    def _to_disk(self) -> None:
+    def _begin_spooling(self) -> None:
         with self._lock:
             log.warning("Kafka does not acknowledge: alerts go to %s", self._spool.path)
             numbers = self._spool.append(self._in_flight.direct)
-            self._in_flight.now_spooled(numbers)
+            self._in_flight.spooled_as(numbers)
             self._sent = max(numbers, default=0)
             self._start()
 
@@ -210,68 +210,68 @@ class SpoolingWriter(Writer):
         self._thread = threading.Thread(target=self._drain, name="nightwire-spool", daemon=True)
         self._thread.start()
 
-    def _acknowledged(self, token: int, message: Message) -> None:
+    def _on_acknowledged(self, token: int, message: Message) -> None:
         with self._lock:
-            taken = self._in_flight.take(token)
-            if isinstance(taken, int):
-                self._acks.append(Ack(taken, message.partition() or 0, message.offset() or 0))
+            found = self._in_flight.take(token)
+            if isinstance(found, int):
+                self._acks.append(Ack(found, message.partition() or 0, message.offset() or 0))
                 return
-        if taken.on_delivered is not None:
-            taken.on_delivered(message)
+        if found.on_delivered is not None:
+            found.on_delivered(message)
 
-    def _away(self, token: int, error: KafkaError) -> bool:
-        """Leave a record whose delivery failed in the spool; return False for one that is at fault itself."""
-        if error.code() not in AWAY:
+    def _on_failure(self, token: int, error: KafkaError) -> bool:
+        """Leave an undelivered record in the spool; return False where the record itself is at fault."""
+        if error.code() not in UNDELIVERED_ERRORS:
             return False
         with self._lock:
-            if self._in_flight.is_direct(token) and not self._kept():
+            if self._in_flight.is_direct(token) and not self._spooling_began():
                 return True
             self._in_flight.take(token)
-            if not self._failed:  # the others behind it must not overtake it
+            if not self._failed:  # later records must not overtake this one
                 self._failed = True
                 self._producer.purge(in_queue=True, in_flight=False, blocking=False)
         return True
 
-    def _kept(self) -> bool:
-        """Go to disk; where that fails, keep the error for later calls, because callbacks cannot raise."""
+    def _spooling_began(self) -> bool:
+        """Begin to spool; keep an error of that for later calls, because callbacks cannot raise."""
         try:
-            self._to_disk()
+            self._begin_spooling()
         except SpoolError as error:
             self._fail(str(error))
             return False
         return True
 
-    def _too_large(self, token: int, error: KafkaError) -> None:
+    def _on_too_large(self, token: int, error: KafkaError) -> None:
         with self._lock:
-            taken = self._in_flight.take(token)
-            if isinstance(taken, int):
-                if self._spool.refuse(taken, "too-large"):
-                    log.warning("refused: record %d of the spool: %s", taken, error.str())
+            found = self._in_flight.take(token)
+            if isinstance(found, int):
+                if self._spool.refuse(found, "too-large"):
+                    log.warning("refused: record %d of the spool: %s", found, error.str())
                 else:
-                    self._fail(f"record {taken} of {self._spool.path}: {error.str()}")
+                    self._fail(f"record {found} of {self._spool.path}: {error.str()}")
                 return
-        if taken.on_refused is not None:
-            taken.on_refused(error)
+        if found.on_refused is not None:
+            found.on_refused(error)
 
     def _drain(self) -> None:
-        """Send what is in the spool until it is empty; the body of the thread."""
+        """Send the spooled records until there are none; the body of the thread."""
         try:
             while self.spooling and self._thread is threading.current_thread():
-                if self._leave.wait(STEP):
+                if self._leave.wait(POLL_INTERVAL):
                     return
                 with self._lock:
                     self._step()
-        except (DeliveryError, SpoolError) as error:
+        except Exception as error:  # noqa: BLE001  (the thread's outermost loop: later calls raise it)
             log.error("the spool is not sent any more: %s", error)  # noqa: TRY400
-            self._fail(str(error))
+            self._fail(str(error) or type(error).__name__)
 
     def _step(self) -> None:
         self._producer.poll(0)
         self._send_again()
         acks, self._acks = self._acks, []
         self._spool.delivered(acks)
-        for ledger in self._spool.close_visits(self._closing):
-            log.info("visit %d left the spool: %d acknowledged", ledger.visit, ledger.acknowledged)
+        for counts in self._spool.close_visits(self._closing):
+            log.info("visit %d left the spool: %d acknowledged", counts.visit, counts.acknowledged)
         if self._failed and not self._in_flight.has_spooled:
             self._failed, self._sent = False, 0
             self.rewinds += 1
@@ -288,5 +288,9 @@ class SpoolingWriter(Writer):
             return
         for seq, record in self._spool.after(self._sent, room):
             token = self._in_flight.add_spooled(seq, len(record.value or b""))
-            super()._queue(self._watched(token, record))
+            try:
+                super()._queue(self._with_callbacks(token, record))
+            except _SilentError:  # librdkafka's queue is full: the record stays in the spool
+                self._in_flight.take(token)
+                return
             self._sent = seq

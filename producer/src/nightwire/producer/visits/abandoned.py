@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.kafka import consumer, end_offsets, headers_of, read_to_end, read_until
-from nightwire.producer.visits import writer_id as _who
 from nightwire.producer.visits.counts import VisitCounts
-from nightwire.producer.visits.visits import HEADER, HEADER_REPLAY, PATIENCE, VisitTopic, utc_now
-from nightwire.producer.visits.writer_id import WriterId
+from nightwire.producer.visits.visit_topic import (
+    PATIENCE,
+    REPLAY_HEADER,
+    VISIT_HEADER,
+    VisitTopic,
+    utc_now,
+)
+from nightwire.producer.visits.writer_id import WRITER_HEADER, WriterId
 from nightwire.schemas import topics
 from nightwire.schemas.records import VISIT
 
@@ -25,8 +31,8 @@ class KnownVisit:
 
     Attributes:
         record: Its latest record.
-        writer: Who wrote that; None where it does not say.
-        replay: The replay that it belongs to, whose number is the visit's own where it is the replay itself.
+        writer: The process that wrote it; None where it does not say.
+        replay: The replay that it belongs to; the visit's own number where it is the replay itself.
     """
 
     record: Mapping[str, Any]
@@ -39,10 +45,10 @@ class KnownVisit:
         return int(self.record["visit"])
 
     def is_abandoned(self, now: datetime) -> bool:
-        """Return whether it is open, and its writer dead at *now*; nobody else's business while it is not."""
+        """Return whether the visit is open at *now*, and its writer dead."""
         if self.record["closed"] is not None or self.writer is None:
             return False
-        return self.writer.is_gone(now - self.record["opened"])
+        return self.writer.is_dead(now - self.record["opened"])
 
     def holds(self, visit: int | None, replay: int | None) -> bool:
         """Return whether an alert that names *visit* and *replay* belongs to it."""
@@ -66,21 +72,21 @@ def known_visits(bootstrap: str, survey: str) -> dict[int, KnownVisit]:
             record = VISIT.decode(value)
             if record["survey"] == survey:
                 headers = headers_of(message)
-                who = WriterId.parse(headers.get(_who.HEADER, b""))
-                latest[record["visit"]] = KnownVisit(record, who, _number(headers, HEADER_REPLAY))
+                writer = WriterId.parse(headers.get(WRITER_HEADER, b""))
+                latest[record["visit"]] = KnownVisit(record, writer, _number(headers, REPLAY_HEADER))
     return latest
 
 
 def abandoned(visits: Mapping[int, KnownVisit], now: datetime) -> list[KnownVisit]:
-    """Return those of *visits* that nobody will close: open, and their writer dead."""
+    """Return the open ones of *visits* whose writer is dead."""
     return [known for _number, known in sorted(visits.items()) if known.is_abandoned(now)]
 
 
 def close_abandoned(bootstrap: str, visit_topic: VisitTopic, left: list[KnownVisit]) -> list[VisitCounts]:
-    """Close the visits *left* open by a writer that died, with what lies in their survey's topic.
+    """Close the visits *left* open by a writer that died, with the alerts in their survey's topic.
 
     Returns:
-        Their ledgers, each ``estimated``.
+        Their counts, each ``estimated``.
 
     Raises:
         KafkaException: Kafka cannot be reached.
@@ -88,31 +94,31 @@ def close_abandoned(bootstrap: str, visit_topic: VisitTopic, left: list[KnownVis
     """
     if not left:
         return []
-    ledgers = {
+    counts_by_visit = {
         known.number: VisitCounts(
             known.record["survey"], known.number, known.record["opened"], estimated=True
         )
         for known in left
     }
-    opened = min(ledger.opened for ledger in ledgers.values())
-    for topic in {topics.alerts(ledger.survey) for ledger in ledgers.values()}:
+    opened = min(counts.opened for counts in counts_by_visit.values())
+    for topic in {topics.alerts(counts.survey) for counts in counts_by_visit.values()}:
         for message in _since(bootstrap, topic, opened - timedelta(seconds=1)):
             headers = headers_of(message)
-            visit, replay = _number(headers, HEADER), _number(headers, HEADER_REPLAY)
+            visit, replay = _number(headers, VISIT_HEADER), _number(headers, REPLAY_HEADER)
             for known in left:
                 if known.holds(visit, replay):
-                    ledgers[known.number].delivered(message)
+                    counts_by_visit[known.number].delivered(message)
     for known in left:
-        _close(visit_topic, ledgers[known.number], account=known.has_account)
-    return list(ledgers.values())
+        _close(visit_topic, counts_by_visit[known.number], account=known.has_account)
+    return list(counts_by_visit.values())
 
 
-def _close(visit_topic: VisitTopic, ledger: VisitCounts, *, account: bool) -> None:
-    ledger.offered = ledger.acknowledged
+def _close(visit_topic: VisitTopic, counts: VisitCounts, *, account: bool) -> None:
+    counts.offered = counts.acknowledged
     if account:
-        visit_topic.close(ledger)
+        visit_topic.close(counts)
     else:
-        visit_topic.end(ledger)
+        visit_topic.end(counts)
 
 
 def close_dead_visits(bootstrap: str, visit_topic: VisitTopic, survey: str) -> int:
@@ -123,8 +129,8 @@ def close_dead_visits(bootstrap: str, visit_topic: VisitTopic, survey: str) -> i
         DeliveryError: Kafka did not take the records.
     """
     known = known_visits(bootstrap, survey)
-    for ledger in close_abandoned(bootstrap, visit_topic, abandoned(known, utc_now())):
-        log.warning("visit %d had been left open: closed with %d alerts", ledger.visit, ledger.acknowledged)
+    for counts in close_abandoned(bootstrap, visit_topic, abandoned(known, utc_now())):
+        log.warning("visit %d had been left open: closed with %d alerts", counts.visit, counts.acknowledged)
     return max((one.number for one in known.values() if one.has_account and one.replay is None), default=0)
 
 
@@ -138,11 +144,12 @@ def _since(bootstrap: str, topic: str, moment: datetime) -> Iterator[Message]:
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
         ends = end_offsets(reader, [topic])
-        asked = [TopicPartition(*spot, int(moment.timestamp() * 1000)) for spot in ends]
+        asked = [TopicPartitionOffset(*partition, int(moment.timestamp() * 1000)) for partition in ends]
         found = reader.offsets_for_times(asked, timeout=10) if asked else []
-        starts = [spot for spot in found if spot.offset >= 0]
+        starts = [one for one in found if one.offset >= 0]
         reader.assign(starts)
-        spots = [(one.topic, one.partition) for one in starts]
-        yield from read_until(reader, {spot: ends[spot] for spot in spots}, patience=PATIENCE)
+        partitions = [(one.topic, one.partition) for one in starts]
+        wanted = {partition: ends[partition] for partition in partitions}
+        yield from read_until(reader, wanted, patience=PATIENCE)
     finally:
         reader.close()

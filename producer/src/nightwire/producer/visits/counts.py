@@ -1,4 +1,4 @@
-"""What became of the alerts of one visit: pure counting."""
+"""The counts of one visit: what became of its alerts.  Pure."""
 
 import json
 from collections import Counter
@@ -11,14 +11,14 @@ from nightwire.core.accounting import Account
 STAGE = "producer"
 
 
-class Delivered(Protocol):
-    """What a ledger needs of a delivered message."""
+class DeliveredMessage(Protocol):
+    """What `VisitCounts` needs of a delivered message."""
 
     def partition(self) -> int | None:
-        """Return where it lies."""
+        """Return its partition."""
 
     def offset(self) -> int | None:
-        """Return where in its partition it lies."""
+        """Return its offset."""
 
 
 @dataclass
@@ -29,11 +29,11 @@ class VisitCounts:
         survey: Name of the survey.
         visit: Number of the visit.
         opened: When, UTC.
-        estimated: Whether somebody else closes it, from what lies in the topic.
+        estimated: Whether the visit is closed from its topic, by another process than its writer.
         offered: Alerts that were to be written.
         acknowledged: Alerts that Kafka acknowledged.
-        refused: Alerts that were not written, by reason.
-        dead_lettered: Alerts, or files that should have held some, that went to `dead-letters`.
+        refused: Number of alerts that were not written, by reason.
+        dead_lettered: Number of alerts, or of unreadable files, that went to `dead-letters`.
         ranges: First and last offset of each partition.
     """
 
@@ -47,17 +47,17 @@ class VisitCounts:
     refused: Counter[str] = field(default_factory=Counter)
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def delivered(self, message: Delivered) -> None:
+    def delivered(self, message: DeliveredMessage) -> None:
         """Count *message*, which Kafka has acknowledged."""
-        self.found(message.partition() or 0, message.offset() or 0)
+        self.count(message.partition() or 0, message.offset() or 0)
 
-    def found(self, partition: int, offset: int) -> None:
-        """Count an alert that lies at *offset* of *partition*."""
+    def count(self, partition: int, offset: int) -> None:
+        """Count the alert at *offset* of *partition*."""
         self.add(partition, 1, offset, offset)
 
-    def add(self, partition: int, count: int, first: int, last: int) -> None:
-        """Count *count* alerts that lie between the offsets *first* and *last* of *partition*."""
-        self.acknowledged += count
+    def add(self, partition: int, alerts: int, first: int, last: int) -> None:
+        """Count *alerts* between the offsets *first* and *last* of *partition*."""
+        self.acknowledged += alerts
         low, high = self.ranges.get(partition, (first, last))
         self.ranges[partition] = (min(low, first), max(high, last))
 
@@ -87,12 +87,12 @@ class VisitCounts:
         }
 
     def as_text(self) -> str:
-        """Return the ledger as JSON, to be kept."""
+        """Return the counts as JSON."""
         return json.dumps(vars(self) | {"opened": self.opened.isoformat()})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the ledger that `as_text` gave."""
+        """Return the counts in the *text* of `as_text`."""
         kept = json.loads(text)
         kept["opened"] = datetime.fromisoformat(kept["opened"])
         kept["refused"] = Counter(kept["refused"])

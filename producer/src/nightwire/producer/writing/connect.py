@@ -1,4 +1,4 @@
-"""What a writer needs before its first alert: topics, the schema's id, the topic's format."""
+"""Connecting a writer: topics are made, the schema is registered, the topic's format is read."""
 
 import logging
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from nightwire.core import kafka
 from nightwire.core.runtime import find_endpoints
-from nightwire.producer.writing.message_format import message_format
+from nightwire.producer.writing.message_format import MessageFormat, message_format
 from nightwire.schemas import Codec, RegistryAwayError, SchemaRegistry, survey, topics
 
 log = logging.getLogger("nightwire.producer")
@@ -20,12 +20,12 @@ WAIT = 5.0
 
 @dataclass(frozen=True)
 class Connection:
-    """Where to write, and what.
+    """A Kafka that is ready for a survey's alerts.
 
     Attributes:
         kafka: Kafka's address.
         schema_id: Id of the alerts' schema.
-        answers: Whether Kafka does.
+        answers: Whether Kafka answers.
     """
 
     kafka: str
@@ -39,16 +39,16 @@ def connect(
     schema_id: int | None,
     where: tuple[str | None, str | None],
     *,
-    patient: bool,
+    may_be_away: bool,
 ) -> Connection:
     """Make the topics of survey *name* and register its *schema*.
 
     Args:
-        name: Survey.
-        schema: Of its alerts.
-        schema_id: Its id, where the survey gives one.
+        name: Name of the survey.
+        schema: Schema of its alerts.
+        schema_id: Id of the schema, where the survey gives one.
         where: Kafka's address and the registry's URL, where given.
-        patient: Kafka may be away; so may the registry, where there is a *schema_id*.
+        may_be_away: Kafka may be away; so may the registry, where there is a *schema_id*.
 
     Raises:
         NoStackError: There is no Kafka to talk to.
@@ -56,25 +56,25 @@ def connect(
         KafkaException: Kafka does not answer.
     """
     found = find_endpoints(*where)
-    answers = make_topics(found.kafka, name, patient=patient)
+    answers = make_topics(found.kafka, name, may_be_away=may_be_away)
     try:
         with SchemaRegistry(found.schema_registry) as schemas:
             number = schemas.register(f"{topics.alerts(name)}-value", schema, schema_id=schema_id)
     except RegistryAwayError as error:
-        if not patient or schema_id is None:
+        if not may_be_away or schema_id is None:
             raise
         log.warning("the schema is registered at the next start: %s", error)
         number = schema_id
     return Connection(found.kafka, number, answers)
 
 
-def make_topics(bootstrap: str, name: str, *, patient: bool = False) -> bool:
+def make_topics(bootstrap: str, name: str, *, may_be_away: bool = False) -> bool:
     """Make the topics that writing alerts of survey *name* needs; return whether Kafka answers.
 
     Args:
         bootstrap: Kafka's address.
-        name: Survey.
-        patient: Kafka may be away.
+        name: Name of the survey.
+        may_be_away: Kafka may be away.
 
     Raises:
         KafkaException: Kafka refused, or cannot be reached.
@@ -82,22 +82,25 @@ def make_topics(bootstrap: str, name: str, *, patient: bool = False) -> bool:
     names = (topics.alerts(name), topics.VISITS, topics.ACCOUNTS, topics.DEAD_LETTERS)
     wanted = [topics.settings(topic) for topic in names]
     try:
-        kafka.ensure_topics(bootstrap, wanted, **({"timeout": WAIT} if patient else {}))
+        kafka.ensure_topics(bootstrap, wanted, **({"timeout": WAIT} if may_be_away else {}))
     except KafkaException as error:
-        if not patient:
+        if not may_be_away:
             raise
         log.warning("Kafka is away, alerts go to the spool: %s", error)
         return False
     return True
 
 
-def options(found: Connection, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an `AlertWriter` of survey *name*."""
-    form = topics.settings(topics.alerts(name)).format
+def writer_arguments(found: Connection, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an `AlertWriter` of survey *name*, but for its options."""
     return {
         "producer": kafka.producer(found.kafka),
         "survey": survey(name),
         "codec": Codec(schema),
         "schema_id": found.schema_id,
-        "shape": message_format(form, schema, found.schema_id),
     }
+
+
+def topic_format(name: str, schema: Mapping[str, Any], schema_id: int) -> MessageFormat:
+    """Return the format that the topic of survey *name* is configured for."""
+    return message_format(topics.settings(topics.alerts(name)).format, schema, schema_id)

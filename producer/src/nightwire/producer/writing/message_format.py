@@ -1,4 +1,4 @@
-"""What an alert looks like in Kafka: Confluent wire format, or a container with hop's headers."""
+"""The format of alerts in Kafka: Confluent wire format, or a container with hop's headers."""
 
 import hashlib
 import json
@@ -8,18 +8,18 @@ from typing import Any, Protocol
 
 from nightwire.schemas.wire import container_block, container_head, frame
 
-TEST = ("_test", b"true")
-"""Header that marks what is no real alert; hop-client leaves such messages out unless told."""
+TEST_HEADER = ("_test", b"true")
+"""Header that marks an alert as a test; hop-client leaves such messages out by default."""
 
 
 class MessageFormat(Protocol):
-    """A format."""
+    """A format of alerts in Kafka."""
 
     def value(self, body: bytes) -> bytes:
         """Return the record's value for the Avro body of an alert."""
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """Return the headers that the format itself wants, for one more record."""
+        """Return the headers that the format itself wants, for the next record."""
 
 
 class WireFormat:
@@ -33,7 +33,7 @@ class WireFormat:
         self._schema_id = schema_id
 
     def value(self, body: bytes) -> bytes:
-        """Return *body* behind its schema's id."""
+        """Return *body* behind the id of its schema."""
         return frame(self._schema_id, body)
 
     def headers(self) -> list[tuple[str, bytes]]:
@@ -42,7 +42,7 @@ class WireFormat:
 
 
 class ContainerFormat:
-    """An Avro object container around each alert, and the headers by which hop-client knows it.
+    """An Avro object container for each alert, and the headers by which hop-client reads it.
 
     hop-client 0.13 (`hop.io.Stream._format`) reads ``_format``, and its own producer adds a random ``_id``.
 
@@ -56,12 +56,12 @@ class ContainerFormat:
         self._head = container_head(text, self._sync)
 
     def value(self, body: bytes) -> bytes:
-        """Return a container that holds the alert of *body* alone."""
+        """Return a container of the one alert in *body*."""
         return self._head + container_block(body, self._sync)
 
     @staticmethod
     def headers() -> list[tuple[str, bytes]]:
-        """Return the format's name, and an id of the record."""
+        """Return the name of the format, and a random id of the record."""
         return [("_format", b"avro"), ("_id", uuid.uuid4().bytes)]
 
 

@@ -1,4 +1,4 @@
-"""The producer's metrics: rates, nothing more; the proof is in the accounts."""
+"""The metrics of `nightwire simulate`: rates; the proof that in = out is in the accounts."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ BEHIND = (0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0)
 
 
 class Metrics:
-    """Count what `simulate` does.
+    """The rates of `nightwire simulate`.
 
     Args:
         registry: Where the metrics live.
@@ -40,13 +40,13 @@ class Metrics:
         )
 
     def behind(self, survey: str) -> Callable[[float], None]:
-        """Return who counts by how much an alert of *survey* was late. [s]"""
+        """Return a function that counts by how much an alert of *survey* was late. [s]"""
         return self._behind.labels(survey).observe
 
-    def closed(self, ledger: VisitCounts) -> None:
-        """Count the visit of *ledger*."""
-        self._alerts.labels(ledger.survey).inc(ledger.acknowledged)
-        for reason, count in ledger.refused.items():
-            self._refused.labels(ledger.survey, reason).inc(count)
-        self._visits.labels(ledger.survey).inc()
-        self._latest.labels(ledger.survey).set(ledger.opened.timestamp())
+    def closed(self, counts: VisitCounts) -> None:
+        """Count the visit of *counts*."""
+        self._alerts.labels(counts.survey).inc(counts.acknowledged)
+        for reason, count in counts.refused.items():
+            self._refused.labels(counts.survey, reason).inc(count)
+        self._visits.labels(counts.survey).inc()
+        self._latest.labels(counts.survey).set(counts.opened.timestamp())

@@ -19,67 +19,77 @@ Refused = Callable[[KafkaError], None]
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """An alert as it goes into Kafka: its key and its value."""
+class EncodedAlert:
+    """The key and the value of an alert in Kafka."""
 
     key: bytes
     value: bytes
 
 
-class Alerts(Protocol):
-    """What a visit needs of an `AlertWriter`."""
+class AlertSink(Protocol):
+    """What `VisitWriter` needs of an `AlertWriter`."""
 
-    def encoded(self, alert: Alert) -> Encoded:
-        """Return *alert* as it goes into Kafka."""
+    def encoded(self, alert: Alert) -> EncodedAlert:
+        """Return the key and the value of *alert*."""
 
     def send(
-        self, alert: Encoded, *, visit: int | None, on_delivered: Delivered | None, on_refused: Refused | None
+        self,
+        alert: EncodedAlert,
+        *,
+        visit: int | None,
+        on_delivered: Delivered | None,
+        on_refused: Refused | None,
     ) -> None:
-        """Queue it."""
+        """Queue *alert*."""
 
 
 class VisitWriter:
-    """Write the alerts of one visit."""
+    """Writes the alerts of one visit.
 
-    def __init__(self, alerts: Alerts, ledger: VisitCounts) -> None:
-        self._alerts, self.ledger = alerts, ledger
+    Args:
+        alerts: Where to.
+        counts: The counts of the visit.
+    """
+
+    def __init__(self, alerts: AlertSink, counts: VisitCounts) -> None:
+        self._alerts, self.counts = alerts, counts
 
     def write(self, alert: Alert) -> None:
         """Queue *alert* and count it.
 
         Raises:
             EncodeError: The alert does not fit; it is counted as refused, and the visit can go on.
-            SpoolFullError: Kafka is away and the spool is full; it is not counted, and can be offered again.
+            SpoolFullError: Kafka is away and the spool full; the alert is not counted: try again.
             DeliveryError: An earlier alert was lost.
         """
         try:
             encoded = self._alerts.encoded(alert)
         except EncodeError:
-            self.ledger.offered += 1
-            self.ledger.refuse("does-not-fit-schema")
+            self.counts.offered += 1
+            self.counts.refuse("does-not-fit-schema")
             raise
         self.send(encoded)
 
-    def send(self, alert: Encoded) -> None:
-        """Queue an alert that is encoded already, and count it.
+    def send(self, alert: EncodedAlert) -> None:
+        """Queue an encoded alert, and count it.
 
         Raises:
-            SpoolFullError: Kafka is away and the spool is full; it is not counted, and can be offered again.
+            SpoolFullError: Kafka is away and the spool full; the alert is not counted: try again.
             DeliveryError: An earlier alert was lost.
         """
 
         def refused(error: KafkaError) -> None:
             log.warning("refused: alert of %r, %d bytes: %s", alert.key, len(alert.value), error.str())
-            self.ledger.refuse("too-large")
+            self.counts.refuse("too-large")
 
-        self.ledger.offered += 1
+        self.counts.offered += 1
         try:
             self._alerts.send(
                 alert,
-                visit=self.ledger.visit,
-                on_delivered=self.ledger.delivered,
+                visit=self.counts.visit,
+                on_delivered=self.counts.delivered,
                 on_refused=refused,
             )
         except SpoolFullError:
-            self.ledger.offered -= 1
+            self.counts.offered -= 1
             raise
