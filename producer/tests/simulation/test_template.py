@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nightwire.producer import VisitLog
-from nightwire.producer.simulation.pool import PatchedAlerts, make_pool, member, places
+from nightwire.producer.simulation.pool import PatchedAlerts, make_pool, pool_member, value_paths
 from nightwire.producer.simulation.template import Template, replaced, spelled
 from nightwire.producer.writing.visit_writer import EncodedAlert
 from nightwire.schemas import Codec, survey
@@ -98,7 +98,7 @@ def test_a_copy_of_a_simulated_alert_is_what_the_codec_writes(
         "dec": dec,
     }
     for alert in visit[::80]:
-        of = places(alert)
+        of = value_paths(alert)
         template = Template(codec.encode, alert, of)
         known = {name: value for name, value in values.items() if name in template.names}
         assert template.filled(values) == codec.encode(replaced(alert, known, of))
@@ -145,4 +145,4 @@ def test_the_same_seed_gives_the_same_copies(encode: Callable[[dict[str, Any]], 
 
 def test_a_pool_is_made_one_by_one(encode: Callable[[dict[str, Any]], EncodedAlert], visit: Alerts) -> None:
     assert len(list(islice(make_pool(7, 1000, VisitLog(7, NOON), NOON, encode), 3))) == 3
-    assert member(visit[0], encode).ra == visit[0]["diaSource"]["ra"]
+    assert pool_member(visit[0], encode).ra == visit[0]["diaSource"]["ra"]
