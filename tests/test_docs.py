@@ -62,6 +62,19 @@ def test_the_files_that_the_architecture_names_are_there() -> None:
     assert missing == set()
 
 
+CITED = re.compile(r"`([\w-]+/[\w./-]+\.(?:md|rs|toml|avsc|py))`")
+
+
+def test_the_files_that_sources_cite_are_there() -> None:
+    missing = [
+        f"{source.relative_to(ROOT)} cites {name}"
+        for source in sorted(ROOT.glob("*/src/**/*.py"))
+        for name in CITED.findall(source.read_text(encoding="utf-8"))
+        if not (ROOT / name).exists() and not _in_the_package(name)
+    ]
+    assert missing == []
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_its_links_lead_somewhere(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
