@@ -192,7 +192,7 @@ SLOWER_BY = 50
 
 @pytest.fixture
 def measure(tmp_path: Path) -> Callable[[str], Path]:
-    """Return a function that runs the scenario `codec`, for real and small, and returns its result."""
+    """Return a function that runs the scenario `codec`, small, and returns its result."""
 
     def run(name: str) -> Path:
         out = tmp_path / f"{name}.json"

@@ -85,7 +85,7 @@ def test_the_least_difference_is_what_one_asks_for() -> None:
 
 
 def test_the_rank_test_is_that_of_the_tables() -> None:
-    """Mann and Whitney (1947): with four against four, U = 0 has a chance of 2/70; U = 1 of 4/70."""
+    """Mann and Whitney (1947): four against four, U = 0 has a chance of 2/70; U = 1 of 4/70."""
     assert p_value([1, 2, 3, 4], [5, 6, 7, 8]) == pytest.approx(2 / 70)
     assert p_value([1, 2, 3, 5], [4, 6, 7, 8]) == pytest.approx(4 / 70)
     assert p_value([1, 2, 3], [4, 5, 6]) == pytest.approx(2 / 20)

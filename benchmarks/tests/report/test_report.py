@@ -219,7 +219,7 @@ def kept_series() -> frozenset[tuple[str, str, str, str]]:
 
 @cache
 def kept_processes() -> frozenset[tuple[str, str, str]]:
-    """Return scenario, experiment and process of each sample of ours in the newest results that are kept."""
+    """Return scenario, experiment and process of our samples in the newest results kept."""
     return frozenset(
         (result["scenario"], sample["experiment"], process["name"])
         for result in latest(results_folder())
@@ -399,9 +399,9 @@ def test_the_block_is_rewritten_in_its_place_and_nowhere_else(tmp_path: Path) ->
 def seen_on_a_phone(page: Path, folder: Path) -> list[str]:
     """Return what a browser says of *page* in a frame as wide as a phone.
 
-    That is: width, needed width, height, whether all plots are drawn, rows, folded parts that stay closed on
-    paper, and what was fetched.  Headless Chromium's window is never narrower than 500 px, hence the frame; a
-    script in the outer page asks.
+    That is: width, needed width, height, whether all plots are drawn, rows, folded parts that stay
+    closed on paper, and what was fetched.  Headless Chromium's window is never narrower than 500
+    px, hence the frame; a script in the outer page asks.
     """
     outer = f"""<!doctype html><meta charset="utf-8"><pre id="said"></pre>
       <iframe id="phone" src="{page.as_uri()}" width="{PHONE}" height="800" style="border:0"></iframe>

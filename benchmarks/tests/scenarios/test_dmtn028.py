@@ -1,4 +1,4 @@
-"""The scenario `dmtn028`: its table of transfers, what is made of them, and small ones on a real Kafka."""
+"""The scenario `dmtn028`: its table of transfers, its plots, and small runs on a real Kafka."""
 
 import json
 from collections.abc import Iterator, Mapping

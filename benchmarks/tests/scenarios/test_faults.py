@@ -1,4 +1,4 @@
-"""The scenario `faults`: its arithmetic, and small runs against a real Kafka, engine and gateway."""
+"""The scenario `faults`: its arithmetic, and small runs with real brokers and engine."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def streams_of(pairs: list[tuple[float, float]]) -> tuple[dict[str, float], dict
 
 
 def test_a_fault_is_over_when_nothing_waits_longer_than_before() -> None:
-    """Ten a second, each takes 0.1 s; from 5 s to 8 s nothing comes, then two at once until all is there."""
+    """Ten a second take 0.1 s each; from 5 s to 8 s none comes, then two at once until all did."""
     due = {f"{turn:03}": turn / 10 for turn in range(150)}
     arrived = {name: moment + 0.1 for name, moment in due.items()}
     waiting = [name for name in due if arrived[name] > 5.0 and due[name] < 11.0]
@@ -188,7 +188,7 @@ def test_a_plot_stays_small(points: list[tuple[float, float]]) -> None:
 
 @pytest.fixture
 def streams(tmp_path: Path) -> Iterator[Streams]:
-    """Yield small streams through a Kafka, a gateway and an engine (the light one: it starts sooner)."""
+    """Yield small streams through a Kafka, a gateway and a light engine."""
     context = Context(tmp_path, Size(30, 1, 20.0))
     environment = FaultsEnvironment(context, make_pool(20), others=0, light=True)
     yield Streams(environment)

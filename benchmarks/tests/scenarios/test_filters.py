@@ -1,4 +1,4 @@
-"""The scenario `filters`: its mixture of filters, and a small run against a real Kafka and engine."""
+"""The scenario `filters`: its mixture of filters, and a small run with a real engine."""
 
 import json
 from pathlib import Path

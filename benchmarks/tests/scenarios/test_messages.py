@@ -1,4 +1,4 @@
-"""The scenario `messages`: its alerts and plan, what is made of them, and small runs on a real Kafka."""
+"""The scenario `messages`: its alerts, plan and plots, and small runs on a real Kafka."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -133,7 +133,7 @@ def test_what_was_lost_or_doubled_or_has_another_size_fails_the_run(bad: dict[st
 
 
 def figures(plan: Plan) -> dict[str, float]:
-    """Return a run's figures: round trips of 4 ms, and flows of as many MB/s as there are producers."""
+    """Return a run's figures: round trips of 4 ms, flows of one MB/s a producer."""
     trips = [trip_figures(size, [0.002, 0.004, 0.006]) for size in plan.pingpong]
     flows = {flow_name(point, size): float(point.producers) for point in plan.points for size in plan.flow}
     return {name: value for one in (*trips, flows) for name, value in one.items()}

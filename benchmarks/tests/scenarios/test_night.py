@@ -1,4 +1,4 @@
-"""The scenario `night`: its schedule, its time scales, and a small run against a real Kafka and engine."""
+"""The scenario `night`: its schedule and time scales, and a small run with a real engine."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -149,7 +149,7 @@ def test_a_small_visit_runs_through_the_filter_engine(tmp_path: Path) -> None:
 
 
 def left_behind() -> list[str]:
-    """Return the command lines of what a benchmark started and did not end; waits a little for it."""
+    """Return the command lines of what a benchmark did not end; waits a little for it."""
     deadline = time.monotonic() + 10
     while (left := _started_by_benchmarks()) and time.monotonic() < deadline:
         pass

@@ -97,9 +97,9 @@ def run(
 ) -> None:
     """Run scenarios, write their results, and print them.
 
-    One that is refused or fails takes no other along; the exit status tells. Under --profile full each run is
-    kept as it comes: after an interruption the same command goes on, and runs that others disturbed are
-    repeated.
+    One that is refused or fails takes no other along; the exit status tells. Under --profile full
+    each run is kept as it comes: after an interruption the same command goes on, and runs that
+    others disturbed are repeated.
 
     \b
     Example:
@@ -212,10 +212,10 @@ def compare(
 ) -> None:
     """Tell what became slower from A to B, given the noise of both.
 
-    A and B are result files, folders of results, or commits of results; of a folder and of a commit, the
-    newest result of each scenario counts. Without B, it is the newest of the same scenario. Figures with a
-    baseline are compared by their ratios to it, pair by pair, which cancels the machine; others by value.
-    What is unstable, or was run once, is not judged.
+    A and B are result files, folders of results, or commits of results; of a folder and of a
+    commit, the newest result of each scenario counts. Without B, it is the newest of the same
+    scenario. Figures with a baseline are compared by their ratios to it, pair by pair, which
+    cancels the machine; others by value. What is unstable, or was run once, is not judged.
 
     Exit status: 0 nothing became slower, 1 something did, 2 they cannot be compared.
 

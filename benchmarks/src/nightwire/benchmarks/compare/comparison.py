@@ -32,7 +32,8 @@ class FigureChange:
         before: Median in one result.
         after: Median in the other.
         change: Their difference as a share of `before`; None where that is 0.
-        noise: Half the interquartile range as a share of the median, of the noisier; None where unknown.
+        noise: Half the interquartile range as a share of the median, of the noisier; None where
+            unknown.
         runs: How many values either has.
         verdict: Slower, quicker, the same, or nothing that can be said.
         why: Why nothing can be said.

@@ -52,7 +52,7 @@ def find(word: str, folder: Path) -> dict[str, Found]:
 
 
 def newest_after(one: Found, folder: Path) -> Found:
-    """Return the newest result of the same scenario in *folder*, of the same size where there is one.
+    """Return the newest result of the same scenario in *folder*, of the same size where possible.
 
     Raises:
         CompareError: None is newer than *one*.

@@ -19,7 +19,7 @@ CHANGED = (Verdict.SLOWER, Verdict.QUICKER)
 
 
 def shown(one: Comparison, before: Found, after: Found, *, every: bool) -> RenderableType:
-    """Return *one* for a terminal: what changed, then how many figures did not; with *every*, all of them."""
+    """Return *one* for a terminal: what changed, and how many did not; with *every*, all."""
     verdicts = tuple(Verdict) if every else CHANGED
     changes = [change for verdict in verdicts for change in one.of(verdict)]
     parts: list[RenderableType] = [Text(f"{one.scenario}: {origin(before)} → {origin(after)}", style="bold")]

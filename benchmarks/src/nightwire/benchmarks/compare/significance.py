@@ -3,25 +3,26 @@
 Benchmarks have few pairs, from one to nine, and now and then a run that is far off.  So no normal
 distribution is assumed, and means are not used:
 
-- Medians that differ by less than a *least difference* are the same, whatever a test says: two runs of
-  the same code differ by some percent in things that no repetition within a run shows, such as where
-  memory came to lie.  Criterion.rs has such a threshold, asv a factor.
+- Medians that differ by less than a *least difference* are the same, whatever a test says: two runs
+  of the same code differ by some percent in things that no repetition within a run shows, such as
+  where memory came to lie.  Criterion.rs has such a threshold, asv a factor.
 - With five pairs or more the rank test of Mann and Whitney decides, as in Go's benchstat and Google
-  Benchmark's compare.py; here by its exact distribution, for the normal one wants twenty values.  They
-  allow one false alarm in twenty, and a result may have a hundred figures: here it is one in a hundred.
-- A figure that is *unstable* by the harness's own measure changed if its medians differ, besides, by
-  more than the wider interquartile range; else nothing is said of it, for a change might hide in the
-  noise.
-- With fewer pairs no rank test can say so much.  Then the ranges have to lie apart, by more than the
-  wider of them is wide; of two runs, which mostly lie closer together than the noise is wide, by four
-  times that.
-- Distances are those of logarithms, where all values are above 0: what disturbs a run multiplies its
-  time.
+  Benchmark's compare.py; here by its exact distribution, for the normal one wants twenty values.
+  They allow one false alarm in twenty, and a result may have a hundred figures: here it is one in a
+  hundred.
+- A figure that is *unstable* by the harness's own measure changed if its medians differ, besides,
+  by more than the wider interquartile range; else nothing is said of it, for a change might hide in
+  the noise.
+- With fewer pairs no rank test can say so much.  Then the ranges have to lie apart, by more than
+  the wider of them is wide; of two runs, which mostly lie closer together than the noise is wide,
+  by four times that.
+- Distances are those of logarithms, where all values are above 0: what disturbs a run multiplies
+  its time.
 - One run has no noise that one could know: nothing is said.
 
-With noise of 3 to 25 %, and one run in ten delayed by up to a half, less than one figure in fifty is
-called slower or quicker for nothing.  The judgement is the same when both sides are swapped, but for
-its direction.
+With noise of 3 to 25 %, and one run in ten delayed by up to a half, less than one figure in fifty
+is called slower or quicker for nothing.  The judgement is the same when both sides are swapped, but
+for its direction.
 """
 
 from collections.abc import Sequence
@@ -118,8 +119,8 @@ def _scaled(before: Sequence[float], after: Sequence[float]) -> tuple[Sequence[f
 def p_value(some: Sequence[float], others: Sequence[float]) -> float:
     """Return how likely two or more values that do not differ are ranked at least so unevenly.
 
-    The test of Mann and Whitney by its exact distribution; with ties by permutations, all of them where
-    they are not too many.
+    The test of Mann and Whitney by its exact distribution; with ties by permutations, all of them
+    where they are not too many.
     """
     if len({*some, *others}) == len(some) + len(others):
         return float(mannwhitneyu(some, others, method="exact").pvalue)

@@ -1,1 +1,1 @@
-"""What scenarios run against: the machine, child processes, Kafka, the filter engine, VTP brokers, alerts."""
+"""What scenarios run against: machine, processes, Kafka, filter engine, VTP brokers, alerts."""

@@ -37,7 +37,7 @@ class ReadyMessage:
 
 
 def make_pool(count: int) -> list[Alert]:
-    """Return min(*count*, `POOL`) distinct simulated alerts, with sizes and histories of real ones."""
+    """Return min(*count*, `POOL`) distinct simulated alerts, of real sizes and histories."""
     from nightwire.producer import (
         Sky,
         VisitLog,
@@ -86,7 +86,7 @@ def alert_of_mean_size(pool: Sequence[Alert]) -> Alert:
 
 
 def patched(pool: Sequence[Alert], count: int, *, visit: int, first: int = 0) -> Iterator[Alert]:
-    """Yield *count* alerts of *visit*, cycling through *pool*; ids, times and positions are all different.
+    """Yield *count* alerts of *visit*, cycling through *pool*; all ids, times and positions differ.
 
     Args:
         pool: Alerts to begin with; they are not changed.
@@ -99,7 +99,7 @@ def patched(pool: Sequence[Alert], count: int, *, visit: int, first: int = 0) ->
 
 
 def patch(alert: Alert, number: int, visit: int) -> Alert:
-    """Return *alert* with the id, visit, time and position of alert *number*; the rest is shared."""
+    """Return *alert* with id, visit, time and position of alert *number*; the rest is shared."""
     source = alert["diaSource"]
     name = FIRST_ID + number
     new = source | {

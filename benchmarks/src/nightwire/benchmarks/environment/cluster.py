@@ -61,7 +61,7 @@ class Cluster:
                 future.result(30)
 
     def delete_before(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Let Kafka delete the records before *ends*, by topic and partition: the disk is bounded."""
+        """Let Kafka delete the records before *ends*: the disk is bounded."""
         client = admin(self.bootstrap)  # it must outlive its futures
         offsets = [confluent_kafka.TopicPartition(*partition, end) for partition, end in ends.items()]
         for future in client.delete_records(offsets).values():
@@ -78,7 +78,7 @@ class Cluster:
         return total
 
     def memory(self) -> int | None:
-        """Return Kafka's resident memory without its files' pages [byte]; None where it is not ours."""
+        """Return Kafka's resident memory without file pages [byte]; None where it is not ours."""
         return None if self._process is None else int(self._process.memory_info().rss)
 
     def cpu(self) -> float:

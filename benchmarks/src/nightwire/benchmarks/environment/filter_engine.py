@@ -63,10 +63,6 @@ class FilterEngine(Cluster):
 
     Attributes:
         filters: Topics of what passes each filter, by ``owner/name``.
-
-    Args:
-        context: Of the run.
-        options: How the engine runs.
     """
 
     def __init__(self, context: Context, options: EngineOptions | None = None) -> None:
@@ -134,7 +130,7 @@ class FilterEngine(Cluster):
         self.delete_before({(ALERTS, part): end for part, end in ends.items()})
 
     def sending(self) -> float:
-        """Return how long the engine has been sending, by its metrics [s]; NaN where it is not ours."""
+        """Return how long the engine has been sending [s]; NaN where it is not ours."""
         if "filters" not in self._pages:
             return math.nan
         page = httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=10).text
@@ -142,7 +138,7 @@ class FilterEngine(Cluster):
         return sum(float(value) for name, _, value in lines if name == SENDING)
 
     def engine_cpu(self) -> float:
-        """Return the CPU time of the engine's processes so far, ended ones too [s]; 0 where not ours."""
+        """Return the CPU time of the engine's processes so far [s]; 0 where it is not ours."""
         if self._child is None:
             return 0.0
         first = psutil.Process(self._child.process.pid)

@@ -104,7 +104,7 @@ def mixture(count: int, code: int, pool: Sequence[Alert]) -> list[MixedFilter]:
 
 
 def values(kind: FilterKind, views: Sequence[AlertView]) -> list[float]:
-    """Return what a kind of filter compares for each alert, the first to pass first; infinite for None."""
+    """Return what *kind* compares for each alert, the first to pass first; infinite for None."""
     value = value_of(kind)
     worst = math.inf if kind.below else -math.inf
     found = [value(view) for view in views]
@@ -126,7 +126,7 @@ def separation(alert: AlertView) -> float | None:
 
 
 def _mixed(number: int, kind: FilterKind, ranked: Sequence[float]) -> MixedFilter:
-    """Return filter *number*; its limit lies between two alerts, a little beside others' of its kind."""
+    """Return filter *number*; its limit lies between two alerts, beside others' of its kind."""
     share = SHARES[number % len(SHARES)]
     place = max(1, round(share * len(ranked)))
     inside, outside = ranked[place - 1], ranked[min(place, len(ranked) - 1)]

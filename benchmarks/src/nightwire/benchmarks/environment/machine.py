@@ -67,7 +67,7 @@ def commit(root: Path) -> str:
 
 
 def changes(root: Path) -> str:
-    """Return a digest of what was changed in the clone *root* since its commit; empty where nothing was."""
+    """Return a digest of the changes in the clone *root* since its commit; empty without any."""
     said = _output_of(["git", "-C", str(root), "diff", "HEAD"])
     return hashlib.sha256(said.encode()).hexdigest()[:12] if said else ""
 
@@ -111,7 +111,7 @@ def _output_of(command: list[str]) -> str:
 
 
 def data_folder() -> Path | None:
-    """Return the folder of real data: ``NIGHTWIRE_DATA``, else the one beside the clone, else None."""
+    """Return the folder of real data: ``NIGHTWIRE_DATA``, else that beside the clone, or None."""
     beside = CLONE.parent / "shared" / "data"
     found = Path(os.environ.get("NIGHTWIRE_DATA", beside))
     return found if found.is_dir() else None

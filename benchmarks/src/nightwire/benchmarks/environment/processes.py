@@ -31,7 +31,7 @@ def nightwire(*words: str) -> list[str]:
 
 
 class Child:
-    """A process in a group of its own, started at once; leaving the ``with`` block ends the whole group.
+    """A process in a group of its own, started at once; leaving the ``with`` block ends the group.
 
     Args:
         command: Its command line.

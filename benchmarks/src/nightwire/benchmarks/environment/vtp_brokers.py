@@ -53,7 +53,7 @@ class VtpBroker:
 
 
 def debian_python() -> list[str]:
-    """Return the beginning of a command line for Debian's Python, which finds the installed Comet."""
+    """Return the start of a command line for Debian's Python, which finds Comet."""
     return ["/usr/bin/env", f"PYTHONPATH={sysconfig.get_path('purelib')}", "PYTHONUTF8=1", str(DEBIAN), "-S"]
 
 
@@ -150,7 +150,7 @@ OPTIONS = (
     "--replay=0s",
     *(f"--feed-role={role}" for role in ("observation", "prediction", "utility", "test")),
 )
-"""Of our gateway: like Comet, it gives subscribers events of all roles, and nothing of before they came."""
+"""Of our gateway: like Comet, it sends events of all roles, and nothing from before."""
 
 
 class VtpBrokers:

@@ -1,9 +1,9 @@
 """Runs of a long benchmark, kept as they come, so that one that was interrupted goes on.
 
-A file of JSON lines lies beside the result to be.  Its first line says what it belongs to: scenario, size,
-commit and its changes, machine, Kafka.  Then comes each run, and what the scenario had to show each time an
-experiment was done.  A line that was cut by a crash is left out, and so is a pair of which one half is
-missing: subject and baseline are measured together.
+A file of JSON lines lies beside the result to be.  Its first line says what it belongs to:
+scenario, size, commit and its changes, machine, Kafka.  Then comes each run, and what the scenario
+had to show each time an experiment was done.  A line that was cut by a crash is left out, and so is
+a pair of which one half is missing: subject and baseline are measured together.
 """
 
 import fcntl
@@ -96,7 +96,7 @@ class Checkpoint:
         self._write({"sample": sample_row(sample)})
 
     def finish(self, experiment: Experiment, outcome: Callable[[], Outcome]) -> None:
-        """Note that *experiment* is done, and what there is to show by now: it is in memory alone."""
+        """Note that *experiment* is done, and the outcome so far, which is in memory alone."""
         if self.path is not None:
             self.done[experiment.name] = so_far = self.shown(outcome())
             self._write({"done": experiment.name, "outcome": asdict(so_far)})
@@ -154,7 +154,7 @@ def checkpoint_path(result: Path | None, folder: Path, scenario: str, key: Key) 
 
 
 def merged(earlier: Outcome, later: Outcome) -> Outcome:
-    """Return what two sittings have to show: *later* counts where both have the same point of a line."""
+    """Return the outcome of two sittings; of points of a line that both have, the *later*'s."""
     series = {one.title: one for one in earlier.series}
     for one in later.series:
         series[one.title] = _joined(series[one.title], one) if one.title in series else one
@@ -177,8 +177,8 @@ def _whole(
 ) -> Iterable[Sample]:
     """Yield the samples of whole pairs.
 
-    An experiment whose runs are all there, but that was not done, has its last pair repeated: what it would
-    have shown of them was in memory.
+    An experiment whose runs are all there, but that was not done, has its last pair repeated: what
+    it would have shown of them was in memory.
     """
     found = {(one.experiment, one.pair, one.kind): one for one in samples}
     for experiment in experiments:

@@ -50,7 +50,7 @@ def run_pairs(
 def _quietest(
     experiment: Experiment, pair: int, kind: Kind, monitor: ResourceMonitor, repeats: int
 ) -> Sample:
-    """Run until others do not disturb, at most *repeats* times more; return the least disturbed run."""
+    """Run until others do not disturb, or *repeats* times more; return the calmest run."""
     tries: list[tuple[Figures, Use]] = []
     while len(tries) <= repeats and all(use.others > DISTURBED for _figures, use in tries):
         with monitor.window() as window:

@@ -17,7 +17,7 @@ class RefusedError(Exception):
 
 
 def shortages(needs: Needs, have: Needs, *, where: str = "the disk") -> list[str]:
-    """Say in plain words what *needs* more than *have* (its ``seconds``: the limit); empty when it fits."""
+    """Return what *needs* exceeds *have* in (its ``seconds``: the limit), in plain words."""
     said = []
     if needs.disk + RESERVE > have.disk:
         said.append(

@@ -172,7 +172,7 @@ def read_result(path: Path) -> Result:
 
 
 def latest(folder: Path) -> list[Result]:
-    """Return the newest result of each scenario in *folder*, by their names; those of smoke tell nothing.
+    """Return the newest result of each scenario in *folder*, by name; none of the profile smoke.
 
     Raises:
         ResultError: A file there is not a result.

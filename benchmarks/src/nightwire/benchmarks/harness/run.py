@@ -1,4 +1,4 @@
-"""Run one scenario: check resources, run experiments in pairs, make the result, end all processes."""
+"""Run one scenario: check resources, run experiments in pairs, make a result, end processes."""
 
 import logging
 import signal
@@ -130,7 +130,7 @@ def key_of(scenario: Scenario, options: RunOptions) -> dict[str, Any]:
 
 @dataclass
 class Sitting:
-    """One sitting of a benchmark: from its beginning, or from where it was interrupted, to its end."""
+    """One sitting of a benchmark: from its beginning, or where it was interrupted, to its end."""
 
     scenario: Scenario
     context: Context
@@ -146,7 +146,8 @@ class Sitting:
         """Measure what is missing; return what failed, which takes no other experiment along.
 
         Raises:
-            RunError: Nothing was measured, or not all within the limit and what there is was checkpoint.
+            RunError: Nothing was measured, or not all within the limit and what there is was
+                checkpoint.
         """
         deadline = time.monotonic() + self.options.time_limit
         experiments = list(self.scenario.experiments(self.context))
@@ -198,7 +199,7 @@ class Sitting:
         return self._late(f"{pairs} of {self._pairs} pairs")
 
     def _run(self, experiment: Experiment, meter: Meter, deadline: float) -> bool:
-        """Run what is missing of *experiment*; return False where time was up before its last pair."""
+        """Run what is missing of *experiment*; return False if time was up before its end."""
         known = self._known[experiment.name]
         repeats = REPEATS if self.options.profile == "full" else 0
         missing = [pair for pair, _kind in order(self._pairs, experiment.at_most) if pair not in known]
@@ -231,7 +232,7 @@ class Sitting:
         )
 
     def _prepare_earlier(self, before: Experiment | None) -> None:
-        """Prepare an experiment that was done in an earlier sitting: the next may find what it left."""
+        """Prepare what an earlier sitting did: the next experiment may find what it left."""
         if not self._prepared and before is not None and before.name in self._done:
             self._prepared = True
             try:
@@ -253,7 +254,8 @@ def _line(sample: Sample) -> str:
 def _terminable() -> Iterator[None]:
     """Let SIGTERM unwind as Ctrl-C does, so that every child is ended.
 
-    An interrupt inside C code may surface as another error (fastavro: `SystemError`); it is translated back.
+    An interrupt inside C code may surface as another error (fastavro: `SystemError`); it is
+    translated back.
     """
     asked: list[int] = []
 

@@ -71,7 +71,7 @@ def run_all(
     show: Show,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[ScenarioEnd]:
-    """Run *scenarios*, write their results, and return how each ended; the limit is for all of them.
+    """Run *scenarios* within one limit, write their results, and return how each ended.
 
     Args:
         scenarios: What to run, in this order.
@@ -111,7 +111,7 @@ def _ended(scenario: Scenario, options: RunOptions, target: ResultTarget, say: S
 
 
 def measured(scenario: Scenario, options: RunOptions, target: ResultTarget, say: Say) -> tuple[Result, Path]:
-    """Run one, go on with it where it was interrupted, and return its result and the file that it is in.
+    """Run one, from where it was interrupted; return its result and the file that it is in.
 
     Raises:
         RefusedError: The machine lacks something.

@@ -17,8 +17,8 @@ def results(figures: Sequence[Figure], samples: Sequence[Sample]) -> list[dict[s
 def result(figure: Figure, samples: Sequence[Sample]) -> dict[str, Any] | None:
     """Return the entry of *figure*; None where no sample has it.
 
-    ``ratio`` is the median of subject over baseline, pair by pair; ``spread`` its interquartile range as a
-    share of it, or that of the value where there is no baseline.
+    ``ratio`` is the median of subject over baseline, pair by pair; ``spread`` its interquartile
+    range as a share of it, or that of the value where there is no baseline.
     """
     ours, theirs = figure_pairs(samples, figure.share_of or figure.name)
     if not ours:
@@ -50,7 +50,7 @@ def result(figure: Figure, samples: Sequence[Sample]) -> dict[str, Any] | None:
 
 
 def others(samples: Sequence[Sample]) -> dict[str, Any]:
-    """Return the share of CPU that others took: median and worst of all runs, and whether it disturbs."""
+    """Return the share of CPU that others took: median, worst, and whether it disturbs."""
     shares = [sample.use.others for sample in samples]
     if not shares:
         nothing = {"median": 0.0, "worst": 0.0, "limit": DISTURBED, "disturbed": False}

@@ -1,4 +1,4 @@
-"""How many pairs of a scenario fit into what is left of the time, on a machine as slow as it was so far."""
+"""How many pairs of a scenario fit into the time left, on a machine as slow as it was so far."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,1 +1,1 @@
-"""What a scenario is, what a run of it measured, and the statistics of runs; imports no other sub-package."""
+"""What scenarios, samples and their statistics are; imports no other sub-package."""

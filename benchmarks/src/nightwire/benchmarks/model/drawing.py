@@ -7,7 +7,7 @@ from nightwire.benchmarks.model.scenario import Line, Series
 from nightwire.benchmarks.model.statistics import median, quantile, rounded
 
 Point = tuple[float | str, str, Kind]
-"""A place on the horizontal axis, or the name of the figure that has it; a figure, and whose it is."""
+"""A place on the horizontal axis (or the figure that has it), a figure, and whose it is."""
 OWNERS = {Kind.SUBJECT: "nightwire", Kind.BASELINE: "raw librdkafka"}
 
 
@@ -42,7 +42,7 @@ def plot(title: str, axes: tuple[str, str], lines: Iterable[Line], *, log: str =
 
 
 def distribution(delays: Mapping[str, Sequence[float]]) -> Series:
-    """Return how large a share of alerts had arrived after which delay [s], as 200 points a line."""
+    """Return the share of alerts that had arrived after each delay, as 200 points a line."""
     shares = [number / 199 for number in range(200)]
     lines = [
         Line(

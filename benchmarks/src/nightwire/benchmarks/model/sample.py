@@ -89,5 +89,5 @@ def values_of(samples: Sequence[Sample], name: str, kind: Kind) -> dict[int, flo
 
 
 def figure_pairs(samples: Sequence[Sample], name: str) -> tuple[dict[int, float], dict[int, float]]:
-    """Return the subject's and the baseline's values of figure *name*, by the number of the pair."""
+    """Return the subject's and the baseline's values of figure *name*, by pair."""
     return values_of(samples, name, Kind.SUBJECT), values_of(samples, name, Kind.BASELINE)

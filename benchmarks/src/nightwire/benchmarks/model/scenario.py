@@ -114,7 +114,8 @@ class Context:
         folder: An empty folder, removed afterwards.
         size: How much to run.
         bootstrap: A Kafka that is there already; None: start one.
-        engine: ``own`` (start a filter engine), ``there`` (one is running), ``none`` (leave it out).
+        engine: ``own`` (start a filter engine), ``there`` (one is running), ``none`` (leave it
+            out).
         role: Give the process with this id a name in the table of processes.
         say: Tell a person what goes on.
         traffic: Note what the processes of a name moved over TCP in this run.

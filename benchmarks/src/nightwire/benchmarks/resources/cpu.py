@@ -8,7 +8,7 @@ DISTURBED = 0.05
 
 @dataclass(frozen=True)
 class Jiffies:
-    """Time of all cores since boot, from the first line of ``/proc/stat`` (proc(5)). [1/100 s, mostly]
+    """Time of all cores since boot: the first line of ``/proc/stat`` (proc(5)). [1/100 s, mostly]
 
     Attributes:
         processes: In processes: user, nice, system; and *steal*, which other machines took.

@@ -1,4 +1,4 @@
-"""What a run takes of the machine: CPU and memory of each of our processes, and what others took."""
+"""What a run takes of the machine: CPU and memory of our processes, and what others took."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ class UsageWindow:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Our processes at one moment: CPU time by (pid, name) and in all [s], memory by name [byte]."""
+    """Our processes at one moment: CPU time by (pid, name) and in all [s], memory [byte]."""
 
     cpu: Mapping[tuple[int, str], float]
     rss: Mapping[str, int]
@@ -108,13 +108,14 @@ class ResourceMonitor:
 def own_time(looks: Sequence[Snapshot], processes: Sequence[ProcessUse]) -> float:
     """Return what our processes took between the first look and the last. [s]
 
-    One that is killed together with its parent leaves its time to nobody: then what was seen of it is nearer.
+    One that is killed together with its parent leaves its time to nobody: then what was seen of it
+    is nearer.
     """
     return max(looks[-1].total - looks[0].total, sum(one.cpu_seconds for one in processes))
 
 
 def program(path: str) -> str:
-    """Return what a program is called, without its version: ``python`` for ``/usr/bin/python3.11``."""
+    """Return a program's name without version: ``python`` for ``/usr/bin/python3.11``."""
     return Path(path).name.rstrip("0123456789.") or "unknown"
 
 

@@ -1,6 +1,7 @@
 """What this very process has moved over TCP, on the connections that it has open.
 
-Who works for half a second is gone before anybody has looked at its sockets; so it looks itself, last thing.
+Who works for half a second is gone before anybody has looked at its sockets; so it looks itself,
+last thing.
 """
 
 import os

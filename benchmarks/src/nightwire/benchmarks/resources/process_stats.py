@@ -15,7 +15,7 @@ import psutil
 PAGE = "--metrics-port"
 """The option by which each of our processes says where its metrics page is."""
 LOOPBACK, LOOPBACK_PID = "loopback", 0
-"""What all processes of this machine send each other, as a process of its own: its device counts it."""
+"""What the loopback device counts: all that processes of this machine send each other."""
 DEVICES = Path("/proc/net/dev")
 SOCKETS = ("ss", "-tinHpO")
 """iproute2's list of TCP sockets: numbers, details, processes, a line each."""
@@ -64,7 +64,7 @@ class Reading:
 
 @dataclass
 class SocketCounters:
-    """What went over TCP, by process; of a connection that closes between two looks the rest is not seen."""
+    """TCP traffic by process; what a connection moves after the last look is not seen."""
 
     _last: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     _total: dict[int, list[int]] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def loopback(devices: str) -> ProcessReading:
 
 
 def page_of(words: Sequence[str]) -> dict[int, str]:
-    """Return name by port, where the command line *words* names a metrics page; port 0: one of its choice."""
+    """Return name by port of the metrics page that *words* name; port 0: one of its choice."""
     if PAGE not in words[:-1] or not words[words.index(PAGE) + 1].isdigit():
         return {}
     port = int(words[words.index(PAGE) + 1])

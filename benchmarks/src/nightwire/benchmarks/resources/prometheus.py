@@ -1,4 +1,4 @@
-"""Prometheus beside a benchmark: it scrapes every metrics page, and is asked for all of them at the end."""
+"""Prometheus beside a benchmark: it scrapes every metrics page, and is queried at the end."""
 
 import json
 import shutil

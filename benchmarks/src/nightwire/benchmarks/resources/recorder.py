@@ -1,7 +1,8 @@
 """A process beside a benchmark that records what all others take, and what their metrics pages say.
 
-It is a process of its own, so that its looks do not stop the sender of alerts, which is in the harness.
-SIGTERM ends it; it leaves two files: ``readings.jsonl``, a line for each second, and ``metrics.json``.
+It is a process of its own, so that its looks do not stop the sender of alerts, which is in the
+harness. SIGTERM ends it; it leaves two files: ``readings.jsonl``, a line for each second, and
+``metrics.json``.
 """
 
 import json

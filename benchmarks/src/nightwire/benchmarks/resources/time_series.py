@@ -1,4 +1,4 @@
-"""From the lines of the recorder to what is kept of them in a result: series by role, thinned out.  Pure."""
+"""From the lines of the recorder to what a result keeps: series by role, thinned out.  Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ def _step(points: int, series: int) -> int:
 
 
 def _processes(readings: Sequence[Reading], roles: Mapping[int, str], step: int) -> Iterator[dict[str, Any]]:
-    """Yield each quantity of each role: means over *step* readings; null where the role had no process."""
+    """Yield each quantity of each role: means over *step* readings; null without a process."""
     names = _names(readings, {LOOPBACK_PID: LOOPBACK, **roles})
     found: dict[str, list[list[float] | None]] = {name: [] for name in dict.fromkeys(names.values())}
     for before, after in pairwise(readings):
@@ -116,7 +116,7 @@ def _counters(one: ProcessReading) -> tuple[float, ...]:
 
 
 def _names(readings: Sequence[Reading], roles: Mapping[int, str]) -> dict[int, str]:
-    """Return what each process is called: by its role, else after its nearest ancestor that has one."""
+    """Return each process's name: its role, else after its nearest ancestor that has one."""
     parents: dict[int, int] = {}
     programs: dict[int, str] = {}
     for one in (process for reading in readings for process in reading.processes):

@@ -84,7 +84,7 @@ def worker_process(
 def reader_process(
     context: Context, bootstrap: str, topics: Sequence[str], work: str, **order: Any
 ) -> Iterator[WorkerClient]:
-    """Yield a reader of *topics* that is in place; `reader.run` says what *work* and *order* may be."""
+    """Yield a reader of *topics*, in place; see `reader.run` for *work* and *order*."""
     whole = {"bootstrap": bootstrap, "topics": list(topics), "work": work, **order}
     with worker_process(context, READER, whole, role="consumer") as reader:
         reader.await_ready()

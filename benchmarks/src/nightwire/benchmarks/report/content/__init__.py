@@ -1,1 +1,1 @@
-"""What the report shows: publications beside our results, resources, goals, and their formatting."""
+"""What the report shows: publications beside our results, resources, goals; their formatting."""

@@ -60,7 +60,7 @@ def machine(result: Result) -> list[tuple[str, str]]:
 
 
 def circumstances(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """Return what *results* share or differ in: machine, system, versions, commits, first and last day."""
+    """Return what *results* share or differ in: machine, system, versions, commits, days."""
     said: dict[str, dict[str, None]] = {}
     for result in results:
         for name, value in machine(result)[:5]:

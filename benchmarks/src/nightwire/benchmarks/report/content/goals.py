@@ -1,4 +1,4 @@
-"""What was aimed at, what is seen, and what limits it: written by hand beside a scenario, `goals.toml`."""
+"""Goals of a scenario, what is seen of them and what limits it: its file `goals.toml`."""
 
 import tomllib
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Goal:
 
 
 def goals(scenario: str) -> tuple[str, Sequence[Goal]]:
-    """Return the run that a scenario's goals were looked at in, and the goals; nothing where it has none."""
+    """Return the run that a scenario's goals were looked at in, and the goals; or nothing."""
     folder = files("nightwire.benchmarks").joinpath("scenarios", scenario)
     if not folder.joinpath("goals.toml").is_file():
         return "", ()

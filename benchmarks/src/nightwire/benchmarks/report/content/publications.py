@@ -1,4 +1,4 @@
-"""What others published, and which figures of ours answer it: the tables in ``papers/``, one file a paper."""
+"""What others published, and which of our figures answer it: ``papers/``, one file a paper."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ class Measured:
         figure: Ours, by its name in that scenario; empty where there is none.
         experiment: Ours, where it is what a *process* used in this experiment.
         process: Its name.
-        use: ``cpu_seconds``, ``peak_rss_bytes``, ``sent_bytes``, ``received_bytes``, or a quantity of the
-            recorder, added up over a run.
+        use: ``cpu_seconds``, ``peak_rss_bytes``, ``sent_bytes``, ``received_bytes``, or a quantity
+            of the recorder, added up over a run.
         scale: From the unit of ours to *unit*.
         reason: Why there is none of ours.
     """

@@ -1,4 +1,4 @@
-"""Published numbers beside those of result files.  Pure: entries and results in, rows and lines out."""
+"""Published numbers beside those of results.  Pure: entries and results in, rows and lines out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

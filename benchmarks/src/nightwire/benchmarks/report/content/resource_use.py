@@ -12,7 +12,7 @@ SAMPLED = frozenset({"cpu_seconds", "peak_rss_bytes", "sent_bytes", "received_by
 
 
 def process_use(result: Result, one: Measured) -> Entry | None:
-    """Return what the process that *one* names used in runs of ours and of the baseline; None: no such run.
+    """Return what the process that *one* names used in runs of both kinds; None: no such run.
 
     Value and baseline are medians, the ratio is that of the pairs, as of any figure.
     """
@@ -48,7 +48,7 @@ Recorded = dict[str, Any]
 
 
 def of_role(recorded: Recorded, role: str, quantity: str) -> list[float]:
-    """Return what the process *role* and its children took, at each step; empty where it is not there."""
+    """Return what the process *role* and its children took at each step; empty without it."""
     rows: list[Sequence[float | None]] = [
         one["values"]
         for one in recorded["processes"]
@@ -58,7 +58,7 @@ def of_role(recorded: Recorded, role: str, quantity: str) -> list[float]:
 
 
 def within(values: Sequence[float], step: float, begin: float, end: float) -> float:
-    """Return what was taken from *begin* to *end*, where *values* are rates over steps of *step*. [s]"""
+    """Return what was taken from *begin* to *end*; *values* are rates over steps. [s]"""
     return sum(
         value * max(0.0, min(end, (place + 1) * step) - max(begin, place * step))
         for place, value in enumerate(values)
@@ -66,7 +66,7 @@ def within(values: Sequence[float], step: float, begin: float, end: float) -> fl
 
 
 def in_runs(result: Result, experiment: str, kind: str, role: str, quantity: str) -> dict[int, float]:
-    """Return what *role* took in each run of an experiment, by pair; empty where nothing was recorded."""
+    """Return what *role* took in each run of an experiment, by pair; empty if not recorded."""
     recorded = result.get("recorded")
     values = of_role(recorded, role, quantity) if recorded else []
     if not recorded or not values:

@@ -11,15 +11,15 @@ from nightwire.benchmarks.report.content.formatting import Entry, Result
 from nightwire.benchmarks.report.plots.style import COLOURS, DASHES, INK, MARKERS, WIDTH, decades, styled, svg
 
 SMALL = 0.02
-"""Share of the largest use of CPU below which a process is left out of the plot; the table has it."""
+"""Share of the largest use of CPU below which a process is in the table only."""
 FEW = 20
 """Points of a line up to which each is marked."""
 MOST = 20
-"""Rows of a plot; where there would be more, it shows what matters most, and the tables have the rest."""
+"""Rows of a plot; it shows what matters most, and the tables have the rest."""
 
 
 def ratios_plot(result: Result) -> str | None:
-    """Draw the ratio of each figure with a baseline, and its pairs as dots; None where there is none.
+    """Draw the ratios of figures with a baseline, and their pairs as dots; None without any.
 
     Where there are too many, those of the headline.
     """
@@ -99,7 +99,7 @@ def processes(result: Result) -> list[tuple[str, str, float, int]]:
 
 
 def cpu_plot(result: Result) -> str | None:
-    """Draw what each process took of the CPU in a run of each experiment; None where nothing was watched.
+    """Draw the CPU time of each process in a run of each experiment; None without processes.
 
     Where there are too many experiments, those that took most.
     """
@@ -130,7 +130,7 @@ def cpu_plot(result: Result) -> str | None:
 
 
 def largest(found: Sequence[tuple[str, str, float, int]], most: int) -> list[str]:
-    """Return the *most* experiments whose processes took most of the CPU, in the order in which they ran."""
+    """Return the *most* experiments that took most of the CPU, in the order of their runs."""
     totals: dict[str, float] = {}
     for experiment, _process, seconds, _size in found:
         totals[experiment] = totals.get(experiment, 0.0) + seconds

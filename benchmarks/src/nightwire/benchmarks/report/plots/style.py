@@ -1,4 +1,4 @@
-"""How plots look, and how they get into the page: one column wide, so that a phone shows them unshrunk."""
+"""How plots look and get into the page: one column wide, so that a phone shows them unshrunk."""
 
 import io
 import re

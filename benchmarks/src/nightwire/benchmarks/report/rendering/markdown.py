@@ -27,14 +27,14 @@ HEAD = "| figure | ratio | nightwire | baseline | spread |\n|---|--:|--:|--:|---
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return each scenario's headline table with its circumstances, then what others have published."""
+    """Return each scenario's headline table and circumstances, then what others published."""
     named = by_name(results)
     parts = [*map(_section, results), *(_paper(paper, named) for paper in papers())]
     return "<!-- made by `nightwire bench report`; do not edit -->\n" + "\n".join(parts)
 
 
 def _paper(paper: Paper, named: Results) -> str:
-    """Return the numbers of *paper* beside ours; plots, what differs and what is missing are in the page."""
+    """Return the numbers of *paper* beside ours; plots and differences are in the page."""
     found = [(entry, row) for entry in paper.entries for row in rows(entry, named) if row.ours is not None]
     lines = "".join(table_line(_beside(entry, row)) for entry, row in found)
     table = BESIDE + lines if lines else "None of its numbers has one of ours beside it.\n"

@@ -1,4 +1,4 @@
-"""The few figures that say most, of each scenario; and the block of the README that is made of them."""
+"""The chosen figures of each scenario, and the README's block that is made of them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ class BlockError(Exception):
 
 
 def chosen_figures(result: Result) -> list[Entry]:
-    """Return the entries of *result* that say most: the chosen, else the headline's first with a ratio."""
+    """Return the chosen entries of *result*, else the headline's first with a ratio."""
     chosen = CHOSEN.get(result["scenario"], ())
     found = [entry for entry in result["results"] if entry["name"] in chosen]
     if found:
@@ -92,7 +92,7 @@ def with_block(text: str, results: Sequence[Result], name: str = "the text") -> 
 
 
 def readme_of(folder: Path) -> Path | None:
-    """Return the README of the clone that *folder* holds the results of; None where it has no block."""
+    """Return the README of the clone that has the results in *folder*; None without a block."""
     path = folder.resolve().parents[1] / "README.md"
     return path if path.is_file() and BEGIN in path.read_text(encoding="utf-8") else None
 

@@ -1,4 +1,4 @@
-"""The alerts to encode and decode: real ones where they are, else simulated ones of the same sizes."""
+"""The alerts to encode and decode: real ones where they are, else simulated ones."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def find_alerts(data: Path | None) -> Alerts:
 
 
 def other_version(schema: Mapping[str, Any]) -> Schema:
-    """Return *schema* as a client might want it: renamed, widened and new fields, plain numbers for nulls."""
+    """Return *schema* as a client might want it: renamed, widened, new and required fields."""
     wanted: Schema = copy.deepcopy(dict(schema))
     source = _record(wanted, "diaSource")
     for field in source["fields"]:

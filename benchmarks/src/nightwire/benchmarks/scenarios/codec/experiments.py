@@ -66,13 +66,7 @@ class CodecEngine(Experiment):
 
 
 class OtherVersion(Experiment):
-    """Decode as a client's own version of the schema; the baseline decodes as it was written.
-
-    Args:
-        engine: ``native`` or ``python``.
-        alerts: What to work on.
-        count: Alerts in each run.
-    """
+    """Decode as a client's own version of the schema; the baseline decodes as it was written."""
 
     def __init__(self, engine: str, alerts: Alerts, count: int) -> None:
         self.name, self._engine, self._count = f"{engine}_morph", engine, count
@@ -111,7 +105,7 @@ class FastavroCodec:
         return fastavro.schemaless_reader(io.BytesIO(body), self._parsed, None)
 
     def columns(self, bodies: Sequence[bytes], fields: Sequence[str]) -> Any:
-        """Return columns of *fields*, made of whole decoded alerts: fastavro decodes nothing less."""
+        """Return columns of *fields*, made of whole alerts: fastavro decodes nothing less."""
         alerts = [self.decode(body) for body in bodies]
         paths = [field.split(".") for field in fields]
         columns = zip(fields, paths, strict=True)

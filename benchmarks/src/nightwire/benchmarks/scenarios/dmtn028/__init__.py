@@ -1,1 +1,1 @@
-"""The scenario `dmtn028`: the experiments of DMTN-028, LSST's alert stream on Kafka, on this machine."""
+"""The scenario `dmtn028`: the experiments of DMTN-028, LSST's alert stream on Kafka."""

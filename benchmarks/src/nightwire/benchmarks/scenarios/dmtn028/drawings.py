@@ -13,7 +13,7 @@ SIZE = "size of a visit [MB]"
 
 
 def drawings(groups: Iterable[Group], samples: Sequence[Sample]) -> Iterator[Series]:
-    """Yield a plot of each quantity of each group that has an axis; of volumes also over their size."""
+    """Yield plots of the quantities of groups with an axis; of volumes also over their size."""
     for group in groups:
         for name in group.quantities if group.axis else ():
             for axis in (group.axis, SIZE) if group.name == "volume" else (group.axis,):

@@ -67,7 +67,7 @@ class Group:
 
 
 def groups(alerts: int = VOLUMES[-1], *, quick: bool = False) -> list[Group]:
-    """Return the experiments whose visits have at most *alerts*; with *quick*, the points of that profile."""
+    """Return the experiments with visits of at most *alerts*; with *quick*, that profile's."""
     visit = Transfer(Load(min(alerts, VISIT)))
     every = [
         _volume(alerts),
@@ -223,7 +223,7 @@ def _flushing(visit: Transfer) -> Group:
 
 
 def _sizes(visit: Transfer) -> Group:
-    """As in DMTN-028 without compression, which would make little of one alert sent again and again."""
+    """Return that of sizes, uncompressed as in DMTN-028: one alert again and again would vanish."""
     real = replace(visit, load=replace(visit.load, compression="none"))
     fixed = replace(real, load=replace(real.load, fixed=True))
     return Group(

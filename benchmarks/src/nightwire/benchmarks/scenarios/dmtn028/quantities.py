@@ -41,7 +41,7 @@ def network_in(result: TransferResult) -> float | None:
 
 
 def network_out(result: TransferResult) -> float | None:
-    """Return the mean rate out of Kafka [MB/s]: a batch goes out as it is stored, to each that reads."""
+    """Return the mean rate out of Kafka [MB/s]: batches go out as stored, to each that reads."""
     return None if result.stored is None else result.readers * result.stored / 1e6 / result.seconds
 
 

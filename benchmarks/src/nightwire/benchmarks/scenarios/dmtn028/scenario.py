@@ -34,7 +34,7 @@ MEMORY = 5 * 10**9
 
 
 class Dmtn028Scenario(Scenario):
-    """DMTN-028's experiments: volume, consumers, producers, partitions, flushing, sizes, compression."""
+    """DMTN-028's: volume, consumers, producers, partitions, flushing, sizes, compression."""
 
     name = "dmtn028"
     title = "DMTN-028: an alert stream under load"

@@ -1,7 +1,7 @@
 """A process that sends alerts at a steady rate, in an open loop, until it is told to stop.
 
-``python -m nightwire.benchmarks.scenarios.faults.alert_sender '{"bootstrap": …}'`` prints a line when
-it begins, stops when its standard input is closed or at ``most`` alerts, waits for every
+``python -m nightwire.benchmarks.scenarios.faults.alert_sender '{"bootstrap": …}'`` prints a line
+when it begins, stops when its standard input is closed or at ``most`` alerts, waits for every
 acknowledgement, and prints a line with when each alert was due (by its id), where the topic's
 partitions end, and its worst lag.
 """
@@ -27,8 +27,9 @@ GLANCE = 0.05
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """Send as *order* says, and return what was sent.
 
-    *order* has ``bootstrap``, ``topic``, ``pool`` (a file, see `load_pool`), ``rate`` [1/s], ``most``,
-    ``first`` (number of the first alert), ``visit`` (of the first visit) and ``per_visit`` (alerts in each).
+    *order* has ``bootstrap``, ``topic``, ``pool`` (a file, see `load_pool`), ``rate`` [1/s],
+    ``most``, ``first`` (number of the first alert), ``visit`` (of the first visit) and
+    ``per_visit`` (alerts in each).
     """
     pool = load_pool(Path(order["pool"]))
     writer, codec, client = alert_writer(order["bootstrap"], order["topic"])

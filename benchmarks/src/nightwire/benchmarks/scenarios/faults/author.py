@@ -1,9 +1,9 @@
 """A process that sends VOEvents at a steady rate, each again until the gateway has answered it.
 
 ``python -m nightwire.benchmarks.scenarios.faults.author '{"port": …, "run": …, "count": …,
-"interval": …}'`` prints a line when it begins, stops when its standard input is closed or at ``count``
-events, waits for every answer, and prints a line with when each event was due (by the local part of
-its ivorn).
+"interval": …}'`` prints a line when it begins, stops when its standard input is closed or at
+``count`` events, waits for every answer, and prints a line with when each event was due (by the
+local part of its ivorn).
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What a run with a fault has: a Kafka, the engine, the gateway; each can be killed and started again."""
+"""What a fault strikes: a Kafka, the engine, the gateway; each can be killed and restarted."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -114,12 +114,12 @@ class FaultsEnvironment:
         self.start_gateway()
 
     def start_gateway(self) -> None:
-        """Start the gateway; it keeps accounts where Kafka is ours, for there it is the only one."""
+        """Start the gateway; it keeps accounts where Kafka is ours, and it is the only one."""
         alone = [] if self.engine.own else ["--no-accounts", f"--ivorn={BESIDE}"]
         self.gateway.start(self.bootstrap, *alone)
 
     def forget(self, ends: Mapping[int, int]) -> None:
-        """Let Kafka delete the alerts before *ends*, and the copies of them: the disk is bounded."""
+        """Let Kafka delete the alerts before *ends*, and their copies: the disk is bounded."""
         self.engine.forget(ends)
         self.engine.delete_before(end_offsets_at(self.bootstrap, [OWNED]))
 

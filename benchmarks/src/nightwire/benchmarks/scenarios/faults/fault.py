@@ -1,4 +1,4 @@
-"""One fault: the streams run, somebody is killed with -9 and started again, and all is well once more."""
+"""One fault: streams run, a process is killed with -9 and restarted, and the streams recover."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -85,13 +85,7 @@ class Timing:
 
 
 class Fault(Experiment):
-    """A stream with a fault, and the same stream without.
-
-    Args:
-        streams: What runs.
-        victim: Who is killed.
-        timing: How long.
-    """
+    """A stream with a fault, and the same stream without."""
 
     def __init__(self, streams: Streams, victim: Victim, timing: Timing) -> None:
         self.name = victim.name
@@ -125,7 +119,7 @@ class Fault(Experiment):
         return figures
 
     def _play(self, kind: Kind) -> tuple[float, float, Mapping[str, Stream]]:
-        """Return when somebody was killed and was started again [s], and what came of the streams."""
+        """Return when the victim was killed and restarted [s], and what came of the streams."""
         killed = restarted = 0.0
         with self._streams.running():
             time.sleep(self._timing.lead)

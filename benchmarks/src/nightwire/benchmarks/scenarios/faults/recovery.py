@@ -1,4 +1,4 @@
-"""What a fault did to a stream: how long nothing came, how soon all was well, what is missing.  Pure."""
+"""A stream's recovery from a fault: gaps, delays, backlog, and what is missing.  Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ class Recovery:
 
     Attributes:
         first: Until the first delivery of something that was due after the fault.
-        backlog: Until nothing waited any more that was due so long ago as the slowest delivery before the
-            fault had taken.
+        backlog: Until nothing waited any more that was due so long ago as the slowest delivery
+            before the fault had taken.
     """
 
     first: float
@@ -91,7 +91,7 @@ def recovery(due: Times, arrived: Times, *, killed: float, restarted: float) -> 
 
 
 def _caught_up(due: Times, arrived: Times, usual: float, since: float) -> float:
-    """Return the first delivery from *since* on at which nothing waits that was due more than *usual* ago."""
+    """Return when, from *since* on, nothing waits any more that was due *usual* ago."""
     ordered = sorted(due, key=due.__getitem__)
     moments = [due[name] for name in ordered]
     through = list(accumulate((arrived[name] for name in ordered), max))  # when all up to here had come

@@ -1,4 +1,4 @@
-"""The streams of a run, alerts to an owner and VOEvents to a subscriber, and the proof that all came."""
+"""The streams of a run, alerts to an owner and VOEvents to a subscriber, and their accounts."""
 
 import json
 import secrets
@@ -54,11 +54,7 @@ class Stream:
 
 @dataclass
 class Streams:
-    """Senders and readers, all of them processes; `running` begins and `stop` ends them.
-
-    Args:
-        environment: What they run against.
-    """
+    """Senders and readers, all of them processes; `running` begins and `stop` ends them."""
 
     environment: FaultsEnvironment
     run: str = ""
@@ -187,7 +183,8 @@ class Streams:
         """Wait until all that was sent has come, and return it.
 
         Raises:
-            RunError: Nothing came for too long, and something is missing; or something came that nobody sent.
+            RunError: Nothing came for too long, and something is missing; or something came that
+                nobody sent.
         """
         log = self._arrival_log(name)
         found = await_arrivals(log, lambda found: ids(found) >= due.keys(), PATIENCE)
@@ -196,7 +193,7 @@ class Streams:
         return Stream(due, arrivals)
 
     def _check_accounts(self, sent: Mapping[str, int]) -> None:
-        """Raise unless the accounts prove that in = out; where Kafka is not ours they are others' as well.
+        """Raise unless the accounts prove that in = out, where Kafka is ours.
 
         Raises:
             RunError: They do not; the message says where.
@@ -234,7 +231,7 @@ def ids(arrivals: Arrivals) -> set[str]:
 
 
 def totals(accounts: list[Account]) -> dict[str, int]:
-    """Return how many alerts were sent to the owner who gets all, and how many events are in the log."""
+    """Return the alerts sent to the owner who gets all, and the events in the log."""
     sent = sum(
         one.filters[name].passed for one in accounts for name in one.filters if name == "bench/everything"
     )

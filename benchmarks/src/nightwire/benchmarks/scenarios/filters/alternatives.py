@@ -39,7 +39,7 @@ class BesideAlternative(Backlog):
 
 
 class BesideFunctions(BesideAlternative):
-    """… a process that decodes each alert whole and calls each filter's function; nothing is sent."""
+    """… a process that decodes alerts whole and calls each filter's function; it sends nothing."""
 
     alternative = "functions"
 

@@ -13,7 +13,7 @@ WARM_UP = 3
 
 
 class Backlog(Experiment):
-    """A visit appears in Kafka at one moment → filters judge it, copies acknowledged, accounts written.
+    """A visit appears in Kafka at one moment → judged by filters, copies and accounts written.
 
     The baseline is a plain librdkafka consumer that takes the bytes of such a visit.
 

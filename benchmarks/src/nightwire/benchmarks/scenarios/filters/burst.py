@@ -1,4 +1,4 @@
-"""A visit in one burst, while the engine judges: how long owners wait, and what bad neighbours do to that."""
+"""A visit in one burst, while the engine judges: owners' waits, also with bad neighbours."""
 
 from collections.abc import Iterable, Mapping
 from statistics import fmean
@@ -18,12 +18,9 @@ TIMES = 10
 
 
 class Burst(Experiment):
-    """Dictionaries → Kafka → every filter judged, what passed acknowledged, accounts written; owners read.
+    """Dictionaries → Kafka → every filter, copies acknowledged, accounts written; owners read.
 
     The baseline is a plain consumer of such a visit.
-
-    Args:
-        it: What is measured.
     """
 
     def __init__(self, it: FilterSetting) -> None:
@@ -36,7 +33,7 @@ class Burst(Experiment):
             self._judged(min(WARM_UP, self._it.context.size.alerts))
 
     def run_once(self, kind: Kind) -> Figures:
-        """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
+        """Send one visit; wait until the engine has accounted for it, or a consumer has it."""
         count = self._it.context.size.alerts
         if kind is Kind.BASELINE:
             return {f"visit_seconds_{self._it.count}_filters": self._consumed(count)}
@@ -49,7 +46,7 @@ class Burst(Experiment):
         }
 
     def _judged(self, count: int) -> tuple[float, list[float], int]:
-        """Return when all was accounted for, when each owner had the first alerts [s], and the copies."""
+        """Return time until accounted for, times to owners' first alerts [s], and copies."""
         engine = self._it.engine
         owned = list(engine.filters.values())
         with (
@@ -77,7 +74,7 @@ class Burst(Experiment):
 
 
 class Large(Burst):
-    """A visit ten times as large, as the largest surveys have them: until all of it is accounted for.
+    """A visit ten times as large, as the largest surveys have: until it is accounted for.
 
     It is sent in the first pair alone, for it takes minutes.
     """
@@ -90,7 +87,7 @@ class Large(Burst):
         self.name = f"visit-of-{TIMES}-{it.count}-filters"
 
     def run_once(self, kind: Kind) -> Figures:
-        """Send one visit; wait until the engine has accounted for it, or a plain consumer has it."""
+        """Send one visit; wait until the engine has accounted for it, or a consumer has it."""
         return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._consumed)(self._alerts)}
 
     def _all(self, count: int) -> float:
@@ -104,7 +101,8 @@ class Large(Burst):
 class Disturbed(Burst):
     """The same visits, while one filter begins to loop for ever and one to take all memory it gets.
 
-    The baseline is a visit without the two.  They are new in each run: the engine suspends what is too slow.
+    The baseline is a visit without the two.  They are new in each run: the engine suspends what is
+    too slow.
     """
 
     def __init__(self, it: FilterSetting) -> None:

@@ -25,11 +25,7 @@ MOST = 2_000
 
 
 class FirstAlert(Experiment):
-    """Something happens; how soon is the first alert out?  There is no baseline.
-
-    Args:
-        it: What is measured.
-    """
+    """Something happens; how soon is the first alert out?  There is no baseline."""
 
     at_most: Mapping[Kind, int] = {Kind.BASELINE: 0}
     figure = ""
@@ -68,7 +64,7 @@ class FirstAlert(Experiment):
 
     @abstractmethod
     def _act(self) -> tuple[float, EndOffsets]:
-        """Let it happen; return when that was [s], and where the visit ends that was sent meanwhile."""
+        """Let it happen; return when [s], and the end of the visit that was sent meanwhile."""
 
 
 class FilterChange(FirstAlert):

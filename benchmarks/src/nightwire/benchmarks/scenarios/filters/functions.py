@@ -1,7 +1,7 @@
 """What one has without an engine: a Python function per filter, called for each decoded alert.
 
-``python -m nightwire.benchmarks.scenarios.filters.functions '{"bootstrap": …}'`` finds what a `reader`
-finds.
+``python -m nightwire.benchmarks.scenarios.filters.functions '{"bootstrap": …}'`` finds what a
+`reader` finds.
 """
 
 import json
@@ -32,7 +32,7 @@ def calling(sources: Sequence[str]) -> Handle:
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
-    """Read ``expect`` alerts of ``topic`` from its beginning; call the functions in ``sources`` for each."""
+    """Read ``expect`` alerts of ``topic``; call the functions in ``sources`` for each."""
     handle = calling(json.loads(Path(order["sources"]).read_text()))
     with TopicReader(order["bootstrap"], [order["topic"]], handle, whole=True) as reader:
         emit({"ready": True})

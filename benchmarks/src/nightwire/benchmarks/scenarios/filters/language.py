@@ -21,11 +21,8 @@ SIMPLE = "bright"
 class Language(Experiment):
     """Source → program; program over columns → verdicts.
 
-    The baselines are Python's own: ``compile`` of the same source, and a function called for each alert.
-
-    Args:
-        context: Says how much.
-        pool: Alerts.
+    The baselines are Python's own: ``compile`` of the same source, and a function called for each
+    alert.
     """
 
     name = "language"

@@ -31,7 +31,7 @@ from nightwire.schemas.wire import unframe
 MEMORY = "4g"
 """Heap of Spark's Java process: its own source moves every byte through it."""
 AT_ONCE = 500
-"""Alerts that a Python worker is given at once: Spark's own 10,000 are more than a gigabyte in each."""
+"""Alerts that a Python worker gets at once: Spark's 10,000 are more than a gigabyte in each."""
 COLUMNS = "key binary, value binary"
 
 
@@ -107,7 +107,7 @@ def _started(spark: SparkSession, order: Mapping[str, str], source: str, folder:
 
 
 def run(order: dict[str, Any]) -> None:
-    """Start a query for each function in the file ``sources``, ``topic`` → ``out``; time them when asked."""
+    """Start a query for each function in ``sources``, ``topic`` → ``out``; time them."""
     sources = json.loads(Path(order["sources"]).read_text())
     with tempfile.TemporaryDirectory() as name:
         spark = session(Path(name))

@@ -112,7 +112,7 @@ class FiltersScenario(Scenario):
 
 
 def backlogs(settings: Mapping[int, FilterSetting], size: Size) -> Iterator[Backlog]:
-    """Yield the passes that are measured, in the full profile those of the curves; a hundred filters last."""
+    """Yield the passes, in the full profile those of the curves; a hundred filters last."""
     if size.profile == "full":
         for count in sorted(COUNTS, reverse=True):
             if count != 100:

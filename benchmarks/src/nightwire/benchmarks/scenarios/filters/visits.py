@@ -47,13 +47,9 @@ class FilterSetting:
 
 @dataclass
 class Visits:
-    """Sends one visit after the other, as an observatory does, or so that all of it is there at one moment.
+    """Sends one visit after the other, alert by alert or so that all appears at one moment.
 
     No two visits have the same number, nor two alerts the same id.
-
-    Args:
-        engine: Where to.
-        pool: Alerts to begin with.
     """
 
     engine: FilterEngine

@@ -1,7 +1,8 @@
-"""Table 1 of Swinbank (2014) with Comet's own classes; a file for Debian's Python, which has no nightwire.
+"""Table 1 of Swinbank (2014) with Comet's classes; for Debian's Python, without nightwire.
 
-``python3 _comet_table.py PACKETS FOLDER EXPRESSIONS``: PACKETS is a file of frames, FOLDER lies in memory,
-EXPRESSIONS is a JSON list of XPath expressions.  Prints one JSON line of microseconds an event.
+``python3 _comet_table.py PACKETS FOLDER EXPRESSIONS``: PACKETS is a file of frames, FOLDER lies in
+memory, EXPRESSIONS is a JSON list of XPath expressions.  Prints one JSON line of microseconds an
+event.
 """
 
 import json

@@ -40,12 +40,7 @@ class EventStream:
 
 
 class Rate(Experiment):
-    """Events a second from authors through the broker to one subscriber.
-
-    Args:
-        brokers: That are measured.
-        stream: What is sent.
-    """
+    """Events a second from authors through the broker to one subscriber."""
 
     def __init__(self, brokers: VtpBrokers, stream: EventStream) -> None:
         self.name = stream.name
@@ -154,9 +149,10 @@ class Latency(Experiment):
 
 
 def stages(trace: dict[str, dict[int, float]], result: ExchangeResult) -> Figures:
-    """Return the mean time of each stage of the events that have all stamps, and what of it is our own. [ms]
+    """Return the mean time of each stage of fully stamped events, and our own part. [ms]
 
-    *own* leaves out what Kafka takes, from the producing of an event to its coming back from the log.
+    *own* leaves out what Kafka takes, from the producing of an event to its coming back from the
+    log.
     """
     known = set.intersection(*map(set, trace.values()), set(result.first))
     if not known or len(trace) != len(("in", "produced", "acknowledged", "fetched")):
@@ -197,7 +193,7 @@ class Herd(Experiment):
             greetings(self._brokers.context, self._brokers.broker(kind), 10, self._patience)
 
     def run_once(self, kind: Kind) -> Figures:
-        """Connect; return how many were greeted, how many within a second, and when the last was."""
+        """Connect; return how many were greeted, at all and within a second, and the last time."""
         found = greetings(
             self._brokers.context, self._brokers.broker(kind), self._subscribers, self._patience
         )

@@ -44,7 +44,7 @@ class Plan:
     runs: int
 
     def pace(self, subscribers: int) -> tuple[int, float]:
-        """Return how many events go to so many *subscribers*, and the time between two [s]: none waits."""
+        """Return the number of events for *subscribers*, and their interval [s]: none waits."""
         interval = max(self.interval, subscribers * DELIVERY)
         return max(20, int(self.latencies * self.interval / interval)), interval
 

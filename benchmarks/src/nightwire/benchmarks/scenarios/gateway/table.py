@@ -51,13 +51,7 @@ def timed(work: Callable[[T], object], things: Sequence[T]) -> float:
 
 
 class Table(Experiment):
-    """The steps that an event takes through a broker, each by itself, in one thread.
-
-    Args:
-        context: Gives a folder.
-        packets: The events.
-        events: How many.
-    """
+    """The steps that an event takes through a broker, each by itself, in one thread."""
 
     name = "table"
 

@@ -1,9 +1,9 @@
 """The gateway, with time stamps of each event.
 
-``python -m nightwire.benchmarks.scenarios.gateway.traced FILE gateway serve …`` writes a line into FILE
-for each stamp: what, ivorn, time of the machine's monotonic clock [s].  *in*: the last byte is there;
-*produced*: it goes to Kafka; *acknowledged*: Kafka has it; *fetched*: it came back from the log.  What
-is measured is wrapped from outside, so the gateway itself carries none of this.
+``python -m nightwire.benchmarks.scenarios.gateway.traced FILE gateway serve …`` writes a line into
+FILE for each stamp: what, ivorn, time of the machine's monotonic clock [s].  *in*: the last byte is
+there; *produced*: it goes to Kafka; *acknowledged*: Kafka has it; *fetched*: it came back from the
+log.  What is measured is wrapped from outside, so the gateway itself carries none of this.
 """
 
 import runpy

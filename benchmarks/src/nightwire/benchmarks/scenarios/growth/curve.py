@@ -1,4 +1,4 @@
-"""A curve: the same thing asked at counts that are ten times as large each, beside raw librdkafka."""
+"""A curve: a cost at counts that are ten times as large each, beside raw librdkafka."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,17 +38,12 @@ QUANTITIES: Mapping[str, tuple[str, Callable[[Cost], float]]] = {
 
 
 class Curve(Experiment):
-    """Points of one curve, all of them in each run.
-
-    Args:
-        context: Of the run.
-        points: Counts, the smallest first.
-    """
+    """Points of one curve, all of them in each run."""
 
     axis = ""
     """What is counted, as it is in the names of figures."""
     whole = False
-    """Whether the count is that of the alerts themselves: then all together grow linearly, not each."""
+    """Whether alerts are counted: then all together grow linearly, not each."""
 
     def __init__(self, context: Context, points: Sequence[int]) -> None:
         self.name, self._context, self._points = self.axis, context, points
@@ -58,7 +53,7 @@ class Curve(Experiment):
         """Measure one point; None where there is nothing to compare with."""
 
     def run_once(self, kind: Kind) -> Figures:
-        """Measure all points, and of ours how the costs grow: the baseline's exponents are in `note`."""
+        """Measure all points, and the growth of ours; the baseline's exponents are in `note`."""
         costs: dict[int, Cost] = {}
         for count in self._points:
             self._context.say(f"{kind.value}: {count:,} {self.axis}")
@@ -68,7 +63,7 @@ class Curve(Experiment):
         return found | (self._exponents(found) if kind is Kind.SUBJECT else {})
 
     def note(self, samples: Sequence[Sample]) -> str:
-        """Return the exponents of the baseline's growth in a few words; empty where there are none."""
+        """Return the exponents of the baseline's growth in words; empty where there are none."""
         names = [f"{self.axis}_{count}_{name}us" for count in self._points for name in QUANTITIES]
         values = {name: [*values_of(samples, name, Kind.BASELINE).values()] for name in names}
         slopes = self._exponents({name: median(some) for name, some in values.items() if some})
@@ -80,7 +75,7 @@ class Curve(Experiment):
         return f"{self.axis} ({', '.join(words)})" if words else ""
 
     def drawings(self, samples: Sequence[Sample]) -> Iterator[Series]:
-        """Yield time and CPU time of each alert over the count, where enough points were measured."""
+        """Yield time and CPU time of each alert over the count, of two points or more."""
         for name, (words, _) in QUANTITIES.items():
             lines = [
                 figure_line(
@@ -101,7 +96,7 @@ class Curve(Experiment):
 
 
 def figures(axis: str, costs: Mapping[int, Cost]) -> Figures:
-    """Return the figures of the points of a curve, *costs* by the count, but for what is not known."""
+    """Return the figures of the points of a curve whose *costs* by the count are known."""
     return {
         f"{axis}_{count}_{name}us": cost
         for count, one in costs.items()
@@ -131,7 +126,8 @@ def exponents(axis: str, points: Iterable[int], found: Figures, *, whole: bool) 
 def exponent(costs: Mapping[int, float]) -> float | None:
     """Return the slope of the straight line through the logarithms of counts and costs.
 
-    1 is linear: ten times as many cost ten times as much.  None where fewer than two costs are above 0.
+    1 is linear: ten times as many cost ten times as much.  None where fewer than two costs are
+    above 0.
     """
     known = {count: cost for count, cost in costs.items() if cost > 0}
     if len(known) < LEAST:

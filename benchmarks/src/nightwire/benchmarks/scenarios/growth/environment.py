@@ -1,4 +1,4 @@
-"""What all curves stand on: one Kafka, the engine, the gateway; each is started when it is asked for."""
+"""What all curves share: one Kafka, the engine, the gateway; each started when needed."""
 
 from dataclasses import replace
 from functools import cached_property

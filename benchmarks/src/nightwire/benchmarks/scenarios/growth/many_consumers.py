@@ -1,8 +1,8 @@
 """A process of many librdkafka consumers, each of which reads a whole topic and ignores the bytes.
 
 ``python -m nightwire.benchmarks.scenarios.growth.many_consumers '{"bootstrap": …, "topic": …,
-"consumers": N, "expect": M}'`` prints a line when all are in place, ends when each has M records, and
-prints a line with when that was.
+"consumers": N, "expect": M}'`` prints a line when all are in place, ends when each has M records,
+and prints a line with when that was.
 """
 
 import time

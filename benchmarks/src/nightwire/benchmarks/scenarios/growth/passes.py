@@ -1,4 +1,4 @@
-"""The engine's pass over visits that grow, and by filters that grow; beside a plain consumer of them."""
+"""The engine's pass over growing visits, and by more filters; beside a plain consumer."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,14 +18,7 @@ FILTERS = 10
 
 
 class Passes(Curve):
-    """Visits through the engine.
-
-    Args:
-        context: Of the run.
-        points: Counts.
-        engine: That which judges.
-        visits: What sends.
-    """
+    """Visits through the engine."""
 
     def __init__(self, context: Context, points: Sequence[int], engine: FilterEngine, visits: Visits) -> None:
         super().__init__(context, points)

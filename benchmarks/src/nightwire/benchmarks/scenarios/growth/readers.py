@@ -1,4 +1,4 @@
-"""Those who are sent everything, and become more: subscribers of the gateway, and consumers of Kafka."""
+"""Growing numbers of receivers: subscribers of the gateway, and consumers of Kafka."""
 
 import time
 from collections.abc import Sequence
@@ -29,11 +29,6 @@ class Subscribers(Curve):
     """Events through the gateway to VTP subscribers; the baseline is as many consumers of a topic.
 
     CPU time is that of what serves them: gateway and Kafka, or Kafka alone.
-
-    Args:
-        context: Of the run.
-        points: Numbers of subscribers.
-        environment: Has the gateway.
     """
 
     axis = "subscribers"
@@ -89,14 +84,9 @@ class Subscribers(Curve):
 
 
 class Consumers(Curve):
-    """A visit to consumers, each a process that decodes every alert; the baseline's only take the bytes.
+    """A visit to consumers, each a process that decodes all; the baseline's take only bytes.
 
     CPU time is that of all consumers together.
-
-    Args:
-        context: Of the run.
-        points: Numbers of consumers.
-        environment: Has what moves visits.
     """
 
     axis = "consumers"
@@ -120,6 +110,6 @@ class Consumers(Curve):
 
 
 def events_for(subscribers: int) -> int:
-    """Return how many events go to so many *subscribers*, so that each point takes a bearable time."""
+    """Return the number of events for *subscribers*, so that a point ends in good time."""
     fewest, most = EVENTS
     return max(fewest, min(most, DELIVERIES // subscribers))

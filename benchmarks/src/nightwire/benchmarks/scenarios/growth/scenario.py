@@ -125,7 +125,7 @@ class GrowthScenario(Scenario):
 
 
 def points_of(size: Size) -> dict[str, Sequence[int]]:
-    """Return the points of each curve; no visit has more than ten times the alerts of a usual one."""
+    """Return the points of each curve; no visit has more than ten times the usual alerts."""
     points = dict(POINTS[size.profile])
     points["alerts"] = [count for count in points["alerts"] if count <= TIMES * size.alerts]
     return points

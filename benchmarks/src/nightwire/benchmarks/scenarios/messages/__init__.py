@@ -1,1 +1,1 @@
-"""The scenario `messages`: Tycho's measurements, latency and bandwidth by message size, over Kafka."""
+"""The scenario `messages`: Tycho's latency and bandwidth by message size, over Kafka."""

@@ -11,7 +11,7 @@ from nightwire.schemas.wire import HEADER
 
 STAMP = STAMPS[0]
 DISTINCT = 128 << 10
-"""Distinct alerts of a size have so many bytes: twice what lz4 looks back, so that it finds none again."""
+"""Bytes of all distinct alerts of a size: twice what lz4 looks back, so that it finds none."""
 FEWEST = 4
 """Distinct alerts of a size, at least: one for each partition."""
 
@@ -43,7 +43,8 @@ def filled(alert: Alert, size: int, number: int, codec: Codec) -> Alert:
     """Return *alert* with a stamp of random bytes that makes it a value of *size* [byte].
 
     Raises:
-        ValueError: It is larger without one, or just at a size that the length of a length jumps over.
+        ValueError: It is larger without one, or just at a size that the length of a length jumps
+            over.
     """
     room = size - value_size(alert | {STAMP: b""}, codec)
     stamp = shake_256(number.to_bytes(8, "big")).digest(max(0, room))

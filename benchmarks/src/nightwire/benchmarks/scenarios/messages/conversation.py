@@ -1,4 +1,4 @@
-"""An end of a conversation, ours or raw librdkafka: a message is sent at once, an answer awaited."""
+"""An end of a conversation, ours or raw librdkafka: it sends a message, and awaits an answer."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint(order: Mapping[str, Any], stopped: Stopped) -> Iterator[Endpoint]:
-    """Yield the end that sends to the topic ``out`` of *order*, and receives from its topic ``back``.
+    """Yield the end that sends to *order*'s topic ``out``, and receives from its topic ``back``.
 
     Args:
         order: Has ``bootstrap`` too, and ``ready``: raw librdkafka is wanted.
@@ -54,7 +54,7 @@ def endpoint(order: Mapping[str, Any], stopped: Stopped) -> Iterator[Endpoint]:
 
 
 def things_to_send(order: Mapping[str, Any], pool: Path) -> list[Any]:
-    """Return what *order* sends of the alerts in the file *pool*, warm-up included; no two are equal."""
+    """Return what *order* sends of the file *pool*, warm-up included; no two are equal."""
     count, alerts = WARM_UP + order["trips"], load_pool(pool)
     if order["ready"]:
         return cycled(ready_messages(alerts), count)

@@ -15,7 +15,7 @@ DRAWN = (1, 4, 14)
 
 
 def drawings(plan: Plan, samples: Sequence[Sample]) -> Iterator[Series]:
-    """Yield latency and bandwidth over sizes, and bandwidth over numbers of producers and consumers."""
+    """Yield latency and bandwidth over sizes, and over numbers of producers and consumers."""
     latency = [
         _over_sizes(
             f"{owner}, {words}", kind, {s: f"latency_{name_of(s)}_{share}_ms" for s in plan.pingpong}, samples

@@ -32,11 +32,7 @@ OBJECTS = 16
 
 
 class MessageWorkers(WorkerPool):
-    """Workers that send and take messages, and the files of alerts that they send.
-
-    Args:
-        context: Of the run.
-    """
+    """Workers that send and take messages, and the files of alerts that they send."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, WORKER)
@@ -56,12 +52,7 @@ class MessageWorkers(WorkerPool):
 
 
 class PingPong(Experiment):
-    """One message of each size at a time goes to another process and back, through two topics.
-
-    Args:
-        workers: The processes.
-        plan: What is measured.
-    """
+    """One message of each size at a time goes to another process and back, through two topics."""
 
     name = "pingpong"
 
@@ -113,7 +104,8 @@ class PingPong(Experiment):
 def trip_figures(size: int, taken: Sequence[float]) -> Figures:
     """Return the figures of round trips of messages of *size* [byte] that took so long [s].
 
-    As ever with ping-pong, latency is half a round trip, and bandwidth the size over half their mean.
+    As ever with ping-pong, latency is half a round trip, and bandwidth the size over half their
+    mean.
     """
     name = name_of(size)
     return {
@@ -156,7 +148,7 @@ class Flow(Experiment):
         return figures
 
     def _flow(self, kind: Kind, size: int, count: int) -> TransferResult:
-        """Move *count* messages of *size* from all producers to each consumer, through a new topic."""
+        """Move *count* messages of *size* from producers to each consumer by a new topic."""
         ready = kind is Kind.BASELINE
         work = BYTES if ready else DICTS
         transfer = Transfer(Load(count, ready=ready), self.point.producers, (work,) * self.point.consumers)

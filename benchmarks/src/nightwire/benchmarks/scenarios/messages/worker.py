@@ -1,4 +1,4 @@
-"""A worker that stays: it sends, takes, or lets messages go to and fro, as one order after another says.
+"""A worker that stays: it sends, takes, or echoes messages, as one order after another says.
 
 ``python -m nightwire.benchmarks.scenarios.messages.worker '{"bootstrap": …, "warm": …}'`` follows
 orders as `worker.serve` describes.
@@ -63,7 +63,7 @@ def take_alerts(alerts: AlertReader) -> ReadStats:
 
 @contextmanager
 def pinging(order: Order) -> Iterator[Work]:
-    """Send messages of each size in ``pools``, one when the other is back; finds round trips. [s]"""
+    """Send messages of each size in ``pools`` one by one; finds round trips. [s]"""
     things = {size: things_to_send(order, Path(pool)) for size, pool in order["pools"].items()}
     with endpoint(order, lambda: False) as one:
         yield lambda: {size: round_trips(one, some, order["seconds"]) for size, some in things.items()}

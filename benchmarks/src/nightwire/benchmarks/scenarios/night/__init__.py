@@ -1,3 +1,3 @@
-"""The scenario `night`: how soon a filter's owner has an alert, from its writing and from the shutter."""
+"""The scenario `night`: delays from the writing and from the shutter to a filter's owner."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Visits at their interval, from the observatory to the owners of filters, beside the same bytes alone."""
+"""Visits at their interval, from the observatory to filters' owners, beside the bytes alone."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ class NightSetting:
 
 
 class Night(Experiment):
-    """Visits through the engine to an owner's `AlertReader`; the baseline is a plain producer and consumer.
+    """Visits through the engine to an owner's `AlertReader`; the baseline is raw librdkafka.
 
     Args:
         name: In the names of figures.

@@ -1,4 +1,4 @@
-"""Who sends visits by a schedule: alerts by `AlertWriter`, or ready-made bytes by bare librdkafka."""
+"""Sends visits by a schedule: alerts by `AlertWriter`, or ready-made bytes by librdkafka."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +18,7 @@ FIRST_VISIT = 2026_0120_00000
 
 
 class Observatory:
-    """Takes exposures, and writes their alerts.  All visits have numbers, all alerts ids of their own.
-
-    Args:
-        pool: Alerts to begin with.
-    """
+    """Takes exposures, and writes their alerts; visits' numbers and alerts' ids are unique."""
 
     def __init__(self, pool: Sequence[Alert]) -> None:
         self._pool = pool
@@ -31,7 +27,7 @@ class Observatory:
         self.behind = 0.0
 
     def observe(self, bootstrap: str, topic: str, schedule: Schedule) -> dict[str, float]:
-        """Write all visits of *schedule*; return when each alert was due, by its id. [s, monotonic]"""
+        """Write all visits of *schedule*; return when each alert, by id, was due. [s]"""
         writer, codec, client = alert_writer(bootstrap, topic)
         codec.encode(self._pool[0])
         due_of: dict[str, float] = {}
@@ -52,7 +48,7 @@ class Observatory:
     def send(
         self, bootstrap: str, topic: str, schedule: Schedule, ready: Sequence[ReadyMessage]
     ) -> tuple[DueTimes, DueTimes]:
-        """Send ready-made bytes by *schedule*; return when each was due, and when its shutter had closed."""
+        """Send bytes by *schedule*; return when each was due, and its shutter's time."""
         bare, dues, shutters = RawProducer(bootstrap, topic), DueTimes(), DueTimes()
         start, number = time.monotonic() + LEAD, 0
         for turn in range(schedule.visits):
@@ -71,7 +67,7 @@ class Observatory:
 
 
 def exposed(pool: Sequence[Alert], number: int, visit: int, mjd_tai: float) -> Alert:
-    """Return alert *number*, seen in *visit* at *mjd_tai* [d]; the rest is of the pool, and shared."""
+    """Return alert *number*, seen in *visit* at *mjd_tai* [d]; the rest is the pool's."""
     alert = patch(pool[number % len(pool)], number, visit)
     alert["diaSource"]["midpointMjdTai"] = mjd_tai
     return alert

@@ -1,4 +1,4 @@
-"""Three visits in a row through a topic that cannot hold two: nothing lost, memory and disk bounded."""
+"""Three visits through a topic that cannot hold two: nothing lost, memory and disk bounded."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ POLL = 0.5
 
 
 class ThreeVisits(Experiment):
-    """Dictionaries → Kafka → twenty columns, three visits back to back; against ready-made bytes."""
+    """Dictionaries → Kafka → twenty columns, three visits; against ready-made bytes."""
 
     name = "three"
 
@@ -52,7 +52,7 @@ class ThreeVisits(Experiment):
             return self._figures(*self._move(kind, topic), max(most))
 
     def _move(self, kind: Kind, topic: str) -> tuple[list[tuple[float, int]], Mapping[str, Any]]:
-        """Return when each visit began, with our memory at its acknowledgement; and what was read."""
+        """Return each visit's beginning, our memory at its end, and the reader's stats."""
         count, bootstrap = self._context.size.alerts, self._cluster.bootstrap
         work = "columns" if kind is Kind.SUBJECT else "bytes"
         reading = {"expect": VISITS * count, "lap": count}
@@ -94,7 +94,7 @@ class ThreeVisits(Experiment):
 
     @contextmanager
     def _disk(self, topic: str) -> Iterator[list[int]]:
-        """Watch what *topic* takes on the disk while the block runs; nothing where Kafka is elsewhere."""
+        """Note what *topic* takes on disk in the block; nothing where Kafka is elsewhere."""
         sizes, stop = [0], threading.Event()
 
         def look() -> None:

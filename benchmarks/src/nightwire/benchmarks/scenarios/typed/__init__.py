@@ -1,3 +1,3 @@
-"""The scenario `typed`: EVPath's measurements, typed against raw bandwidth, and what its filters cost."""
+"""The scenario `typed`: EVPath's typed against raw bandwidth, and the costs of its filters."""
 
 __all__: list[str] = []

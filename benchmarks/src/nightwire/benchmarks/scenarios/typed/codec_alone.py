@@ -20,11 +20,7 @@ BATCH_BYTES = 1 << 20
 
 
 class CodecAlone(Experiment):
-    """Encode, decode, and make columns of records of growing size; the baseline copies the bytes.
-
-    Args:
-        plan: What is measured.
-    """
+    """Encode, decode, and make columns of growing records; the baseline copies the bytes."""
 
     name = "alone"
 
@@ -72,6 +68,6 @@ def copying(size: int, codec: Codec) -> tuple[Callable[[], object], int]:
 
 
 def megabytes_per_second(work: tuple[Callable[[], object], int], size: int) -> float:
-    """Return the bandwidth of *work*, which takes so many bodies of *size* [byte] at once. [MB/s]"""
+    """Return the bandwidth of *work*, which takes bodies of *size* [byte] at once. [MB/s]"""
     turns, seconds = Timer(work[0]).autorange()
     return turns * work[1] * size / 1e6 / seconds

@@ -25,7 +25,7 @@ def keep(alert):
     return len(fluxes) > 0 and sum(fluxes) / len(fluxes) > 100.0
 """,
 }
-"""The paper's Fig. 6, with a pixel for its price, and its Fig. 7, the average of an array, with a limit."""
+"""The paper's Fig. 6, with a pixel for its price, and Fig. 7, a mean, with a limit."""
 ALONE = 50
 """Events that are judged one by one."""
 TURNS = 20
@@ -54,8 +54,8 @@ class PreparedFilter:
 class FilterCost(Experiment):
     """Source → program; program over columns → verdicts, of many events at once and of one alone.
 
-    The baselines are Python's own: ``compile`` of the same source, and its function, called for each event;
-    it gets a new view of it each time, for a view remembers what it was asked.
+    The baselines are Python's own: ``compile`` of the same source, and its function, called for
+    each event; it gets a new view of it each time, for a view remembers what it was asked.
 
     Args:
         pool: Alerts, the events.

@@ -41,7 +41,7 @@ def plan_of(size: Size) -> Plan:
 
 
 def rate_name(way: str, size: int) -> str:
-    """Return what the bandwidth of records of *size* that go this *way* is called in the results."""
+    """Return the name of the bandwidth of records of *size* that go this *way*."""
     return f"{way}_{words_of(size, 1).replace(' ', '_')}_megabytes_per_second"
 
 

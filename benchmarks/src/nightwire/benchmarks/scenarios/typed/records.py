@@ -1,4 +1,4 @@
-"""Typed records that grow: a number, a little text, and an array of doubles that makes the size.  Pure."""
+"""Typed records that grow: a number, some text, and doubles that make the size.  Pure."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ DISTINCT = 8
 
 
 def records_of(size: int) -> list[Record]:
-    """Return distinct records, each a value of *size* [byte] in Kafka; the text takes what doubles leave.
+    """Return distinct records of *size* [byte] in Kafka; the text takes what doubles leave.
 
     Raises:
         ValueError: No record is so small.

@@ -19,7 +19,7 @@ FEW = 20
 
 
 class ThroughKafka(Experiment):
-    """Records of growing size go from one process to another; one stream, one partition, uncompressed.
+    """Records of growing size go between two processes; one stream, one partition, uncompressed.
 
     Args:
         name: Its own.
@@ -48,7 +48,7 @@ class ThroughKafka(Experiment):
         return figures
 
     def _rates(self, kind: Kind, sizes: Iterable[int], most: int) -> dict[tuple[str, int], float]:
-        """Return the bandwidth of at most so many records of each of *sizes*, by way and size. [MB/s]"""
+        """Return bandwidths of at most *most* records of each size, by way and size. [MB/s]"""
         return {
             (way, size): self._rate(way, size, min(self._plan.count(size), most))
             for size in sizes

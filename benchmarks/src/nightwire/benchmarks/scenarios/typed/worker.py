@@ -1,7 +1,7 @@
 """A worker that sends or takes typed records, or the same bytes.
 
-``python -m nightwire.benchmarks.scenarios.typed.worker '{"bootstrap": …, "warm": …}'`` follows orders
-as `worker.serve` describes.
+``python -m nightwire.benchmarks.scenarios.typed.worker '{"bootstrap": …, "warm": …}'`` follows
+orders as `worker.serve` describes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,14 +23,14 @@ FIELDS = [field["name"] for field in SCHEMA["fields"]]
 
 @contextmanager
 def sending(order: Order) -> Iterator[Work]:
-    """Send ``count`` records of ``size`` to the ``topic``, typed or ``raw``; finds the fields of `Sent`."""
+    """Send ``count`` records of ``size`` to ``topic``, typed or ``raw``; finds `Sent`."""
     source = source_of(order, islice(cycle(records_of(order["size"])), order["count"]))
     source.connect(order["warm"])
     yield lambda: vars(send(source))
 
 
 def source_of(order: Order, records: Iterable[Any]) -> Source:
-    """Return what sends *records*, uncompressed: by our codec and writer, or as ready-made bytes."""
+    """Return what sends *records* uncompressed: our codec and writer, or raw bytes."""
     bootstrap, topic, codec = order["bootstrap"], order["topic"], Codec(SCHEMA)
     if order["raw"]:
         raw = RawProducer(bootstrap, topic, compression_type="none")
@@ -46,8 +46,8 @@ def source_of(order: Order, records: Iterable[Any]) -> Source:
 def taking(order: Order) -> Iterator[Work]:
     """Take ``count`` records from the ``topic``; finds `ReadStats`.
 
-    Its ``work`` is ``bytes`` (nothing), ``dicts``, ``columns``, or ``other``: dictionaries of another
-    version.
+    Its ``work`` is ``bytes`` (nothing), ``dicts``, ``columns``, or ``other``: dictionaries of
+    another version.
     """
     other = order["work"] == "other"
     codec = Codec(SCHEMA, reader=OTHER if other else None)

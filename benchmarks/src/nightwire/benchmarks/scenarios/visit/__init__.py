@@ -1,1 +1,1 @@
-"""The scenario `visit`: what one visit costs, from the pipeline's dictionary to a filter's owner."""
+"""The scenario `visit`: what one visit costs, from a dictionary to a filter's owner."""

@@ -14,7 +14,7 @@ WARM_UP = 500
 
 
 class Filtering(Experiment):
-    """Ready-made bytes → Kafka → the example filters, what passed acknowledged, accounts written."""
+    """Ready-made bytes → Kafka → the example filters, copies and accounts written."""
 
     name = "filter"
 

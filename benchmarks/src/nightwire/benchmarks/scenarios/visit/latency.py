@@ -28,7 +28,7 @@ FIRST_VISIT = 2026_0103_00000
 
 
 class Latency(Experiment):
-    """Alerts at a steady rate → a plain consumer, and → the filters' topics; against ready-made bytes.
+    """Alerts at a steady rate → a plain consumer and filters' topics; against ready-made bytes.
 
     Args:
         context: Says how much.
@@ -100,7 +100,7 @@ class Latency(Experiment):
         return figures | {"generator_behind_ms": dues.behind * 1e3}
 
     def _send(self, topic: str, count: int) -> DueTimes:
-        """Send alerts when they are due, wait for their acknowledgements; return when they were due."""
+        """Send alerts when they are due; return when that was, after all acknowledgements."""
         writer, _codec, client = alert_writer(self._engine.bootstrap, topic)
         dues, visit = DueTimes(), FIRST_VISIT + self._visits
         for turn, (due, late) in enumerate(self._steady(count, client)):

@@ -1,4 +1,4 @@
-"""How fast a full topic is read to dictionaries, and by `AlertReader` to columns, beside raw reading."""
+"""How fast a full topic is read to dictionaries and to columns, beside raw reading."""
 
 import time
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ from nightwire.schemas.wire import unframe
 
 
 class Reading(Experiment):
-    """A topic that holds one visit → dictionaries, against raw reading and decoding alone, the slower.
+    """A topic that holds a visit → dictionaries; against raw reading or decoding, the slower.
 
     And → tables of twenty columns by `AlertReader`, against raw reading.
     """

@@ -1,4 +1,4 @@
-"""How fast a visit goes from dictionaries in one process to values in another, beside bytes alone."""
+"""How fast a visit goes from dictionaries to another process's values, beside bytes alone."""
 
 import time
 from contextlib import AbstractContextManager

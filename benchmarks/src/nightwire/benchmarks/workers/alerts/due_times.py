@@ -44,7 +44,7 @@ class DueTimes:
         return ends
 
     def delays(self, arrivals: Iterable[Any], *topics: str) -> list[float]:
-        """Return the delays of *arrivals* (topic, partition, offset, time) that came by *topics*. [s]"""
+        """Return the delays of *arrivals* (topic, partition, offset, time) by *topics*. [s]"""
         return [
             when - self._due[part, offset]
             for topic, part, offset, when in arrivals
@@ -76,7 +76,7 @@ def check_complete(arrived: int, sent: int) -> None:
 
 
 def percentiles(name: str, delays: Sequence[float]) -> Figures:
-    """Return the percentiles of *delays* [s] as figures ``<name>_p50_ms`` … [ms], and their maximum."""
+    """Return percentiles of *delays* [s] as figures ``<name>_p50_ms`` …, and the maximum."""
     if not delays:
         return {}
     figures = {f"{name}_{key}_ms": quantile(delays, share) * 1e3 for key, share in SHARES.items()}

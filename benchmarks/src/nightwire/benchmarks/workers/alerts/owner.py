@@ -1,10 +1,10 @@
 """A process that reads what passed filters, as their owner would, and notes each alert.
 
 ``python -m nightwire.benchmarks.workers.alerts.owner '{"bootstrap": …, "topics": […], "into": …}'``
-writes into the file ``into``, before it asks for the next alert, each alert's id and its age [s]: from
-the time of its observation, which the alert has in TAI, to now, both in UTC.  With ``group`` it is a
-member of that group: killed and started again it goes on where the group was.  Alerts whose ids are
-below ``first`` are not noted.
+writes into the file ``into``, before it asks for the next alert, each alert's id and its age [s]:
+from the time of its observation, which the alert has in TAI, to now, both in UTC.  With ``group``
+it is a member of that group: killed and started again it goes on where the group was.  Alerts whose
+ids are below ``first`` are not noted.
 """
 
 from datetime import UTC, datetime

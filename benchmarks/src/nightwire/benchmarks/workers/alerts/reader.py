@@ -1,7 +1,7 @@
 """A process that reads alerts, does with them what it was told, and says when.
 
-``python -m nightwire.benchmarks.workers.alerts.reader '{"bootstrap": …}'`` prints a line when it is in
-place, and one with its `ReadStats` at the end.
+``python -m nightwire.benchmarks.workers.alerts.reader '{"bootstrap": …}'`` prints a line when it is
+in place, and one with its `ReadStats` at the end.
 """
 
 import os
@@ -212,7 +212,7 @@ class TopicReader:
             stats.laps.append((stats.last, memory()))
 
     def _offsets(self, which: OffsetSpec) -> dict[TopicPartition, int]:
-        """Return where partitions begin or end; no broker may know yet of a topic that was just made."""
+        """Return where partitions begin or end; a new topic may not be known yet."""
         found = retry_while_unavailable(
             lambda: list_offsets(self._admin, self._partitions, which, timeout=PATIENCE), patience=PATIENCE
         )
@@ -220,7 +220,7 @@ class TopicReader:
 
 
 def source_of(message: Message, place: tuple[int, int]) -> tuple[int, int]:
-    """Return partition and offset of a filter's copy in the topic of all alerts; of others *place*."""
+    """Return a filter's copy's partition and offset among all alerts; else *place*."""
     headers = dict(cast("list[tuple[str, bytes]]", message.headers() or []))
     if "offset" in headers and "partition" in headers:
         return int(headers["partition"]), int(headers["offset"])
@@ -230,10 +230,11 @@ def source_of(message: Message, place: tuple[int, int]) -> tuple[int, int]:
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """Do what *order* says; return `ReadStats`, with what was ``sent`` and ``received``. [byte]
 
-    *order* has ``bootstrap``, ``topics``, ``work``; and ``expect`` (read so many records), or ``note``
-    (note each arrival, and read on until standard input is closed and everything is read).  With
-    ``whole`` it reads from the beginning; with ``lap`` it notes time and memory after each so many
-    records.  The work ``tables`` goes through our own `AlertReader`, as a consumer would.
+    *order* has ``bootstrap``, ``topics``, ``work``; and ``expect`` (read so many records), or
+    ``note`` (note each arrival, and read on until standard input is closed and everything is
+    read).  With ``whole`` it reads from the beginning; with ``lap`` it notes time and memory after
+    each so many records.  The work ``tables`` goes through our own `AlertReader`, as a consumer
+    would.
     """
     if order["work"] == "tables":
         return vars(read_tables(order["bootstrap"], order["topics"], order["expect"]))

@@ -82,7 +82,7 @@ class Source:
     client: Producer
 
     def connect(self, topic: str) -> None:
-        """Send a record to *topic* ahead of the clock, so that connection and producer id are there."""
+        """Send a record to *topic*, so that connection and producer id are there."""
         self.client.produce(topic, b"warm")
         self.client.flush(30)
 
@@ -94,7 +94,7 @@ def chosen_from(pool: Sequence[Alert], load: Load) -> list[Alert]:
 
 
 def source_of(order: Mapping[str, Any]) -> Source:
-    """Return what the order's ``load`` says, taken from its file ``pool``, ready for its ``topic``."""
+    """Return what the order's ``load`` says, of its file ``pool``, for its ``topic``."""
     load = Load(**order["load"])
     pool, settings = chosen_from(load_pool(Path(order["pool"])), load), {"compression_type": load.compression}
     if load.ready:

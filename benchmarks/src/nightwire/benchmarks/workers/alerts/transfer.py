@@ -10,7 +10,7 @@ from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
 
 DICTS, COLUMNS, BYTES = "dicts", "columns", "bytes"
-"""Consumers of the first kind take the whole stream and make of it dictionaries, columns or nothing."""
+"""Consumers of the first kind take the whole stream, to dictionaries, columns or nothing."""
 LATEST = "latest"
 """Consumers of the second kind only ask for the latest offset."""
 
@@ -56,7 +56,8 @@ class TransferResult:
         readers: How many read the whole stream.
         size: Of the values, before compression.
         stored: On Kafka's disk; None where that is not known.
-        memory: Of Kafka (resident, without its files' pages) afterwards; None where that is not known.
+        memory: Of Kafka (resident, without its files' pages) afterwards; None where that is not
+            known.
     """
 
     alerts: int
@@ -105,7 +106,7 @@ def transfer_result(
 def checked_result(
     transfer: Transfer, size: int, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]
 ) -> TransferResult:
-    """Put together what senders and consumers said of *transfer*, whose messages have *size* [byte].
+    """Return the result of *transfer*, all of whose messages must have *size* [byte].
 
     Raises:
         RunError: A message was lost or doubled, or has another size.

@@ -1,4 +1,4 @@
-"""Runs transfers: starts senders and consumers as processes, lets them go, and gathers what they say."""
+"""Runs transfers: starts senders and consumers as processes, and gathers what they found."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,11 +27,7 @@ POOL = 250
 
 
 class TransferRunner:
-    """Runs transfers on one Kafka; `close` ends it.
-
-    Args:
-        context: Of the run.
-    """
+    """Runs transfers on one Kafka; `close` ends it."""
 
     def __init__(self, context: Context) -> None:
         self._context, self._exits = context, ExitStack()
@@ -60,7 +56,8 @@ class TransferRunner:
     def run(self, transfer: Transfer) -> TransferResult:
         """Move one visit through a new topic, which is deleted afterwards.
 
-        The clock runs from the first dictionary to the last decode; before, every process is in place.
+        The clock runs from the first dictionary to the last decode; before, every process is in
+        place.
 
         Raises:
             RunError: An alert was lost or doubled.
@@ -102,7 +99,7 @@ class TransferRunner:
     def _note_traffic(
         self, transfer: Transfer, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Note what each process moved; Kafka, where it is ours, has moved the same with all of them."""
+        """Note what each process moved; Kafka, where it is ours, moved all of it."""
         moved = [("producer", TcpTraffic(one.sent, one.received)) for one in sent]
         moved += [
             (_consumer(work)[1], TcpTraffic(one["sent"], one["received"]))

@@ -1,7 +1,7 @@
 """A process of authors: it sends packets, and notes when each left and when it was answered.
 
-``python -m nightwire.benchmarks.workers.vtp.authors '{"port": …}'`` prints a line when its packets are
-made, begins when its standard input is closed, and prints a line with what it found.
+``python -m nightwire.benchmarks.workers.vtp.authors '{"port": …}'`` prints a line when its packets
+are made, begins when its standard input is closed, and prints a line with what it found.
 """
 
 import resource
@@ -30,7 +30,8 @@ class Order:
         run: A name that no other run has.
         count: Packets in all.
         connections: How many at once.
-        window: Most packets of a connection that are not answered; 0: one packet a connection, as VTP has it.
+        window: Most packets of a connection that are not answered; 0: one packet a connection, as
+            VTP has it.
         real: Whether real packets are sent, not those of Listing 5.
         interval: Time between packets [s]; 0: as quickly as they are taken.
     """
@@ -136,11 +137,7 @@ class Author:
 
 
 class AuthorGroup:
-    """All authors of one process.
-
-    Args:
-        order: What they do.
-    """
+    """All authors of one process."""
 
     def __init__(self, order: Order) -> None:
         self.order = order

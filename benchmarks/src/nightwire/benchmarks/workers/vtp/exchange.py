@@ -47,7 +47,7 @@ class ExchangeResult:
 
     @property
     def rate(self) -> float:
-        """Events a second that came, from when authors began to when the last subscriber had the last."""
+        """Events a second, from when authors began to the last subscriber's last event."""
         return len(self.last) / (max(self.last.values()) - self.began)
 
     @property
@@ -121,7 +121,7 @@ def _numbered(times: Mapping[str, float]) -> dict[int, float]:
 
 @contextmanager
 def relayed(context: Context, broker: VtpBroker, round_trip: float) -> Iterator[int | None]:
-    """Yield the port of a relay to *broker*'s authors, *round_trip* [s] away; None where that is 0."""
+    """Yield the port of a relay to *broker*'s authors, *round_trip* [s] away, or None."""
     if not round_trip:
         yield None
         return

@@ -1,4 +1,4 @@
-"""The packets that are sent: real ones where they are, else samples; and those of the paper's Listing 5."""
+"""The packets that are sent: real ones, else samples; and those of the paper's Listing 5."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Packets:
     documents: Sequence[bytes]
 
     def fresh(self, count: int, run: str) -> list[bytes]:
-        """Return *count* packets, taken in turn, each of an ivorn of its own that no other *run* has."""
+        """Return *count* packets, in turn, each of an ivorn that no other *run* has."""
         chosen = islice(cycle(self.documents), count)
         return [renamed(document, f"{run}-{number}") for number, document in enumerate(chosen)]
 

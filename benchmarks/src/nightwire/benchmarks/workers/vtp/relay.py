@@ -1,9 +1,9 @@
 """A process that makes a broker far away: it passes bytes on half a round trip later, each way.
 
-``python -m nightwire.benchmarks.workers.vtp.relay '{"port": …, "round_trip": …}'`` prints a line with
-the port that it listens on.  Not every kernel has netem.  A connection's own handshake, which takes a
-round trip, is added to its first bytes, so that an event on a connection of its own takes two, as in
-Fig. 5 of Swinbank (2014).
+``python -m nightwire.benchmarks.workers.vtp.relay '{"port": …, "round_trip": …}'`` prints a line
+with the port that it listens on.  Not every kernel has netem.  A connection's own handshake, which
+takes a round trip, is added to its first bytes, so that an event on a connection of its own takes
+two, as in Fig. 5 of Swinbank (2014).
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Way:
 
 
 class End(asyncio.Protocol):
-    """One end of a relayed connection: what it hears goes one way, and what comes the other way it says."""
+    """One end of a relayed connection: it passes on both ways what it receives."""
 
     def __init__(self, out: Way, back: Way, handshake: float = 0.0) -> None:
         self._out, self._back, self._handshake = out, back, handshake
@@ -67,7 +67,7 @@ class End(asyncio.Protocol):
 
 
 async def relay(port: int, round_trip: float) -> None:
-    """Relay to *port* of this machine until the process is ended; round trips take *round_trip* [s]."""
+    """Relay to *port* until the process is ended; round trips take *round_trip* [s]."""
     loop = asyncio.get_running_loop()
     opening: set[asyncio.Task[object]] = set()
 

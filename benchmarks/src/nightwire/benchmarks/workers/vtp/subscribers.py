@@ -99,11 +99,7 @@ class Subscriber:
 
 
 class SubscriberGroup:
-    """All subscribers of one process.
-
-    Args:
-        order: What they do.
-    """
+    """All subscribers of one process."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -118,7 +114,7 @@ class SubscriberGroup:
         self.listeners: list[Subscriber] = []
 
     def greet(self) -> list[float]:
-        """Wait until all are greeted, or the time is over; return how long each took that was. [s]"""
+        """Wait until all are greeted, or time is over; return how long each took. [s]"""
         deadline = self.began + self.order.greeting
         while time.monotonic() < deadline and self.greeted < self.order.subscribers:
             while len(self.listeners) < min(self.greeted + self.order.at_once, self.order.subscribers):
