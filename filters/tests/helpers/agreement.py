@@ -67,7 +67,8 @@ class Account:
         return (
             f"{self.filters:,} filters, {self.rows:,} verdicts; mean depth {self.depth / self.filters:.1f}; "
             f"{100 * self.telling / self.filters:.0f} % pass 1-99 %; "
-            f"{100 * self.needs_python / self.rows:.1f} % left to Python; of {names} operations the least used is {rarest}, in {times}; "
+            f"{100 * self.needs_python / self.rows:.1f} % left to Python; "
+            f"of {names} operations the least used is {rarest}, in {times}; "
             f"{100 * odd_share(self.inputs):.1f} % of {self.inputs.total():,} inputs odd: {kinds}"
         )
 

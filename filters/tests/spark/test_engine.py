@@ -79,13 +79,13 @@ def test_bytes_headers_and_accounts(
     assert discrepancies(accounted(engine, "alerts.sim")) == []
     counts = Counter[str]()
     for account in accounted(engine, "alerts.sim"):
-        counts += Counter(delivered=account.delivered, undecodable=account.dead_lettered)
+        counts += Counter(delivered=account.delivered, dead_lettered=account.dead_lettered)
         for name, classes in account.filters.items():
             counts += Counter({f"{name} {kind}": count for kind, count in vars(classes).items()})
     assert counts["me/bright evaluated"] == counts["me/odd evaluated"] == 101
     assert (counts["me/odd passed"], counts["me/odd rejected"]) == (51, 50)
     assert counts["me/faulty faulted"] == 10
-    assert counts["dead"] == 2
+    assert counts["dead_lettered"] == 2
     assert "ZeroDivisionError: division by zero (line 3:" in engine.log.read_text()
 
 
