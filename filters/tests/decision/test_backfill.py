@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from filters.tests.helpers.overflowed import overflowed
 from nightwire.core.accounting import discrepancies
 from nightwire.filters.decision.accounts import ALL_SENT
 from nightwire.filters.decision.backfill import (
@@ -59,7 +60,7 @@ def test_what_is_sent_is_outside_the_cap_in_order_of_time_up_to_the_limit() -> N
     assert everything.topic("ann/bright") == "broker.ann.bright"
     some = decided(3, *PASSES, about=COUNTS)
     assert [pick.alert[1:3] for pick in some.items] == [(0, 10), (1, 0), (1, 4)]
-    assert [(hit.alert, one.version, one.rank) for hit, one in some.overflow.passes()] == [("a011", 3, 0.5)]
+    assert [(hit.alert, one.version, one.rank) for hit, one in overflowed(some)] == [("a011", 3, 0.5)]
     assert decided(0, *PASSES, about=COUNTS).items == []
 
 

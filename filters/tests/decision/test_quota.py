@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from filters.tests.helpers.overflowed import overflowed
 from nightwire.core.accounting import Account, discrepancies
 from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.accounts import accounts
@@ -130,7 +131,7 @@ def cut(decisions: Sequence[Decision], key: str) -> list[tuple[int | None, str]]
     return [
         (alert.visit, alert.alert)
         for decision in decisions
-        for alert, one in decision.overflow.passes()
+        for alert, one in overflowed(decision)
         if one.key == key
     ]
 

@@ -244,6 +244,9 @@ def assert_once(found: Iterable[Copy]) -> None:
 DAEMON = "-m nightwire.filters.spark.daemon"
 """Spark's workers are forked from it."""
 
+ZYGOTE = "nightwire.filters.sandbox.zygote"
+"""The parent of sandboxed processes."""
+
 
 def worker(site: Site) -> psutil.Process:
     """Return a Python worker of Spark's."""
@@ -252,12 +255,12 @@ def worker(site: Site) -> psutil.Process:
 
 def zygote(site: Site) -> psutil.Process:
     """Return the parent of a worker's sandbox."""
-    return one_of(site, lambda one: has(one, "sandbox.zygote") and has(one.parent(), DAEMON))
+    return one_of(site, lambda one: has(one, ZYGOTE) and has(one.parent(), DAEMON))
 
 
 def sandboxed(site: Site) -> psutil.Process:
     """Return an owner's process in a worker's sandbox; at work, if it is soon."""
-    found = one_of(site, lambda one: has(one.parent(), "sandbox.zygote") and has(one.parent().parent(), DAEMON))
+    found = one_of(site, lambda one: has(one.parent(), ZYGOTE) and has(one.parent().parent(), DAEMON))
     for _ in range(2000):
         if found.status() == psutil.STATUS_RUNNING:
             break

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from filters.tests.helpers.overflowed import overflowed
 from nightwire.filters.decision.decision import Decision, copy_headers, decide
 from nightwire.filters.decision.quota import Quotas, apply_changes
 from nightwire.filters.decision.select import BatchContext
@@ -17,7 +18,7 @@ from nightwire.filters.model.chains import (
     find_cycle,
     is_drained,
     readable_ends,
-    silent,
+    unwritten_topics,
 )
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, PassedAlert, RangeCounts, merge_counts
@@ -72,7 +73,7 @@ def test_depth_is_how_many_filters_an_alert_passes_before() -> None:
 
 
 def test_a_source_to_which_nobody_writes_is_silent() -> None:
-    assert silent(["alerts.sim", BRIGHT, "filter.ann.expired"], CHAIN) == ["filter.ann.expired"]
+    assert unwritten_topics(["alerts.sim", BRIGHT, "filter.ann.expired"], CHAIN) == ["filter.ann.expired"]
 
 
 def test_a_topic_is_read_from_the_batch_after_the_first_that_knew_its_reader() -> None:
@@ -167,7 +168,7 @@ def test_a_visit_ends_link_by_link() -> None:
     assert quotas.due(10**9) == 0  # so the next batch does not wait for alerts
     three, quotas = batch(quotas, 2, fed(2, 3), 1, reached=reached, drained=True)
     assert sorted(sent(three)) == ["2", "3"]
-    assert [hit.alert for hit, _ in (*two.overflow.passes(), *three.overflow.passes())] == ["1", "0"]
+    assert [hit.alert for hit, _ in (*overflowed(two), *overflowed(three))] == ["1", "0"]
     assert quotas.due(10**9) is None
     late, quotas = batch(quotas, 3, fed(9), 1, reached=reached, drained=True)
     assert sent(late) == []  # the quota is used up

@@ -17,7 +17,7 @@ import pyspark
 import pytest
 
 from filters.tests.helpers.accounted import close, judged
-from filters.tests.helpers.killing import FILTERS, LONG, Ledger, Night, has
+from filters.tests.helpers.killing import FILTERS, LONG, ZYGOTE, Ledger, Night, has
 from nightwire.core.runtime import java_home
 from nightwire.core.stack import die_with_parent, free_port
 
@@ -123,7 +123,7 @@ def test_two_executors_share_the_work(night: Night, cluster: Cluster) -> None:
     night.check(visit)
     found = cluster.executors()
     assert len(found) == 2
-    assert all(any(has(one, "_zygote") for one in child.children(recursive=True)) for child in found)
+    assert all(any(has(one, ZYGOTE) for one in child.children(recursive=True)) for child in found)
 
 
 @pytest.mark.parametrize("whose", ["executor", "its python"])

@@ -8,7 +8,7 @@ from typing import Any
 from nightwire.core.accounting import StageTotal, read_accounts, totals
 from nightwire.core.kafka import read_to_end
 from nightwire.filters.language import fields_read
-from nightwire.filters.model.chains import silent
+from nightwire.filters.model.chains import unwritten_topics
 from nightwire.filters.model.filter_set import FilterSet
 from nightwire.filters.model.transform import declared_fields
 from nightwire.schemas import DecodeError, records
@@ -102,7 +102,7 @@ def _silence(known: FilterSet, owner: str, name: str) -> str:
     record = known.versions.get((owner, name, known.live_version(owner, name)))
     if record is None or not record["sources"]:
         return ""
-    topics = silent(record["sources"], known.live())
+    topics = unwritten_topics(record["sources"], known.live())
     return f", but no live filter writes to {' or '.join(topics)}" if topics else ""
 
 

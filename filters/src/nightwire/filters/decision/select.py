@@ -80,11 +80,6 @@ class Overflow:
     filter_index: Sequence[int] = ()
     rank: Sequence[float | None] = ()
 
-    def passes(self) -> Iterator[tuple[PassedAlert, Pass]]:
-        """Yield each alert with its pass."""
-        for alert, number, rank in zip(self.alert_index, self.filter_index, self.rank, strict=True):
-            yield self.alerts[alert], Pass(*self.filters[number], rank)
-
 
 @dataclass(frozen=True)
 class Selection:

@@ -91,7 +91,7 @@ def chain_depths(filters: Sequence[LiveFilter]) -> list[int]:
     return [depth(one.key) for one in filters]
 
 
-def silent(sources: Iterable[str], filters: Iterable[LiveFilter]) -> list[str]:
+def unwritten_topics(sources: Iterable[str], filters: Iterable[LiveFilter]) -> list[str]:
     """Return those of the derived topics *sources* to which no live filter writes."""
     writers = _writers(filters)
     return [topic for topic in sources if is_derived(topic) and topic not in writers]
