@@ -1,1 +1,1 @@
-"""What becomes of a batch: quotas, accounts, notices, backfills; and the state on disk."""
+"""Decisions on a batch: quotas, accounts, notices, backfills; and the state on disk."""

@@ -1,4 +1,4 @@
-"""The accounts of what was decided.  Pure.
+"""The accounts of a decision.  Pure.
 
 For each range, read = delivered + rejected + capped + dead-lettered; in it for each filter,
 evaluated = passed + rejected + capped + faulted.
@@ -31,7 +31,7 @@ it."""
 
 @dataclass(frozen=True)
 class Unsent:
-    """What was to be sent, and could not be.
+    """Alerts and copies that were decided to be sent, and could not be.
 
     Attributes:
         lost: Positions of alerts that expired between the decision and their sending.
@@ -47,14 +47,14 @@ class Unsent:
         return bool(self.lost or self.malformed)
 
     def of(self, positions: Collection[RecordPosition]) -> "Unsent":
-        """Return what of it lies at *positions*."""
+        """Return the part of it at *positions*."""
         return Unsent(
             frozenset(one for one in self.lost if one in positions),
             frozenset(one for one in self.malformed if one[0] in positions),
         )
 
     def __or__(self, other: "Unsent") -> "Unsent":
-        """Return what of either could not be sent."""
+        """Return the union of both."""
         return Unsent({*self.lost, *other.lost}, {*self.malformed, *other.malformed})
 
 

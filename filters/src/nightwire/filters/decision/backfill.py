@@ -1,4 +1,4 @@
-"""A filter's backfill: judging what lay in the topics before it was live.  Pure.
+"""Backfills: a filter judges the alerts from before it was live.  Pure.
 
 It ends where the live stream begins for the filter's version: every alert is judged by one of the
 two, none by both.  It is outside the cap, but sends no more than the operator allows; the rest goes
@@ -90,7 +90,7 @@ class BackfillProgress:
 
 
 def decide_backfill(judged: JudgedBatch, live: LiveFilter, number: int, at: int, left: int) -> Decision:
-    """Return what becomes of a batch of the past.
+    """Return the decision on a batch of a backfill.
 
     Args:
         judged: What the worker found.
@@ -167,7 +167,7 @@ def dump_job(job: BackfillJob) -> dict[str, Any]:
 
 
 def load_job(values: Mapping[str, Any]) -> BackfillJob:
-    """Return the job in what `dump_job` made."""
+    """Return the job of a result of `dump_job`."""
     until = None if values["until"] is None else positions(values["until"])
     return BackfillJob(**{**values, "until": until})
 
@@ -178,7 +178,7 @@ def dump_progress(progress: BackfillProgress) -> dict[str, Any]:
 
 
 def load_progress(values: Mapping[str, Any]) -> BackfillProgress:
-    """Return what `dump_progress` was given."""
+    """Return the progress of a result of `dump_progress`."""
     return BackfillProgress(**{**values, "at": positions(values["at"])})
 
 

@@ -51,7 +51,7 @@ class BackfillJobs:
         return any(_load(file).until is None for file in self._files())
 
     def begin(self, version: FilterVersion, at: Mapping[TopicPartition, int]) -> None:
-        """Let the job of a version begin; what lies from *at* on is the live stream's."""
+        """Let the job of a version begin; at the offsets *at* the live stream takes over."""
         file = self._of(version)
         write_atomically(file, json.dumps(dump_job(replace(_load(file), until=at))))
 

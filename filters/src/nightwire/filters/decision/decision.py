@@ -1,4 +1,4 @@
-"""What is decided for a batch, before anything of it is sent.  Pure.
+"""The decision on a batch, made before anything of it is sent.  Pure.
 
 A re-run after a crash reads the decision and sends the same alerts again, never others.
 """
@@ -33,7 +33,7 @@ class DeliveryItem:
 
 @dataclass(frozen=True)
 class Decision:
-    """All that a batch will send and write.
+    """All that will be sent and written for a batch.
 
     Attributes:
         filters: Version of the filter set.
@@ -64,7 +64,7 @@ class Decision:
     changes: QuotaChanges = field(default_factory=QuotaChanges)
 
     def topic(self, key: str) -> str:
-        """Return the topic of what passed filter *key*."""
+        """Return the output topic of filter *key*."""
         return self.outputs.get(key) or filter_topic(*key.split("/"))
 
     def sent(self) -> Iterator[DeliveryItem]:
@@ -77,7 +77,7 @@ class Decision:
 def decide(
     judged: JudgedBatch, quotas: Quotas, filters: Sequence[LiveFilter], context: BatchContext
 ) -> Decision:
-    """Return the decision for what *filters* judged, by the *quotas* after the batch before."""
+    """Return the decision on a batch *judged* by *filters*; *quotas* are those before the batch."""
     selection = select(quotas, judged, filters, context)
     fresh = {one.batch for one in selection.released}
     return Decision(

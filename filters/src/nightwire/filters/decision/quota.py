@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class VisitQuota:
-    """What the filters admitted and hold of one visit.
+    """The alerts that filters admitted and hold of one visit.
 
     Attributes:
         since: When its first alert passed. [ms since 1970, UTC]
@@ -102,7 +102,7 @@ class Quotas:
 
 @dataclass(frozen=True)
 class QuotaChanges:
-    """What a batch changes in `Quotas`."""
+    """The changes of a batch in `Quotas`."""
 
     visits: Mapping[Visit, VisitQuota] = field(default_factory=dict)
     forgotten: Sequence[Visit] = ()
@@ -173,7 +173,7 @@ def is_visit_judged(ends: VisitEnds, survey: str, reached: Mapping[TopicPartitio
 
 
 def end_level(quota: VisitQuota, ending: Collection[str]) -> VisitQuota:
-    """Return the quota after one more level of chains, which sends what filters *ending* held."""
+    """Return the quota after one more level of chains; alerts held by *ending* are admitted."""
     admitted = dict(quota.admitted)
     for key, some in quota.held.items():
         if key in ending:

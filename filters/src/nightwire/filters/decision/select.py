@@ -1,4 +1,4 @@
-"""Which of a batch's passes are sent, held until their visit is over, or go to overflow.  Pure."""
+"""Selection: passes are sent, held until their visit is over, or go to overflow.  Pure."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ DEADLINE = 300_000
 
 @dataclass(frozen=True)
 class BatchContext:
-    """What a batch knows beside its alerts: all from Spark's offset, so a re-run knows the same.
+    """The circumstances of a batch, all from Spark's offset, so a re-run has the same.
 
     Attributes:
         batch: Its number.
@@ -83,7 +83,7 @@ class Overflow:
 
 @dataclass(frozen=True)
 class Selection:
-    """What becomes of a batch's passes, and of what was held.
+    """The fate of a batch's passes, and of held candidates.
 
     Attributes:
         sent: Passes of this batch that are sent.
@@ -101,7 +101,7 @@ class Selection:
 def select(
     quotas: Quotas, judged: JudgedBatch, filters: Sequence[LiveFilter], context: BatchContext
 ) -> Selection:
-    """Return what becomes of what passed.
+    """Return the fate of the passes of a batch.
 
     Args:
         quotas: Those after the batch before.
@@ -117,7 +117,7 @@ def select(
 
 
 class _Selector:
-    """Admits alerts by the quotas; holds what changes while one batch is decided."""
+    """Admits alerts by the quotas; holds the changing state while one batch is decided."""
 
     def __init__(
         self, quotas: Quotas, judged: JudgedBatch, filters: Sequence[LiveFilter], context: BatchContext
@@ -160,7 +160,7 @@ class _Selector:
     def _hold(
         self, quota: VisitQuota, live: LiveFilter, group: Any, alerts: Sequence[PassedAlert]
     ) -> VisitQuota:
-        """Return the quota with the best of *alerts* and of what was held."""
+        """Return the quota with the best of *alerts* and of the candidates held before."""
         admitted = quota.admitted.get(live.key, NO_IDS)
         ranks, batch = self._judged.rank[group].tolist(), self._context.batch
         self._fates[group] = [DUPLICATE if one.alert in admitted else HELD for one in alerts]
@@ -174,7 +174,7 @@ class _Selector:
         return replace(quota, held={**quota.held, live.key: kept})
 
     def end_visits(self) -> None:
-        """Release what visits hold that are over, and forget the old ones."""
+        """Release the candidates of visits that are over, and forget old visits."""
         longest = max(self._depths.values(), default=0)
         if longest:
             self._note_closed()
@@ -219,7 +219,7 @@ class _Selector:
         return Selection([*self._sent(), *own], earlier, self._overflow(), changes)
 
     def _all_released(self, fresh: Sequence[Candidate]) -> dict[int, Sequence[Candidate]]:
-        """Return what was released of each batch of which something is held, or was until now."""
+        """Return the released candidates of batches with candidates held until now."""
         held = Quotas(self._visits).batches() | {one.batch for one in fresh}
         released = [one for some in self._before.released.values() for one in some] + [*fresh]
         return {
@@ -237,7 +237,7 @@ class _Selector:
             yield alert, Pass(live.key, live.version, rank, again, text)
 
     def _overflow(self) -> Overflow:
-        """Return what was not admitted, and candidates that better ones displaced."""
+        """Return passes that were not admitted, and candidates that better ones displaced."""
         judged, old = self._judged, self._displaced
         at = np.flatnonzero(self._fates == OVERFLOWED)
         if not (len(at) or old):

@@ -39,7 +39,7 @@ def dump_decision(decision: Decision) -> str:
 
 
 def load_decision(text: str) -> Decision:
-    """Return the decision in what `dump_decision` made."""
+    """Return the decision of a result of `dump_decision`."""
     values = json.loads(text)
     forgotten = [_visit(one) for one in values["changes"].pop("forgotten")]
     return Decision(
@@ -64,7 +64,7 @@ def dump_quotas(quotas: Quotas) -> str:
 
 
 def load_quotas(text: str) -> Quotas:
-    """Return the quotas in what `dump_quotas` made."""
+    """Return the quotas of a result of `dump_quotas`."""
     return Quotas(**_load_quotas(json.loads(text)))
 
 

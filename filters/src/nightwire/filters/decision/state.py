@@ -54,7 +54,7 @@ class EngineState:
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's checkpoint, or what stands for it."""
+        """Spark's checkpoint, or that of the engine without Spark."""
         return self.root / self.engine
 
     @property
@@ -107,7 +107,7 @@ class EngineState:
             raise StateError(f"filter set {version} is missing in {self.root}") from error
 
     def decision(self, batch: int) -> Decision | None:
-        """Return what was decided for *batch*, or None."""
+        """Return the decision on *batch*; None while there is none."""
         path = self._decision(batch)
         return load_decision(path.read_text()) if path.exists() else None
 
@@ -133,7 +133,7 @@ class EngineState:
         return max(_numbers(self._decision(0).parent), default=-1)
 
     def quotas(self, batch: int) -> Quotas:
-        """Return the quotas after *batch*: those stored last, and what was decided since."""
+        """Return the quotas after *batch*: those stored last, with the changes since."""
         stored = max((one for one in _numbers(self._quotas(0).parent) if one <= batch), default=-1)
         quotas = load_quotas(self._quotas(stored).read_text()) if stored >= 0 else Quotas()
         for number in range(stored + 1, batch + 1):
@@ -142,20 +142,20 @@ class EngineState:
         return quotas
 
     def unsent(self, batch: int) -> Unsent:
-        """Return what of *batch* could not be sent."""
+        """Return the unsent part of *batch*."""
         found = read_json(self._unsent(batch), {"lost": [], "malformed": []})
         malformed = (((topic, part, at), key) for (topic, part, at), key in found["malformed"])
         return Unsent({(topic, part, at) for topic, part, at in found["lost"]}, {*malformed})
 
     def keep_unsent(self, batch: int, unsent: Unsent) -> None:
-        """Store what of *batch* could not be sent, beside what is stored of it."""
+        """Add to the stored unsent part of *batch*."""
         if unsent:
             every = self.unsent(batch) | unsent
             values = {"lost": sorted(every.lost), "malformed": sorted(every.malformed)}
             write_atomically(self._unsent(batch), json.dumps(values))
 
     def _prune_unsent(self) -> None:
-        """Forget what could not be sent of batches whose decisions are gone."""
+        """Forget the unsent parts of batches whose decisions were pruned."""
         decided = set(_numbers(self._decision(0).parent))
         for batch in _numbers(self._unsent(0).parent):
             if batch not in decided:
@@ -166,7 +166,7 @@ class EngineState:
         return int(read_json(self._counted, {"batch": -1})["batch"])
 
     def keep_counted(self, batch: int) -> None:
-        """Note that metrics have counted *batch*: who runs it again does not count it."""
+        """Note that metrics have counted *batch*: a second run does not count it."""
         write_atomically(self._counted, json.dumps({"batch": batch}))
 
     def planned(self, batch: int) -> dict[str, Any]:

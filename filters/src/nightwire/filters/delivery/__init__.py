@@ -1,1 +1,1 @@
-"""What was decided is sent: copies, transforms and overflow, at least once."""
+"""Delivery of decisions: copies, transforms and overflow, at least once."""

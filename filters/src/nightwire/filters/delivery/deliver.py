@@ -1,4 +1,4 @@
-"""Delivery of what was decided: the untouched bytes of alerts, fetched again by their offsets."""
+"""Delivery of decisions: the untouched bytes of alerts, fetched again by their offsets."""
 
 import logging
 from collections import defaultdict
@@ -62,7 +62,7 @@ class Delivery:
     _topics: set[str] = field(default_factory=set)
 
     def send(self, decision: Decision) -> Unsent:
-        """Send *decision*; on return everything is acknowledged.  Return what could not be sent.
+        """Send *decision*; return its unsent part.  On return everything is acknowledged.
 
         Raises:
             DeliveryError: Kafka did not take something.
@@ -96,7 +96,7 @@ class Delivery:
         writer.flush()
 
     def _send(self, writer: Writer, work: OffsetRange, wanted: Wanted, decision: Decision) -> Unsent:
-        """Send what is *wanted* of *work*; return what has expired, or is malformed."""
+        """Send the *wanted* records of *work*; return those that have expired, or are malformed."""
         self._consumer = self._consumer or range_consumer(self.bootstrap)
         left, malformed = dict(wanted), set[tuple[RecordPosition, str]]()
         for messages in fetch(self._consumer, work, ExpiredCount()):
@@ -132,7 +132,7 @@ class Delivery:
         return malformed
 
     def _value(self, message: Message, alert: PassedAlert, passed: Pass, decision: Decision) -> bytes | None:
-        """Return what is sent for an alert that passed: itself, or what a transform makes of it.
+        """Return the value of a copy: the alert itself, or its transformation.
 
         Raises:
             DecodeError: It cannot be transformed: it is malformed where no filter looked.
@@ -150,7 +150,7 @@ class Delivery:
         self.on_sent(AcknowledgedCopy(str(message.topic()), key, (now_ms() - came) / 1000, len(message)))
 
     def _make_topics(self, decision: Decision) -> None:
-        """Make topics that somebody removed; sending to one that is missing would block all."""
+        """Make topics that were removed: writing to a missing one would block all."""
         sent = {passed.key for item in decision.sent() for passed in item.passes}
         overflowed = {decision.overflow.filters[judge][0] for judge in set(decision.overflow.filter_index)}
         wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in overflowed}
@@ -165,7 +165,7 @@ class Delivery:
 
 
 def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
-    """Return the ranges to fetch and what is wanted of each.  Pure."""
+    """Return the ranges to fetch and the items and undecodable records in each.  Pure."""
     wanted: dict[TopicPartition, Wanted] = defaultdict(dict)
     for item in decision.sent():
         wanted[item.alert.topic, item.alert.partition].setdefault(item.alert.offset, []).append(item)

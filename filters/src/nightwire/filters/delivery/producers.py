@@ -70,7 +70,7 @@ class ControlProducer:
 
     @contextmanager
     def writer(self, *topics: str) -> Iterator[Writer]:
-        """Yield a writer; on leaving, what it wrote is acknowledged.
+        """Yield a writer; on leaving, its records are acknowledged.
 
         Args:
             topics: Those that are made where they are missing.

@@ -30,7 +30,7 @@ class TransformPlan:
     schema_id: int
 
     def value(self, body: bytes, added: Mapping[str, Any]) -> bytes:
-        """Return the message of an alert whose Avro body is *body*, with what code *added*.
+        """Return the message of an alert: its Avro *body* transformed, with the fields *added*.
 
         Raises:
             DecodeError: The body is malformed.
@@ -57,7 +57,7 @@ def open_transform_writer(registry: str, cache: Path) -> "TransformWriter":
 
 @dataclass
 class TransformWriter:
-    """Transforms alerts; equal transforms share what was made of the last alert.
+    """Transforms alerts; equal transforms share the message of the last alert.
 
     Args:
         registry: Knows the schemas of alerts, and gives derived ones their ids.
@@ -101,7 +101,7 @@ class TransformWriter:
         return self._plans[key], body
 
     def _written(self, value: bytes) -> tuple[Codec, bytes]:
-        """Return what reads an alert as it came, always the same for one schema, and its body."""
+        """Return the codec of an alert as it came, one for each schema, and its body."""
         if not wire.is_container(value):
             number, body = wire.unframe(value)
             return self.registry.codec(number), body

@@ -156,7 +156,7 @@ class BackfillRunner:
         return filter_set.to_filter(known.versions[job.owner, job.name, job.version])
 
     def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[TopicPartition, int]) -> None:
-        """Find out where the past begins, and tell what there is of it."""
+        """Find the start of the backfill, and tell its owner how many alerts there are."""
         start = find_start(self.settings.bootstrap, job.since, until)
         progress = BackfillProgress(at=start.first, whole=sum(until.values()) - sum(start.first.values()))
         most = self.settings.trial.backfill
@@ -191,7 +191,7 @@ class BackfillRunner:
         progress: BackfillProgress,
         end: Mapping[TopicPartition, int],
     ) -> JudgedBatch:
-        """Return what the worker says of a batch."""
+        """Return the judged batch."""
         state = self._jobs.state(job)
         state.keep_filters(1, filter_set.dump([live]))
         options = {**self.settings.options(), "state": str(state.root)}

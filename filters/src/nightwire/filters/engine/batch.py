@@ -1,4 +1,4 @@
-"""One batch, from what was judged to what is accounted: decide once, send at least once."""
+"""One batch, from the rows of workers to its accounts: decide once, send at least once."""
 
 import logging
 import time
@@ -107,7 +107,7 @@ class BatchRunner:
         return self.state.quotas(number - 1)
 
     def _context(self, number: int, before: Quotas) -> BatchContext:
-        """Return what the batch's offset says; Spark has logged it before it asked us."""
+        """Return the context from the batch's offset, which Spark has logged before."""
         offset = self.state.planned(number)
         position = max(visits(offset), before.position)
         self._visits = self._visits or VisitFollower(self.settings.bootstrap)
@@ -127,7 +127,7 @@ class BatchRunner:
             self.state.keep_unsent(batch, unsent.of({item.alert.position for item in items}))
 
     def _accounts(self, number: int, decision: Decision) -> Iterator[Account]:
-        """Yield the accounts of a batch; and again those of ranges that held what is sent now."""
+        """Yield the accounts of a batch, and anew those of ranges whose candidates it released."""
         yield from accounts(decision, unsent=self.state.unsent(number))
         for batch, released in decision.released.items():
             if (earlier := self.state.decision(batch)) is None:

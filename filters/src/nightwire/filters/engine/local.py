@@ -99,7 +99,7 @@ class LocalEngine:
             self.checkpoint.commit(number)
 
     def _rows(self, start: Offset, end: Offset) -> pa.Table:
-        """Return the worker's rows of what lies between two offsets."""
+        """Return the worker's rows of the alerts between two offsets."""
         work, asked = self.planner.work(start, end)
         options = self.settings.options()
         batches = [

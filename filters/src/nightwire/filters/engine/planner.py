@@ -170,7 +170,7 @@ class Planner:
         )
 
     def work(self, start: Offset, end: Offset) -> tuple[list[OffsetRange], frozenset[str]]:
-        """Return the ranges of a batch, and which topics of what passed filters are read in it.
+        """Return the ranges of a batch, and the derived topics that are read in it.
 
         Both are the same each time.
         """
@@ -178,7 +178,7 @@ class Planner:
         return ranges(positions(start), positions(end), self.beginnings()), read
 
     def _derived(self, filters: int) -> frozenset[str]:
-        """Return the topics of what passed filters that are read by a version of the filter set."""
+        """Return the derived topics that a version of the filter set reads."""
         if filters not in self._sources:
             self._sources[filters] = derived_sources(self.state.filters(filters))
         return self._sources[filters]

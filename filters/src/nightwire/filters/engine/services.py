@@ -97,7 +97,7 @@ EVERY = 5.0
 
 
 class LagMeter:
-    """Sets a gauge to what is not judged yet, per topic.
+    """Sets a gauge to the number of offsets that are not judged yet, per topic.
 
     Args:
         bootstrap: Kafka's address.

@@ -1,4 +1,4 @@
-"""Supervision of filters: owners are told what happens, and bad filters are suspended."""
+"""Supervision of filters: notices to owners, and suspension of bad filters."""
 
 import logging
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ log = logging.getLogger("nightwire.filters")
 
 
 class FilterSupervisor:
-    """Looks at what was decided, batch by batch; trouble here stops nothing.
+    """Looks at the decisions, batch by batch; trouble here stops nothing.
 
     Args:
         bootstrap: Kafka's address.
@@ -39,7 +39,7 @@ class FilterSupervisor:
         self._notices = NoticeState(live=set(before.versions) if before else set())
 
     def observe(self, number: int, decision: Decision) -> None:
-        """Tell the owners what batch *number* says of their filters, and suspend the bad."""
+        """Send the notices of batch *number* to owners, and suspend bad filters."""
         self._begin_backfills(number, decision)
         notices = [
             *live_notices(self._notices, number, decision),

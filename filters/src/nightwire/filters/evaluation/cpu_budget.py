@@ -1,4 +1,4 @@
-"""How much CPU time filters that are code get, from what they took so far.  Pure.
+"""The CPU time that filters that are code get, from the times they took so far.  Pure.
 
 Nobody waits for a filter that misbehaves: what it gets follows from what it usually takes, is
 little once it had to be stopped, and grows back when it behaves.
@@ -23,7 +23,7 @@ and so much, where it had to be stopped the last time. [s]"""
 
 @dataclass
 class FilterTiming:
-    """What is known of the times of one version of a filter.
+    """The known CPU times of one version of a filter.
 
     Attributes:
         per_alert: CPU time that it took for an alert, in its costliest batch. [s]
@@ -45,7 +45,7 @@ class FilterTiming:
         return max(LEAST_CPU_S, USUAL_FACTOR * usual)
 
     def record(self, outcome: Outcome) -> None:
-        """Take in what it took."""
+        """Add its times for a batch."""
         self.stopped = outcome.stopped is not None
         if not self.stopped:
             self.per_alert = max(self.per_alert, outcome.cpu_s / max(1, outcome.evaluated))
@@ -55,7 +55,7 @@ class FilterTiming:
 
 @dataclass
 class CpuBudget:
-    """How much CPU time filters get, and which get none for the rest of a batch.
+    """The CPU time that filters get; some get none for the rest of a batch.
 
     Args:
         limit: What a filter gets at most, and where nothing is known of it. [s]
@@ -66,7 +66,7 @@ class CpuBudget:
     _refusals: dict[FilterVersion, str] = field(default_factory=dict)
 
     def begin_batch(self) -> None:
-        """Note that a batch begins: what had to be stopped in the one before is tried once more."""
+        """Begin a batch: filters that had to be stopped in the one before are tried once more."""
         self._refusals.clear()
 
     def refusal(self, live: LiveFilter) -> str | None:
@@ -84,7 +84,7 @@ class CpuBudget:
         return self.limit if timing is None else min(self.limit, timing.cpu_s(rows))
 
     def record(self, one: RowFilter, outcome: Outcome) -> None:
-        """Take in what a filter took, and whether it had to be stopped."""
+        """Add the time of a filter, and whether it had to be stopped."""
         version = (one.key, one.version)
         self._timings.setdefault(version, FilterTiming()).record(outcome)
         if outcome.stopped is not None:

@@ -97,7 +97,7 @@ class CompiledFilter:
 
 
 def judge_in_process(budget: float) -> RowJudge:
-    """Return what judges in this process, each filter within a CPU time of *budget*. [s]"""
+    """Return a judge in this process that gives each filter a CPU time of *budget*. [s]"""
 
     def judge(alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
         unfit = [

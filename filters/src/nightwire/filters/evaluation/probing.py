@@ -32,7 +32,7 @@ NAME = "-stopped"
 
 @dataclass(frozen=True)
 class Probe:
-    """How to find out what stopped an alert.
+    """The programs or the instrumented copy that find the condition that stopped an alert.
 
     Attributes:
         conditions: Of the filter.
@@ -49,7 +49,7 @@ class Probe:
 
 
 def probe(live: LiveFilter, survey: str) -> Probe | None:
-    """Return how to find out what stops alerts of *survey*; None where that cannot be asked."""
+    """Return the probe of a filter of *survey*; None where its conditions cannot be told apart."""
     try:
         if live.language == "sql":
             parts = sql_conditions(live.source)
@@ -99,7 +99,7 @@ class Prober:
         rowwise: RowJudge,
         spent: float,
     ) -> Sequence[Verdict]:
-        """Return *verdicts*, some of them with what stopped a sample.
+        """Return *verdicts*, some of them with the conditions that stopped a sample.
 
         Args:
             alerts: What was judged.

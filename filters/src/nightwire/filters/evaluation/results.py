@@ -102,7 +102,7 @@ def at_rows(verdict: Verdict, rows: Any) -> Verdict:
 
 
 def count_range(rows: RangeRows, verdicts: Sequence[Verdict], ids: Sequence[str]) -> RangeCounts:
-    """Return what the filters did with the rows of one range.
+    """Return the counts of one range.
 
     Args:
         rows: The range.
@@ -130,7 +130,7 @@ def count_range(rows: RangeRows, verdicts: Sequence[Verdict], ids: Sequence[str]
 
 
 def _cpu_us(verdicts: Sequence[Verdict], rows: int, of: int) -> list[int]:
-    """Return what each filter took for some *rows* of so many. [µs]"""
+    """Return the CPU time of each filter for *rows* of so many. [µs]"""
     return [round(1e6 * one.cpu_s * rows / max(1, of)) for one in verdicts]
 
 

@@ -20,12 +20,12 @@ RowJudge = Callable[[Alerts, Sequence[NumberedFilter]], list[Verdict]]
 
 
 def reads_columns(live: LiveFilter) -> bool:
-    """Return whether it is known what a filter reads."""
+    """Return whether the fields that a filter reads are known."""
     return bool(live.fields)
 
 
 def judge_in_sandbox(sandbox: Sandbox, budget: CpuBudget) -> RowJudge:
-    """Return what judges in *sandbox*, each filter within *budget*.
+    """Return a judge in *sandbox*, with CPU times from *budget*.
 
     A filter that had to be stopped the last time comes after the others.
     """
@@ -61,7 +61,7 @@ def _try(
 
 
 def judge_nothing(reason: str) -> RowJudge:
-    """Return what judges nothing, for *reason*: every alert is a fault."""
+    """Return a judge that judges nothing, for *reason*: every alert is a fault."""
 
     def judge(alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
         return [Verdict(number, evaluated=0, fault=reason) for number, _ in filters]

@@ -50,7 +50,7 @@ def _verdict(one: NumberedFilter, result: Any, fallback: Fallback) -> Verdict:
 
 
 def merge_verdicts(verdict: Verdict, rows: Any, other: Verdict) -> Verdict:
-    """Return *verdict*, but what *other* says of *rows*."""
+    """Return *verdict*, with that of *other* on *rows*."""
     keep = ~np.isin(verdict.passed, rows)
     passed = np.concatenate([verdict.passed[keep], other.passed])
     order = np.argsort(passed, kind="stable")

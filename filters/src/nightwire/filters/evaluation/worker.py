@@ -47,7 +47,7 @@ takes."""
 
 @dataclass(frozen=True)
 class Task:
-    """What one Spark task reads, by which version of the filter set.
+    """The ranges that one task reads, and the version of the filter set that judges them.
 
     Of the derived topics, those that are *active* are read; others are passed over.
     """
@@ -76,7 +76,7 @@ def make_task(
 
 
 def run(task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of *task*: what passed, what could not be read, the counts of each range."""
+    """Yield the rows of *task*: passed alerts, undecodable records, counts of each range."""
     _cpu_budget(task.budget).begin_batch()
     for topic, ranges in groupby(sorted(task.work), key=lambda one: one.topic):
         work = list(ranges)
@@ -91,7 +91,7 @@ def run(task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def preload(task: Task) -> Iterator[pa.RecordBatch]:
-    """Make what this worker will keep, and stay long enough that the other workers start too."""
+    """Make the objects that this worker keeps; stay until the other workers have started, too."""
     _source(task.bootstrap, task.registry, task.state)
     _rowwise(task.sandbox, task.budget)
     time.sleep(0.3)
@@ -99,7 +99,7 @@ def preload(task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def judge_derived(task: Task, topic: str, work: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
-    """Read and judge some ranges of a topic of what passed filters, group by group."""
+    """Read and judge some ranges of a derived topic, group by group."""
     source = _source(task.bootstrap, task.registry, task.state)
     fetched = fetch_groups(source, work, surveys())
     for group in fetched.groups:
@@ -159,7 +159,7 @@ def _read(
     work: Sequence[OffsetRange],
     known: SurveyKnowledge,
 ) -> tuple[Alerts, ColumnRequirements]:
-    """Return the alerts, with the columns that the filters want, and what those are."""
+    """Return the alerts with the columns that the filters require, and these requirements."""
     while True:
         wanted = column_requirements(filters, name, known)
         try:
@@ -230,11 +230,11 @@ def _cpu_budget(budget: float) -> CpuBudget:
 
 @lru_cache
 def _prober(name: str) -> Prober:
-    """Return what finds out what stops the alerts of survey *name*."""
+    """Return the prober of survey *name*."""
     return Prober(name)
 
 
 @lru_cache
 def _known(name: str) -> SurveyKnowledge:
-    """Return what this process knows of the alerts of survey *name*."""
+    """Return the knowledge of this process of the alerts of survey *name*."""
     return SurveyKnowledge()

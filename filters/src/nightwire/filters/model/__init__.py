@@ -1,1 +1,1 @@
-"""What filters, offsets, workers' messages, chains and transforms are.  Pure."""
+"""The values of the engine: filters, offsets, workers' messages, chains, transforms.  Pure."""

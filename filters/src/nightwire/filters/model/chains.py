@@ -1,4 +1,4 @@
-"""Chains: filters that read derived topics, to which other filters write what passed.  Pure.
+"""Chains: filters that read derived topics, which other filters write.  Pure.
 
 Which filter is upstream of which, and which derived topics a batch reads.
 """
@@ -48,7 +48,7 @@ def is_drained(reached: Mapping[TopicPartition, int], read: Mapping[TopicPartiti
 
 
 def find_cycle(filters: Iterable[LiveFilter]) -> list[str]:
-    """Return the filters of a cycle, each of which reads what the next one writes; or nothing."""
+    """Return the filters of a cycle, each of which reads the next one's topic; or nothing."""
     known = {one.key: one for one in filters}
     writers = _writers(known.values())
     path: list[str] = []

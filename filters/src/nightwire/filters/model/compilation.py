@@ -26,19 +26,19 @@ class Compilation:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What it reads, as dotted paths and canonical names; empty for the whole alert."""
+        """The fields that it reads: dotted paths and canonical names; empty for the whole alert."""
         return self.program.names if self.program else ()
 
     @property
     def remark_lines(self) -> list[str]:
-        """What its owner should know of how it is judged."""
+        """Remarks to its owner on the way it is judged."""
         if self.program:
             return ["compiled: judged over columns"]
         return ["judged row by row, which is slower", *(f"because of {remark}" for remark in self.remarks)]
 
 
 def compile_request(request: Mapping[str, Any]) -> Compilation:
-    """Return the compilation of what *request* submits: its language, source, entry and survey.
+    """Return the compilation of *request*'s language, source, entry and survey.
 
     Raises:
         FilterError: It is no filter.

@@ -83,7 +83,7 @@ def dump(filters: Sequence[LiveFilter]) -> str:
 
 
 def load(text: str) -> list[LiveFilter]:
-    """Return the filters in what `dump` made."""
+    """Return the filters of a result of `dump`."""
     return [_tupled(values) for values in json.loads(text)]
 
 

@@ -8,7 +8,7 @@ from nightwire.schemas import topics
 
 @dataclass(frozen=True, order=True)
 class LiveFilter:
-    """One version of somebody's filter.
+    """One version of a filter.
 
     Attributes:
         owner: Whose.
@@ -48,17 +48,17 @@ class LiveFilter:
 
     @property
     def key(self) -> str:
-        """``owner/name``: what accounts and topics call it, whatever the version."""
+        """``owner/name``: its name in accounts and topics, whatever the version."""
         return f"{self.owner}/{self.name}"
 
     @property
     def topic(self) -> str:
-        """Topic of what passed."""
+        """Its output topic."""
         return self.output or topics.filter_topic(self.owner, self.name)
 
     @property
     def transformation(self) -> Transform:
-        """What becomes of what passed."""
+        """The transformation of alerts that passed."""
         return Transform(self.drop, self.means, declared_fields(self.source) if self.transform else ())
 
     def reads_topic(self, topic: str) -> bool:

@@ -1,4 +1,4 @@
-"""What workers send to the driver: rows, and what the driver makes of them.  Pure.
+"""The rows that workers send to the driver, and the judged batch made of them.  Pure.
 
 There is a row for each alert that passed, for each record that is no alert, and for each range that
 was read. An alert's row has the numbers of its filters (their indices in the filter set) and their
@@ -121,7 +121,7 @@ WRITTEN_NAMES = {
 
 @dataclass(frozen=True)
 class RangeCounts:
-    """What became of one range.
+    """The counts of one range.
 
     Attributes:
         range: Which.
@@ -166,7 +166,7 @@ class RangeCounts:
 
 
 def load_counts(topic: str, partition: int, values: Mapping[str, Any]) -> RangeCounts:
-    """Return the counts in what `RangeCounts.as_json` made."""
+    """Return the counts of a result of `RangeCounts.as_json`."""
     first, end = values["range"]
     numbers = {name: values[written] for name, written in WRITTEN_NAMES.items() if written in values}
     rest = {name: value for name, value in values.items() if name not in WRITTEN_NAMES.values()}
@@ -209,7 +209,7 @@ def rows_to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def judged_batch(table: pa.Table) -> JudgedBatch:
-    """Return what the rows of *table* hold, which has the columns `COLUMNS`.
+    """Return the judged batch in the rows of *table*, which has the columns `COLUMNS`.
 
     It is the same however the work was shared out.
     """

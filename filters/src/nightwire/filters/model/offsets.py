@@ -103,7 +103,7 @@ def advance(start: Positions, ends: Positions, limit: int | None) -> dict[TopicP
 
 
 def ranges(start: Positions, end: Positions, beginnings: Positions) -> list[OffsetRange]:
-    """Return what lies between two positions; a partition new in *end* starts at its beginning."""
+    """Return the ranges between two positions; a partition new in *end* starts at its beginning."""
     found = (
         OffsetRange(*partition, start.get(partition, beginnings.get(partition, 0)), next_)
         for partition, next_ in sorted(end.items())

@@ -1,4 +1,4 @@
-"""Transforms: what is dropped of alerts, and which means and computed values are added.  Pure.
+"""Transforms: fields of alerts are dropped, means and computed values are added.  Pure.
 
 What code computes is declared in its source, by a constant that is read and never run:
 
@@ -41,7 +41,7 @@ LONG = 1 << 63
 
 @dataclass(frozen=True, order=True)
 class AddedField:
-    """A field that code computes: its name, its type in Python, and what it means."""
+    """A field that code computes: its name, its type in Python, and its description."""
 
     name: str
     type: str
@@ -50,7 +50,7 @@ class AddedField:
 
 @dataclass(frozen=True)
 class Transform:
-    """What becomes of an alert.
+    """The fields that are dropped of an alert, and those that are added.
 
     Attributes:
         drop: Dotted paths of the fields that are left out.
@@ -85,7 +85,7 @@ class Transform:
 
 
 def load_transform(values: Mapping[str, Any]) -> Transform:
-    """Return the shape in what `Transform.as_json` made."""
+    """Return the transform of a result of `Transform.as_json`."""
     return Transform(
         tuple(values["drop"]), tuple(values["means"]), tuple(AddedField(**one) for one in values["adds"])
     )
@@ -104,7 +104,7 @@ def count_name(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def declared_fields(source: str) -> tuple[AddedField, ...]:
-    """Return what *source* declares to add.
+    """Return the fields that *source* declares to add.
 
     Raises:
         FilterError: It declares nothing, or in another way.
@@ -121,7 +121,7 @@ def declared_fields(source: str) -> tuple[AddedField, ...]:
 
 
 def misfit(adds: Sequence[AddedField], values: Any) -> str | None:
-    """Return what is wrong with the *values* that code gave, None where they are as declared."""
+    """Return the error in the *values* of a transform; None where they are as declared."""
     if not isinstance(values, dict):
         return f"transform gave {_kind(values)}, not a dictionary"
     types = {one.name: one.type for one in adds}
@@ -134,7 +134,7 @@ def misfit(adds: Sequence[AddedField], values: Any) -> str | None:
 
 
 def parse_added(adds: Sequence[AddedField], text: str) -> dict[str, Any] | str:
-    """Return the values in the JSON *text* that a sandbox gave, or what is wrong with them."""
+    """Return the values in the JSON *text* of a sandbox, or the error in them."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
@@ -188,8 +188,7 @@ def _kind(value: Any) -> str:
 
 
 def light_form(name: str) -> dict[str, list[str]]:
-    """Return what a request for survey *name* says so that its alerts come light: ``drop`` and
-    ``means``.
+    """Return ``drop`` and ``means`` of a request for the light form of survey *name*.
 
     Raises:
         SchemaError: There is no such survey.
@@ -203,7 +202,7 @@ def light_form(name: str) -> dict[str, list[str]]:
 def with_light_form(
     survey: str, drop: Sequence[str], means: Sequence[str], *, light: bool
 ) -> dict[str, list[str]]:
-    """Return what is left out of alerts, and the means that are added, as a request says it.
+    """Return ``drop`` and ``means`` of a request, with those of the light form where it is wanted.
 
     Args:
         survey: Whose alerts; ``*`` for all.

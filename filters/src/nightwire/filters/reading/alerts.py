@@ -54,7 +54,7 @@ class RangeRows:
 
 @dataclass(frozen=True)
 class AlertIdentities:
-    """What is known of each of n alerts without decoding it whole, by row."""
+    """The position, time, visit and id of each of n alerts, by row."""
 
     topic: Sequence[str]
     partition: Sequence[int]
@@ -74,14 +74,14 @@ class NewSchema(Exception):  # noqa: N818 - nothing is wrong but that filters ma
 
 @dataclass(frozen=True)
 class RecordSource:
-    """Where alerts come from: a consumer for ranges, what decodes, and what knows the schemas."""
+    """The source of records: a consumer for ranges, a decoder, and the schema registry."""
 
     consumer: Consumer
     decoder: AlertDecoder
     registry: SchemaRegistry
 
     def records(self, work: OffsetRange, expired: ExpiredCount) -> Iterator[Sequence[Message]]:
-        """Yield the records of a range, some at a time; *expired* counts what has expired.
+        """Yield the records of a range, some at a time; *expired* counts expired offsets.
 
         Raises:
             KafkaException: Kafka was silent too long.
@@ -141,7 +141,7 @@ class Alerts:
 
 @dataclass
 class _RangeReader:
-    """What was read so far."""
+    """The alerts read so far."""
 
     source: RecordSource
     survey: str

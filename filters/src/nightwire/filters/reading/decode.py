@@ -128,7 +128,7 @@ def _joins(tables: Sequence[Any], path: str) -> bool:
 def decode_table(
     values: Sequence[bytes], names: Iterable[str], of_survey: str, decoder: AlertDecoder
 ) -> tuple[AlertTable, Sequence[int]]:
-    """Return what programs read of a survey's alerts, and which of *values* those are.
+    """Return the columns that programs read of a survey's alerts, and the indices of these.
 
     Args:
         values: Records; those that cannot be read are left out.

@@ -33,7 +33,7 @@ class GroupSource(RecordSource):
     group: "RecordGroup"
 
     def records(self, work: OffsetRange, expired: ExpiredCount) -> Iterator[Sequence[Message]]:
-        """Yield the records of a range; what has expired was counted when they were fetched."""
+        """Yield the records of a range; expired offsets were counted when they were fetched."""
         yield self.fetched.messages.get((work, self.group), [])
 
 
@@ -57,7 +57,7 @@ class FetchedRecords:
         return sorted({group for _, group in self.messages} - {UNKNOWN_SURVEY})
 
     def of(self, group: "RecordGroup") -> RecordSource:
-        """Return what gives the records of one group."""
+        """Return the source of the records of one group."""
         return GroupSource(self.source.consumer, self.source.decoder, self.source.registry, self, group)
 
     def rest(self) -> Iterator[Row]:

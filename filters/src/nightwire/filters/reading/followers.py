@@ -94,7 +94,7 @@ class FilterFollower:
         self.filters = FilterSet()
 
     def refresh(self) -> int:
-        """Take in what is new; return the topic's end offset, which is the set's version.
+        """Read new records; return the topic's end offset, which is the set's version.
 
         Raises:
             KafkaException: Kafka does not answer.

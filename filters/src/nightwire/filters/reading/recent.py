@@ -1,4 +1,4 @@
-"""The newest alerts of a survey, or of what passed other filters, as they lie in Kafka."""
+"""The newest alerts of a survey, or of derived topics, as they lie in Kafka."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -44,7 +44,7 @@ def newest_alerts(
 
 
 def views(samples: Iterable[Sample], registry: SchemaRegistry) -> Iterator[AlertView]:
-    """Yield the alerts of *samples* as filters see them; what cannot be read is left out.
+    """Yield the alerts of *samples* as filters see them; unreadable records are left out.
 
     The engine puts such records into dead-letters when it meets them.
     """

@@ -62,7 +62,7 @@ def mentioned_names(source: str, entry: str) -> frozenset[str] | None:
 
 
 def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
-    """Return what of the canonical values is mentioned, as `AlertTable.fields` names it."""
+    """Return the mentioned canonical values, as `AlertTable.fields` names them."""
     found = [name for name in CANONICAL if name in mentioned]
     if "history" in mentioned:
         found += [
@@ -82,7 +82,7 @@ class SchemaFields:
     presence: Sequence[Steps]
 
     def mentioned(self, names: frozenset[str]) -> Iterator[str]:
-        """Yield the dotted paths of what a source may read that mentions *names*."""
+        """Yield the dotted paths of the fields that a source may read that mentions *names*."""
         yield from (".".join(steps) for steps in self.leaves if names.issuperset(steps))
         yield from (".".join(steps) for steps in self.presence if names.issuperset(steps[:-1]))
 
@@ -164,7 +164,7 @@ def _parameter(tree: ast.Module, entry: str) -> str | None:
 
 
 def _takes_whole(tree: ast.Module, alert: str | None) -> bool:
-    """Return whether somebody runs through the alert's own fields."""
+    """Return whether a loop runs through the alert's own fields."""
     return any(
         isinstance(node, ast.For | ast.comprehension)
         and isinstance(node.iter, ast.Name)
@@ -182,7 +182,7 @@ NumberedFilter = tuple[int, LiveFilter]
 
 @dataclass(frozen=True)
 class ColumnRequirements:
-    """Who reads what.
+    """The columns that filters need, and how each filter can be judged.
 
     Attributes:
         programs: Filters that are judged over columns.
@@ -199,7 +199,7 @@ class ColumnRequirements:
 
 @dataclass
 class SurveyKnowledge:
-    """What was found out of a survey's alerts while they were read; it grows.
+    """The schemas of a survey's alerts and the filters' fields, as found so far; it grows.
 
     Attributes:
         schemas: The fields of the schemas that were met, by id; and
@@ -230,7 +230,7 @@ class SurveyKnowledge:
 def column_requirements(
     filters: Iterable[NumberedFilter], name: str, known: SurveyKnowledge
 ) -> ColumnRequirements:
-    """Return what *filters* want of the alerts of survey *name*.
+    """Return the requirements of *filters* on the alerts of survey *name*.
 
     Args:
         filters: Those that judge it.
@@ -252,7 +252,7 @@ def column_requirements(
 
 
 def fields_read(live: LiveFilter, known: SurveyKnowledge) -> tuple[str, ...] | None:
-    """Return the names of what a filter reads; None where it wants the whole alert."""
+    """Return the names of the fields that a filter reads; None for the whole alert."""
     if live.program:
         return load_program(live.program).names
     if (live.key, live.version) in known.wide:

@@ -92,12 +92,12 @@ class AlertSource(DataSource):
         return from_arrow_schema(WantedColumns(chosen.fields, chosen.survey, self._schema(chosen)).arrow)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return the reader of a stream, which starts at the latest alert if nothing is said."""
+        """Return the reader of a stream, from the latest alert unless an option says otherwise."""
         chosen = self._options("latest")
         return AlertStreamReader(chosen, self._schema(chosen))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of what is there now, from the earliest alert if nothing is said."""
+        """Return the reader of present alerts, from the earliest if no option says otherwise."""
         chosen = self._options("earliest")
         return AlertTableReader(chosen, self._schema(chosen))
 

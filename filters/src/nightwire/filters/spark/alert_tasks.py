@@ -29,7 +29,7 @@ LOOK_BACK = 16
 
 @dataclass(frozen=True)
 class AlertTask:
-    """What one Spark task reads.
+    """The ranges that one Spark task reads.
 
     Attributes:
         options: Of the source.

@@ -60,7 +60,7 @@ def _run(options: Sequence[str]) -> None:
 
 
 def _rehearse(spark: "SparkSession", folder: Path) -> None:
-    """Load what a query of the engine loads: Python workers, Arrow, micro-batches, a checkpoint."""
+    """Load the classes of a query: Python workers, Arrow, micro-batches, a checkpoint."""
     spark.range(10).mapInArrow(lambda some: some, "id long").toArrow()
     rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     query = (

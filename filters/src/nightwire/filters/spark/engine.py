@@ -29,7 +29,8 @@ from nightwire.filters.stats.metrics import Metrics
 log = logging.getLogger("nightwire.filters")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
-"""Pauses before the query is started again; while no batch is done each is twice the one before. [s]"""
+"""Pauses before the query is started again; each is twice the one before while no batch is done.
+[s]"""
 
 TICK = 0.2
 """How often we look whether the query lives. [s]"""
@@ -172,7 +173,7 @@ def wait_for(true: Callable[[], bool], timeout: float) -> bool:
 
 
 def first_line(error: Any) -> str:
-    """Return what an exception of Spark says, without its stack."""
+    """Return the message of an exception of Spark, without its stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = next((line for line in reversed(lines) if "Error:" in line or "Exception:" in line), "")
     return " … ".join(dict.fromkeys([lines[0][:200], cause[:300]])) if lines else "no reason given"

@@ -24,7 +24,7 @@ FORMAT = "nightwire-filters"
 
 
 class FilterSource(DataSource):
-    """What passed of all alerts, judged where they are read.
+    """Alerts that passed, judged where they are read.
 
     Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter
         and task),
@@ -63,7 +63,7 @@ class WarmUpReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Make what a worker keeps; yield nothing."""
+        """Make the objects that a worker keeps; yield nothing."""
         return worker.preload(partition.value)
 
 

@@ -1,4 +1,4 @@
-"""What Spark says of itself: a page for Prometheus, and the progress of its batches.
+"""Spark's own metrics, for Prometheus, and the progress of its batches.
 
 Spark serves metrics of the query, its jobs and its workers at any port of this machine.  Our page
 passes on the few lines that are watched, so that who may ask is decided in one place.

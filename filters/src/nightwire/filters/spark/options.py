@@ -20,7 +20,7 @@ NAMES = ("survey", "topic", "fields", "bootstrap", "registry", "starting", "batc
 
 @dataclass(frozen=True)
 class AlertOptions:
-    """What to read.
+    """The options of the source, checked.
 
     Attributes:
         survey: Whose alerts.
@@ -109,7 +109,7 @@ DEFAULT_FIELDS = (
 
 
 class WantedColumns:
-    """What is wanted of a survey's alerts.
+    """The columns that are wanted of a survey's alerts.
 
     Args:
         fields: Canonical names and dotted paths.
