@@ -1,11 +1,9 @@
 """One real Apache Kafka broker in KRaft mode, from its jars, without Docker."""
 
 import os
-import secrets
 import signal
 import subprocess
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -16,6 +14,7 @@ from types import MappingProxyType
 from nightwire.core.runtime import die_with_parent, java_classes, java_home
 from nightwire.core.runtime.credentials import write_private_file
 from nightwire.core.stack.kafka.jars import jar_folder
+from nightwire.core.stack.kafka.storage import format_storage
 
 PROPERTIES = """\
 process.roles=broker,controller
@@ -124,9 +123,10 @@ class Broker:
         more = "".join(f"{name}={value}\n" for name, value in self._properties.items())
         write_private_file(self._settings, settings + more)  # passwords may be among them
         (self.folder / "log4j2.yaml").write_text(LOGGING)
-        if (logs / "meta.properties").exists():
-            return
-        tool = ["kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(self._settings)]
+        format_storage(logs, kafka_archive().with_suffix(".checkpoint"), self._format)
+
+    def _format(self, cluster: str) -> None:
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings)]
         done = subprocess.run([*self._java(*BRIEF), *tool], capture_output=True, text=True, check=False)
         if done.returncode:
             raise BrokerError(f"Kafka's storage could not be formatted: {done.stdout}{done.stderr}")
@@ -182,12 +182,6 @@ class Broker:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.yaml'}"
         quick = java_classes.options(kafka_archive())
         return [java, *quick, *options, logging, "-cp", f"{jar_folder()}/*"]
-
-
-def _cluster_id() -> str:
-    while (name := urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")).startswith("-"):
-        pass
-    return name
 
 
 AGENT = "jmx_prometheus_javaagent-*.jar"
