@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nightwire.core.access import passwords as _passwords
-from nightwire.core.access import quotas as _quotas
+from nightwire.core.access import operations, quotas
 from nightwire.core.access.changes import AccessPart, NameTakenError, PrincipalState, additions, removals
 from nightwire.core.access.kafka_admin import _binding, _grant
 from nightwire.core.access.rights import (
@@ -25,7 +24,7 @@ from nightwire.core.access.rights import (
     kind,
     owner,
 )
-from nightwire.core.access.streams import orders
+from nightwire.core.access.streams import stream_filters
 from nightwire.core.cli.sizes import UNITS, parse_size, spell_size
 from nightwire.core.kafka import environment, identity, properties
 from nightwire.core.runtime.credentials import FILE, stack_credentials, write_credentials
@@ -37,10 +36,10 @@ SETTLED = PrincipalState("ann", password=True, grants=ANN.grants, quota=5, topic
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,31}", fullmatch=True)
 
 
-def allows(rights: Rights, deed: Operation, name: str, what: Resource = Resource.TOPIC) -> bool:
+def allows(rights: Rights, operation: Operation, name: str, resource: Resource = Resource.TOPIC) -> bool:
     """Return whether Kafka would let it, by the names of what is granted."""
     return any(
-        (one.deed, one.what) == (deed, what)
+        (one.operation, one.resource) == (operation, resource)
         and (name.startswith(one.name) if one.prefixed else name == one.name)
         for one in rights.grants
     )
@@ -142,27 +141,27 @@ Quota configs for user-principal 'it''s' are producer_byte_rate=1024.0
 
 
 def test_quotas_are_read_from_what_kafkas_tool_says() -> None:
-    assert _quotas.read_quotas(SAID) == {"ann": 10_000_000}
+    assert quotas.read_quotas(SAID) == {"ann": 10_000_000}
 
 
 def test_java_is_told_in_its_own_words_how_to_enter() -> None:
     keys = operator_credentials('it\'s "secret"\\') | {"ssl.ca.location": "/ca.pem", "linger.ms": "5"}
-    found = _quotas.java_properties(keys)
+    found = quotas.java_properties(keys)
     assert found["sasl.jaas.config"].endswith(
         f'PlainLoginModule required username="{SUPER_USER}" password="it\'s \\"secret\\"\\\\";'
     )
     assert found["ssl.truststore.location"] == "/ca.pem"
     assert "linger.ms" not in found
-    with pytest.raises(_quotas.QuotaError, match="OAUTHBEARER"):
-        _quotas.java_properties({"sasl.mechanism": "OAUTHBEARER"})
+    with pytest.raises(quotas.QuotaError, match="OAUTHBEARER"):
+        quotas.java_properties({"sasl.mechanism": "OAUTHBEARER"})
 
 
 @pytest.mark.parametrize("given", ["short", "twelve·chars·and·more", "twelve chars\nand a line"])
 def test_a_password_that_clients_could_spell_differently_is_refused(given: str) -> None:
-    with pytest.raises(_passwords.PasswordError, match="12 or more"):
-        _passwords.given_password({_passwords.VARIABLE: given})
-    assert _passwords.given_password({}) is None
-    assert len(_passwords.new_password()) == 32
+    with pytest.raises(operations.PasswordError, match="12 or more"):
+        operations.given_password({operations.VARIABLE: given})
+    assert operations.given_password({}) is None
+    assert len(operations.random_password()) == 32
 
 
 @pytest.mark.parametrize(("text", "size"), [("20MB", 20_000_000), ("1.5 KiB", 1536), ("0B", 0)])
@@ -230,7 +229,7 @@ def test_the_environment_says_who_we_are_before_the_stack_does(
 def test_a_broker_orders_a_stream_of_each_filter_and_survey(
     surveys: list[str], files: list[str], lite: bool, named: list[str]
 ) -> None:
-    found = list(orders("fink", surveys, [Path("my") / file for file in files], lite=lite))
+    found = list(stream_filters("fink", surveys, [Path("my") / file for file in files], lite=lite))
     assert [one[one.index("--output") + 1] for one in found] == [f"broker.fink.{name}" for name in named]
     assert [one[one.index("--name") + 1] for one in found] == named
     assert all(("--lite" in one) == lite and one[one.index("--cap") + 1] == "0" for one in found)
@@ -238,4 +237,4 @@ def test_a_broker_orders_a_stream_of_each_filter_and_survey(
 
 def test_a_file_whose_name_is_no_streams_is_refused() -> None:
     with pytest.raises(NameError_, match="'My filter' is no name here"):
-        list(orders("fink", ["lsst"], [Path("My filter.py")], lite=False))
+        list(stream_filters("fink", ["lsst"], [Path("My filter.py")], lite=False))

@@ -1,4 +1,4 @@
-"""What has to be done so that a principal has what it is to have, or nothing any more.  Pure."""
+"""The changes between the wanted and the actual state of one principal.  Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,19 +11,19 @@ REMOVE = "remove"
 
 
 class NameTakenError(Exception):
-    """A principal of that name is something else; the message says what."""
+    """A principal of that name is of another kind; the message says which."""
 
 
 @dataclass(frozen=True)
 class PrincipalState:
-    """What a principal has.
+    """The actual state of a principal.
 
     Attributes:
         name: Its user name.
-        password: Whether it has one.
+        password: Whether it has a password.
         grants: What it may do.
-        quota: Bytes a second, each way; None where nothing limits it.
-        topics: Those of its topics that there are.
+        quota: Its quota, each way; None for no limit. [byte/s]
+        topics: Those of its topics that exist.
     """
 
     name: str
@@ -34,7 +34,7 @@ class PrincipalState:
 
     @property
     def kind(self) -> Kind | None:
-        """What it is; None where it is none of ours."""
+        """Owner or broker; None where it is neither."""
         return kind(self.name, self.grants)
 
 
@@ -49,14 +49,14 @@ class AccessPart(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that is done.
+    """One change.
 
     Attributes:
-        part: Which part it changes.
-        text: What is done, for people.
-        grant: The right, where it is one.
-        quota: The quota to be set [byte/s]; None to take it away.
-        topic: The topic to be made.
+        part: The part of a principal that changes.
+        text: The change in words.
+        grant: The right, where one changes.
+        quota: The new quota; None for no limit. [byte/s]
+        topic: The topic that is made.
     """
 
     part: AccessPart
@@ -69,16 +69,16 @@ class Step:
 def additions(
     wanted: Rights, now: PrincipalState, *, quota: int | None, new_password: bool = False
 ) -> list[Step]:
-    """Return what *now* lacks of *wanted*; what it has beyond stays.
+    """Return the steps that give *now* what it lacks of *wanted*; what it has beyond stays.
 
     Args:
-        wanted: What the principal is to have.
-        now: What it has.
-        quota: Bytes a second; 0 for none, None to keep what there is, and at first the usual one.
-        new_password: Replace the password, too.
+        wanted: The rights that the principal shall have.
+        now: Its actual state.
+        quota: Its quota; 0 for no limit, None to keep it, or to set the first one. [byte/s]
+        new_password: Replace the password too.
 
     Raises:
-        ClashError: It is something else already.
+        NameTakenError: It is of another kind already.
     """
     if now.kind not in (None, wanted.kind):
         raise NameTakenError(
@@ -89,7 +89,7 @@ def additions(
 
 
 def removals(now: PrincipalState) -> list[Step]:
-    """Return what is to be taken away so that the principal has nothing; its topics stay."""
+    """Return the steps that take password, rights and quota from a principal; its topics stay."""
     steps = [Step(AccessPart.PASSWORD, f"{REMOVE} password")] if now.password else []
     steps += [
         Step(AccessPart.RIGHT, f"{REMOVE} {grant}", grant=grant) for grant in sorted(now.grants, key=str)
@@ -100,7 +100,7 @@ def removals(now: PrincipalState) -> list[Step]:
 
 
 def verb(kind: Kind | None) -> str:
-    """Return the verb of `nightwire` that knows principals of *kind*."""
+    """Return the verb of `nightwire` for principals of *kind*."""
     return "broker" if kind is Kind.BROKER else "user"
 
 

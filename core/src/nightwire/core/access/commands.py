@@ -13,8 +13,8 @@ from nightwire.core.cli.survey_option import SurveyName
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 
 
-def adding(usual: str) -> Callable[[Verb], Verb]:
-    """Return the options of a verb that lets somebody in, whose *usual* quota is named in the help."""
+def adding_options(usual: str) -> Callable[[Verb], Verb]:
+    """Return the options of a verb that adds a principal; the help names the *usual* quota."""
     options = [
         click.option(
             "--quota",
@@ -32,6 +32,46 @@ def adding(usual: str) -> Callable[[Verb], Verb]:
     return with_options(options)
 
 
+def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
+    """Give *group* the verbs `remove` and `list` for principals of a *kind* of `access.rights`."""
+
+    @group.command(
+        "remove",
+        help=f"""Take password, rights and quota from the {kind} NAME; the records in its topics stay.
+
+        \b
+        Example:
+          nightwire {group.name} remove {example}
+        """,
+    )
+    @click.argument("name")
+    @dry_run_option
+    @bootstrap_option
+    @json_option
+    def remove(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) -> None:
+        from nightwire.core.access import operations
+        from nightwire.core.access.rights import Kind
+
+        operations.remove(_found(bootstrap).kafka, name, Kind(kind), dry_run=dry_run, as_json=as_json)
+
+    @group.command(
+        "list",
+        help=f"""List {kind}s, with their rights and quotas.
+
+        \b
+        Example:
+          nightwire {group.name} list --json
+        """,
+    )
+    @bootstrap_option
+    @json_option
+    def list_(bootstrap: str | None, as_json: bool) -> None:
+        from nightwire.core.access import operations
+        from nightwire.core.access.rights import Kind
+
+        operations.show(_found(bootstrap).kafka, Kind(kind), as_json=as_json)
+
+
 @click.group()
 def user() -> None:
     """Owners of filters: let them in with a password, rights and a quota, or out again.
@@ -46,7 +86,7 @@ def user() -> None:
 
 @user.command("add")
 @click.argument("name")
-@adding("20MB")
+@adding_options("20MB")
 def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
     """Let the owner NAME in.
 
@@ -60,44 +100,9 @@ def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
       nightwire user add ann --quota 50MB
       nightwire user add ann --new-password > ann.env
     """
-    from nightwire.core.access import operations as _verbs
-    from nightwire.core.access import rights as _rights
+    from nightwire.core.access import operations, rights
 
-    _verbs.add(_found(bootstrap), _named(_rights.owner, name), **how)
-
-
-@user.command("remove")
-@click.argument("name")
-@dry_run_option
-@bootstrap_option
-@json_option
-def remove_user(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) -> None:
-    """Take password, rights and quota from the owner NAME; what lies in its topics stays.
-
-    \b
-    Example:
-      nightwire user remove ann
-    """
-    from nightwire.core.access import operations as _verbs
-    from nightwire.core.access.rights import Kind
-
-    _verbs.remove(_found(bootstrap).kafka, name, Kind.OWNER, dry_run=dry_run, as_json=as_json)
-
-
-@user.command("list")
-@bootstrap_option
-@json_option
-def list_users(bootstrap: str | None, as_json: bool) -> None:
-    """List owners, with their rights and quotas.
-
-    \b
-    Example:
-      nightwire user list --json
-    """
-    from nightwire.core.access import operations as _verbs
-    from nightwire.core.access.rights import Kind
-
-    _verbs.show(_found(bootstrap).kafka, Kind.OWNER, as_json=as_json)
+    operations.add(_found(bootstrap), _named(rights.owner, name), **how)
 
 
 @click.group()
@@ -136,7 +141,7 @@ def broker() -> None:
     is_flag=True,
     help="A stream without stamps and histories, of all alerts or of those that pass each filter.",
 )
-@adding("200MB")
+@adding_options("200MB")
 def add_broker(
     name: str,
     surveys: tuple[str, ...],
@@ -160,48 +165,13 @@ def add_broker(
       nightwire broker add fink --survey lsst --survey ztf --quota 200MB
       nightwire broker add fink --survey lsst --filter bright.py --lite
     """
-    from nightwire.core.access import operations as _verbs
-    from nightwire.core.access import rights as _rights
-    from nightwire.core.access import streams as _streams
+    from nightwire.core.access import operations, rights
+    from nightwire.core.access.streams import stream_filters
 
     where = _found(bootstrap)
-    wanted = _named(lambda who: list(_streams.orders(who, surveys, files, lite=lite)), name)
-    _verbs.add(where, _named(lambda who: _rights.broker(who, surveys), name), **how)
-    _verbs.order(where.kafka, wanted, dry_run=how["dry_run"])
-
-
-@broker.command("remove")
-@click.argument("name")
-@dry_run_option
-@bootstrap_option
-@json_option
-def remove_broker(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) -> None:
-    """Take password, rights and quota from the broker NAME; what lies in its topics stays.
-
-    \b
-    Example:
-      nightwire broker remove fink
-    """
-    from nightwire.core.access import operations as _verbs
-    from nightwire.core.access.rights import Kind
-
-    _verbs.remove(_found(bootstrap).kafka, name, Kind.BROKER, dry_run=dry_run, as_json=as_json)
-
-
-@broker.command("list")
-@bootstrap_option
-@json_option
-def list_brokers(bootstrap: str | None, as_json: bool) -> None:
-    """List community brokers, with their rights and quotas.
-
-    \b
-    Example:
-      nightwire broker list
-    """
-    from nightwire.core.access import operations as _verbs
-    from nightwire.core.access.rights import Kind
-
-    _verbs.show(_found(bootstrap).kafka, Kind.BROKER, as_json=as_json)
+    wanted = _named(lambda who: list(stream_filters(who, surveys, files, lite=lite)), name)
+    operations.add(where, _named(lambda who: rights.broker(who, surveys), name), **how)
+    operations.order(where.kafka, wanted, dry_run=how["dry_run"])
 
 
 def _found(bootstrap: str | None) -> Any:
@@ -217,3 +187,7 @@ def _named(rights: Callable[[str], Any], name: str) -> Any:
         return rights(name)
     except NameError_ as error:
         raise click.UsageError(str(error)) from error
+
+
+add_remove_and_list(user, "owner", "ann")
+add_remove_and_list(broker, "broker", "fink")

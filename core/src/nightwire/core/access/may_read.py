@@ -1,4 +1,4 @@
-"""Whether somebody may read a topic, as Kafka's own rights say."""
+"""Whether a principal may read a topic, by Kafka's own rights."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,14 +16,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from nightwire.core.kafka import admin
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Longest wait for an answer. [s]"""
 
 READING = (AclOperation.READ, AclOperation.ALL)
 
 
 def may_read(bootstrap: str, name: str, topic: str) -> bool:
-    """Return whether principal *name* may read *topic*; everybody may where Kafka has no authorizer.
+    """Return whether principal *name* may read *topic*; true where Kafka has no authorizer.
 
     Raises:
         KafkaException: Kafka cannot be reached, or does not let us ask.
@@ -34,28 +34,28 @@ def may_read(bootstrap: str, name: str, topic: str) -> bool:
         AclOperation.ANY, AclPermissionType.ANY,
     )  # fmt: skip
     client = admin(bootstrap)  # kept until there is an answer
-    if believes_everybody(client):
+    if is_open(client):
         return True
-    return allows(client.describe_acls(matching).result(PATIENCE), name)
+    return allows(client.describe_acls(matching).result(TIMEOUT), name)
 
 
-def believes_everybody(client: AdminClient) -> bool:
-    """Return whether Kafka has no authorizer: asked for rights, it then answers as if nobody had any.
+def is_open(client: AdminClient) -> bool:
+    """Return whether Kafka has no authorizer; it would answer that no principal has rights.
 
     Raises:
         KafkaException: Kafka cannot be reached, or does not let us ask.
     """
-    brokers = client.list_topics(timeout=PATIENCE).brokers
+    brokers = client.list_topics(timeout=TIMEOUT).brokers
     some = ConfigResource(ResourceType.BROKER, str(min(brokers)))
-    config = client.describe_configs([some])[some].result(PATIENCE)
+    config = client.describe_configs([some])[some].result(TIMEOUT)
     entry = config.get("authorizer.class.name")
     return entry is not None and not entry.value
 
 
 def allows(bindings: Iterable[AclBinding], name: str) -> bool:
-    """Return whether *bindings*, all those of one topic, let principal *name* read it.  Pure.
+    """Return whether all *bindings* of one topic let principal *name* read it.  Pure.
 
-    As Kafka decides: what is denied is denied, and what nobody allows, too.
+    Kafka decides so: a denial counts before any leave, and without leave reading is denied.
     """
     found = [
         one.permission_type

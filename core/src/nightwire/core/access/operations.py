@@ -1,6 +1,8 @@
-"""What `nightwire user` and `nightwire broker` do and say."""
+"""`nightwire user` and `nightwire broker`: principals are added, removed and listed."""
 
 import json
+import os
+import secrets
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +13,6 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from nightwire.core.access import passwords as _passwords
 from nightwire.core.access.changes import (
     AccessPart,
     NameTakenError,
@@ -22,7 +23,6 @@ from nightwire.core.access.changes import (
     verb,
 )
 from nightwire.core.access.kafka_admin import AccessAdmin, OpenKafkaError
-from nightwire.core.access.passwords import PasswordError
 from nightwire.core.access.quotas import QuotaError
 from nightwire.core.access.rights import Kind, Operation, Resource, Rights
 from nightwire.core.cli import main
@@ -30,8 +30,17 @@ from nightwire.core.cli.sizes import spell_size
 from nightwire.core.kafka import environment, identity
 from nightwire.core.runtime import Endpoints, NoJavaError
 
-MENDED = (NameTakenError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
-"""Errors whose message is all that a person needs."""
+VARIABLE = "NIGHTWIRE_NEW_PASSWORD"
+MIN_PASSWORD = 12
+"""Least length of a password that a person gives. [character]"""
+
+
+class PasswordError(Exception):
+    """The password in the environment is refused; the message says why."""
+
+
+ADVICE_ERRORS = (NameTakenError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
+"""Errors whose message tells a person what to do."""
 
 
 def add(
@@ -44,59 +53,59 @@ def add(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Give *wanted* to its principal, and say what was done, and how it enters.
+    """Give *wanted* to its principal; print what was done, and its credentials.
 
     Raises:
-        UsageError: There is to be a quota, and none is to be set.
+        UsageError: Both a quota and none are asked for.
         ClickException: It cannot be done.
     """
     if no_quota and quota is not None:
         raise click.UsageError("--quota sets what --no-quota leaves alone")
     wanted = replace(wanted, quota=None) if no_quota else wanted
     try:
-        admin, given = AccessAdmin(where.kafka), _passwords.given_password()
-        now = admin.standing(wanted.name, wanted.topics, with_quota=quota is not None)
+        admin, given = AccessAdmin(where.kafka), given_password()
+        now = admin.principal_state(wanted.name, wanted.topics, with_quota=quota is not None)
         steps = additions(wanted, now, quota=quota, new_password=new_password)
         sets = any(step.part is AccessPart.PASSWORD for step in steps)
-        password = (given or _passwords.new_password()) if sets else ""
+        password = (given or random_password()) if sets else ""
         if not dry_run:
-            admin.do(wanted.name, steps, adding=True, password=password)
-    except MENDED as error:
+            admin.apply(wanted.name, steps, adding=True, password=password)
+    except ADVICE_ERRORS as error:
         raise click.ClickException(str(error)) from error
-    keys = {} if dry_run else _keys(where, wanted.name, password="" if given else password)
-    _say(wanted.name, steps, keys, dry_run, as_json)
+    variables = {} if dry_run else _credentials(where, wanted.name, password="" if given else password)
+    _report(wanted.name, steps, variables, dry_run, as_json)
 
 
 def order(kafka: str, streams: Iterable[Sequence[str]], *, dry_run: bool) -> None:
-    """Submit filters, given as the words of `nightwire filter submit`; what that says goes to standard error.
+    """Submit filters, given as the words of `nightwire filter submit`; its output goes to stderr.
 
     Raises:
-        SystemExit: One is refused; it was said why.
+        SystemExit: One is refused; the reason was printed.
     """
     for words in streams:
         if dry_run:
             click.echo(f"nightwire filter submit {shlex.join(words)}", err=True)
             continue
-        with redirect_stdout(sys.stderr):  # standard output is for what enters the environment
+        with redirect_stdout(sys.stderr):  # standard output is for the credentials
             main(["filter", "submit", *words, "--bootstrap", kafka], standalone_mode=False)
 
 
 def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -> None:
-    """Take everything from principal *name*, and say so.
+    """Take password, rights and quota from principal *name*; print what was done.
 
     Raises:
-        ClickException: There is none, or it is of another kind.
+        ClickException: There is no such principal, or it is of another kind.
     """
     try:
         admin = AccessAdmin(kafka)
-        now = admin.standing(name)
+        now = admin.principal_state(name)
         _check_kind(now, kind)
         steps = removals(now)
         if not dry_run:
-            admin.do(name, steps, adding=False)
-    except MENDED as error:
+            admin.apply(name, steps, adding=False)
+    except ADVICE_ERRORS as error:
         raise click.ClickException(str(error)) from error
-    _say(name, steps, {}, dry_run, as_json)
+    _report(name, steps, {}, dry_run, as_json)
     for live in admin.live_filters(name):
         advice = f"nightwire filter remove {live} --owner {name}"
         click.echo(f"its filter {live} runs on: `{advice}`", err=True)
@@ -109,8 +118,8 @@ def show(kafka: str, kind: Kind, *, as_json: bool) -> None:
         ClickException: Kafka believes everybody, or cannot be asked.
     """
     try:
-        found = AccessAdmin(kafka).everybody(kind)
-    except MENDED as error:
+        found = AccessAdmin(kafka).principals(kind)
+    except ADVICE_ERRORS as error:
         raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(json.dumps([_record(one) for one in found], indent=2))
@@ -126,8 +135,8 @@ def _check_kind(now: PrincipalState, kind: Kind) -> None:
     raise NameTakenError(f"{now.name} is no {kind.value}: `nightwire {verb(now.kind)} remove {now.name}`")
 
 
-def _keys(where: Endpoints, name: str, password: str) -> dict[str, str]:
-    """Return the variables with which principal *name* enters; without its *password* where that is empty."""
+def _credentials(where: Endpoints, name: str, password: str) -> dict[str, str]:
+    """Return the environment of principal *name*; without its *password* where that is empty."""
     protocol = identity(where.kafka).get("security.protocol", "SASL_PLAINTEXT")
     client = {"security.protocol": protocol, "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name}
     found = {"KAFKA_BOOTSTRAP_SERVERS": where.kafka}
@@ -136,11 +145,13 @@ def _keys(where: Endpoints, name: str, password: str) -> dict[str, str]:
     return found | environment(client | ({"sasl.password": password} if password else {}))
 
 
-def _say(name: str, steps: Sequence[Step], keys: Mapping[str, str], dry_run: bool, as_json: bool) -> None:
+def _report(
+    name: str, steps: Sequence[Step], variables: Mapping[str, str], dry_run: bool, as_json: bool
+) -> None:
     if as_json:
         done = [step.text for step in steps]
         click.echo(
-            json.dumps({"name": name, "applied": not dry_run, "steps": done, "environment": dict(keys)})
+            json.dumps({"name": name, "applied": not dry_run, "steps": done, "environment": dict(variables)})
         )
         return
     for step in steps:
@@ -149,9 +160,9 @@ def _say(name: str, steps: Sequence[Step], keys: Mapping[str, str], dry_run: boo
         click.echo(f"{name} is as it should be", err=True)
     if dry_run:
         click.echo("nothing was changed (--dry-run)", err=True)
-    if "KAFKA_SASL_PASSWORD" in keys:
+    if "KAFKA_SASL_PASSWORD" in variables:
         click.echo(f"{name} enters with these; the password is shown this once:", err=True)
-        click.echo("\n".join(f"export {variable}={value}" for variable, value in keys.items()))
+        click.echo("\n".join(f"export {name}={value}" for name, value in variables.items()))
 
 
 def _record(one: PrincipalState) -> dict[str, object]:
@@ -172,17 +183,38 @@ def _table(found: Iterable[PrincipalState]) -> Table:
     return table
 
 
-def _names(one: PrincipalState, deed: Operation) -> str:
+def _names(one: PrincipalState, operation: Operation) -> str:
     return _joined(
-        f"{g.name}{'*' * g.prefixed}" for g in one.grants if g.what is Resource.TOPIC and g.deed is deed
+        f"{g.name}{'*' * g.prefixed}"
+        for g in one.grants
+        if g.resource is Resource.TOPIC and g.operation is operation
     )
 
 
 def _groups(one: PrincipalState) -> str:
     return _joined(
-        f"{grant.name}{'*' * grant.prefixed}" for grant in one.grants if grant.what is Resource.GROUP
+        f"{grant.name}{'*' * grant.prefixed}" for grant in one.grants if grant.resource is Resource.GROUP
     )
 
 
 def _joined(names: Iterable[str]) -> str:
     return " ".join(sorted(names))
+
+
+def given_password(env: Mapping[str, str] = os.environ) -> str | None:
+    """Return the password in the environment; None where one is to be made.
+
+    Raises:
+        PasswordError: It is too short, or has characters that clients encode in several ways.
+    """
+    given = env.get(VARIABLE)
+    if given is not None and (len(given) < MIN_PASSWORD or not given.isascii() or not given.isprintable()):
+        raise PasswordError(
+            f"the password in {VARIABLE} must have {MIN_PASSWORD} or more characters of ASCII"
+        )
+    return given
+
+
+def random_password() -> str:
+    """Return a new password of 192 random bits."""
+    return secrets.token_urlsafe(24)

@@ -1,6 +1,6 @@
 """Byte quotas of users, by Kafka's own tool: librdkafka has no call for them.
 
-The tool is Java's.  What it needs to enter Kafka goes to it in a file that nobody else can read, never on its
+The tool runs on Java.  Its credentials are in a file that no other user can read, never on its
 command line.
 """
 
@@ -29,7 +29,7 @@ LOGIN = {
 
 
 class QuotaError(Exception):
-    """Kafka's tool could not be run, or refused; the message says why, and what can be done."""
+    """Kafka's tool could not be run, or refused; the message says why, and what to do."""
 
 
 def quotas(bootstrap: str, user: str | None = None) -> dict[str, int]:
@@ -37,44 +37,44 @@ def quotas(bootstrap: str, user: str | None = None) -> dict[str, int]:
 
     Args:
         bootstrap: Kafka's address.
-        user: This one alone.
+        user: This user alone.
 
     Raises:
-        QuotaError: It cannot be asked.
+        QuotaError: The tool cannot be run, or refuses.
     """
     whom = ["--entity-type", "users", *(["--entity-name", user] if user else [])]
     return read_quotas(_run(bootstrap, "--describe", *whom))
 
 
 def set_quota(bootstrap: str, user: str, rate: int | None) -> None:
-    """Let *user* read, and write, so many bytes a second; None takes the limit away.
+    """Limit what *user* reads, and writes, to *rate*; None for no limit. [byte/s]
 
     Raises:
-        QuotaError: It cannot be set.
+        QuotaError: The tool cannot be run, or refuses.
     """
     change = f"{PRODUCE}={rate},{CONSUME}={rate}" if rate else f"{PRODUCE},{CONSUME}"
     action = "--add-config" if rate else "--delete-config"
     _run(bootstrap, "--alter", "--entity-type", "users", "--entity-name", user, action, change)
 
 
-def read_quotas(said: str) -> dict[str, int]:
-    """Return the byte rates of users that Kafka's tool *said*.  Pure."""
-    found = {user: _RATE.findall(rates) for user, rates in _LINE.findall(said)}
+def read_quotas(output: str) -> dict[str, int]:
+    """Return the byte rates of users in the *output* of Kafka's tool.  Pure."""
+    found = {user: _RATE.findall(rates) for user, rates in _LINE.findall(output)}
     return {user: int(min(map(float, rates))) for user, rates in found.items() if rates}
 
 
 def java_properties(client: Mapping[str, str]) -> dict[str, str]:
-    """Return librdkafka's properties of how to enter Kafka as Java's.  Pure.
+    """Return librdkafka's credentials as properties of Java's client.  Pure.
 
     Raises:
-        QuotaError: Java is not told that way; the message names the property.
+        QuotaError: A property is not supported; the message names it.
     """
     found = {name: client[name] for name in ("security.protocol", "sasl.mechanism") if name in client}
     if mechanism := client.get("sasl.mechanism"):
         if mechanism not in LOGIN:
             raise QuotaError(f"sasl.mechanism={mechanism}: quotas are set by PLAIN or SCRAM alone")
-        who, secret = (_quoted(client[f"sasl.{name}"]) for name in ("username", "password"))
-        found["sasl.jaas.config"] = f"{LOGIN[mechanism]} required username={who} password={secret};"
+        user, secret = (_quoted(client[f"sasl.{name}"]) for name in ("username", "password"))
+        found["sasl.jaas.config"] = f"{LOGIN[mechanism]} required username={user} password={secret};"
     if ca := client.get("ssl.ca.location"):
         found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": ca}
     return found
@@ -111,7 +111,7 @@ def _java() -> Sequence[str]:
     return [str(java_home() / "bin" / "java"), *quick, "-cp", f"{jars}{os.sep}*"]
 
 
-def _reason(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _reason(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     wanted = [line for line in lines if "Exception" in line or "Error" in line]
-    return (wanted or lines or ["it said nothing"])[0]
+    return (wanted or lines or ["without a message"])[0]

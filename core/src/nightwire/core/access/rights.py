@@ -1,4 +1,4 @@
-"""What an owner and a community broker may do, and which topics are theirs.  Pure."""
+"""The rights of an owner and of a community broker, and their own topics.  Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,27 +19,27 @@ from nightwire.schemas.topics import (
 
 MB = 10**6
 OWNERS_QUOTA = 20 * MB
-"""What an owner may read, and write, in a second. [byte]  150 of Rubin's alerts; 20 a visit are 0.07 MB/s."""
+"""Quota of an owner, each way: 150 of Rubin's alerts a second; 20 a visit are 0.07 MB/s. [byte/s]"""
 BROKERS_QUOTA = 200 * MB
-"""The same of a community broker. [byte]  Six times Rubin's stream, so that it can catch up."""
+"""Quota of a community broker: six times Rubin's stream, so that it can catch up. [byte/s]"""
 
 
 class Resource(Enum):
-    """What something may be done to."""
+    """A kind of Kafka resource."""
 
     TOPIC = "topic"
     GROUP = "group"
 
 
 class Operation(Enum):
-    """What may be done; each includes to see that it is there."""
+    """An operation on a resource; each includes describing it."""
 
     READ = "read"
     WRITE = "write"
 
 
 class Kind(Enum):
-    """What a principal is."""
+    """The kinds of principals."""
 
     OWNER = "owner"
     BROKER = "broker"
@@ -47,34 +47,34 @@ class Kind(Enum):
 
 @dataclass(frozen=True, order=True)
 class Grant:
-    """Leave to do one thing.
+    """The right to one operation.
 
     Attributes:
-        name: Of a topic or a consumer group.
-        deed: What may be done.
-        what: Which of the two it is.
-        prefixed: Whether all are meant whose names begin so.
+        name: Name of a topic or a consumer group.
+        operation: What may be done.
+        resource: Whether it is a topic or a group.
+        prefixed: Whether the right holds for all names that begin so.
     """
 
     name: str
-    deed: Operation
-    what: Resource = Resource.TOPIC
+    operation: Operation
+    resource: Resource = Resource.TOPIC
     prefixed: bool = False
 
     def __str__(self) -> str:
-        return f"{self.deed.value} {self.what.value} {self.name}{'*' if self.prefixed else ''}"
+        return f"{self.operation.value} {self.resource.value} {self.name}{'*' if self.prefixed else ''}"
 
 
 @dataclass(frozen=True)
 class Rights:
-    """What a principal is to have.
+    """The rights that a principal shall have.
 
     Attributes:
-        name: Its name, and its user name in Kafka.
-        kind: What it is.
+        name: Its user name in Kafka.
+        kind: Owner or broker.
         grants: What it may do; everything else is denied.
         topics: Topics that are made for it, since it may make none.
-        quota: Bytes a second that it gets where it has no quota yet, each way; None to leave that alone.
+        quota: Its first quota, each way; None for no quota. [byte/s]
     """
 
     name: str
@@ -87,11 +87,11 @@ class Rights:
 def owner(name: str) -> Rights:
     """Return the rights of an owner of filters.
 
-    It asks in its `requests`, reads the `answers`, what was `seen` of its filters and what passed or was cut
-    off, and sees what filters are written against: alerts, visits, the filter set and the accounts.
+    It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or overflowed
+    its filters, and what filters are written against: alerts, visits, the filter set, the accounts.
 
     Raises:
-        NameError_: It cannot be part of a topic.
+        NameError_: The name cannot be part of a topic.
     """
     own = [requests(check_name(name)), answers(name), seen(name)]
     grants = {
@@ -106,11 +106,11 @@ def owner(name: str) -> Rights:
 def broker(name: str, surveys: Iterable[str]) -> Rights:
     """Return the rights of a community broker that takes the streams of *surveys*.
 
-    It asks in its `requests` for filters whose output is a stream `broker.<name>.<stream>` of its own, and
-    writes what it finds to its `returns`.
+    It writes to its `requests` for filters, whose output is a stream `broker.<name>.<stream>` of its
+    own, and to its `returns`.
 
     Raises:
-        NameError_: It cannot be part of a topic.
+        NameError_: The name cannot be part of a topic.
     """
     own = [requests(check_name(name)), answers(name), seen(name), returns(name)]
     grants = {
@@ -124,7 +124,7 @@ def broker(name: str, surveys: Iterable[str]) -> Rights:
 
 
 def kind(name: str, grants: Iterable[Grant]) -> Kind | None:
-    """Return what principal *name* with *grants* is; None for one that is none of ours."""
+    """Return the kind of principal *name* with *grants*; None where it is neither."""
     known = set(grants)
     if not NAME.fullmatch(name):
         return None

@@ -1,6 +1,6 @@
-"""The streams that a community broker orders: filters whose output is `broker.<name>.<stream>`.  Pure.
+"""The streams of a community broker: filters whose output is `broker.<name>.<stream>`.  Pure.
 
-Core knows filters by their verb alone, so an order is the words of `nightwire filter submit`.
+Core knows filters by their verb alone, so a stream is the words of `nightwire filter submit`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,18 +9,19 @@ from pathlib import Path
 from nightwire.schemas.topics import broker_topic
 
 EVERYTHING = "WHERE 1 = 1"
-"""The condition of a stream that differs from the survey's only by what its alerts hold."""
+"""The condition of a stream of all alerts, which differ from the survey's only in their fields."""
 
 
-def orders(broker: str, surveys: Sequence[str], files: Sequence[Path], *, lite: bool) -> Iterator[list[str]]:
-    """Yield what has to be submitted, in the broker's name, for each of its streams.
+def stream_filters(
+    broker: str, surveys: Sequence[str], files: Sequence[Path], *, lite: bool
+) -> Iterator[list[str]]:
+    """Yield the words of `nightwire filter submit` for each stream of *broker*.
 
-    A stream is called like its filter's file, or ``lite``; where there are several surveys, with the survey
-    behind.
+    A stream has the name of its filter's file, or ``lite``; with several surveys, the survey follows.
 
     Args:
-        broker: Whose.
-        surveys: Those whose alerts it takes.
+        broker: Name of the broker.
+        surveys: The surveys whose alerts it takes.
         files: Its filters.
         lite: Whether alerts are sent without stamps and history.
 
