@@ -145,7 +145,7 @@ class Forgetful:
     [KafkaError._UNKNOWN_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION],
 )
 def test_a_topic_whose_leader_died_is_looked_up_anew(code: int) -> None:
-    """Seen as this: librdkafka asked for a quarter of an hour by the epoch of a leader that was dead."""
+    """librdkafka was seen to ask for a quarter of an hour by the epoch of a dead leader."""
     client = Forgetful(code)
     assert watermarks(cast(Consumer, client), "visits", 1) == (3, 8)
     assert client.looked_up == ["visits"]

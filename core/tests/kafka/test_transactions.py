@@ -1,4 +1,4 @@
-"""Readers and transactions: what is open is not there yet, and markers are offsets without a record."""
+"""Readers and transactions: open ones are unreadable, markers are offsets without a record."""
 
 import threading
 from collections.abc import Callable

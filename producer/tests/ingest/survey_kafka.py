@@ -35,7 +35,7 @@ ID = 9900
 
 
 def lsst_schema(minor: int = 0) -> dict[str, Any]:
-    """Return a small schema that the description of lsst can read; each version has one field more."""
+    """Return a small schema for the description of lsst; each version has one field more."""
     more = [{"name": f"news{n}", "type": "int", "default": n} for n in range(minor)]
     source = {"type": "record", "name": "diaSource", "fields": [_long("diaSourceId"), _long("visit")]}
     source["fields"] = [*source["fields"], _long("diaObjectId"), *more]
@@ -239,7 +239,7 @@ def place(message: Message) -> tuple[str, int, int]:
 
 
 def eventually(holds: Callable[[], bool], said: Callable[[], str], timeout: float = 90.0) -> None:
-    """Wait until *holds*; fail where that takes longer than any load of the machine explains. [s]"""
+    """Wait until *holds*; fail where that takes longer than *timeout*. [s]"""
     deadline = time.monotonic() + timeout
     while not holds():
         assert time.monotonic() < deadline, said()

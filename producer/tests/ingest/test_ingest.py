@@ -136,7 +136,7 @@ def test_start_applies_to_what_was_never_seen(topic: str, seen: set[str], new: b
 
 
 def test_a_message_in_wire_format_on_literal_bytes() -> None:
-    """00, id 9900 big-endian, diaSourceId 7, visit 31, diaObjectId 8 as zigzag varints, an empty pad."""
+    """00, id 9900 big-endian; diaSourceId 7, visit 31, diaObjectId 8 as varints; an empty pad."""
     literal = bytes.fromhex("00 000026ac 0e 0e 3e 10 00".replace(" ", ""))
     item = transformer().item(Record(literal, more=(("offset", b"99"), ("own", "text"), ("none", None))))
     (one,) = item.outputs

@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 KILLS = 3
 VISITS, ALERTS, AT_ONCE = KILLS + 4, 400, 4
-"""How often ingest is killed, each time in a visit of its own; how many visits there are, alerts in each, and
-how many of them are written at a time."""
+"""How often ingest is killed, each time in another visit; the visits, the alerts in each, and the
+alerts that are written at a time."""
 
 
 @pytest.fixture

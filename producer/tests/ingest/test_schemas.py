@@ -1,4 +1,4 @@
-"""A survey's schemas in two registries: copied once, under their own ids, through outages of either."""
+"""A survey's schemas in two registries: copied once, under their own ids, whichever is away."""
 
 import json
 import threading

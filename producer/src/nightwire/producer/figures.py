@@ -31,8 +31,8 @@ def figures(
     Returns:
         ``leaves``, ``bytes``, ``sources`` and ``forced`` (previous detections and forced
         measurements) by quantile; ``nulls``, the mean share of an alert's leaves that are null, and
-        ``all_nulls``, their share of all leaves; for each compressor the mean ratio (compressed over
-        plain).
+        ``all_nulls``, their share of all leaves; for each compressor the mean ratio (compressed
+        over plain).
     """
     rows = [_row(alert, body, compressors) for alert, body in alerts]
     columns = {name: [row[name] for row in rows] for name in rows[0]}

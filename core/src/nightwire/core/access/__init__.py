@@ -1,4 +1,4 @@
-"""Who may do what in Kafka: owners of filters and community brokers, their passwords, rights and quotas."""
+"""Access to Kafka: passwords, rights and quotas of owners and community brokers."""
 
 from nightwire.core.access.may_read import may_read
 

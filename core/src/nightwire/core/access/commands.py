@@ -90,9 +90,9 @@ def user() -> None:
 def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
     """Let the owner NAME in.
 
-    It may ask for filters, read what passes them, the alerts and what filters there are, and join groups
-    whose names begin with "NAME.".  The password is made and printed once, unless NIGHTWIRE_NEW_PASSWORD
-    gives it.  What is as it should be is left alone, so it can be run again.
+    It may ask for filters, read what passes them, the alerts and what filters there are, and join
+    groups whose names begin with "NAME.".  The password is made and printed once, unless
+    NIGHTWIRE_NEW_PASSWORD gives it.  What is as it should be is left alone, so it can be run again.
 
     \b
     Examples:
@@ -152,12 +152,14 @@ def add_broker(
 ) -> None:
     """Let the community broker NAME in.
 
-    It may read the alerts of its surveys, ask for filters and read their streams "broker.NAME.*", write
-    what it finds to "returns.NAME", and join groups whose names begin with "NAME.".  The password is made
-    and printed once, unless NIGHTWIRE_NEW_PASSWORD gives it.  Run again, it gives what is missing.
+    It may read the alerts of its surveys, ask for filters and read their streams "broker.NAME.*",
+    write what it finds to "returns.NAME", and join groups whose names begin with "NAME.".  The
+    password is made and printed once, unless NIGHTWIRE_NEW_PASSWORD gives it.  Run again, it gives
+    what is missing.
 
-    Each --filter is submitted in its name: what passes is its stream "broker.NAME.FILE".  With --lite its
-    alerts come without stamps, and without a filter the stream "broker.NAME.lite" has all of them.
+    Each --filter is submitted in its name: what passes is its stream "broker.NAME.FILE".  With
+    --lite its alerts come without stamps, and without a filter the stream "broker.NAME.lite" has
+    all of them.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Asking Kafka what principals have, and giving or taking it: the only file here that calls Kafka."""
+"""The principals of a Kafka are read and changed: all requests to Kafka but those for quotas."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -33,7 +33,7 @@ class QuotaError(Exception):
 
 
 def quotas(bootstrap: str, user: str | None = None) -> dict[str, int]:
-    """Return the byte rate [byte/s] of each user that has a quota; the smaller of reading and writing.
+    """Return the quota of each user that has one: the smaller of its byte rates. [byte/s]
 
     Args:
         bootstrap: Kafka's address.

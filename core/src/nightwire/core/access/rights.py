@@ -19,7 +19,7 @@ from nightwire.schemas.topics import (
 
 MB = 10**6
 OWNERS_QUOTA = 20 * MB
-"""Quota of an owner, each way: 150 of Rubin's alerts a second; 20 a visit are 0.07 MB/s. [byte/s]"""
+"""Quota of an owner: 150 of Rubin's alerts a second; 20 a visit are 0.07 MB/s. [byte/s]"""
 BROKERS_QUOTA = 200 * MB
 """Quota of a community broker: six times Rubin's stream, so that it can catch up. [byte/s]"""
 
@@ -87,8 +87,9 @@ class Rights:
 def owner(name: str) -> Rights:
     """Return the rights of an owner of filters.
 
-    It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or overflowed
-    its filters, and what filters are written against: alerts, visits, the filter set, the accounts.
+    It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
+    overflowed its filters, and what filters are written against: alerts, visits, the filter set,
+    the accounts.
 
     Raises:
         NameError_: The name cannot be part of a topic.
@@ -106,8 +107,8 @@ def owner(name: str) -> Rights:
 def broker(name: str, surveys: Iterable[str]) -> Rights:
     """Return the rights of a community broker that takes the streams of *surveys*.
 
-    It writes to its `requests` for filters, whose output is a stream `broker.<name>.<stream>` of its
-    own, and to its `returns`.
+    It writes to its `requests` for filters, whose output is a stream `broker.<name>.<stream>` of
+    its own, and to its `returns`.
 
     Raises:
         NameError_: The name cannot be part of a topic.

@@ -17,7 +17,8 @@ def stream_filters(
 ) -> Iterator[list[str]]:
     """Yield the words of `nightwire filter submit` for each stream of *broker*.
 
-    A stream has the name of its filter's file, or ``lite``; with several surveys, the survey follows.
+    A stream has the name of its filter's file, or ``lite``; with several surveys, the survey
+    follows.
 
     Args:
         broker: Name of the broker.

@@ -39,8 +39,8 @@ class Account:
     """What became of one range of one source.
 
     *read* counts records, not offsets: compaction and transactions leave holes.  For stages that
-    read no topic, *source* is a name (``visit/sim``, ``vtp-authors``) and *first* = *last* tells its accounts
-    apart.
+    read no topic, *source* is a name (``visit/sim``, ``vtp-authors``) and *first* = *last* tells
+    its accounts apart.
     """
 
     stage: str
@@ -158,8 +158,8 @@ def _rows(account: Account) -> Iterable[tuple[str, list[int]]]:
 def discrepancies(accounts: Iterable[Account]) -> list[str]:
     """Say, in plain words, where *accounts* do not prove that in = out; empty when they do.
 
-    Looked for: classes that do not add up to the records read, and ranges of one source that overlap
-    or leave offsets out.
+    Looked for: classes that do not add up to the records read, and ranges of one source that
+    overlap or leave offsets out.
     """
     known = list(accounts)
     return [*_unclassified(known), *_unjoined(known)]

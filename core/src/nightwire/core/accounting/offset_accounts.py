@@ -1,4 +1,4 @@
-"""The accounts of a stage that reads topics: one for each range of offsets of each partition.  Pure."""
+"""The accounts of a stage that reads topics: one a range of offsets of a partition.  Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -97,7 +97,7 @@ class OffsetAccounts:
         dead_lettered: int = 0,
         rejected: Mapping[str, int] | None = None,
     ) -> None:
-        """Count *read* records of *source* up to the offset *last*; counted ones are passed over."""
+        """Count *read* records of *source* up to the offset *last*, unless counted already."""
         if last < self._next.get(source, 0):
             return
         first = self._next.get(source, last + 1 - read)

@@ -1,4 +1,4 @@
-"""``python -m nightwire.core.cli`` is the command `nightwire`, for processes that start each other."""
+"""``python -m nightwire.core.cli`` is the command `nightwire`, for child processes."""
 
 from nightwire.core.cli import main
 

@@ -15,10 +15,10 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the duration that *text* spells, such as ``30s``, ``5m``, ``1h30m``, ``2d`` or ``500ms``.
+    """Return the duration in *text*, such as ``30s``, ``5m``, ``1h30m``, ``2d`` or ``500ms``.
 
     Raises:
-        ValueError: It spells none; the message says what to write.
+        ValueError: It is malformed; the message says what to write.
     """
     text = text.strip()
     if _NUMBER.fullmatch(text):

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 def apply(file: Path | None, dry_run: bool, break_order: bool, bootstrap: str | None, as_json: bool) -> None:
     """Keep the topics as the surveys' descriptions say, and as FILE says otherwise.
 
-    FILE is TOML (else what NIGHTWIRE_TOPICS names, else none): a table for each survey or topic that differs,
-    with any of partitions, days, partition_bytes, compression (uncompressed, lz4, zstd, snappy, gzip),
-    replication, and format: "wire", or "container" for Avro containers with hop-client's headers.  The format
-    is read by those who write: give them the same file in NIGHTWIRE_TOPICS.
+    FILE is TOML (else what NIGHTWIRE_TOPICS names, else none): a table for each survey or topic
+    that differs, with any of partitions, days, partition_bytes, compression (uncompressed, lz4,
+    zstd, snappy, gzip), replication, and format: "wire", or "container" for Avro containers with
+    hop-client's headers.  The format is read by those who write: give them the same file in
+    NIGHTWIRE_TOPICS.
 
-    What is as it should be is left alone, so it can be run again.  Exits 1 when something was refused.
+    What is as it should be is left alone, so it can be run again.  Exits 1 when something was
+    refused.
 
     \b
       [survey.lsst]

@@ -1,4 +1,4 @@
-"""The `nightwire` command: it collects the verbs that rooms announce, and imports none until asked."""
+"""The `nightwire` command: it collects the verbs of all rooms, and imports the called one alone."""
 
 import ast
 from importlib.metadata import EntryPoint, entry_points
@@ -19,7 +19,7 @@ class Verbs(click.Group):
         return sorted(entry_points(group=GROUP).names)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs with the first line of their help, read from their source: none is imported."""
+        """List the verbs with the first line of their help, from their source without an import."""
         entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
         with formatter.section("Commands"):
             formatter.write_dl([(entry.name, _summary(entry)) for entry in entries])
@@ -44,7 +44,7 @@ class Verbs(click.Group):
 
 
 def _summary(entry: EntryPoint) -> str:
-    """Return the first sentence of what *entry*'s function says of itself; empty when it is not there."""
+    """Return the first sentence of the docstring of *entry*'s function; empty without one."""
     import nightwire
 
     parts = entry.module.split(".")[1:]

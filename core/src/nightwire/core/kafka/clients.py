@@ -1,8 +1,8 @@
 """Kafka clients with the settings that decide "nothing lost", and which errors pass by themselves.
 
 Settings and their reasons: acks=all and idempotence lose and double nothing on a retry; the
-partitioner is Java's, so that Python and Java put one key in one partition; a reader whose offset is
-gone is told so instead of being moved to the end.
+partitioner is Java's, so that Python and Java put one key in one partition; a reader whose offset
+is gone is told so instead of being moved to the end.
 """
 
 import logging
@@ -86,7 +86,7 @@ STARTUP_ERRORS = TRANSIENT_ERRORS | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaErro
 
 
 def identity(bootstrap: str) -> dict[str, str]:
-    """Return ``KAFKA_*`` as properties; without a user among them, the embedded stack's credentials.
+    """Return ``KAFKA_*`` as properties; without a user there, the embedded stack's credentials.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``; the stack's are given to its own Kafka alone.
@@ -145,7 +145,7 @@ def _dotted(overrides: Mapping[str, Any]) -> dict[str, Any]:
 def retry_while_unavailable(
     request: Callable[[], Answer], *, patience: float = 10.0, stop: Stop | None = None
 ) -> Answer:
-    """Return the answer to *request*, made again while Kafka is away or does not know a new topic yet.
+    """Return the answer to *request*, made again while Kafka is away or a topic too new.
 
     Args:
         request: Asks Kafka.

@@ -1,4 +1,4 @@
-"""Where partitions begin and end; for many of them by one request, since a thousand take minutes."""
+"""Where partitions begin and end; one request for many, since a thousand take minutes."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -67,9 +67,9 @@ def all_watermarks(
 def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float = 10.0) -> Watermarks:
     """Return a partition's first offset, and the one after its last; wait while Kafka is away.
 
-    A new partition has a leader in the metadata a moment before the leader knows it.  Where a leader
-    has died, librdkafka asks again by what it remembers of the topic, for up to a quarter of an
-    hour: so after each failure the topic is looked up anew.
+    A new partition has a leader in the metadata a moment before the leader knows it.  Where a
+    leader has died, librdkafka asks again by what it remembers of the topic, for up to a quarter of
+    an hour: so after each failure the topic is looked up anew.
 
     Raises:
         KafkaException: Kafka does not answer for *patience* [s], or there is no such partition.

@@ -31,7 +31,7 @@ from nightwire.schemas.topics import (
 )
 
 TOPICS_A_REQUEST = 500
-"""Topics made by one request, which Kafka's controller writes as one batch of at most 10,000 records."""
+"""Topics made by one request: Kafka's controller writes it as one batch of <= 10,000 records."""
 PATIENCE = 30.0
 """Longest wait for an answer. [s]"""
 OPERATIONS = {Action.SET: AlterConfigOpType.SET, Action.RESET: AlterConfigOpType.DELETE}

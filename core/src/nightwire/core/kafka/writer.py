@@ -53,7 +53,7 @@ def produce(
     on_full: Callable[[], None] | None = None,
     **options: Any,
 ) -> None:
-    """Hand one record to librdkafka; while its queue is full, wait for acknowledgements and try again.
+    """Hand one record to librdkafka; wait for acknowledgements while its queue is full.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -80,12 +80,13 @@ def produce(
 class Writer:
     """Write records, at least once, in order per key.
 
-    `write` queues and returns; `flush` waits for the broker.  A failed delivery is kept and raised by
-    every later call, so whoever reaches the end of `flush` knows that every record was acknowledged.
+    `write` queues and returns; `flush` waits for the broker.  A failed delivery is kept and raised
+    by every later call, so whoever reaches the end of `flush` knows that every record was
+    acknowledged.
 
-    One record above the topic's ``max.message.bytes`` makes Kafka refuse all records of its batch.  Those are
-    sent again, each in a batch of its own, so that only the culprit is refused; they come behind what was
-    sent meanwhile.
+    One record above the topic's ``max.message.bytes`` makes Kafka refuse all records of its batch.
+    Those are sent again, each in a batch of its own, so that only the culprit is refused; they come
+    behind what was sent meanwhile.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -131,7 +132,8 @@ class Writer:
             timestamp_ms: Its time; else now.
             partition: Its partition; else by its key.
             on_delivered: Is called with the acknowledged message.
-            on_refused: Is called when Kafka finds this record too large; else that is a failed delivery.
+            on_refused: Is called when Kafka finds this record too large; else that is a failed
+                delivery.
 
         Raises:
             DeliveryError: An earlier record was lost, or this one is larger than any may be.
@@ -157,7 +159,7 @@ class Writer:
 
     @property
     def silence(self) -> float:
-        """How long records have been waiting without one being acknowledged; 0 where none waits. [s]"""
+        """Time since the last acknowledgement while records wait; 0 where none waits. [s]"""
         return self._clock() - self._heard if self._waiting else 0.0
 
     def _queue(self, record: Record, *, alone: bool = False) -> None:

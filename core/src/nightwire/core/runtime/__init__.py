@@ -1,4 +1,4 @@
-"""What every process needs: signals, logs, its metrics page, addresses, Java, pacing, state folders."""
+"""What every process needs: signals, logs, metrics page, addresses, Java, pacing, state folders."""
 
 from nightwire.core.runtime import java_classes
 from nightwire.core.runtime.credentials import stack_credentials

@@ -12,7 +12,7 @@ FILE = "kafka-client.json"
 
 
 def stack_credentials(bootstrap: str) -> dict[str, str]:
-    """Return the operator's properties for the embedded stack's Kafka, where that is at *bootstrap*.
+    """Return the operator's properties for the embedded stack's Kafka, if it is at *bootstrap*.
 
     Empty for another Kafka, for one without authentication, or where we may not read the file.
     """
@@ -24,7 +24,7 @@ def stack_credentials(bootstrap: str) -> dict[str, str]:
 
 
 def read_credentials(folder: Path) -> dict[str, str]:
-    """Return the properties kept in *folder*; empty where there are none, or we may not read them."""
+    """Return the properties in *folder*; empty where there are none, or none that we may read."""
     try:
         credentials: dict[str, str] = json.loads((folder / FILE).read_text())
     except (FileNotFoundError, PermissionError):

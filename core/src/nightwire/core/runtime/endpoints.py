@@ -1,4 +1,4 @@
-"""Where Kafka, the schema registry and the gateway are: options, the environment, or the embedded stack."""
+"""Addresses of Kafka, the registry and the gateway: given, in the environment, or the stack's."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class Endpoints:
 
 
 def state_dir(start: Path | None = None) -> Path | None:
-    """Return the nearest ``.nightwire/`` with a state file that we may read, in *start* or a parent of it.
+    """Return the nearest ``.nightwire/`` with a readable state file, in *start* or a parent of it.
 
     ``NIGHTWIRE_STATE`` names another place.
     """
@@ -85,13 +85,13 @@ def _known(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _alive(state: Mapping[str, Any]) -> bool:
-    """Whether the supervisor that wrote *state* still runs (a pid alone may have been given to another)."""
+    """Whether the supervisor that wrote *state* still runs; its pid alone may be used again."""
     who = state["supervisor"]
     return process_started(int(who["pid"])) == int(who["started"])
 
 
 def process_started(pid: int) -> int | None:
-    """Return when process *pid* started [clock ticks since boot]; None when it is gone or a zombie."""
+    """Return when process *pid* started; None if gone or a zombie. [clock ticks since boot]"""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

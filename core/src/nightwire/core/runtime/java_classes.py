@@ -1,7 +1,7 @@
 """Archives of the classes that a Java program loads: from one it starts in half of the CPU time.
 
-Java itself looks whether an archive fits (its own version, each jar's size and time), and goes without where
-none does.
+Java itself looks whether an archive fits (its own version, each jar's size and time), and goes
+without where none does.
 """
 
 import hashlib

@@ -19,7 +19,7 @@ Idle = Callable[[float], bool]
 def on_time(
     dues: Iterable[float], *, clock: Callable[[], float], idle: Idle
 ) -> Iterator[tuple[float, float]]:
-    """Yield when each thing is due and by how much it is late [s]: none before it is due, late ones at once.
+    """Yield the due time and the delay [s] of each thing: none early, late ones at once.
 
     Ends early when *idle* says that it is time to leave.
 

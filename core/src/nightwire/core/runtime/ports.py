@@ -15,7 +15,7 @@ USUAL = {
 """Where people look for each of them."""
 
 QUIET = range(15_000, 32_000)
-"""Below the ports that Linux gives to outgoing connections, which might take one before we listen on it."""
+"""Ports below those that Linux gives to outgoing connections, so that none is taken meanwhile."""
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:

@@ -92,7 +92,8 @@ class MetricsPage:
 
     Args:
         registry: The process's metrics.
-        host: Address to listen on; else ``NIGHTWIRE_METRICS_HOST`` (in a container: 0.0.0.0), else 127.0.0.1.
+        host: Address to listen on; else ``NIGHTWIRE_METRICS_HOST`` (in a container: 0.0.0.0), else
+            127.0.0.1.
         port: Port to listen on; 0 takes a free one.
         healthy: Whether the process does its work; asked at each request, from another thread.
         pages: Further pages, by their path.

@@ -1,4 +1,4 @@
-"""The embedded stack: Kafka, registry, gateway, filters and monitoring as children of one supervisor."""
+"""The embedded stack: Kafka, registry, gateway, filters, monitoring under one supervisor."""
 
 from nightwire.core.runtime import die_with_parent, free_port
 from nightwire.core.stack.kafka.broker import Broker, BrokerError

@@ -67,7 +67,7 @@ def up(
     timeout: float,
     state: Path | None,
 ) -> None:
-    """Start Kafka, the schema registry, the gateway, the filters and the monitoring on this machine.
+    """Start Kafka, the schema registry, the gateway, the filters and the monitoring here.
 
     Returns once all is healthy; a supervisor goes on behind, and starts again what dies.
 
@@ -76,7 +76,7 @@ def up(
       nightwire up
       nightwire up --stream sim --alerts 1000 --interval 39s     a persistent test stream
       nightwire up --foreground                                  stay, for systemd and the like
-      nightwire up --auth scram                                  owners have passwords: see `nightwire user`
+      nightwire up --auth scram                                  passwords: see `nightwire user`
     """
     from nightwire.core.stack import up as _up
     from nightwire.core.stack.services import Stream

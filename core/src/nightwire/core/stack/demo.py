@@ -1,4 +1,4 @@
-"""One visit and a replay of VOEvents through everything, and three independent counts of what came out."""
+"""`nightwire demo`: a visit and VOEvents go through everything, and are counted in three ways."""
 
 import json
 import os
@@ -165,7 +165,7 @@ def _run(*words: str, aloud: bool = True) -> str:
 
 
 def _consumed(kafka: str, topics: Sequence[str], since: Offsets) -> Counter[str]:
-    """Count what a fresh consumer reads of *topics* from the offsets *since* to their present ends."""
+    """Count the records of *topics* from the offsets *since* to their present ends."""
     todo = {spot: end for spot, end in end_offsets_at(kafka, topics).items() if end > since.get(spot, 0)}
     reader = consumer(kafka, enable_partition_eof=True)
     try:
@@ -180,7 +180,7 @@ def _accounted(kafka: str) -> dict[str, int]:
 
 
 def _acknowledged(endpoints: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many copies Kafka acknowledged to the filter engine, by topic, from its metrics page."""
+    """Return how many copies Kafka acknowledged to the filter engine, by topic."""
     page = httpx.get(endpoints["metrics"]["filters"], timeout=10).text
     samples = (sample for family in text_string_to_metric_families(page) for sample in family.samples)
     return {one.labels["topic"]: int(one.value) for one in samples if one.name == ACKNOWLEDGED}

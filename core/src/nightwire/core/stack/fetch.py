@@ -1,4 +1,4 @@
-"""Fetch Java's part of the stack: ``python -m nightwire.core.stack.fetch``, as `make setup` does."""
+"""Fetch Kafka's jars: ``python -m nightwire.core.stack.fetch``, as `make setup` does."""
 
 import sys
 from collections.abc import Sequence

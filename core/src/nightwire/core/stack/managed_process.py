@@ -1,4 +1,4 @@
-"""One supervised process: started, asked for its health, restarted when it ends, stopped cleanly."""
+"""A supervised process: started, asked for its health, restarted when it ends, stopped cleanly."""
 
 import asyncio
 import logging
@@ -18,13 +18,13 @@ log = logging.getLogger("nightwire.stack")
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 """Pause before a restart, doubled at each failure in a row. [s]"""
 STEADY = 30.0
-"""A process that ran for longer has recovered from what ended it before. [s]"""
+"""A process that ran for longer has recovered: its next restart comes after the first pause. [s]"""
 POLL = 0.1
-"""Time between two questions for its health while it starts. [s]"""
-WATCH = 2.0
-"""Time between two questions while it runs. [s]"""
-PATIENCE = 90.0
-"""Longest time of bad health before it is killed and started anew. [s]"""
+"""Time between two checks of its health while it starts. [s]"""
+HEALTH_INTERVAL = 2.0
+"""Time between two checks of its health while it runs. [s]"""
+MAX_UNHEALTHY = 90.0
+"""Longest time of bad health before the process is killed and restarted. [s]"""
 LOG_LIMIT = 16 << 20
 """Size at which a log is set aside as ``.1``. [byte]"""
 
@@ -32,12 +32,12 @@ Health = Callable[[], Awaitable[bool]]
 
 
 class ManagedProcess:
-    """A service and the process that is it now.
+    """A service and its present process.
 
     Args:
         service: What to run.
         logs: Folder of the logs.
-        health: Asked whether it does its work.
+        health: Tells whether the process does its work.
         changed: Called at each change of state.
     """
 
@@ -68,7 +68,7 @@ class ManagedProcess:
         }
 
     async def start(self) -> None:
-        """Start it, keep it alive from now on, and return once it is healthy.
+        """Start the process, restart it from now on, and return once it is healthy.
 
         Raises:
             TimeoutError: It did not become healthy in its time.
@@ -79,11 +79,11 @@ class ManagedProcess:
                 await asyncio.sleep(POLL)
 
     async def stop(self) -> None:
-        """Ask it to leave; kill it when it takes longer than its time."""
+        """Stop the process; kill it when that takes longer than its `stop_timeout`."""
         self._leaving = True
         process = self._process
         if process is not None and self.pid is not None:
-            self._say("stopping")
+            self._set_state("stopping")
             kill(process.pid, signal.SIGTERM)
             try:
                 await asyncio.wait_for(process.wait(), self.service.stop_timeout)
@@ -94,7 +94,7 @@ class ManagedProcess:
             self._keeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._keeper
-        self._say("stopped")
+        self._set_state("stopped")
 
     async def _keep(self) -> None:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
@@ -110,7 +110,7 @@ class ManagedProcess:
                 backoff.reset()
             pause = backoff.next()
             log.warning("%s ended; starting it again in %g s (log: %s)", self.service.name, pause, self._log)
-            self._say("restarting")
+            self._set_state("restarting")
             await asyncio.sleep(pause)
             self.restarts += 1
 
@@ -125,7 +125,7 @@ class ManagedProcess:
                 env=os.environ | self.service.environment,
                 preexec_fn=die_with_parent,
             )
-        self._say("starting")
+        self._set_state("starting")
         watcher = asyncio.create_task(self._watch(self._process))
         await self._process.wait()
         watcher.cancel()
@@ -135,17 +135,17 @@ class ManagedProcess:
         well = loop.time() + self.service.ready_timeout
         while process.returncode is None:
             if await self._health():
-                well = loop.time() + PATIENCE
-                self._say("healthy")
+                well = loop.time() + MAX_UNHEALTHY
+                self._set_state("healthy")
             elif self.state == "healthy":
-                self._say("unwell")
+                self._set_state("unwell")
             if loop.time() > well:
                 log.error("%s was unwell too long: killed, to be started anew", self.service.name)
                 kill(process.pid)
                 return
-            await asyncio.sleep(WATCH if self.state == "healthy" else POLL * 3)
+            await asyncio.sleep(HEALTH_INTERVAL if self.state == "healthy" else POLL * 3)
 
-    def _say(self, state: str) -> None:
+    def _set_state(self, state: str) -> None:
         if state != self.state:
             self.state = state
             self._changed()

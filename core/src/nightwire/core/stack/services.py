@@ -1,4 +1,4 @@
-"""What the embedded stack runs: one command line per process, each with a page that tells its health."""
+"""The processes of the embedded stack: a command line and a page of health each."""
 
 import shutil
 import sys
@@ -32,7 +32,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Stream:
-    """A persistent test stream: *alerts* every *interval* (such as ``39s``) of a simulated survey."""
+    """A persistent test stream: *alerts* of a simulated survey every *interval* (``39s``)."""
 
     survey: str
     alerts: int

@@ -1,4 +1,4 @@
-"""Logs of the embedded stack."""
+"""The state folder of the embedded stack: its state file, its lock, its logs."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from nightwire.core.runtime.endpoints import STATE_VERSION, process_started, rea
 
 
 def show(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:
-    """Print the last *lines* of the logs in *folder*, and go on where *follow*; return the exit status."""
+    """Print the last *lines* of logs, and new ones with *follow*; return the exit status."""
     found = sorted(folder.glob(f"{name or '*'}.log"))
     if not found:
         names = ", ".join(sorted(path.stem for path in folder.glob("*.log"))) or "none"

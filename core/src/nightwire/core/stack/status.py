@@ -1,4 +1,4 @@
-"""What the stack does right now: processes, accounts, rates and lag."""
+"""`nightwire status`: processes, accounts, rates and lag of the stack."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -133,7 +133,7 @@ class Supervisor:
         log.info("all %d processes are healthy", len(self._children))
 
     def _listener(self) -> dict[str, object]:
-        """Return what of Kafka's settings says who may come in; take up the keys where it asks for any."""
+        """Return Kafka's settings of authentication; with any, use the stack's credentials."""
         if self._auth == SCRAM:
             return listener_properties(unlock(self._plan.folder)["sasl.password"])
         log.warning(

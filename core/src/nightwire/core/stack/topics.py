@@ -1,4 +1,4 @@
-"""Make the topics that a stack needs, where they are missing: ``python -m nightwire.core.stack.topics``.
+"""The topics of a stack, made by ``python -m nightwire.core.stack.topics`` where they are missing.
 
 For stacks whose Kafka somebody else starts: compose, or a cluster.  The number of
 replicas is the cluster's ``default.replication.factor``.
@@ -24,17 +24,16 @@ from nightwire.schemas.topics import (
 )
 
 STREAM_BYTES = 1 << 30
-"""Disk that a persistent test stream's alerts may take. [byte]  With the filter topics and logs it stays
-below 2 GB."""
+"""Most disk for the alerts of a test stream; with filter topics and logs below 2 GB. [byte]"""
 SEGMENT_BYTES = 32 << 20
 """Size of a log segment of the test stream: old alerts leave in steps of this. [byte]"""
 
 OTHERS_BYTES = 64 << 20
-"""Disk that each partition of any other topic may take beside a test stream: a filter's, above all. [byte]"""
+"""Most disk for each partition of other topics beside a test stream. [byte]"""
 
 
 def broker_properties(stream: Stream | None) -> dict[str, object]:
-    """Return Kafka's defaults for topics that have no limits of their own: bounded beside a test *stream*."""
+    """Return Kafka's defaults for topics without limits; bounded beside a test *stream*."""
     if stream is None:
         return {}
     return {"log.retention.bytes": OTHERS_BYTES, "log.segment.bytes": OTHERS_BYTES // 4}

@@ -1,4 +1,4 @@
-"""Starting and stopping the embedded stack as a person does."""
+"""`nightwire up` and `down`: the embedded stack is started and stopped."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ LEAVE = 90.0
 
 
 def folder(named: Path | None) -> Path:
-    """Return the state folder: the one *named*, else the nearest with state, else ``.nightwire`` here."""
+    """Return the state folder: *named*, else the nearest with state, else ``.nightwire`` here."""
     return (named or state_dir() or Path(STATE_DIR)).resolve()
 
 

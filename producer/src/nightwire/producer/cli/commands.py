@@ -122,12 +122,13 @@ def simulate(
 ) -> None:
     """Play simulated visits into the topic alerts.sim.
 
-    Sizes, histories and picture stamps are like those of real Rubin alerts.  Variable, new and moving
-    objects keep their identity from visit to visit, and their history grows.  Each record is marked as a
-    test (header _test).
+    Sizes, histories and picture stamps are like those of real Rubin alerts.  Variable, new and
+    moving objects keep their identity from visit to visit, and their history grows.  Each record is
+    marked as a test (header _test).
 
-    The schedule waits for nobody: an alert that leaves later than it was due is counted as late, from when
-    it was due, in the last table and in the metrics.  With a burst that is how long the visit took to leave.
+    The schedule waits for nobody: an alert that leaves later than it was due is counted as late,
+    from when it was due, in the last table and in the metrics.  With a burst that is how long the
+    visit took to leave.
 
     \b
     Examples:
@@ -201,9 +202,9 @@ def replay(
 ) -> None:
     """Play files of alerts into the topic alerts.SURVEY; their Avro bodies stay as they are.
 
-    FILES are Avro object containers (.avro, one or many alerts), messages in Confluent wire format (.cwf),
-    or folders of these.  A file that cannot be read is refused by name, kept in dead-letters, and the rest
-    goes on; the exit status is then 1.
+    FILES are Avro object containers (.avro, one or many alerts), messages in Confluent wire format
+    (.cwf), or folders of these.  A file that cannot be read is refused by name, kept in
+    dead-letters, and the rest goes on; the exit status is then 1.
 
     \b
     Examples:

@@ -117,7 +117,7 @@ def _log_visit(one: PlayedVisit) -> None:
 
 
 def register(found: Endpoints) -> None:
-    """Register the schema of simulated alerts, where there is a registry; our own readers know it."""
+    """Register the schema of simulated alerts, if there is a registry; our readers know it."""
     if found.schema_registry is None:
         return
     try:

@@ -1,1 +1,1 @@
-"""Mirror a survey's own Kafka into ``alerts.<survey>``: nothing lost, nothing twice, nothing changed."""
+"""A survey's own Kafka is mirrored into ``alerts.<survey>``, exactly once and unchanged."""

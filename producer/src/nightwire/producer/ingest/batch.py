@@ -1,4 +1,4 @@
-"""Batches: the records that were read become items, in order, as far as schemas are known.  Pure."""
+"""Batches: records become items, in order, as far as their schemas are known.  Pure."""
 
 from collections import deque
 from collections.abc import Callable

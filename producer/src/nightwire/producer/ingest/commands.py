@@ -114,13 +114,14 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
 def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bool, **options: Any) -> None:
     """Mirror a survey's own Kafka into the topic alerts.SURVEY; Avro bodies stay as they are.
 
-    Alerts get their object as key, and headers that say where they come from.  Positions are written in
-    one transaction with the alerts, so a kill loses and doubles nothing.  Run one such process per
-    survey: a second one ends the first.  Unusable records go to dead-letters, with the reason.
+    Alerts get their object as key, and headers that say where they come from.  Positions are
+    written in one transaction with the alerts, so a kill loses and doubles nothing.  Run one such
+    process per survey: a second one ends the first.  Unusable records go to dead-letters, with the
+    reason.
 
     Credentials of the source come from the environment: NIGHTWIRE_SOURCE_KAFKA_SASL_PASSWORD sets
-    librdkafka's sasl.password, and so on for every property; NIGHTWIRE_SOURCE_REGISTRY_USER and _PASSWORD
-    are for its registry.  Those of our own Kafka are KAFKA_*, as everywhere.
+    librdkafka's sasl.password, and so on for every property; NIGHTWIRE_SOURCE_REGISTRY_USER and
+    _PASSWORD are for its registry.  Those of our own Kafka are KAFKA_*, as everywhere.
 
     \b
     Example, Rubin: wire format, a schema registry, SCRAM over TLS
@@ -131,10 +132,12 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
           --source-registry https://registry.example.org --group mybroker-1
     \b
     ZTF: containers, a topic a night
-      nightwire ingest --survey ztf --from ztf.example.org:9092 --topic-pattern 'ztf_{date}_programid1'
+      nightwire ingest --survey ztf --from ztf.example.org:9092 \\
+          --topic-pattern 'ztf_{date}_programid1'
     \b
     With tokens (OpenID), as GCN has them; S stands for NIGHTWIRE_SOURCE_KAFKA
-      export S_SECURITY_PROTOCOL=SASL_SSL S_SASL_MECHANISM=OAUTHBEARER S_SASL_OAUTHBEARER_METHOD=oidc
+      export S_SECURITY_PROTOCOL=SASL_SSL S_SASL_MECHANISM=OAUTHBEARER
+      export S_SASL_OAUTHBEARER_METHOD=oidc
       export S_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL=https://auth.example.org/oauth2/token
       export S_SASL_OAUTHBEARER_CLIENT_ID=… S_SASL_OAUTHBEARER_CLIENT_SECRET=…
       nightwire ingest --survey lsst --from kafka.example.org:9092 --topic alerts --start live

@@ -43,7 +43,7 @@ class Topics:
         return next((pattern for pattern in self.patterns if night(pattern, topic)), None)
 
     def is_new(self, topic: str, seen: Collection[str]) -> bool:
-        """Whether `Start` applies to *topic*: neither it nor a night of its pattern was *seen* before.
+        """Whether `Start` applies to *topic*: it and the nights of its pattern were not *seen*.
 
         A new night of a pattern whose other nights are known is read from its beginning.
         """

@@ -1,8 +1,8 @@
 """How far the source has been mirrored: its accounts say so.  Pure.
 
 Each partition of the source has an account that grows from transaction to transaction, until it is
-long enough and the next one begins.  It is written in the transaction of the alerts that it counts, so
-that it agrees with ``alerts.<survey>`` at every moment, whenever the process is killed.
+long enough and the next one begins.  It is written in the transaction of the alerts that it counts,
+so that it agrees with ``alerts.<survey>`` at every moment, whenever the process is killed.
 """
 
 from collections import Counter, defaultdict

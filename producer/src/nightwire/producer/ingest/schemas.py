@@ -77,7 +77,8 @@ class Schemas:
             RegistryAwayError: Ours does not answer.
             SchemaError: Ours refuses it.
         """
-        # By identity, since containers share one object per schema, and comparing takes a millisecond.
+        # By identity, since containers share one object per schema, and comparing takes a
+        # millisecond.
         known = self._ids.get(id(schema))
         if known is None:
             known = self._ids[id(schema)] = (schema, self._embedded.id(schema))
@@ -103,7 +104,8 @@ class Schemas:
             self._ours.schema(schema_id)  # raises the same where it was never there
             log.warning("schema %d is not copied anew: %s", schema_id, error)
         except SchemaError:
-            # Theirs may serve a schema without its defaults and docs; what matters is how bytes are read.
+            # Theirs may serve a schema without its defaults and docs; what matters is how bytes are
+            # read.
             if canonical(self._ours.schema(schema_id)) != canonical(schema):
                 raise
         else:

@@ -142,7 +142,7 @@ class FencedError(DeliveryError):
 
 
 def transactional_producer(bootstrap: str, survey: str) -> Producer:
-    """Return the producer of the only process that mirrors *survey*: the latest fences others off."""
+    """Return the producer of the process that mirrors *survey*: the latest fences others off."""
     return producer(
         bootstrap,
         transactional_id=f"nightwire-ingest-{survey}",
@@ -218,13 +218,13 @@ class TransactionalSink:
     def deliver(self, items: Sequence[Item]) -> list[Item]:
         """Write *items*; return them as they were written, some perhaps as dead letters.
 
-        On return Kafka has all: alerts, visits, dead letters, accounts.  It waits for a Kafka that is
-        away.
+        On return Kafka has all: alerts, visits, dead letters, accounts.  It waits for a Kafka that
+        is away.
 
         Raises:
             FencedError: Another process has taken over.
-            DeliveryError: Kafka refuses us, or is away and it is time to stop; it has nothing of the
-                batch.
+            DeliveryError: Kafka refuses us, or is away and it is time to stop; it has nothing of
+                the batch.
         """
         while (refusal := self._try(items)) is not None:
             if isinstance(refusal, TransactionError) and refusal.blames_record and items:

@@ -43,7 +43,7 @@ TOLERATED_ERRORS = (
     | DELETED_ERRORS
     | {KafkaError._AUTHENTICATION, KafkaError._MAX_POLL_EXCEEDED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 )
-"""Errors after which librdkafka goes on by itself, or of the group, in which we keep no position."""
+"""Errors from which librdkafka recovers, or of the group, in which we keep no position."""
 
 
 class SourceError(Exception):
@@ -51,7 +51,7 @@ class SourceError(Exception):
 
 
 def connect(address: str, group: str, env: Mapping[str, str] = os.environ) -> Consumer:
-    """Return a consumer of the cluster at *address*, with ``NIGHTWIRE_SOURCE_KAFKA_*`` as its settings.
+    """Return a consumer of the cluster at *address*, set by ``NIGHTWIRE_SOURCE_KAFKA_*``.
 
     Raises:
         SourceError: librdkafka refuses a setting; the message does not hold its value.

@@ -58,7 +58,7 @@ class MirroredVisits:
         return {number: self._copy(number, moment) for number in dict.fromkeys(visits)}
 
     def over(self, counted: Iterable[int], now: float) -> set[int]:
-        """Return the visits that are over once *counted* are kept; closed ones that grew stay so."""
+        """Return the visits that are over with *counted*; closed ones that grew are among them."""
         grew = list(counted)
         fresh = [number for number in grew if number not in self._open and number not in self._closed]
         ranks = {number: one.rank for number, one in self._open.items()}

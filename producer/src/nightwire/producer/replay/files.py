@@ -63,7 +63,7 @@ def find(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def read(path: Path, survey: Survey, codecs: Codecs) -> Iterator[Found | Refused]:
-    """Yield the alerts in the file *path*; the last item says what is wrong with it, if anything is.
+    """Yield the alerts in the file *path*; at its end what is wrong with it, if anything.
 
     Args:
         path: A container, or one message in wire format.

@@ -1,4 +1,4 @@
-"""Which id an alert's schema has, where its message does not say."""
+"""The id of an alert's schema, where its message does not have it."""
 
 import json
 import re
@@ -14,9 +14,9 @@ Schema = Mapping[str, Any]
 
 
 def survey_id(schema: Schema, survey: str) -> int | None:
-    """Return the id that *survey* gives to *schema*: 100 x major + minor of ``<survey>.v<major>_<minor>``.
+    """Return the id of *schema* at *survey*: 100 x major + minor of its name.
 
-    That is Rubin's rule.  None where the schema's name follows another.
+    That is Rubin's rule, for names ``<survey>.v<major>_<minor>``; None for other names.
     """
     full = f"{schema.get('namespace') or ''}.{schema.get('name') or ''}".strip(".")
     match = re.match(rf"{re.escape(survey)}\.v(\d+)_(\d+)\b", full)
@@ -63,15 +63,15 @@ class SchemaIds:
 
 
 def canonical(schema: Schema) -> str:
-    """Return *schema* in Avro's canonical form: what decides how bytes are read, and nothing else."""
+    """Return *schema* in Avro's canonical form, without what does not matter to reading."""
     return str(fastavro.schema.to_parsing_canonical_form(dict(schema)))
 
 
 def schemas_in(path: Path) -> Iterator[Schema]:
     """Yield the schemas of alerts in the file or folder *path*, what they refer to filled in.
 
-    Schemas refer to one another by name; the file of ``lsst.v9_0.diaSource`` lies beside, and is called
-    ``lsst.v9_0.diaSource.avsc``.
+    Schemas refer to one another by name; the file of ``lsst.v9_0.diaSource`` lies beside, and is
+    called ``lsst.v9_0.diaSource.avsc``.
 
     Raises:
         SchemaError: There is none, or one cannot be read.

@@ -132,7 +132,7 @@ class Visits:
         )
 
     def _births(self, slots: Any, kinds: Any, visits: Sequence[Visit]) -> tuple[Any, Any, Any]:
-        """Return the visit and the slot at which each object was new, and how many visits ago that was."""
+        """Return the visit and the slot at which each object was new, and its age in visits."""
         births = np.array([visit.id for visit in visits], dtype=np.int64)
         births[kinds == Kind.VARIABLE] = first_night(self._sky.seed)
         seats, age = np.array(slots, dtype=np.int64), np.zeros(len(visits))

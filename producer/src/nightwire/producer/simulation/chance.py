@@ -1,8 +1,8 @@
 """Chance without a state: numbers that depend on nothing but a seed and what they are for.
 
-A detection that is drawn anew when it has become history must come out as it was when it was news.  So
-every number is a hash of the seed and of keys (object, visit, quantity), not the next of a sequence;
-nothing has to be remembered between visits, and histories of any length cost no memory.
+A detection that is drawn anew when it has become history must come out as it was when it was news.
+So every number is a hash of the seed and of keys (object, visit, quantity), not the next of a
+sequence; nothing has to be remembered between visits, and histories of any length cost no memory.
 """
 
 from typing import Any

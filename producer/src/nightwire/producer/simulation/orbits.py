@@ -1,7 +1,8 @@
 """Moving objects: where they are, how that looks from Sun and Earth, and their orbits.
 
-The geometry is a sketch: opposition, a circular motion, consistent distances and speeds; good for trying
-filters and readers on, not for predicting anything.  Its fields are as full, and as empty, as the real ones.
+The geometry is a sketch: opposition, a circular motion, consistent distances and speeds; good for
+trying filters and readers on, not for predicting anything.  Its fields are as full, and as empty,
+as the real ones.
 """
 
 import json
@@ -88,7 +89,7 @@ def seen_moving(seed: int, key: int, source: dict[str, Any]) -> dict[str, Any]:
 
 
 def _geometry(ra: float, dec: float, helio: float, chance: list[float]) -> dict[str, Any]:
-    """Return distances [au], velocities [km/s] and angles [deg] of an object seen near opposition."""
+    """Return distances [au], velocities [km/s] and angles [deg] of an object near opposition."""
     towards = _unit(ra, dec)
     range_au = helio - 0.9 + 0.3 * chance[0]
     sun = towards * range_au + _unit(ra, 0.0) * 1.0  # the Earth is where the object is seen from, 1 au out
@@ -198,7 +199,7 @@ def _elements(axis: float, chance: list[float]) -> dict[str, Any]:
 
 
 def _solution(seed: int, key: int, row: dict[str, Any]) -> str:
-    """Return the orbit solution as JSON: elements and covariances, 5 to 8 kB as in the real ones."""
+    """Return the orbit solution as JSON: elements and covariances, 5 to 8 kB as in real ones."""
     names = ("q", "e", "i", "node", "argperi", "peri_time")
     values = {name: row[name] for name in names}
     return json.dumps(
@@ -216,7 +217,7 @@ def _solution(seed: int, key: int, row: dict[str, Any]) -> str:
 
 
 def _fit(seed: int, key: int, number: int, values: dict[str, float]) -> dict[str, Any]:
-    """Return one fit: values, uncertainties and the covariance of ten parameters, six of them fitted."""
+    """Return one fit: values, uncertainties, covariance of ten parameters, six of them fitted."""
     chance = normal(seed, key, number, np.arange(200, 264)).tolist()
     covariance: dict[str, str | None] = {}
     for row in range(10):

@@ -185,7 +185,7 @@ class Simulation:
             opening = opening + plan.interval if plan.interval else now()
 
     def _begin(self, opening: float) -> tuple[int, Prefetched]:
-        """Begin a visit at *opening* [s]; return the number that it wants, and its unmade alerts."""
+        """Begin a visit at *opening* [s]; return its wanted number, and its alerts, yet unmade."""
         moment = self._utc(opening)
         number = max(visit_id(moment), self._last + 1)
         self._source.open(moment, number)

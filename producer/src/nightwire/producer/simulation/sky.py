@@ -1,8 +1,9 @@
 """The visits so far, and the objects that are seen in each of them.
 
-Each alert of a visit has a *slot*, and a slot has a kind.  How many slots a kind has, and how long its
-histories are, comes from the ranks of 32 real alerts (see `rubin_figures.json`): the quantiles are
-laid out over the slots instead of drawn, so that a visit of a few hundred alerts has them already.
+Each alert of a visit has a *slot*, and a slot has a kind.  How many slots a kind has, and how long
+its histories are, comes from the ranks of 32 real alerts (see `rubin_figures.json`): the quantiles
+are laid out over the slots instead of drawn, so that a visit of a few hundred alerts has them
+already.
 """
 
 from collections import deque
@@ -72,7 +73,7 @@ class Visit:
 
 
 def visit_id(moment: datetime) -> int:
-    """Return the id of a visit at *moment* (UTC): YYYYMMDD, then the second of the day in five digits."""
+    """Return the id of a visit at *moment* (UTC): YYYYMMDD, then the second of the day."""
     seconds = moment.hour * 3600 + moment.minute * 60 + moment.second
     return int(f"{moment:%Y%m%d}{seconds:05}")
 
@@ -152,7 +153,7 @@ class Sky:
         return [kind for kind in Kind for _slot in self.slots(kind)]
 
     def depths(self) -> list[tuple[int, int]]:
-        """Return how many detections and forced measurements each variable's history has, by slot."""
+        """Return the lengths of each variable's histories: detections, forced measurements."""
         share = np.arange(len(self.slots(Kind.VARIABLE))) / max(self.alerts - 1, 1)
         ranks = 31 * (1.0 - share) - 29
         detections = np.interp(ranks, (0, 1, 2), SOURCES_AT)

@@ -73,13 +73,13 @@ class Detections:
 
 
 def flux_error(seed: int, visits: npt.NDArray[np.int64], objects: U64) -> F64:
-    """Return the standard error of a point source's flux: the visit's depth and the detector's. [nJy]"""
+    """Return the standard error of a point source's flux, by the visit's depth. [nJy]"""
     depth = 230.0 + 330.0 * uniform(seed, visits, 21)
     return np.asarray(depth * (0.92 + 0.16 * uniform(seed, visits, objects, 22)))
 
 
 def difference_flux(seed: int, seen: Detections, error: F64) -> F64:
-    """Return the true flux less the template's, at least five times *error* away from zero. [nJy]"""
+    """Return the true difference flux, at least five times *error* away from zero. [nJy]"""
     chance = np.maximum(1e-6, 1.0 - uniform(seed, seen.objects, 31))
     swing = _light_curve(seed, seen)
     ratio = {
@@ -232,7 +232,7 @@ def _where(there: Bools, column: Any) -> npt.NDArray[np.object_]:
 
 
 def forced_rows(seed: int, seen: Detections) -> list[Row]:
-    """Return a `diaForcedSource` for each of the detections *seen*, at the object's own position."""
+    """Return a `diaForcedSource` for each of the detections *seen*, at the object's position."""
     error = flux_error(seed, seen.visits, seen.objects)
     flux = difference_flux(seed, seen, error) + error * normal(seed, seen.visits, seen.objects, 91)
     columns = {

@@ -1,7 +1,7 @@
-"""One alert as bytes, with some of its values left open: a new alert costs a copy, whatever the codec.
+"""One encoded alert whose values can be replaced: a new alert costs a copy of its bytes.
 
-Where a value lies is found by encoding the alert twice, the second time with marks: the values whose first
-byte differs.  So nothing here knows the schema, and any codec will do.
+Where a value lies is found by encoding the alert twice, the second time with marks: the values
+whose first byte differs.  So nothing here knows the schema, and any codec will do.
 """
 
 import struct
@@ -14,7 +14,7 @@ Alert = Mapping[str, Any]
 Value = int | float
 Values = Mapping[str, Value]
 Places = Mapping[str, Sequence[str]]
-"""By name of a value: the dotted paths at which it lies; a path goes through arrays, and ends at a null."""
+"""Dotted paths of a value, by its name; a path goes through arrays, and ends at a null."""
 
 _DOUBLE = struct.Struct("<d")
 

@@ -15,7 +15,7 @@ class InFlight:
         self._spooled: dict[int, tuple[int, int]] = {}
 
     def add(self, record: Record, visit: int | None) -> int:
-        """Return the token of a *record* that is not in the spool, and may be an alert of *visit*."""
+        """Return the token of a *record* outside the spool, which may be an alert of *visit*."""
         token = next(self._tokens)
         self._direct[token] = record, visit
         return token

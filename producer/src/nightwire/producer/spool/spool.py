@@ -1,7 +1,8 @@
 """Alerts on disk while Kafka is away: one SQLite file.
 
-What is appended survives a killed process at once, and a power cut after `sync`.  A record leaves in
-the transaction that counts it for its visit, so that it counts once, however often the process dies.
+What is appended survives a killed process at once, and a power cut after `sync`.  A record leaves
+in the transaction that counts it for its visit, so that it counts once, however often the process
+dies.
 """
 
 import json
@@ -104,7 +105,7 @@ class Spool:
             return self._insert(records)
 
     def after(self, seq: int, room: int) -> Iterator[tuple[int, Record]]:
-        """Yield the records after number *seq* with their numbers, at most *room* bytes and one more."""
+        """Yield the records after number *seq*, at most *room* bytes and one record more."""
         wanted = "select seq, topic, value, key, headers from record where seq > ? order by seq"
         with self._errors_named(), closing(self._db.execute(wanted, (seq,))) as rows:
             for number, topic, value, key, headers in rows:
@@ -126,7 +127,7 @@ class Spool:
                 self._remove(ack.seq)
 
     def refuse(self, seq: int, reason: str) -> bool:
-        """Count a record that Kafka refuses for its visit and remove it; return False without a visit."""
+        """Count a refused record for its visit and remove it; return False without a visit."""
         with self._transaction():
             counted = self._db.execute(
                 "insert into refused select visit, ?, 1 from record where seq = ? and visit is not null "

@@ -1,8 +1,9 @@
 """A writer that goes on while Kafka is away: records go to disk, and to Kafka in their order later.
 
-Records are handed to Kafka until one waits too long for its acknowledgement.  Then all unacknowledged
-ones are put into the spool, and later ones behind them; a thread sends them in their order, and they
-leave the spool when they are acknowledged.  When it is empty, records go to Kafka directly again.
+Records are handed to Kafka until one waits too long for its acknowledgement.  Then all
+unacknowledged ones are put into the spool, and later ones behind them; a thread sends them in their
+order, and they leave the spool when they are acknowledged.  When it is empty, records go to Kafka
+directly again.
 """
 
 import logging
@@ -44,8 +45,9 @@ class _SilentError(Exception):
 class SpoolingWriter(Writer):
     """Write records, at least once, in order per key; to disk while Kafka is away.
 
-    `flush` returns when every record is acknowledged or safely on disk.  While the spool has records
-    a thread sends them.  Later calls fail where Kafka refuses a record itself, or the spool breaks.
+    `flush` returns when every record is acknowledged or safely on disk.  While the spool has
+    records a thread sends them.  Later calls fail where Kafka refuses a record itself, or the spool
+    breaks.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -121,7 +123,7 @@ class SpoolingWriter(Writer):
         self._leave.wait(timeout)
 
     def ended(self, counts: VisitCounts) -> bool:
-        """Return whether the ended visit of *counts* is closed later, behind its spooled records."""
+        """Return whether the visit of *counts* is closed later, behind its spooled records."""
         with self._lock:
             if self.spooling:
                 self._spool.end(counts)
@@ -162,7 +164,7 @@ class SpoolingWriter(Writer):
             self.put(record)
 
     def _hand_over(self, record: Record, visit: int | None) -> bool:
-        """Hand *record* to librdkafka; return False when its queue stayed full and spooling began."""
+        """Hand *record* to librdkafka; return False when its full queue made spooling begin."""
         token = self._in_flight.add(record, visit)
         try:
             super()._queue(self._with_callbacks(token, record))
@@ -174,7 +176,7 @@ class SpoolingWriter(Writer):
         return True
 
     def _with_callbacks(self, token: int, record: Record) -> Record:
-        """Return *record* with callbacks of ours; too large a one fails unless its writer handles that."""
+        """Return *record* with our callbacks; a refusal for its size is handled or a failure."""
         handled = record.on_refused is not None or not self._in_flight.is_direct(token)
         return replace(
             record,
@@ -220,7 +222,7 @@ class SpoolingWriter(Writer):
             found.on_delivered(message)
 
     def _on_failure(self, token: int, error: KafkaError) -> bool:
-        """Leave an undelivered record in the spool; return False where the record itself is at fault."""
+        """Leave an undelivered record in the spool; return False where Kafka refused it itself."""
         if error.code() not in UNDELIVERED_ERRORS:
             return False
         with self._lock:

@@ -122,7 +122,7 @@ def _close(visit_topic: VisitTopic, counts: VisitCounts, *, account: bool) -> No
 
 
 def close_dead_visits(bootstrap: str, visit_topic: VisitTopic, survey: str) -> int:
-    """Close the visits of *survey* that a writer left open when it died; return the highest number in use.
+    """Close the visits of *survey* that dead writers left open; return the highest number.
 
     Raises:
         KafkaException: Kafka cannot be reached.

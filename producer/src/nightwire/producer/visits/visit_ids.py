@@ -1,8 +1,9 @@
 """Visit numbers that no two simulators share: the order of the topic `visits` decides.
 
-A simulator writes the record that opens the visit of a number, and reads the topic up to that record.
-The number belongs to the process whose record comes first; another takes the next number.  Where the
-first visit was closed already, its last record is written again, since the latest of a key counts.
+A simulator writes the record that opens the visit of a number, and reads the topic up to that
+record. The number belongs to the process whose record comes first; another takes the next number.
+Where the first visit was closed already, its last record is written again, since the latest of a
+key counts.
 """
 
 from collections.abc import Callable

@@ -44,7 +44,8 @@ class WireFormat:
 class ContainerFormat:
     """An Avro object container for each alert, and the headers by which hop-client reads it.
 
-    hop-client 0.13 (`hop.io.Stream._format`) reads ``_format``, and its own producer adds a random ``_id``.
+    hop-client 0.13 (`hop.io.Stream._format`) reads ``_format``, and its own producer adds a random
+    ``_id``.
 
     Args:
         schema: The alerts'.

@@ -103,8 +103,8 @@ class AlertWriter:
             schema_id: The id that the survey gives to its schema; else the registry chooses one.
             bootstrap: Kafka's address; else the environment's or the running embedded stack's.
             registry: The schema registry's URL; else likewise.
-            spool: File for alerts while Kafka is away, such as ``/var/spool/nightwire/lsst``; with it
-                and a *schema_id*, Kafka and the registry may be away at once.
+            spool: File for alerts while Kafka is away, such as ``/var/spool/nightwire/lsst``; with
+                it and a *schema_id*, Kafka and the registry may be away at once.
             spool_bytes: Most that the spool holds. [byte]
 
         Raises:
@@ -214,7 +214,7 @@ class AlertWriter:
         self.close_visit(counts)
 
     def close_visit(self, counts: VisitCounts) -> None:
-        """Close the visit of *counts* once all its alerts are acknowledged; with a spool perhaps later.
+        """Close the visit of *counts* once its alerts are acknowledged; with a spool maybe later.
 
         Raises:
             DeliveryError: An alert was lost.

@@ -1,4 +1,4 @@
-"""How the stack's Kafka asks who is there, and who the stack itself is to it."""
+"""How the stack's Kafka authenticates clients, and the stack's own credentials."""
 
 import os
 import secrets
@@ -11,24 +11,25 @@ from nightwire.core.runtime.credentials import read_credentials, write_credentia
 NONE, SCRAM = "none", "scram"
 
 SUPER_USER = "nightwire.stack"
-"""Principal of the stack's own processes.  No owner or broker can be called so: their names have no dots."""
+"""Principal of the stack's own processes.  Names of owners and brokers have no dots."""
 
 SECURITY = "org.apache.kafka.common.security"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def unlock(folder: Path) -> Mapping[str, str]:
-    """Return the stack's own keys, made at the first time, and speak to Kafka with them from now on.
+    """Return the stack's own credentials, made at the first time, and use them from now on.
 
-    They go into this process's environment, where its children find them; nobody else may enter *folder*.
+    They go into this process's environment, where its children find them; nobody else may enter
+    *folder*.
     """
     folder.chmod(0o700)
-    keys = read_credentials(folder)
-    if not keys:
-        keys = operator_credentials(secrets.token_urlsafe(32))
-        write_credentials(folder, keys)
-    os.environ.update(environment(keys))
-    return keys
+    credentials = read_credentials(folder)
+    if not credentials:
+        credentials = operator_credentials(secrets.token_urlsafe(32))
+        write_credentials(folder, credentials)
+    os.environ.update(environment(credentials))
+    return credentials
 
 
 def operator_credentials(password: str) -> dict[str, str]:
@@ -42,10 +43,11 @@ def operator_credentials(password: str) -> dict[str, str]:
 
 
 def listener_properties(password: str) -> dict[str, object]:
-    """Return the settings of a Kafka that asks everybody who they are, and denies what is not allowed.
+    """Return the settings of a Kafka that authenticates clients and denies what is not allowed.
 
-    Owners and brokers have SCRAM-SHA-512.  The stack itself comes by PLAIN, from this machine alone: its
-    password is in Kafka's settings, so it is there before the first user can be made, and in any older state.
+    Owners and brokers have SCRAM-SHA-512.  The stack itself comes by PLAIN, from this machine
+    alone: its password is in Kafka's settings, so it is there before the first user can be made,
+    and in any older state.
 
     Args:
         password: The stack's own.

@@ -67,7 +67,7 @@ Configuration:
 """
 
 OPTIONS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:TieredStopAtLevel=1")
-"""Java's quick compiler alone: the other one takes a core of a small machine for a minute; decision 0017."""
+"""Java's quick compiler alone: the other takes a core of a small machine for a minute."""
 
 BRIEF = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """For a Java that runs for a second: what makes long runs fast makes its start slow."""
@@ -87,7 +87,8 @@ class Broker:
         port: Where clients connect.
         controller: Where the controller listens.
         heap: Java's heap, as ``-Xmx`` takes it.
-        properties: Settings of Kafka's own beside ours, such as ``log.retention.bytes``; they displace ours.
+        properties: Settings of Kafka's own beside ours, such as ``log.retention.bytes``; they
+            displace ours.
         options: Of Java, such as ``-Dname=value``.
     """
 
