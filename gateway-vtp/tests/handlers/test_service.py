@@ -32,8 +32,8 @@ def script(folder: Path, text: str) -> str:
     return f"sh {folder / 'act.sh'}"
 
 
-def acted(folder: Path) -> list[str]:
-    return (folder / "acted").read_text().split() if (folder / "acted").exists() else []
+def acted(folder: Path, name: str = "acted") -> list[str]:
+    return (folder / name).read_text().split() if (folder / name).exists() else []
 
 
 def test_each_event_is_acted_on_once_and_a_bad_handler_stops_no_other(
@@ -85,7 +85,7 @@ def test_a_handler_begins_with_what_comes_next_and_goes_on_where_it_stopped_or_w
     send(other, documents[past])
     gateway = start_gateway("--cmd", act)
     send(gateway, documents[first], documents[held])
-    patience(lambda: held in (folder / "began").read_text() and acted(folder) == [first], what="the handler")
+    patience(lambda: held in acted(folder, "began") and acted(folder) == [first], what="the handler")
     gateway.kill()
     send(other, documents[away])
     assert other.stop() == 0

@@ -103,7 +103,7 @@ def test_what_gcn_sends_reaches_a_telescope_once_whatever_is_killed_meanwhile(
     mine = [one for one in read_accounts(kafka) if one.source.endswith((stream, later))]
     assert discrepancies(mine) == []
     assert (sum(one.read for one in mine), sum(one.dead_lettered for one in mine)) == (10, 1)
-    found = [one for one in read_to_end(kafka, ["dead-found"]) if one.value() == b"not XML"]
+    found = [one for one in read_to_end(kafka, ["dead-letters"]) if one.value() == b"not XML"]
     assert f"gcn/{stream}[0]@2".encode() in [headers_of(one)["source"] for one in found]
     assert not any(credentials[name] in gateway.log.read_text() for name in credentials if "SECRET" in name)
 
