@@ -241,7 +241,7 @@ def test_a_slow_subscriber_loses_nothing_and_holds_up_nobody(
 
 @pytest.fixture
 def far_away() -> Iterator[Callable[[int], int]]:
-    """Return a function that relays to a port, 200 ms round trip away; it returns the relay's port."""
+    """Return a function that relays to a port, 200 ms away; it returns the port of the relay."""
     with ExitStack() as relays:
 
         def relay(port: int) -> int:

@@ -5,7 +5,7 @@ from lxml import etree
 from prometheus_client import CollectorRegistry
 
 from nightwire.gateway.status.metrics import GatewayMetrics
-from nightwire.gateway.xpath.evaluation import FAIR, SHARE, WINDOW, CostMonitor, FilterEvaluator
+from nightwire.gateway.xpath.evaluation import FAIR_COST, MAX_SHARE, WINDOW, CostMonitor, FilterEvaluator
 from nightwire.gateway.xpath.filters import Filter, FilterList, MeasuredDocument, compile_filter, read_filters
 
 EVENT = b'<VOEvent role="test"><Who/><What><Param name="a" value="1"/></What></VOEvent>'
@@ -84,26 +84,28 @@ def asked_for(texts: list[str], each: list[float], watch: CostMonitor) -> list[F
 
 def test_where_filters_take_too_much_time_the_costliest_is_switched_off() -> None:
     cheap, costly, costliest = "//A[1=1]", "//B[1=1]", "//C[1=1]"
-    (off,) = asked_for([cheap, costly, costliest], [FAIR / 2, FAIR * 2, FAIR * 4], CostMonitor())
+    (off,) = asked_for(
+        [cheap, costly, costliest], [FAIR_COST / 2, FAIR_COST * 2, FAIR_COST * 4], CostMonitor()
+    )
     assert off is not None
     assert off.text == costliest
     assert off.off == "it took 2 ms per event, and all filters 52% of the gateway's time"
 
 
 def test_nothing_is_switched_off_while_filters_take_little_or_each_is_cheap() -> None:
-    assert asked_for(["//D[1=1]"], [0.001 * SHARE], CostMonitor()) == []
+    assert asked_for(["//D[1=1]"], [0.001 * MAX_SHARE], CostMonitor()) == []
     (seldom,) = read_filters(["//G[1=1]"]).filters
     watch = CostMonitor()
     assert [watch.note(seldom, 0.01, now) for now in (1.0, 1.0 + 2 * WINDOW)] == [None, None]
-    assert asked_for(["//E[1=1]", "//F[1=1]"], [FAIR * 0.99] * 2, CostMonitor()) == []
+    assert asked_for(["//E[1=1]", "//F[1=1]"], [FAIR_COST * 0.99] * 2, CostMonitor()) == []
 
 
 def test_a_subscriber_whose_filter_is_switched_off_gets_everything_and_is_told(
     judge: FilterEvaluator, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nightwire.gateway.xpath.evaluation.WINDOW", 0.0)
-    monkeypatch.setattr("nightwire.gateway.xpath.evaluation.FAIR", 0.0)
-    monkeypatch.setattr("nightwire.gateway.xpath.evaluation.SHARE", -1.0)
+    monkeypatch.setattr("nightwire.gateway.xpath.evaluation.FAIR_COST", 0.0)
+    monkeypatch.setattr("nightwire.gateway.xpath.evaluation.MAX_SHARE", -1.0)
     filters: FilterList = read_filters(["//Nobody[1=1]"])
     assert not judge.matches(filters, 1, EVENT)
     assert judge.matches(filters, 2, EVENT)

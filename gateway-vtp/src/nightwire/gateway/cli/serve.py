@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 def read_settings(options: dict[str, Any]) -> Settings:
-    """Return the settings that the *options* of ``serve`` say.
+    """Return the settings of the *options* of ``serve``.
 
     Raises:
         ValueError: One of them makes no sense, or there is no Kafka; the message says which.

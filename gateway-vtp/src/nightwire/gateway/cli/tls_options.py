@@ -34,7 +34,7 @@ tls_options = with_options(TLS_OPTIONS)
 
 
 def read_tls_settings(options: dict[str, Any]) -> "TLSSettings":
-    """Take the options of TLS out of *options*, and return what they say.
+    """Take the options of TLS out of *options*, and return them as settings.
 
     Raises:
         click.UsageError: A file cannot be used.

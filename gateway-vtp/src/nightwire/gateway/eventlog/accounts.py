@@ -1,4 +1,4 @@
-"""The gateway's accounts: counts of rejected events, and the thread that writes accounts to Kafka."""
+"""The gateway's accounts: counts of rejected events, and the thread that writes them to Kafka."""
 
 import logging
 import threading

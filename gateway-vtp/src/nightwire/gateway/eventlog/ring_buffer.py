@@ -80,7 +80,7 @@ class RingBuffer:
         return Cursor(self._first + len(self._events), dict(self._head))
 
     def resume(self, positions: Positions) -> Cursor:
-        """Return a cursor at *positions*; where they say nothing, at the newest end."""
+        """Return a cursor at *positions*; at the newest end for other partitions."""
         return Cursor(-1, {**self._head, **positions})
 
     def take(self, cursor: Cursor, limit: int) -> list[Event] | None:

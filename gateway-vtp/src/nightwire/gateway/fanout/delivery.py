@@ -33,7 +33,7 @@ class LiveFeed:
         hub: Where its events come from.
         metrics: The process's metrics.
         ivoid: Of this gateway.
-        max_frame: Longest event for peers that did not say what they take. [byte]
+        max_frame: Longest event for peers that gave no limit of their own. [byte]
         positions: Where its subscribers stopped; None where they begin with what comes next.
         always: Events that pass the feed's roles whatever they are.
     """

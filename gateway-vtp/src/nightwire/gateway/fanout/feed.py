@@ -70,7 +70,7 @@ class SubscriberSettings:
         feeds: What they may subscribe to, the default feed first.
         limits: Connections and times, of each feed.
         iamalive: Time between iamalive messages. [s]
-        max_frame: Longest event for those that did not say what they take. [byte]
+        max_frame: Longest event for those that gave no limit of their own. [byte]
         answer_timeout: Longest time that one may take over a signed answer. [s]
     """
 

@@ -25,8 +25,8 @@ def read_feeds(path: Path | None, default: Feed) -> tuple[Feed, ...]:
 
     Args:
         path: The file; None for none.
-        default: The default feed as the options say it: its table may say otherwise, key by key;
-            the other feeds have its access list, roles and replay where their tables say nothing.
+        default: The default feed of the options: its table overrides it, key by key; the other
+            feeds have its access list, roles and replay where their tables leave them out.
 
     Raises:
         ValueError: The file cannot be used; the message names table and key.
@@ -59,7 +59,7 @@ def parse_feeds(text: str) -> dict[str, Mapping[str, Any]]:
 
 
 def make_feeds(tables: Mapping[str, Mapping[str, Any]], default: Feed) -> tuple[Feed, ...]:
-    """Return the feeds that *tables* say, beginning with *default*.  See `read_feeds`.
+    """Return the feeds of *tables*, beginning with *default*.  See `read_feeds`.
 
     Raises:
         ValueError: A table makes no sense, or two feeds exclude one another.

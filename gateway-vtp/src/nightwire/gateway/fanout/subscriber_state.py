@@ -35,7 +35,7 @@ class SubscriberState:
         sent: Events sent to it.
         acked: Of these, acknowledged.
         naked: Of these, refused.
-        max_frame: Longest event that it said it takes [byte]; None where it did not say.
+        max_frame: Longest event that it takes [byte]; None where it gave none.
         replay: How far back it asked to begin [s]; None where it did not ask.
     """
 

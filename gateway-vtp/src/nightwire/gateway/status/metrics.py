@@ -1,4 +1,4 @@
-"""The gateway's metrics, all of them."""
+"""All metrics of the gateway."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -6,7 +6,7 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 3
 
 
 class GatewayMetrics:
-    """What one gateway process counts.
+    """The metrics of one gateway process.
 
     Args:
         registry: Where to register.
@@ -15,7 +15,7 @@ class GatewayMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.received = Counter(
             "nightwire_gateway_events_received",
-            "Events received, by where from (author, broker, gcn) and what became of them "
+            "Events received, by source (author, broker, gcn) and outcome "
             "(accepted, duplicate, invalid, unsigned, too-large, failed)",
             ["source", "outcome"],
             registry=registry,
@@ -42,8 +42,8 @@ class GatewayMetrics:
         )
         self.filters = Counter(
             "nightwire_gateway_filters",
-            "XPath filters of subscribers, by what became of them (taken, refused, off) and events that one "
-            "could not judge, which are sent (unjudged)",
+            "XPath filters of subscribers, by outcome (taken, refused, off), and events that one was not "
+            "evaluated over, which are sent (unjudged)",
             ["outcome"],
             registry=registry,
         )
@@ -75,25 +75,25 @@ class GatewayMetrics:
         )
         self.intake = Gauge(
             "nightwire_gateway_intake_bytes",
-            "Authors' events that are incomplete, or on their way to Kafka",
+            "Memory of authors' events that are incomplete, or on their way to Kafka",
             unit="",
             registry=registry,
         )
         self.feed_events = Counter(
             "nightwire_gateway_feed_events",
-            "Events that came on a feed, before its filters, by role",
+            "Events on a feed, before its filters, by role",
             ["feed", "role"],
             registry=registry,
         )
         self.feed_last = Gauge(
             "nightwire_gateway_feed_last_event_timestamp_seconds",
-            "When the last event came on a feed; when the gateway started, where none has",
+            "Time of the last event on a feed; of the gateway's start, where there was none",
             ["feed"],
             registry=registry,
         )
         self.remote_up = Gauge(
             "nightwire_gateway_remote_up",
-            "Whether the connection to a remote broker stands",
+            "Whether a remote broker is connected",
             ["remote"],
             registry=registry,
         )
@@ -122,7 +122,7 @@ class GatewayMetrics:
         )
         self.handled = Counter(
             "nightwire_gateway_handled",
-            "Events that a handler acted on, by handler and how that ended (done, failed, late, not-started)",
+            "Events that a handler acted on, by handler and outcome (done, failed, late, not-started)",
             ["handler", "outcome"],
             registry=registry,
         )
@@ -134,7 +134,7 @@ class GatewayMetrics:
         )
         self.handler_behind = Gauge(
             "nightwire_gateway_handler_behind_events",
-            "Events that a handler has not done with",
+            "Events that a handler is not done with",
             ["handler"],
             registry=registry,
         )

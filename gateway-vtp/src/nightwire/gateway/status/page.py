@@ -82,5 +82,5 @@ def _cells(table: Table, row: Sequence[str]) -> str:
 
 
 def _classes(column: Column, text: str) -> str:
-    said = {"number": column.number, "whole": column.whole, "none": text == NONE}
-    return " ".join(name for name, holds in said.items() if holds)
+    classes = {"number": column.number, "whole": column.whole, "none": text == NONE}
+    return " ".join(name for name, holds in classes.items() if holds)

@@ -9,7 +9,7 @@ Status = Mapping[str, Any]
 Row = Mapping[str, Any]
 
 NONE = "·"
-"""What stands where there is nothing to say."""
+"""The text of an empty cell."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Table:
     Attributes:
         title: What they are.
         key: Where the status has them.
-        columns: What is said of each.
-        nothing: What is said where there are none.
+        columns: Its columns.
+        nothing: Its text where there are no rows.
     """
 
     title: str

@@ -86,7 +86,7 @@ def _either(models: Iterable[Model]) -> Model:
 
 
 def _may_end(model: Model) -> bool:
-    judge: dict[str, Callable[..., bool]] = {
+    kinds: dict[str, Callable[..., bool]] = {
         "nothing": lambda: True,
         "never": lambda: False,
         "child": lambda name: False,
@@ -95,7 +95,7 @@ def _may_end(model: Model) -> bool:
         "repeat": lambda inner: True,
         "all": lambda needed, optional: not needed,
     }
-    return judge[model[0]](*model[1:])
+    return kinds[model[0]](*model[1:])
 
 
 def _after(model: Model, name: str) -> Model:

@@ -140,7 +140,7 @@ class ExtraParam:
 
 @dataclass(frozen=True)
 class SurveyTemplate:
-    """What is said of one survey's alerts.
+    """The Params of one survey's alerts beside those of all surveys, and where they are found.
 
     Attributes:
         source: Field of the measurement that made the alert.
@@ -163,7 +163,7 @@ class SurveyTemplate:
         return [(extra, value) for extra, value in found if value is not None]
 
     def error(self, view: AlertView) -> float:
-        """Return the radius of the position's error [deg]; 0 where the survey does not say it."""
+        """Return the radius of the position's error [deg]; 0 where the survey gives none."""
         errors = [_number(self._source(view).get(name)) for name in self.position_error]
         return math.hypot(*(error for error in errors if error is not None))
 

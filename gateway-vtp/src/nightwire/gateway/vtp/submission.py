@@ -22,8 +22,8 @@ class Receipt:
     Attributes:
         name: Where it came from.
         verdict: ack, nak or failed.
-        ivorn: What the broker called it.
-        reason: What the broker said, or why it could not be reached.
+        ivorn: Identifier in the broker's answer.
+        reason: Result in the broker's answer, or why there is none.
         attempts: How often it was sent.
     """
 

@@ -88,12 +88,12 @@ UNORDERED, ORDERED, FLAT = 0, 1, 2
 
 def cost_of(expression: Expression, size: Size) -> int:
     """Return an upper bound of what one evaluation over a document of *size* costs. [unit]"""
-    meter = _Meter(size)
-    meter.value(expression, 1, 1)
-    return meter.cost
+    counter = _CostCounter(size)
+    counter.value(expression, 1, 1)
+    return counter.cost
 
 
-class _Meter:
+class _CostCounter:
     """Add up costs.  *evaluations* says how often a subexpression is evaluated, each time from one
     context node, and *repeat* how often the same node is that context."""
 
@@ -123,7 +123,7 @@ class _Meter:
                     self._compare(one, other)
         if operation.operator not in ("and", "or"):
             for one in operands:
-                self._read(one, evaluations)
+                self._as_text(one, evaluations)
         return _Value(evaluations * NUMBER, NUMBER)
 
     def _union(self, operands: Sequence[_Value]) -> _Nodes:
@@ -162,7 +162,7 @@ class _Meter:
             self.cost += evaluations * (self._size.depth * VISIT + self._size.length * BYTE)
         if name in _SILENT:
             return _Value(evaluations * NUMBER, NUMBER)
-        return self._text_of(name, [self._read(one, evaluations) for one in arguments], evaluations)
+        return self._text_of(name, [self._as_text(one, evaluations) for one in arguments], evaluations)
 
     def _text_of(self, name: str, arguments: Sequence[_Value], evaluations: int) -> _Value:
         """Return the string that the function *name* makes of strings, or a number."""
@@ -186,16 +186,16 @@ class _Meter:
             if not isinstance(start, _Nodes):
                 return start
             self._sort(start, evaluations)
-            self._judge(path.predicates, start.total, start.repeat)
+            self._count_predicates(path.predicates, start.total, start.repeat)
             found = replace(start, order=max(start.order, ORDERED))
         for step in _shortened(path.steps):
             found = self._step(step, found, evaluations)
         return found
 
     def _step(self, step: Step, found: _Nodes, evaluations: int) -> _Nodes:
-        visited, repeat, most = self._reach(step.axis, found, evaluations)
+        visited, repeat, most = self._visited(step.axis, found, evaluations)
         self.cost += found.total * CALL + visited * VISIT
-        self._judge(step.predicates, visited, repeat)
+        self._count_predicates(step.predicates, visited, repeat)
         order = _order(step, found)
         if step.axis == "attribute" and step.named:
             return self._nodes(min(visited, found.total), min(most, found.most), repeat, order, "attribute")
@@ -207,7 +207,7 @@ class _Meter:
         total = min(visited, evaluations * most, repeat * self._size.nodes)
         return self._nodes(total, min(most, total), repeat, order)
 
-    def _reach(self, axis: str, found: _Nodes, evaluations: int) -> tuple[int, int, int]:
+    def _visited(self, axis: str, found: _Nodes, evaluations: int) -> tuple[int, int, int]:
         """Return the nodes that a step visits, how often the same one, and those that are kept."""
         size, total, repeat, levels = self._size, found.total, found.repeat, self._size.depth + 2
         match axis:
@@ -226,7 +226,7 @@ class _Meter:
                 return above * (size.nodes + 1), above, size.nodes + 1
         return total * size.nodes, total, size.nodes
 
-    def _judge(self, predicates: Sequence[Expression], candidates: int, repeat: int) -> None:
+    def _count_predicates(self, predicates: Sequence[Expression], candidates: int, repeat: int) -> None:
         for predicate in predicates:
             self.value(predicate, candidates, repeat)
 
@@ -240,7 +240,7 @@ class _Meter:
         else:  # one pass, which walks over each sibling once
             self.cost += (value.total * 4 * levels + min(evaluations, value.repeat * levels) * nodes) * WALK
 
-    def _read(self, value: _Value, evaluations: int) -> _Value:
+    def _as_text(self, value: _Value, evaluations: int) -> _Value:
         """Return *value* as strings: of a set of nodes, the first counts."""
         read = _Value(min(value.texts, evaluations * value.longest), value.longest)
         self.cost += evaluations * CALL + read.texts * 2 * BYTE

@@ -1,8 +1,8 @@
-"""Filters evaluated over events: each is asked once per event, and none takes too long.
+"""Filters evaluated over events: each once per event, and none for too long.
 
 Three limits hold together.  An expression whose cost is above the limit for an event of usual size
-is not taken (`_filters`); over an event that is so large that an expression might take longer, it
-is not asked, and the event passes; and where filters together take too much of the gateway's time,
+is refused (`filters`); over an event that is so large that an expression might take longer, it is
+not evaluated, and the event passes; and where filters together take too much of the gateway's time,
 the costliest is switched off.
 """
 
@@ -15,16 +15,16 @@ from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.xpath.filters import Filter, FilterList, MeasuredDocument
 
 MAX_VERDICTS = 200_000
-"""Verdicts that are remembered, for subscribers that come to an event later."""
+"""Most verdicts that are remembered, for subscribers that come to an event later."""
 MAX_DOCUMENTS = 32
-"""Events that are held parsed."""
+"""Most events that are held parsed."""
 MAX_OFF = 1000
 """Most expressions that stay refused after they were switched off."""
 WINDOW = 5.0
 """How long time is added up before it is compared: of the thread that serves everybody. [s]"""
-SHARE = 0.25
+MAX_SHARE = 0.25
 """The part of it that all filters together may take."""
-FAIR = 0.000_5
+FAIR_COST = 0.000_5
 """An expression that takes less per event is not switched off, however many there are. [s]"""
 
 
@@ -33,27 +33,27 @@ class CostMonitor:
 
     def __init__(self) -> None:
         self._began: float | None = None
-        self._asked: WeakSet[Filter] = WeakSet()
+        self._evaluated: WeakSet[Filter] = WeakSet()
 
     def note(self, one: Filter, spent: float, now: float) -> Filter | None:
         """Note that *one* took *spent* [s] up to *now*; return what is switched off by that."""
-        self._asked.add(one)
+        self._evaluated.add(one)
         one.evaluations += 1
         one.spent += spent
         self._began = now - spent if self._began is None else self._began
         return self._costliest(now) if now - self._began >= WINDOW else None
 
     def _costliest(self, now: float) -> Filter | None:
-        asked = list(self._asked)
-        share = sum(one.spent for one in asked) / (now - (self._began or 0.0))
-        costly = [one for one in asked if one.spent > FAIR * one.evaluations]
-        found = max(costly, key=lambda one: one.spent, default=None) if share > SHARE else None
+        filters = list(self._evaluated)
+        share = sum(one.spent for one in filters) / (now - (self._began or 0.0))
+        costly = [one for one in filters if one.spent > FAIR_COST * one.evaluations]
+        found = max(costly, key=lambda one: one.spent, default=None) if share > MAX_SHARE else None
         if found is not None:
             each = 1000 * found.spent / found.evaluations
             found.off = f"it took {each:.2g} ms per event, and all filters {share:.0%} of the gateway's time"
-        for one in asked:
+        for one in filters:
             one.evaluations, one.spent = 0, 0.0
-        self._asked.clear()
+        self._evaluated.clear()
         self._began = None
         return found
 
@@ -74,13 +74,13 @@ class FilterEvaluator:
 
     def matches(self, filters: FilterList, event: Hashable, document: bytes) -> bool:
         """Say whether *document*, which *event* identifies, matches any of *filters*."""
-        asked = filters.active() if filters.filters else ()
-        if not asked:
+        active = filters.active() if filters.filters else ()
+        if not active:
             return True
         verdicts = self._verdicts.get(event)
         if verdicts is None:
             verdicts = self._verdicts[event] = {}
-        return any(self._verdict(one, verdicts, event, document) for one in asked)
+        return any(self._verdict(one, verdicts, event, document) for one in active)
 
     def _verdict(self, one: Filter, verdicts: dict[str, bool], event: Hashable, document: bytes) -> bool:
         known = verdicts.get(one.text)

@@ -33,7 +33,7 @@ OFFER = (
     ("filter-max-count", str(MAX_FILTERS)),
     ("filter-max-length", str(MAX_LENGTH)),
 )
-"""What subscribers may filter by: names and values in the Meta of what we say to them."""
+"""What subscribers may filter by: names and values in the Meta of our messages to them."""
 
 _SHALLOW = 16
 _LIKE_ASCII = ("utf-8", "us-ascii", "ascii", "iso-8859-1")
@@ -135,7 +135,7 @@ class FilterList:
     Attributes:
         filters: Any of them must match; none means everything.
         refused: What was left out of the last message, and why.
-        switched_off: What was switched off since, and why, until the subscriber is told.
+        switched_off: Filters that were switched off since, and why, until the subscriber is told.
     """
 
     filters: Sequence[Filter] = ()
@@ -151,13 +151,13 @@ class FilterList:
         return self.filters
 
     def take_switched_off(self) -> list[tuple[str, str]]:
-        """Return what the subscriber has not been told of, and take it as told."""
-        told, self.switched_off = self.switched_off, []
-        return told
+        """Return the filters that were switched off since the last call, and why."""
+        taken, self.switched_off = self.switched_off, []
+        return taken
 
 
 def read_filters(texts: Iterable[str]) -> FilterList:
-    """Return the filters that *texts* say; those that cannot be taken are named in ``refused``."""
+    """Return the filters in *texts*; those that cannot be taken are in ``refused``."""
     taken: list[Filter] = []
     refused = []
     for text in texts:
