@@ -10,7 +10,7 @@ import fastavro
 import httpx
 import pytest
 
-from nightwire.schemas import AlertDecoder, Codec, SchemaError, SchemaRegistry, wire
+from nightwire.schemas import AlertDecoder, Codec, RegistryAwayError, SchemaError, SchemaRegistry, wire
 
 TEXT = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "string"}]}
 NUMBER = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "long"}]}
@@ -62,6 +62,13 @@ def test_an_id_that_is_missing_is_a_new_error_for_each_question(tmp_path: Path) 
     assert len({id(error) for error in (first, *later)}) == 4
     assert {(type(error), str(error)) for error in later} == {(type(first), str(first))}
     assert len({entries(error) for error in later}) == 1
+
+
+def test_a_registry_that_does_not_answer_is_remembered_as_one_that_may_answer_later() -> None:
+    """Who reads waits for it; an id that nobody knows would be passed over."""
+    with SchemaRegistry(None) as registry:
+        errors = [raised(lambda: registry.schema(7)) for _ in range(3)]
+    assert {type(error) for error in errors} == {RegistryAwayError}
 
 
 def test_errors_of_columns_do_not_hold_the_messages() -> None:

@@ -58,7 +58,7 @@ class SchemaRegistry:
         self._transport = transport
         self._schemas: dict[int, dict[str, Any]] = {}
         self._codecs: dict[int, Codec] = {}
-        self._missing: dict[int, tuple[float, str]] = {}
+        self._missing: dict[int, tuple[float, type[UnknownSchemaError], str]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -191,15 +191,15 @@ class SchemaRegistry:
         return [] if answer["is_compatible"] else list(answer.get("messages") or ["it is not compatible"])
 
     def _fetch(self, schema_id: int) -> dict[str, Any]:
-        since, why = self._missing.get(schema_id, (float("-inf"), ""))
+        since, kind, why = self._missing.get(schema_id, (float("-inf"), UnknownSchemaError, ""))
         if time.monotonic() - since < UNKNOWN_ID_SECONDS:
-            raise UnknownSchemaError(why)  # a new one: one that is raised again keeps all frames it met
+            raise kind(why)  # a new one: one that is raised again keeps all frames it met
         try:
             schema = self._parsed(self._request("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchemaError as error:
             if cached := self._cache.load(schema_id):
                 return cached
-            self._missing[schema_id] = (time.monotonic(), str(error))
+            self._missing[schema_id] = (time.monotonic(), type(error), str(error))
             raise
         self._remember(schema_id, schema)
         return schema
