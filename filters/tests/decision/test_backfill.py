@@ -59,8 +59,8 @@ def test_what_is_sent_is_outside_the_cap_in_order_of_time_up_to_the_limit() -> N
     assert len(everything.items) == 4
     assert everything.topic("ann/bright") == "broker.ann.bright"
     some = decided(3, *PASSES, about=COUNTS)
-    assert [pick.alert[1:3] for pick in some.items] == [(0, 10), (1, 0), (1, 4)]
-    assert [(hit.alert, one.version, one.rank) for hit, one in overflowed(some)] == [("a011", 3, 0.5)]
+    assert [item.alert[1:3] for item in some.items] == [(0, 10), (1, 0), (1, 4)]
+    assert [(alert.alert, one.version, one.rank) for alert, one in overflowed(some)] == [("a011", 3, 0.5)]
     assert decided(0, *PASSES, about=COUNTS).items == []
 
 

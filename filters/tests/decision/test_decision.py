@@ -112,7 +112,7 @@ def test_what_is_held_is_capped_until_it_is_sent() -> None:
         2,
         FilterClasses(9, 0, 6, 2, 1),
     )
-    (later,) = accounts(decision, [DeliveryItem(hit(14), (Pass("me/f", 2, 2.0),))])
+    (later,) = accounts(decision, [DeliveryItem(passed_alert(14), (Pass("me/f", 2, 2.0),))])
     assert (later.key, later.delivered, later.capped) == (account.key, 1, 1)
     assert later.filters["me/f"] == FilterClasses(9, 1, 6, 1, 1)
     assert discrepancies([account]) == discrepancies([later]) == []
@@ -129,8 +129,8 @@ def test_a_copy_that_a_transform_cannot_make_is_its_fault_and_dead_lettered_wher
 ):
     pass_of = partial(Pass, version=2)
     items = [
-        DeliveryItem(hit(11), (pass_of("me/f"),)),
-        DeliveryItem(hit(14), (pass_of("me/f"), pass_of("me/made"))),
+        DeliveryItem(passed_alert(11), (pass_of("me/f"),)),
+        DeliveryItem(passed_alert(14), (pass_of("me/f"), pass_of("me/made"))),
     ]
     counts = replace(COUNTS, filters=[0, 1], evaluated=[9, 9], passed=[2, 1], faulted=[1, 0])
     decision = replace(decided(), versions=[("me/f", 2), ("me/made", 2)], items=items, counts=[counts])
@@ -179,13 +179,13 @@ def test_a_wide_gap_is_not_read() -> None:
     assert offset_runs([]) == []
 
 
-def hit(offset: int, visit: int | None = None) -> PassedAlert:
+def passed_alert(offset: int, visit: int | None = None) -> PassedAlert:
     """Return an alert that passed."""
     return PassedAlert(*PARTITION, offset, 1000 + offset, visit, f"a{offset}")
 
 
 def test_headers_say_where_a_copy_comes_from() -> None:
-    item = DeliveryItem(hit(14), (Pass("me/f", 2, 0.5), Pass("me/g", 1, again=True)))
+    item = DeliveryItem(passed_alert(14), (Pass("me/f", 2, 0.5), Pass("me/g", 1, again=True)))
     assert copy_headers(item, item.passes[0]) == [
         ("filter", b"me/f"),
         ("version", b"2"),

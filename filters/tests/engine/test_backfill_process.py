@@ -45,11 +45,11 @@ class Past:
         for number in range(1, ALERTS + 1):
             writer.write(source, encode(number), partition=0, headers=self.headers(number))
         writer.flush()
-        spot = (source, 0)
-        self.job = BackfillJob("ann", self.name, 1, since=0, until={spot: first + ALERTS})
+        partition = (source, 0)
+        self.job = BackfillJob("ann", self.name, 1, since=0, until={partition: first + ALERTS})
         self.jobs = BackfillJobs(folder)
         self.jobs.ask(self.job)
-        self.jobs.keep_progress(self.job, BackfillProgress(at={spot: first}, whole=ALERTS))
+        self.jobs.keep_progress(self.job, BackfillProgress(at={partition: first}, whole=ALERTS))
         self.make_live(live=True)
 
     def headers(self, number: int) -> list[tuple[str, bytes]]:
@@ -58,9 +58,9 @@ class Past:
         """
         if self.source == "alerts.sim":
             return []
-        place = {"survey": "sim", "topic": "alerts.sim", "partition": 3, "offset": 10 * number}
+        origin = {"survey": "sim", "topic": "alerts.sim", "partition": 3, "offset": 10 * number}
         mark = {"backfill": "yes"} if number % 20 else {}
-        return [(name, str(value).encode()) for name, value in {**place, **mark}.items()]
+        return [(name, str(value).encode()) for name, value in {**origin, **mark}.items()]
 
     def make_live(self, *, live: bool) -> None:
         """Make the filter live, or end it, as the catalog does.
@@ -93,8 +93,8 @@ class Past:
         ]
         return sorted((int(one["alert"]), one["backfill"]) for one in found)
 
-    def told(self) -> list[str]:
-        """Return what its owner was told."""
+    def notices(self) -> list[str]:
+        """Return the notices to its owner."""
         answers = (one.value() for one in read_to_end(self.bootstrap, ["answers.ann"]))
         found = [records.ANSWER.decode(value) for value in answers if value is not None]
         return [text for one in found if one["name"] == self.name for text in one["reasons"]]
@@ -114,7 +114,7 @@ def test_it_sends_what_passes_marked_up_to_the_limit_and_the_rest_is_overflow(pa
     cut: list[Any] = [one.value() for one in read_to_end(past.bootstrap, [past.topics["overflow"]])]
     numbers = [int(records.OVERFLOW.decode(value)["alert"]) for value in cut if value is not None]
     assert sorted(numbers) == list(range(10 * MOST + 10, ALERTS + 1, 10))
-    assert past.told()[-1] == "backfill ended: 1,200 alerts judged, 120 passed, 30 sent, 90 to overflow"
+    assert past.notices()[-1] == "backfill ended: 1,200 alerts judged, 120 passed, 30 sent, 90 to overflow"
     assert past.jobs.due() == []
 
 
@@ -131,7 +131,7 @@ def test_the_past_of_a_chained_filter_is_what_passed_the_one_before_it_however_i
         (b"alerts.sim", b"3", past.source.encode())
     }
     assert {int(one["offset"]) - 10 * int(one["alert"]) for one in copies} == {0}
-    assert past.told()[-1] == "backfill ended: 1,200 alerts judged, 120 passed, 30 sent, 90 to overflow"
+    assert past.notices()[-1] == "backfill ended: 1,200 alerts judged, 120 passed, 30 sent, 90 to overflow"
     own = [one for one in read_accounts(bootstrap) if one.source == f"backfill/{past.job.id}/{past.source}"]
     assert (sum(one.read for one in own), sum(one.delivered for one in own)) == (ALERTS, MOST)
     assert discrepancies(own) == []
@@ -147,7 +147,7 @@ def test_a_process_that_dies_before_it_notes_a_batch_sends_the_same_again(past: 
     while process.round():
         pass
     assert past.sent() == sorted(once * 2)
-    assert "1,200 alerts judged, 120 passed, 30 sent" in past.told()[-1]
+    assert "1,200 alerts judged, 120 passed, 30 sent" in past.notices()[-1]
 
 
 def test_it_ends_when_its_version_is_not_live_any_more(past: Past) -> None:
@@ -155,4 +155,4 @@ def test_it_ends_when_its_version_is_not_live_any_more(past: Past) -> None:
     past.make_live(live=False)
     while past.process().round():
         pass
-    assert "backfill stopped, version 1 is not live: 500 alerts judged" in past.told()[-1]
+    assert "backfill stopped, version 1 is not live: 500 alerts judged" in past.notices()[-1]

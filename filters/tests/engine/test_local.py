@@ -1,4 +1,4 @@
-"""The light engine: without Spark, and with the same output."""
+"""The local engine: without Spark, and with the same output."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ FILTERS = {
 }
 
 MADE = "broker.me.made"
-"""Where what is made over goes."""
+"""Where the transformed alerts go."""
 
 Site = Any
 
@@ -63,7 +63,10 @@ def copies(site: Site) -> dict[str, list[Any]]:
 def content(topic: str, message: Any) -> tuple[Any, ...]:
     """Return what a record holds, but for the time at which it was cut off."""
     if topic.startswith(("filter.", "broker.")):
-        return message.value(), message.headers()  # the first place of an alert, not that in another's topic
+        return (
+            message.value(),
+            message.headers(),
+        )  # the first position of an alert, not that in another's topic
     cut = {**records.OVERFLOW.decode(message.value()), "time": None}
     return ({**cut, "offset": None} if cut["topic"].startswith("filter.") else cut,)
 
@@ -107,7 +110,7 @@ def test_it_writes_what_the_engine_with_spark_writes(
         }  # fmt: skip
         site.write("visits", {f"sim/{visit}".encode(): records.VISIT.encode(record)})
     light = judged(site, until, "--light", state="light")
-    by_light = accounted(site, "alerts.sim")
+    by_local = accounted(site, "alerts.sim")
     assert {name: len(found) for name, found in light.items()} == {
         "filter.me.bright": 950, "overflow.me.bright": 0,
         "filter.me.early": 40, "overflow.me.early": 950,
@@ -126,7 +129,7 @@ def test_it_writes_what_the_engine_with_spark_writes(
     assert sorted(light.pop(MADE)) == sorted(spark[MADE])
     for name, found in light.items():
         assert found == spark[name], name
-    assert accounted(site, "alerts.sim") == by_light
+    assert accounted(site, "alerts.sim") == by_local
     sums = {one.stage: one for one in totals(accounted(site)) if one.stage == "filter.me.chained"}
     assert vars(sums["filter.me.chained"]).items() >= {"read": 1900, "delivered": 20, "capped": 1880}.items()
 

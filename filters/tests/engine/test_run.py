@@ -35,7 +35,7 @@ def test_without_a_spark_its_page_is_empty() -> None:
         assert (kind.partition(";")[0], body) == ("text/plain", b"")
 
 
-def test_the_light_engines_progress_is_read_like_sparks(tmp_path: Path) -> None:
+def test_the_local_engines_checkpoint_is_read_like_sparks(tmp_path: Path) -> None:
     state = EngineState(tmp_path, "light")
     progress, end = LocalCheckpoint(state), {"alerts.sim": {"0": 12}, "filters": 57, "visits": 3, "at": 1764}
     assert (state.newest_commit(), state.committed(), progress.planned(0)) == (-1, {}, None)

@@ -38,13 +38,13 @@ def verdict(
 @settings(deadline=None)
 def test_what_workers_say_is_what_the_driver_hears(passed: list[set[int]], cut: int) -> None:
     verdicts = [verdict(judge, some) for judge, some in enumerate(passed)]
-    portions = [
+    ranges = [
         RangeRows(OffsetRange("alerts.sim", 0, first, end), first, end, end - first)
         for first, end in ((0, cut), (cut, ROWS))
     ]
-    told = [count_range(one, verdicts, KNOWN.alert) for one in portions]
+    counted = [count_range(one, verdicts, KNOWN.alert) for one in ranges]
     found = judged_batch(
-        pa.Table.from_batches([passed_rows(verdicts, KNOWN), rows_to_arrow([one.row() for one in told])])
+        pa.Table.from_batches([passed_rows(verdicts, KNOWN), rows_to_arrow([one.row() for one in counted])])
     )
     for judge, some in enumerate(passed):
         mine = found.filter_index == judge
@@ -53,8 +53,10 @@ def test_what_workers_say_is_what_the_driver_hears(passed: list[set[int]], cut: 
             math.isnan(rank) if found.alerts[at].offset == 0 else rank == found.alerts[at].offset
             for at, rank in zip(found.alert_index[mine], found.rank[mine].tolist(), strict=True)
         )
-    assert sorted(found.counts, key=lambda one: one.range.end) == sorted(told, key=lambda one: one.range.end)
-    assert sum(one.passed_alerts for one in told) == len(set().union(*passed))
+    assert sorted(found.counts, key=lambda one: one.range.end) == sorted(
+        counted, key=lambda one: one.range.end
+    )
+    assert sum(one.passed_alerts for one in counted) == len(set().union(*passed))
 
 
 @given(rows, rows, st.integers(0, ROWS), st.integers(0, ROWS))
@@ -64,15 +66,15 @@ def test_counts_add_up_in_every_range(passed: set[int], faulty: set[int], seen: 
     bad = {row for row in faulty - passed if row < seen}
     one = verdict(0, good, bad, seen)
     for first, end in ((0, cut), (cut, ROWS)):
-        told = count_range(
+        counted = count_range(
             RangeRows(OffsetRange("alerts.sim", 0, first, end), first, end, end - first), [one], KNOWN.alert
         )
         inside = set(range(first, end))
-        assert told.evaluated == [end - first]
-        assert told.passed == [len(good & inside)]
-        assert told.faulted == [len(bad & inside) + len(inside - set(range(seen)))]
+        assert counted.evaluated == [end - first]
+        assert counted.passed == [len(good & inside)]
+        assert counted.faulted == [len(bad & inside) + len(inside - set(range(seen)))]
         if bad & inside:
-            assert told.faults[0].alert == f"a{min(bad & inside)}"
+            assert counted.faults[0].alert == f"a{min(bad & inside)}"
 
 
 @given(rows, rows, rows)
@@ -89,17 +91,19 @@ def test_rows_that_were_unsure_are_as_the_second_look_says(
 
 def test_ranges_share_what_a_filter_took_by_their_rows_and_one_of_them_has_its_sample() -> None:
     one = replace(verdict(0, {3}), cpu_s=0.004, stopped={"line 2: alert.flux > 3": 8})
-    spots = ((0, 0), (0, 15), (15, ROWS))
-    portions = [RangeRows(OffsetRange("alerts.sim", n, *spot), *spot, 5) for n, spot in enumerate(spots)]
-    told = [count_range(portion, [one], KNOWN.alert) for portion in portions]
-    assert [found.cpu_us for found in told] == [[0], [3000], [1000]]
-    assert [found.stopped for found in told] == [{}, {0: one.stopped}, {}]
-    heard = judged_batch(to_table(told)).counts
-    assert [(found.cpu_us, found.stopped) for found in heard] == [(one.cpu_us, one.stopped) for one in told]
+    spans = ((0, 0), (0, 15), (15, ROWS))
+    ranges = [RangeRows(OffsetRange("alerts.sim", n, *span), *span, 5) for n, span in enumerate(spans)]
+    counted = [count_range(one_range, [one], KNOWN.alert) for one_range in ranges]
+    assert [found.cpu_us for found in counted] == [[0], [3000], [1000]]
+    assert [found.stopped for found in counted] == [{}, {0: one.stopped}, {}]
+    heard = judged_batch(to_table(counted)).counts
+    assert [(found.cpu_us, found.stopped) for found in heard] == [
+        (one.cpu_us, one.stopped) for one in counted
+    ]
 
 
-def to_table(told: Iterable[RangeCounts]) -> pa.Table:
-    return pa.Table.from_batches([rows_to_arrow([one.row() for one in told])])
+def to_table(counted: Iterable[RangeCounts]) -> pa.Table:
+    return pa.Table.from_batches([rows_to_arrow([one.row() for one in counted])])
 
 
 def test_what_the_sandbox_says_of_a_stopped_filter() -> None:

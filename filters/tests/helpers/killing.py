@@ -50,7 +50,7 @@ ALERTS = 600
 """Alerts of a feed: three batches."""
 
 Site = Any
-Place = tuple[str, int, int]
+RecordPosition = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Copy:
 
     key: str
     version: int
-    place: Place
+    position: RecordPosition
     visit: int
     alert: int
     again: bool
@@ -75,9 +75,9 @@ def copies(site: Site, name: str) -> list[Copy]:
 
 def copy_of(said: dict[str, str]) -> Copy:
     """Return what headers say."""
-    place = said["topic"], int(said["partition"]), int(said["offset"])
+    position = said["topic"], int(said["partition"]), int(said["offset"])
     again = said.get("duplicate") == "yes"
-    return Copy(said["filter"], int(said["version"]), place, int(said["visit"]), int(said["alert"]), again)
+    return Copy(said["filter"], int(said["version"]), position, int(said["visit"]), int(said["alert"]), again)
 
 
 @dataclass
@@ -108,15 +108,15 @@ class Ledger:
 
 def carried_out(decision: Decision) -> Iterator[Copy]:
     """Yield what is sent for the filters of the night when a decision is carried out."""
-    for pick in decision.sent():
-        for one in pick.passes:
+    for item in decision.sent():
+        for one in item.passes:
             if one.key.removeprefix("me/") in FILTERS:
                 yield Copy(
                     one.key,
                     one.version,
-                    pick.alert[:3],
-                    pick.alert.visit or 0,
-                    int(pick.alert.alert),
+                    item.alert.position,
+                    item.alert.visit or 0,
+                    int(item.alert.alert),
                     one.again,
                 )
 
@@ -139,7 +139,7 @@ class Night:
         until: Waits.
         ledger: All decisions.
         before: How many alerts were judged before.
-        fed: The ids of each visit's alerts.
+        ids: The ids of each visit's alerts.
     """
 
     site: Site
@@ -147,17 +147,17 @@ class Night:
     until: Callable[..., Any]
     ledger: Ledger
     before: int
-    fed: dict[int, list[int]] = field(default_factory=dict)
+    ids: dict[int, list[int]] = field(default_factory=dict)
 
     def feed(self) -> int:
         """Write alerts of a new visit, every second one of the long one.
 
         Return when it is being judged.
         """
-        visit, first = LONG + 1 + len(self.fed), 50_000 + self.alerts()
+        visit, first = LONG + 1 + len(self.ids), 50_000 + self.alerts()
         numbers = range(first, first + ALERTS)
-        self.fed.setdefault(LONG, []).extend(numbers[::2])
-        self.fed[visit] = list(numbers[1::2])
+        self.ids.setdefault(LONG, []).extend(numbers[::2])
+        self.ids[visit] = list(numbers[1::2])
         of = {number: LONG if n % 2 == 0 else visit for n, number in enumerate(numbers)}
         self.site.write("alerts.sim", [self.encode(number, visit=of[number]) for number in numbers])
         self.until(lambda: visit in self.decided(), 60, self.said)
@@ -181,7 +181,7 @@ class Night:
 
     def alerts(self) -> int:
         """Return how many were fed."""
-        return sum(map(len, self.fed.values()))
+        return sum(map(len, self.ids.values()))
 
     def said(self) -> str:
         """Return the end of the engine's log."""
@@ -189,7 +189,7 @@ class Night:
 
     def best(self, visit: int) -> dict[str, set[int]]:
         """Return the best alerts of a visit, of all and of `half`, found among all at once."""
-        return {"finest": finest(self.fed[visit]), "finer": finest(filter(in_half, self.fed[visit]))}
+        return {"finest": finest(self.ids[visit]), "finer": finest(filter(in_half, self.ids[visit]))}
 
     def delivered(self, name: str, visit: int) -> set[int]:
         """Return the ids of a visit in a filter's topic."""
@@ -197,9 +197,9 @@ class Night:
 
     def check(self, visit: int) -> None:
         """Check that a visit's alerts are where they belong, as if nobody had died."""
-        half = set(filter(in_half, self.fed[visit]))
+        half = set(filter(in_half, self.ids[visit]))
         passed = {
-            "few": {number for number in self.fed[visit] if number % 25 == 3},
+            "few": {number for number in self.ids[visit] if number % 25 == 3},
             "quarter": {number for number in half if number % 8 < 2},
         }
         for name, some in passed.items():
@@ -217,10 +217,12 @@ class Night:
         self.ledger.look()
         lie = {one for name in FILTERS for one in copies(self.site, name)}
         origins = {
-            (one.topic(), one.partition(), one.offset()): copy.place
+            (one.topic(), one.partition(), one.offset()): copy.position
             for one, copy in zip(self.site.read(HALF), copies(self.site, "half"), strict=True)
         }
-        assert lie == {replace(one, place=origins.get(one.place, one.place)) for one in self.ledger.copies}
+        assert lie == {
+            replace(one, position=origins.get(one.position, one.position)) for one in self.ledger.copies
+        }
 
 
 def in_half(number: int) -> bool:
@@ -236,8 +238,8 @@ def finest(numbers: Iterable[int]) -> set[int]:
 
 def assert_once(found: Iterable[Copy]) -> None:
     """Check that copies of one alert are the same copy sent again, or marked as duplicates."""
-    places = {(one.alert, one.place) for one in found if not one.again}
-    twice = {alert for alert, count in Counter(alert for alert, _ in places).items() if count > 1}
+    positions = {(one.alert, one.position) for one in found if not one.again}
+    twice = {alert for alert, count in Counter(alert for alert, _ in positions).items() if count > 1}
     assert twice == set()
 
 

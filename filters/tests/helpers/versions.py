@@ -64,7 +64,7 @@ def check_changes(site: Site, encode: Callable[..., bytes], until: Callable[...,
     until(lambda: len(copies(site)) >= end - FIRST, 60, lambda: site.log.read_text()[-3000:])
     found = copies(site)
     assert sorted(int(one["alert"]) for one in found) == list(range(FIRST, end))  # none lost, none twice
-    check_boundaries(dict(told(site)), found)
+    check_boundaries(dict(live_notices(site)), found)
 
 
 def submit(site: Site, version: int) -> None:
@@ -101,7 +101,7 @@ def check_boundaries(firsts: dict[int, dict[int, int]], found: list[dict[str, st
             assert all((judge >= version) == (offset >= first) for offset, judge in by), (version, partition)
 
 
-def told(site: Site) -> Iterator[tuple[int, dict[int, int]]]:
+def live_notices(site: Site) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield each version that went live, and from which offsets on, as `filter log` tells its
     owner.
     """

@@ -133,24 +133,24 @@ SET = [live("all", cap=0), live("best", BRIGHT, cap=2, choice="best")]
 def batch(
     quotas: Quotas,
     number: int,
-    hits: Sequence[PassedAlert],
+    alerts: Sequence[PassedAlert],
     judge: int,
     filters: Sequence[LiveFilter] = SET,
     **about: Any,
 ) -> tuple[Decision, Quotas]:
-    """Return the decision of a batch in which *hits* passed one filter, and the quotas after it."""
-    ranks = np.array([float(hit.alert) for hit in hits], np.float64)
-    judged = JudgedBatch(hits, np.arange(len(hits)), np.full(len(hits), judge, np.int64), ranks)
+    """Return the decision of a batch in which *alerts* passed one filter, and the quotas after it."""
+    ranks = np.array([float(alert.alert) for alert in alerts], np.float64)
+    judged = JudgedBatch(alerts, np.arange(len(alerts)), np.full(len(alerts), judge, np.int64), ranks)
     decision = decide(judged, quotas, filters, BatchContext(number, at=number, **about))
     return decision, apply_changes(quotas, decision.changes)
 
 
 def sent(decision: Decision) -> list[str]:
     """Return the ids of the alerts that go to the chained filter's topic."""
-    return [pick.alert.alert for pick in decision.sent() for one in pick.passes if one.key == "ann/best"]
+    return [item.alert.alert for item in decision.sent() for one in item.passes if one.key == "ann/best"]
 
 
-def fed(*numbers: int) -> list[PassedAlert]:
+def derived(*numbers: int) -> list[PassedAlert]:
     """Return alerts in the first filter's topic."""
     return [PassedAlert(BRIGHT, 0, number, 1000 + number, 7, str(number), "sim") for number in numbers]
 
@@ -163,27 +163,27 @@ def test_a_visit_ends_link_by_link() -> None:
     reached = {("alerts.sim", 0): 4}
     one, quotas = batch(Quotas(), 0, raw, 0, closed={VISIT: {0: 3}}, reached=reached, drained=True)
     assert len(one.items) == 4
-    two, quotas = batch(quotas, 1, fed(0, 1), 1, reached=reached)  # its topic is not read to the end yet
+    two, quotas = batch(quotas, 1, derived(0, 1), 1, reached=reached)  # its topic is not read to the end yet
     assert sent(two) == []
     assert quotas.due(10**9) == 0  # so the next batch does not wait for alerts
-    three, quotas = batch(quotas, 2, fed(2, 3), 1, reached=reached, drained=True)
+    three, quotas = batch(quotas, 2, derived(2, 3), 1, reached=reached, drained=True)
     assert sorted(sent(three)) == ["2", "3"]
-    assert [hit.alert for hit, _ in (*overflowed(two), *overflowed(three))] == ["1", "0"]
+    assert [alert.alert for alert, _ in (*overflowed(two), *overflowed(three))] == ["1", "0"]
     assert quotas.due(10**9) is None
-    late, quotas = batch(quotas, 3, fed(9), 1, reached=reached, drained=True)
+    late, quotas = batch(quotas, 3, derived(9), 1, reached=reached, drained=True)
     assert sent(late) == []  # the quota is used up
 
 
 def test_what_a_chain_held_is_sent_when_its_filter_is_gone() -> None:
-    _, quotas = batch(Quotas(), 0, fed(1), 1)
+    _, quotas = batch(Quotas(), 0, derived(1), 1)
     over, _ = batch(quotas, 1, [], 0, filters=SET[:1], drained=True, deadline=1)
     assert sent(over) == ["1"]
 
 
 def test_a_copy_tells_where_its_alert_first_lay() -> None:
     decision, _ = batch(Quotas(), 0, [PassedAlert("alerts.sim", 1, 5, 0, 7, "5")], 0)
-    (pick,) = decision.items
-    assert dict(copy_headers(pick, pick.passes[0])).keys().isdisjoint({"via"})
+    (item,) = decision.items
+    assert dict(copy_headers(item, item.passes[0])).keys().isdisjoint({"via"})
     carried = {"topic": "alerts.sim", "partition": "1", "offset": "5", "via": BRIGHT}
-    judged = dict(copy_headers(pick, pick.passes[0], carried))
+    judged = dict(copy_headers(item, item.passes[0], carried))
     assert {name: judged[name].decode() for name in carried} == carried

@@ -249,7 +249,7 @@ def test_what_is_added_comes_through_to_what_is_sent_and_survives_the_disk() -> 
         LiveFilter("ann", "y", 1, "sim", "", "keep"),
     ]
     decision = decide(judged_batch(pa.Table.from_batches(rows)), Quotas(), filters, BatchContext(0))
-    assert [[one.added for one in pick.passes] for pick in decision.items] == [
+    assert [[one.added for one in item.passes] for item in decision.items] == [
         ["{}", ""],
         ['{"score":1.0}', ""],
     ]

@@ -172,7 +172,7 @@ def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
     for record in decision.undecodable:
         wanted[record.topic, record.partition].setdefault(record.offset, []).append(record)
     return [
-        (OffsetRange(*spot, near[0], near[-1] + 1), {offset: some[offset] for offset in near})
-        for spot, some in sorted(wanted.items())
+        (OffsetRange(*partition, near[0], near[-1] + 1), {offset: some[offset] for offset in near})
+        for partition, some in sorted(wanted.items())
         for near in offset_runs(sorted(some))
     ]

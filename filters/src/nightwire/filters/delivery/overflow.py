@@ -97,13 +97,13 @@ def fetch_overflow(
     Raises:
         KafkaException: Kafka does not answer.
     """
-    by_spot: dict[TopicPartition, dict[int, Mapping[str, Any]]] = {}
+    by_partition: dict[TopicPartition, dict[int, Mapping[str, Any]]] = {}
     for one in found:
-        by_spot.setdefault((one["topic"], one["partition"]), {})[one["offset"]] = one
+        by_partition.setdefault((one["topic"], one["partition"]), {})[one["offset"]] = one
     consumer = range_consumer(bootstrap)
     try:
-        for spot, wanted in by_spot.items():
-            for message in fetch_at(consumer, spot, wanted, patience=10.0):
+        for partition, wanted in by_partition.items():
+            for message in fetch_at(consumer, partition, wanted, patience=10.0):
                 yield wanted[message.offset() or 0], message.value() or b""
     finally:
         consumer.close()

@@ -100,11 +100,11 @@ class LocalEngine:
 
     def _rows(self, start: Offset, end: Offset) -> pa.Table:
         """Return the worker's rows of the alerts between two offsets."""
-        work, asked = self.planner.work(start, end)
+        work, active = self.planner.work(start, end)
         options = self.settings.options()
         batches = [
             batch
             for part in share_out(work, 1)
-            for batch in run(make_task(options, part, version(end), asked))
+            for batch in run(make_task(options, part, version(end), active))
         ]
         return pa.Table.from_batches(batches, COLUMNS)

@@ -123,13 +123,13 @@ class Prober:
             if self._credit <= 0:
                 return
             began = time.monotonic()
-            stopped = self._asked(number, live, alerts, rowwise)
+            stopped = self._stopped(number, live, alerts, rowwise)
             self._turn += 1
             self._credit -= time.monotonic() - began
             if stopped:
                 yield number, stopped
 
-    def _asked(self, number: int, live: LiveFilter, alerts: Alerts, rowwise: RowJudge) -> dict[str, int]:
+    def _stopped(self, number: int, live: LiveFilter, alerts: Alerts, rowwise: RowJudge) -> dict[str, int]:
         if live not in self._probes:
             if len(self._probes) >= REMEMBERED:
                 self._probes.clear()

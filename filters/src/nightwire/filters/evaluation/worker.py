@@ -1,4 +1,4 @@
-"""Reading and judging, in Spark's Python workers, or in the light engine's own process.
+"""Reading and judging, in Spark's Python workers, or in the local engine's own process.
 
 What is costly to make (consumer, decoder, compiled filters, sandbox) is kept in this module, which
 is installed: a worker process is reused from batch to batch, but a pickled function would bring

@@ -39,12 +39,16 @@ def active_derived(start: Mapping[str, Any], before: Collection[str], now: Colle
 
 def readable_ends(ends: Mapping[TopicPartition, int], wanted: Collection[str]) -> dict[TopicPartition, int]:
     """Return the *ends* of all alert topics, and of the derived topics *wanted*."""
-    return {spot: end for spot, end in ends.items() if spot[0] in wanted or not is_derived(spot[0])}
+    return {
+        partition: end
+        for partition, end in ends.items()
+        if partition[0] in wanted or not is_derived(partition[0])
+    }
 
 
 def is_drained(reached: Mapping[TopicPartition, int], read: Mapping[TopicPartition, int]) -> bool:
     """Return whether a batch up to *reached* reads all records of derived topics before it."""
-    return all(reached[spot] >= end for spot, end in read.items() if is_derived(spot[0]))
+    return all(reached[partition] >= end for partition, end in read.items() if is_derived(partition[0]))
 
 
 def find_cycle(filters: Iterable[LiveFilter]) -> list[str]:

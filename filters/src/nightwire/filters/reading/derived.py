@@ -101,5 +101,5 @@ def header(message: Message, name: str) -> str:
 
 def origin_headers(message: Message) -> dict[str, str]:
     """Return headers with the first position of a record's alert, and the topic it came through."""
-    place = {name: header(message, name) for name in ("topic", "partition", "offset")}
-    return {**(place if all(place.values()) else {}), "via": str(message.topic())}
+    position = {name: header(message, name) for name in ("topic", "partition", "offset")}
+    return {**(position if all(position.values()) else {}), "via": str(message.topic())}

@@ -174,7 +174,7 @@ def _takes_whole(tree: ast.Module, alert: str | None) -> bool:
 
 
 PRESENCE = "?"
-"""Ends the name of a record that is asked for its presence alone; some field of it tells."""
+"""Ends the name of a record of which only the presence matters; some field of it tells."""
 
 NumberedFilter = tuple[int, LiveFilter]
 """A filter and its number in the filter set."""
@@ -246,8 +246,8 @@ def column_requirements(
         else:
             names |= dict.fromkeys(read)
             kinds[0 if live.program else 1].append((number, replace(live, fields=read)))
-    asked = tuple(one for one in names if one.endswith(PRESENCE))
-    found = dict.fromkeys([*column_paths(tuple(names), name), *known.present(asked, name)])
+    records = tuple(one for one in names if one.endswith(PRESENCE))
+    found = dict.fromkeys([*column_paths(tuple(names), name), *known.present(records, name)])
     return ColumnRequirements(*kinds, [path for path in found if path not in known.unfit])
 
 

@@ -101,9 +101,9 @@ class FilterStreamReader(DataSourceStreamReader):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the tasks of a batch, the same each time it is run."""
-        work, asked = self._planner.work(start, end)
+        work, active = self._planner.work(start, end)
         parts = share_out(work, int(self._options.get("tasks", TASKS)))
-        return [InputPartition(worker.make_task(self._options, part, version(end), asked)) for part in parts]
+        return [InputPartition(worker.make_task(self._options, part, version(end), active)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read and judge; runs in a worker."""
