@@ -6,11 +6,13 @@ from typing import Any
 from typing_extensions import Buffer
 
 __version__: str
+__sources__: str
+"""Hash of the sources that it was built from; see native/tests/sources.py."""
 
-class EncodeFault(ValueError):  # noqa: N818 - our own errors are made of it
+class EncodeError(ValueError):
     """A value does not fit; the text begins with the path to it."""
 
-class DecodeFault(ValueError):  # noqa: N818
+class DecodeError(ValueError):
     """Bytes are cut off or malformed; the text says at which byte, and in which field."""
 
     message: int

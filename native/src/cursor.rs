@@ -1,24 +1,24 @@
 //! Reading Avro's primitives from bytes that nobody vouches for.
 
-use crate::fault::{Checked, Fault};
+use crate::error::{Checked, Error};
 
 /// Items that take no bytes (nulls, empty records) which one body may hold: nothing else bounds their number.
-const WEIGHTLESS: usize = 1 << 20;
+const MAX_EMPTY_ITEMS: usize = 1 << 20;
 
 /// Levels of records, arrays and maps inside each other.
-pub const DEEPEST: usize = 200;
+pub const MAX_DEPTH: usize = 200;
 
 /// A position in a body.
 pub struct Cursor<'a> {
     pub body: &'a [u8],
     pub at: usize,
-    weightless: usize,
+    empty_items_left: usize,
     depth: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub fn new(body: &'a [u8]) -> Self {
-        Cursor { body, at: 0, weightless: WEIGHTLESS, depth: 0 }
+        Cursor { body, at: 0, empty_items_left: MAX_EMPTY_ITEMS, depth: 0 }
     }
 
     pub fn left(&self) -> usize {
@@ -47,8 +47,8 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    fn short(&self, size: usize) -> Box<Fault> {
-        Fault::new(format!("{size} bytes wanted, {} left", self.left()))
+    fn short(&self, size: usize) -> Box<Error> {
+        Error::new(format!("{size} bytes wanted, {} left", self.left()))
     }
 
     #[inline]
@@ -97,7 +97,7 @@ impl<'a> Cursor<'a> {
         Err(if self.left() < 10 {
             self.short(self.left() + 1)
         } else {
-            Fault::new("an integer over 64 bits")
+            Error::new("an integer over 64 bits")
         })
     }
 
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
         let value = self.long()?;
         i32::try_from(value).map_err(|_| {
             self.at = start;
-            Fault::new(format!("{value} is no integer of 32 bits"))
+            Error::new(format!("{value} is no integer of 32 bits"))
         })
     }
 
@@ -119,7 +119,7 @@ impl<'a> Cursor<'a> {
         if size > self.left() {
             let left = self.left();
             self.at = start;
-            return Err(Fault::new(format!("a length of {length}, {left} bytes left")));
+            return Err(Error::new(format!("a length of {length}, {left} bytes left")));
         }
         self.take(size)
     }
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
         let bytes = self.bytes()?;
         std::str::from_utf8(bytes).map_err(|error| {
             self.at = start;
-            Fault::new(format!("not UTF-8: {error}"))
+            Error::new(format!("not UTF-8: {error}"))
         })
     }
 
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
             Ok(index) if index < count => Ok(index),
             _ => {
                 self.at = start;
-                Err(Fault::new(format!("there is no {what} {value}, only {count}")))
+                Err(Error::new(format!("there is no {what} {value}, only {count}")))
             }
         }
     }
@@ -169,22 +169,22 @@ impl<'a> Cursor<'a> {
         if let Some(room) = self.left().checked_div(least) {
             return items <= room;
         }
-        let fits = items <= self.weightless;
-        self.weightless -= if fits { items } else { 0 };
+        let fits = items <= self.empty_items_left;
+        self.empty_items_left -= if fits { items } else { 0 };
         fits
     }
 
-    fn back(&mut self, start: usize, why: String) -> Box<Fault> {
+    fn back(&mut self, start: usize, why: String) -> Box<Error> {
         self.at = start;
-        Fault::new(why)
+        Error::new(why)
     }
 
     /// Go one level deeper; `leave` comes back, but on errors, which end it all.
     #[inline]
     pub fn enter(&mut self) -> Checked<()> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            Err(Fault::new(format!("nested deeper than {DEEPEST} levels")))
+        if self.depth > MAX_DEPTH {
+            Err(Error::new(format!("nested deeper than {MAX_DEPTH} levels")))
         } else {
             Ok(())
         }
@@ -206,7 +206,7 @@ impl Block {
     /// Refuse a block whose writer said another size than it has.
     pub fn close(&self, cursor: &Cursor) -> Checked<()> {
         match self.end {
-            Some(end) if end != cursor.at => Err(Fault::new(format!("the block should end at byte {end}"))),
+            Some(end) if end != cursor.at => Err(Error::new(format!("the block should end at byte {end}"))),
             _ => Ok(()),
         }
     }

@@ -4,22 +4,13 @@
 //! crate only executes it.  `Encoder` turns dicts into bytes, `Decoder` bytes into dicts, `Batcher` many
 //! bodies into Arrow columns.
 
-mod body;
-mod choose;
+mod buffer;
 mod columns;
-mod compounds;
 mod cursor;
 mod decode;
 mod encode;
-mod entries;
-mod fault;
-mod fit;
-mod layout;
+mod error;
 mod output;
-mod plan;
-mod reader;
-mod scalars;
-mod skip;
 mod voevent;
 
 #[pyo3::pymodule]
@@ -31,11 +22,15 @@ mod nightwire_native {
     #[pymodule_export]
     use crate::encode::Encoder;
     #[pymodule_export]
-    use crate::fault::{DecodeFault, EncodeFault};
+    use crate::error::{DecodeError, EncodeError};
     #[pymodule_export]
     use crate::voevent::{Checked, Checker};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+    /// A hash of the sources that this was built from, by which Python knows a stale build.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __sources__: &str = env!("NIGHTWIRE_NATIVE_SOURCES");
 }

@@ -13,8 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-NATIVE = Path(__file__).parent.parent
-TESTS = ["test_literal.py", "test_malformed.py", "test_chosen.py", "test_fit.py", "test_voevent.py"]
+from native.tests.sources import NATIVE
+from nightwire.schemas.avro.native_engine import SOURCES
+
+TESTS = [
+    "test_literal.py",
+    "test_malformed.py",
+    "test_chosen_fields.py",
+    "test_encode_validation.py",
+    "test_voevent.py",
+]
 
 
 class Mutant(NamedTuple):
@@ -36,7 +44,7 @@ MUTANTS = [
     Mutant("double in big-endian order", "output.rs", "&value.to_le_bytes()", "&value.to_be_bytes()"),
     Mutant("float read big-endian", "cursor.rs", "f32::from_le_bytes", "f32::from_be_bytes"),
     Mutant("double read big-endian", "cursor.rs", "f64::from_le_bytes", "f64::from_be_bytes"),
-    Mutant("the other size of a nullable", "skip.rs", "sizes[cursor", "sizes[1 - cursor"),
+    Mutant("the other size of a nullable", "decode/skip.rs", "sizes[cursor", "sizes[1 - cursor"),
     Mutant("no zigzag", "output.rs", "((value << 1) ^ (value >> 63)) as u64", "value as u64"),
     Mutant("no zigzag back", "cursor.rs", "(bits >> 1) as i64 ^ -((bits & 1) as i64)", "bits as i64"),
     Mutant("varints of eight bits", "output.rs", "while bits >= 0x80", "while bits > 0x80"),
@@ -47,13 +55,13 @@ MUTANTS = [
     ),
     Mutant(
         "the other branch of null",
-        "encode.rs",
+        "encode/mod.rs",
         "out.put_long(null.into());",
         "out.put_long((1 - null).into());",
     ),
     Mutant(
         "the other branch of the value",
-        "encode.rs",
+        "encode/mod.rs",
         "out.put_long((1 - null).into());",
         "out.put_long(null.into());",
     ),
@@ -62,25 +70,33 @@ MUTANTS = [
     ),
     Mutant(
         "a float where a double could be",
-        "choose.rs",
+        "encode/choose.rs",
         ".unwrap_or(index)",
         ".min(Some(index)).unwrap_or(index)",
     ),
     Mutant(
-        "records by their fewest fields", "choose.rs", "if count > most_fields", "if most_fields.is_none()"
+        "records by their fewest fields",
+        "encode/choose.rs",
+        "if count > most_fields",
+        "if most_fields.is_none()",
     ),
-    Mutant("no default", "compounds.rs", "default.bind(py), lenient", "py.None().bind(py), lenient"),
-    Mutant("unknown fields let pass", "compounds.rs", "known == record.len() ||", "known <= record.len() ||"),
-    Mutant("-type is a field", "compounds.rs", "&& !names_it(&key, &value)", ""),
+    Mutant("no default", "encode/compounds.rs", "default.bind(py), lenient", "py.None().bind(py), lenient"),
+    Mutant(
+        "unknown fields let pass",
+        "encode/compounds.rs",
+        "known == record.len() ||",
+        "known <= record.len() ||",
+    ),
+    Mutant("-type is a field", "encode/compounds.rs", "&& !names_it(&key, &value)", ""),
     Mutant(
         "an array without its end",
-        "compounds.rs",
+        "encode/compounds.rs",
         ".in_item(at)?;\n        }\n        out.put_long(0);",
         ".in_item(at)?;\n        }",
     ),
     Mutant(
         "a map without its end",
-        "compounds.rs",
+        "encode/compounds.rs",
         ".in_item(name)?;\n        }\n        out.put_long(0);",
         ".in_item(name)?;\n        }",
     ),
@@ -98,16 +114,18 @@ MUTANTS = [
     ),
     Mutant("blocks are not jumped over", "cursor.rs", "cursor.at = end;", "cursor.at = end + 1;"),
     Mutant("any count", "cursor.rs", "return items <= room;", "return items <= room + 1;"),
-    Mutant("any number of nulls", "cursor.rs", "self.weightless -= if fits { items } else { 0 };", ""),
-    Mutant("any depth", "cursor.rs", "if self.depth > DEEPEST", "if self.depth > DEEPEST + 1"),
-    Mutant("any depth written", "encode.rs", "if self.depth == DEEPEST", "if self.depth == DEEPEST + 1"),
+    Mutant("any number of nulls", "cursor.rs", "self.empty_items_left -= if fits { items } else { 0 };", ""),
+    Mutant("any depth", "cursor.rs", "if self.depth > MAX_DEPTH", "if self.depth > MAX_DEPTH + 1"),
+    Mutant(
+        "any depth written", "encode/mod.rs", "if self.depth == MAX_DEPTH", "if self.depth == MAX_DEPTH + 1"
+    ),
     Mutant(
         "the end is not looked at",
-        "plan.rs",
+        "decode/plan.rs",
         "if self.partial || cursor.left() == 0",
         "if self.partial || cursor.left() < 2",
     ),
-    Mutant("reading stops nowhere", "plan.rs", "if self.partial ||", "if"),
+    Mutant("reading stops nowhere", "decode/plan.rs", "if self.partial ||", "if"),
     Mutant(
         "text of any bytes",
         "cursor.rs",
@@ -116,20 +134,23 @@ MUTANTS = [
     ),
     Mutant(
         "views of what was read before",
-        "decode.rs",
+        "decode/mod.rs",
         "body.view(self.cursor.at - bytes.len()..self.cursor.at)?",
         "body.view(0..bytes.len())?",
     ),
     Mutant(
         "a view's start is forgotten",
-        "body.rs",
+        "buffer.rs",
         "(self.range.start + part.start) as isize",
         "part.start as isize",
     ),
     Mutant(
-        "defaults are shared", "reader.rs", "if is_mutable(constant) {", "if false && is_mutable(constant) {"
+        "defaults are shared",
+        "decode/reader.rs",
+        "if is_mutable(constant) {",
+        "if false && is_mutable(constant) {",
     ),
-    Mutant("scaled the other way", "decode.rs", "number * factor + offset", "(number + offset) * factor"),
+    Mutant("scaled the other way", "decode/mod.rs", "number * factor + offset", "(number + offset) * factor"),
     Mutant(
         "columns scaled the other way",
         "columns/fill.rs",
@@ -175,7 +196,7 @@ MUTANTS = [
     Mutant("any character", "voevent/characters.rs", "other => other >= ' ',", "_ => true,"),
     Mutant("leap centuries", "voevent/simple.rs", "(year % 100 != 0 || year % 400 == 0)", "true"),
     Mutant("numbers without digits", "voevent/simple.rs", "Some(!empty && ", "Some("),
-    Mutant("two fragments", "voevent/uri.rs", ".count() > 1 {", ".count() > 9 {"),
+    Mutant("two fragments", "voevent/simple.rs", ".count() > 1 {", ".count() > 9 {"),
     Mutant(
         "spaces in values are kept", "voevent/references.rs", "expand(text, b' ')", "expand(text, b'\\n')"
     ),
@@ -195,6 +216,7 @@ def build(crate: Path, library: Path) -> None:
     target = NATIVE / "target" / "mutants"
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "PYO3_BUILD_EXTENSION_MODULE": "1"}
     environment["PYO3_PYTHON"] = sys.executable
+    environment["NIGHTWIRE_NATIVE_SOURCES"] = SOURCES  # or Python would not take a mutant
     command = ["cargo", "build", "--quiet", "--profile", "mutant"]
     subprocess.run(command, cwd=crate, env=environment, check=True, stderr=subprocess.PIPE)
     shutil.copy(target / "mutant" / "libnightwire_native.so", library / "nightwire_native.abi3.so")

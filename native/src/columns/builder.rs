@@ -7,7 +7,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::scalar::Scalar;
-use crate::fault::{Checked, Fault};
+use crate::error::{Checked, Error};
 
 /// All builders of a batch; the first ones are its columns.
 pub struct Columns {
@@ -101,7 +101,7 @@ impl Columns {
         if let Values::Lists { ends } = &mut builder.values {
             ends.push(
                 i32::try_from(items)
-                    .map_err(|_| Fault::new(format!("{items} items are over what a column holds")))?,
+                    .map_err(|_| Error::new(format!("{items} items are over what a column holds")))?,
             );
         }
         builder.nulls.append_non_null();
@@ -223,12 +223,12 @@ pub fn inner_fields(data_type: &DataType) -> &[Arc<Field>] {
     }
 }
 
-fn unfit(scalar: &Scalar, data_type: &DataType) -> Box<Fault> {
+fn unfit(scalar: &Scalar, data_type: &DataType) -> Box<Error> {
     match scalar {
-        Scalar::Bytes(bytes) if !matches!(data_type, DataType::FixedSizeBinary(_)) => Fault::new(format!(
+        Scalar::Bytes(bytes) if !matches!(data_type, DataType::FixedSizeBinary(_)) => Error::new(format!(
             "{} bytes more are over the 2 GiB that a column holds; take fewer messages",
             bytes.len()
         )),
-        _ => Fault::new(format!("{scalar} does not go into a column of {data_type}")),
+        _ => Error::new(format!("{scalar} does not go into a column of {data_type}")),
     }
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::builder::{Columns, inner_fields};
 use super::constant::{Constant, at_path};
-use crate::plan::{Absent, Field, Kind, Plan};
+use crate::decode::plan::{Absent, Field, Kind, Plan};
 
 /// What to do with the values of a node.
 pub enum Op {

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList};
 use super::builder::{Columns, inner_fields};
 use super::compile::refused;
 use super::scalar::Scalar;
-use crate::fault::Checked;
+use crate::error::Checked;
 
 pub enum Constant {
     Null,

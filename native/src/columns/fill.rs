@@ -4,10 +4,10 @@ use super::builder::Columns;
 use super::compile::{Op, Program, Target};
 use super::scalar::{Scalar, decimal};
 use crate::cursor::Cursor;
-use crate::fault::{Checked, Fault, Located};
-use crate::plan::{As, Kind, Plan};
-use crate::reader::writers_name;
-use crate::skip::skip;
+use crate::decode::plan::{Kind, Plan, ReadAs};
+use crate::decode::reader::writers_name;
+use crate::decode::skip::skip;
+use crate::error::{Checked, Error, Located};
 
 use arrow_schema::DataType;
 
@@ -55,7 +55,7 @@ impl<'a> Filling<'a> {
                 let start = self.cursor.at;
                 skip(self.plan, *node, &mut self.cursor)?;
                 self.cursor.at = start;
-                Err(Fault::new(why))
+                Err(Error::new(why))
             }
             compound => {
                 self.cursor.enter()?;
@@ -137,11 +137,11 @@ impl<'a> Filling<'a> {
             (Scalar::Bytes(bytes), DataType::Decimal128(precision, _)) => decimal(bytes)
                 .filter(|digits| digits.unsigned_abs() < 10_u128.pow((*precision).into()))
                 .map(Scalar::Decimal)
-                .ok_or_else(|| Fault::new(format!("a decimal of more than {precision} digits"))),
+                .ok_or_else(|| Error::new(format!("a decimal of more than {precision} digits"))),
             (Scalar::Integer(value), _) if target.times != target.over => {
                 let whole = value.checked_mul(target.times).filter(|many| many % target.over == 0);
                 let whole = whole
-                    .ok_or_else(|| Fault::new(format!("the time {value} has no place in its column")))?;
+                    .ok_or_else(|| Error::new(format!("the time {value} has no place in its column")))?;
                 Ok(Scalar::Integer(whole / target.over))
             }
             (Scalar::Real(value), DataType::Timestamp(..)) => {
@@ -156,13 +156,13 @@ impl<'a> Filling<'a> {
         let cursor = &mut self.cursor;
         Ok(match self.plan.kind(node) {
             Kind::Boolean => Scalar::Boolean(cursor.boolean()?),
-            Kind::Int { r#as } if As::is_real(*r#as) => Scalar::Real(cursor.int()?.into()),
-            Kind::Long { r#as } if As::is_real(*r#as) => Scalar::Real(cursor.long()? as f64),
+            Kind::Int { r#as } if ReadAs::is_real(*r#as) => Scalar::Real(cursor.int()?.into()),
+            Kind::Long { r#as } if ReadAs::is_real(*r#as) => Scalar::Real(cursor.long()? as f64),
             Kind::Int { .. } => Scalar::Integer(cursor.int()?.into()),
             Kind::Long { .. } => Scalar::Integer(cursor.long()?),
             Kind::Float => Scalar::Real(cursor.float()?.into()),
             Kind::Double => Scalar::Real(cursor.double()?),
-            Kind::Bytes { r#as: Some(As::String) } | Kind::String { .. } => {
+            Kind::Bytes { r#as: Some(ReadAs::String) } | Kind::String { .. } => {
                 Scalar::Bytes(cursor.string()?.as_bytes())
             }
             Kind::Bytes { .. } => Scalar::Bytes(cursor.bytes()?),
@@ -171,7 +171,7 @@ impl<'a> Filling<'a> {
                 let start = cursor.at;
                 let at = cursor.index(symbols.len(), "symbol")?;
                 let unknown = || {
-                    Fault::new(format!(
+                    Error::new(format!(
                         "the reader knows no symbol {}",
                         writers_name(writer_symbols.as_deref(), at)
                     ))
@@ -197,14 +197,14 @@ impl<'a> Filling<'a> {
                 let start = self.cursor.at;
                 skip(self.plan, *of, &mut self.cursor)?;
                 self.cursor.at = start;
-                Err(Fault::new(why))
+                Err(Error::new(why))
             }
             Kind::Int { .. } | Kind::Long { .. } | Kind::Float | Kind::Double => match self.read(node)? {
                 Scalar::Integer(value) => Ok(Some(value as f64)),
                 Scalar::Real(value) => Ok(Some(value)),
                 _ => unreachable!("these are numbers"),
             },
-            _ => Err(Fault::new("not a number")),
+            _ => Err(Error::new("not a number")),
         }
     }
 }

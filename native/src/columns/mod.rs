@@ -10,9 +10,9 @@ mod scalar;
 use arrow_schema::Schema;
 use pyo3::prelude::*;
 
-use crate::body::Body;
-use crate::decode::decode_fault;
-use crate::plan::Plan;
+use crate::buffer::MessageBuffer;
+use crate::decode::decode_error;
+use crate::decode::plan::Plan;
 use builder::Columns;
 use compile::Program;
 use export::Batch;
@@ -52,22 +52,22 @@ impl Batcher {
     /// Return one row per body, as an object with `__arrow_c_array__`.  Other threads run meanwhile.
     ///
     /// Raises:
-    ///     DecodeFault: A body is cut off or malformed; its attribute `message` is that body's number.
+    ///     DecodeError: A body is cut off or malformed; its attribute `message` is that body's number.
     fn batch(&self, py: Python<'_>, bodies: Vec<Bound<'_, PyAny>>) -> PyResult<Batch> {
-        let bodies = bodies.iter().map(Body::new).collect::<PyResult<Vec<_>>>()?;
-        let bytes: Vec<&[u8]> = bodies.iter().map(Body::bytes).collect();
+        let bodies = bodies.iter().map(MessageBuffer::new).collect::<PyResult<Vec<_>>>()?;
+        let bytes: Vec<&[u8]> = bodies.iter().map(MessageBuffer::bytes).collect();
         let filled = py.detach(|| {
             let mut columns = Columns::new(&self.schema);
             for (number, body) in bytes.iter().enumerate() {
-                let (end, fault) = self.program.fill(&self.plan, body, &mut columns);
-                fault.map_err(|fault| (number, end, fault))?;
+                let (end, error) = self.program.fill(&self.plan, body, &mut columns);
+                error.map_err(|error| (number, end, error))?;
             }
             Ok(columns)
         });
         match filled {
             Ok(columns) => Batch::new(columns, &self.schema, bytes.len()),
-            Err((number, at, fault)) => {
-                let error = decode_fault(*fault, at);
+            Err((number, at, error)) => {
+                let error = decode_error(*error, at);
                 error.value(py).setattr("message", number)?;
                 Err(error)
             }

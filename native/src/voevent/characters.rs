@@ -1,6 +1,6 @@
 //! Which characters may be where.
 
-use super::stop::{Read, malformed};
+use super::scan::{Read, malformed};
 
 #[inline]
 pub fn is_space(byte: u8) -> bool {

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::characters::is_space;
 use super::scan::{Attribute, Name, Scanner, Token};
+use super::scan::{Read, malformed};
 use super::scopes::Scopes;
-use super::span::Span;
-use super::stop::{Read, malformed};
 use super::tables::Schema;
+use super::tree::Span;
 use super::tree::Tree;
 use super::validate::{Element, Judged, Misfit, Validator};
 

@@ -8,9 +8,9 @@ use pyo3::types::{PyBytes, PyDict};
 use super::check::{Found, check};
 use super::facts::Event;
 use super::scan::Attribute;
-use super::span::Span;
-use super::stop::Stop;
+use super::scan::Stop;
 use super::tables::Schema;
+use super::tree::Span;
 use super::tree::Tree;
 use super::validate::Misfit;
 

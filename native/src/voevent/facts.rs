@@ -32,7 +32,10 @@ impl Event<'_> {
         facts.set_item(intern!(py, "author"), self.text(0, &["Who", "AuthorIVORN"]))?;
         facts.set_item(intern!(py, "date"), self.text(0, &["Who", "Date"]))?;
         let place = self.first(0, &["WhereWhen", "ObservationLocation"]);
-        facts.set_item(intern!(py, "where_when"), place.map(|place| self.where_when(py, place)).transpose()?)?;
+        facts.set_item(
+            intern!(py, "where_when"),
+            place.map(|place| self.where_when(py, place)).transpose()?,
+        )?;
         facts.set_item(intern!(py, "params"), self.params(py)?)?;
         facts.set_item(intern!(py, "citations"), self.citations(py)?)?;
         Ok(facts)

@@ -8,11 +8,8 @@ mod references;
 mod scan;
 mod scopes;
 mod simple;
-mod span;
-mod stop;
 mod tables;
 mod tree;
-mod uri;
 mod validate;
 
 pub use checker::{Checked, Checker};

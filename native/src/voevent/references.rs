@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::characters::is_character;
-use super::stop::{Read, unsure};
+use super::scan::{Read, unsure};
 
 /// Where the reference that begins at *at* ends.
 pub fn reference_end(document: &[u8], at: usize) -> Read<usize> {

@@ -7,8 +7,26 @@ use std::ops::Range;
 
 use super::characters::{check_characters, is_name, is_name_start, is_space};
 use super::references::reference_end;
-use super::span::Span;
-use super::stop::{Read, Stop, malformed, unsure};
+use super::tree::Span;
+
+/// What was found where reading stopped.
+#[derive(Debug, PartialEq)]
+pub enum Stop {
+    /// It is no well-formed XML, or XML that is not accepted: the byte, and what is wrong there.
+    Malformed { at: usize, why: &'static str },
+    /// It may be, but uses what only a complete parser can judge.
+    Unsure(&'static str),
+}
+
+pub type Read<T> = Result<T, Stop>;
+
+pub fn malformed<T>(at: usize, why: &'static str) -> Read<T> {
+    Err(Stop::Malformed { at, why })
+}
+
+pub fn unsure<T>(why: &'static str) -> Read<T> {
+    Err(Stop::Unsure(why))
+}
 
 const MAX_SIZE: usize = 4 << 20;
 const MAX_NAME: usize = 1000;
@@ -31,8 +49,14 @@ pub struct Attribute {
 
 pub enum Token {
     /// A start tag; its attributes are these of `Scanner::attributes`.
-    Start { name: Name, attributes: Range<usize>, empty: bool },
-    End { name: Span },
+    Start {
+        name: Name,
+        attributes: Range<usize>,
+        empty: bool,
+    },
+    End {
+        name: Span,
+    },
     Text(Span),
     /// What a CDATA section holds.
     Section(Span),

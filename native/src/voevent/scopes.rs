@@ -1,9 +1,9 @@
 //! Namespaces: which prefix means which, from which element on.
 
 use super::scan::Attribute;
-use super::span::Span;
-use super::stop::{Read, malformed, unsure};
-use super::uri::is_plain;
+use super::scan::{Read, malformed, unsure};
+use super::simple::is_plain;
+use super::tree::Span;
 
 const MAX_BINDINGS: usize = 64;
 
@@ -28,7 +28,8 @@ impl<'a> Scopes<'a> {
             let (name, space) = (attribute.name, attribute.value);
             let prefix = if name.prefix.is_empty() { name.prefix } else { name.local };
             let nothing = prefix.is_empty() && space.is_empty();
-            if prefix.of(self.document).starts_with(b"xml") || !(nothing || is_plain(space.of(self.document))) {
+            if prefix.of(self.document).starts_with(b"xml") || !(nothing || is_plain(space.of(self.document)))
+            {
                 return unsure("a namespace that is unusual");
             }
             if self.bindings.len() == MAX_BINDINGS {
@@ -67,7 +68,8 @@ impl<'a> Scopes<'a> {
 
     /// Refuse prefixes without a namespace, and two *attributes* of one namespace and name.
     pub fn check(&self, attributes: &[Attribute]) -> Read<()> {
-        let prefixed = |attribute: &&Attribute| !attribute.name.prefix.is_empty() && !self.declares(attribute);
+        let prefixed =
+            |attribute: &&Attribute| !attribute.name.prefix.is_empty() && !self.declares(attribute);
         for (at, one) in attributes.iter().enumerate().filter(|(_, one)| prefixed(one)) {
             let space = self.namespace(one.name.prefix)?;
             for other in attributes.iter().take(at).filter(prefixed) {

@@ -70,9 +70,15 @@ pub struct Child {
 pub enum Simple {
     String,
     /// One of these; *tokens* may have space around them.
-    Choice { values: Vec<String>, tokens: bool },
+    Choice {
+        values: Vec<String>,
+        tokens: bool,
+    },
     Token,
-    Float { low: Option<f64>, high: Option<f64> },
+    Float {
+        low: Option<f64>,
+        high: Option<f64>,
+    },
     DateTime,
     AnyUri,
     Id,

@@ -80,7 +80,9 @@ impl<'s, 'a> Validator<'s, 'a> {
         let Some(Frame { element, content: Some(content), .. }) = self.frames.last() else { return Ok(()) };
         let value = || if section { section_value(raw) } else { text_value(raw) };
         match content {
-            Content::Empty => element.wrong(": Character content is not allowed, because the content type is empty."),
+            Content::Empty => {
+                element.wrong(": Character content is not allowed, because the content type is empty.")
+            }
             Content::Elements(_) | Content::Any { mixed: false } if !is_blank(&value()) => element.wrong(
                 ": Character content other than whitespace is not allowed because the content type is \
                  'element-only'.",
@@ -123,10 +125,12 @@ impl<'s, 'a> Validator<'s, 'a> {
         match above.content {
             None | Some(Content::Any { .. }) if self.schema.is_root(space, name) => Err(Misfit::Unsure),
             None | Some(Content::Any { .. }) => Ok(None),
-            Some(Content::Empty) => above.element.wrong(": Element content is not allowed, because it is empty."),
-            Some(Content::Text { .. }) => {
-                above.element.wrong(": Element content is not allowed, because the type definition is simple.")
+            Some(Content::Empty) => {
+                above.element.wrong(": Element content is not allowed, because it is empty.")
             }
+            Some(Content::Text { .. }) => above
+                .element
+                .wrong(": Element content is not allowed, because the type definition is simple."),
             Some(Content::Elements(automaton)) => match automaton.step(above.state, space, name) {
                 None => element.wrong(": This element is not expected."),
                 Some((kind, state)) => {

@@ -55,7 +55,7 @@ def choose_engine(wanted: str | None = None) -> tuple[str, Engine]:
     if wanted not in ENGINES:
         raise SchemaError(f"no codec engine {wanted!r}; there are: {', '.join(ENGINES)}")
     if wanted == "native" and not native_engine.available():
-        raise SchemaError("the native codec is not built; `make native` builds it (Rust's cargo is needed)")
+        raise SchemaError(native_engine.why_missing())
     return wanted, ENGINES[wanted]
 
 
@@ -64,7 +64,7 @@ def best_engine() -> str:
     """Return the name of the fastest engine there is; logs once where that is the slower one."""
     if native_engine.available():
         return "native"
-    log.warning("the native codec is not built, Python does its work more slowly; `make native` builds it")
+    log.warning("%s; Python does its work more slowly", native_engine.why_missing())
     return "python"
 
 

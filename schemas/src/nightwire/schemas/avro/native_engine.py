@@ -15,13 +15,19 @@ try:
 except ImportError:
     native = None  # type: ignore[assignment]
 
-WANTED = "0.1.0"
-"""Version of ``nightwire-native`` that understands our layouts and plans."""
+SOURCES = "295fc9b9173524a3"
+"""Hash of the sources of ``nightwire-native`` that understand our layouts and plans."""
 
 
 def available() -> bool:
-    """Whether the native engine is installed, in the version that we want."""
-    return native is not None and native.__version__ == WANTED
+    """Whether the native engine is installed, and built of the sources that we want."""
+    return native is not None and getattr(native, "__sources__", None) == SOURCES
+
+
+def why_missing() -> str:
+    """Return why the native engine is not available, and what to do about it."""
+    state = "not built" if native is None else "built of other sources than this code wants"
+    return f"the native codec is {state}; `make native` builds it (Rust's cargo is needed)"
 
 
 def encoder(name: str, layout: Program, parsed: Any) -> Callable[[Any], bytes]:
@@ -33,7 +39,7 @@ def encoder(name: str, layout: Program, parsed: Any) -> Callable[[Any], bytes]:
     def encode_named(value: Any) -> bytes:
         try:
             return encode(value)
-        except native.EncodeFault as error:
+        except native.EncodeError as error:
             raise EncodeError(f"{name}{error}") from None
 
     return encode_named
@@ -51,7 +57,7 @@ def decoder(name: str, plan: Program, *, views: bool = False) -> Callable[[Any],
     def decode_named(body: Any) -> Any:
         try:
             return decode(body)
-        except native.DecodeFault as error:
+        except native.DecodeError as error:
             raise DecodeError(f"{name}{error}") from None
 
     return decode_named
@@ -72,7 +78,7 @@ def batcher(
     def batch_named(bodies: Sequence[Any]) -> "pa.RecordBatch":
         try:
             return pa.record_batch(batch(list(bodies)))
-        except native.DecodeFault as error:
+        except native.DecodeError as error:
             raise DecodeError(f"message {error.message}: {name}{error}") from None
 
     return batch_named

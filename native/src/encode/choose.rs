@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyString, PyTuple};
 
 use crate::encode::Encoder;
-use crate::layout::{Field, Node};
+use crate::encode::layout::{Field, Node};
 
 impl Encoder {
     /// The index of the branch that fastavro would write *value* as.
@@ -55,9 +55,9 @@ impl Encoder {
             Node::String => value.is_instance_of::<PyString>(),
             Node::Bytes => is_bytes,
             Node::Fixed { size } => is_bytes && sized(*size),
-            Node::Int => self.kinds.integer(value).is_some_and(|value| i32::try_from(value).is_ok()),
-            Node::Long => self.kinds.integer(value).is_some(),
-            Node::Float | Node::Double => matches!(self.kinds.number(value), Ok(Some(_))),
+            Node::Int => self.types.integer(value).is_some_and(|value| i32::try_from(value).is_ok()),
+            Node::Long => self.types.integer(value).is_some(),
+            Node::Float | Node::Double => matches!(self.types.number(value), Ok(Some(_))),
             Node::Enum { indices, .. } => indices.bind(value.py()).contains(value).unwrap_or(false),
             Node::Array { items } => self.is_valid_array(*items, value)?,
             Node::Map { values } => self.is_valid_map(*values, value)?,
@@ -83,7 +83,7 @@ impl Encoder {
     }
 
     fn is_valid_array(&self, items: usize, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if !self.kinds.is_sequence(value) || value.is_instance_of::<PyString>() {
+        if !self.types.is_sequence(value) || value.is_instance_of::<PyString>() {
             return Ok(false);
         }
         for item in value.try_iter()? {
@@ -130,7 +130,7 @@ impl Encoder {
         if let Ok(dict) = value.cast::<PyDict>() {
             return Ok(Some(dict.clone()));
         }
-        if !self.kinds.is_mapping(value) {
+        if !self.types.is_mapping(value) {
             return Ok(None);
         }
         let dict = PyDict::new(value.py());

@@ -1,14 +1,21 @@
 //! Python objects to bytes: `Encoder`, which writes a layout and checks as it goes.
 
+mod choose;
+mod compounds;
+mod entries;
+mod layout;
+mod scalars;
+mod validate;
+
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt};
 
-use crate::cursor::DEEPEST;
-use crate::fault::{Checked, EncodeFault, Fault};
-use crate::fit::{Abstract, wrong};
-use crate::layout::{Layout, Node};
+use crate::cursor::MAX_DEPTH;
+use crate::encode::layout::{Layout, Node};
+use crate::encode::validate::{AbstractTypes, mismatch};
+use crate::error::{Checked, EncodeError, Error};
 use crate::output::Output;
 
 /// Encodes the values of one layout.  Safe to share between threads.
@@ -23,12 +30,12 @@ use crate::output::Output;
 #[pyclass(frozen, module = "nightwire_native")]
 pub struct Encoder {
     pub layout: Layout,
-    pub kinds: Abstract,
+    pub types: AbstractTypes,
     spare: Mutex<Vec<u8>>,
 }
 
 /// Capacity of the buffer that stays for the next value. [byte]
-const KEPT: usize = 4 << 20;
+const MAX_SPARE: usize = 4 << 20;
 
 #[pymethods]
 impl Encoder {
@@ -40,36 +47,36 @@ impl Encoder {
         converters: Vec<Py<PyAny>>,
     ) -> PyResult<Self> {
         let layout = Layout::parse(py, layout, &constants, &converters)?;
-        Ok(Encoder { layout, kinds: Abstract::new(py)?, spare: Mutex::default() })
+        Ok(Encoder { layout, types: AbstractTypes::new(py)?, spare: Mutex::default() })
     }
 
     /// Return the Avro body of *value*.
     ///
     /// Raises:
-    ///     EncodeFault: It does not fit; says which field, and why.
+    ///     EncodeError: It does not fit; says which field, and why.
     fn encode<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = self.spare.lock().map(|mut spare| std::mem::take(&mut *spare)).unwrap_or_default();
         out.clear();
-        let written = self.write(self.layout.root, value, Manner::default(), &mut out);
-        let body = written.map(|()| PyBytes::new(value.py(), &out)).map_err(|fault| encode_fault(*fault));
-        if let (true, Ok(mut spare)) = (out.capacity() <= KEPT, self.spare.lock()) {
+        let written = self.write(self.layout.root, value, EncodeContext::default(), &mut out);
+        let body = written.map(|()| PyBytes::new(value.py(), &out)).map_err(|error| encode_error(*error));
+        if let (true, Ok(mut spare)) = (out.capacity() <= MAX_SPARE, self.spare.lock()) {
             *spare = out;
         }
         body
     }
 }
 
-fn encode_fault(fault: Fault) -> PyErr {
-    match fault {
-        Fault::Raised(error) => error,
-        Fault::Input { path, why } => EncodeFault::new_err(format!("{path}: {why}")),
-        Fault::Trailing { .. } => unreachable!("nothing is read"),
+fn encode_error(error: Error) -> PyErr {
+    match error {
+        Error::Raised(error) => error,
+        Error::Input { path, why } => EncodeError::new_err(format!("{path}: {why}")),
+        Error::Trailing { .. } => unreachable!("nothing is read"),
     }
 }
 
-/// In which manner a value is taken.
+/// In which context a value is taken.
 #[derive(Clone, Copy, Default)]
-pub struct Manner {
+pub struct EncodeContext {
     /// It lies directly in a union, where "-type" may name a record.
     pub named: bool,
     /// fastavro chose the branch by its own rules: unknown fields are left out, missing ones may be null.
@@ -77,12 +84,12 @@ pub struct Manner {
     pub depth: usize,
 }
 
-impl Manner {
+impl EncodeContext {
     pub fn deeper(self) -> Checked<Self> {
-        if self.depth == DEEPEST {
-            return Err(Fault::new(format!("nested deeper than {DEEPEST} levels")));
+        if self.depth == MAX_DEPTH {
+            return Err(Error::new(format!("nested deeper than {MAX_DEPTH} levels")));
         }
-        Ok(Manner { named: false, depth: self.depth + 1, ..self })
+        Ok(EncodeContext { named: false, depth: self.depth + 1, ..self })
     }
 }
 
@@ -92,11 +99,15 @@ impl Encoder {
         &self,
         node: usize,
         value: &Bound<'_, PyAny>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
         let node = &self.layout.nodes[node];
-        if self.write_plain(node, value, out) { Ok(()) } else { self.write_closer(node, value, manner, out) }
+        if self.write_plain(node, value, out) {
+            Ok(())
+        } else {
+            self.write_checked(node, value, context, out)
+        }
     }
 
     /// Write a value of just the expected type, as nearly all are; false if it needs a closer look.
@@ -129,26 +140,26 @@ impl Encoder {
         written
     }
 
-    fn write_closer(
+    fn write_checked(
         &self,
         node: &Node,
         value: &Bound<'_, PyAny>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
         match node {
-            Node::Array { items } => self.write_array(*items, value, manner.deeper()?, out),
-            Node::Map { values } => self.write_map(*values, value, manner.deeper()?, out),
-            Node::Record { name, fields } => self.write_record(name, fields, value, manner, out),
+            Node::Array { items } => self.write_array(*items, value, context.deeper()?, out),
+            Node::Map { values } => self.write_map(*values, value, context.deeper()?, out),
+            Node::Record { name, fields } => self.write_record(name, fields, value, context, out),
             Node::Nullable { other, branches, .. } => {
-                self.write_branch(branches, Some(*other), value, manner, out)
+                self.write_branch(branches, Some(*other), value, context, out)
             }
-            Node::Union { branches } => self.write_branch(branches, None, value, manner, out),
+            Node::Union { branches } => self.write_branch(branches, None, value, context, out),
             Node::Logical { inner, converter, kind } => {
                 let plain = self.plain_value(converter, kind, value)?;
-                self.write_closer(inner, &plain, manner, out)
+                self.write_checked(inner, &plain, context, out)
             }
-            _ => self.write_scalar(node, value, manner, out),
+            _ => self.write_scalar(node, value, context, out),
         }
     }
 
@@ -160,12 +171,12 @@ impl Encoder {
         value: &Bound<'py, PyAny>,
     ) -> Checked<Bound<'py, PyAny>> {
         if value.is_none() {
-            return Err(wrong(value, kind));
+            return Err(mismatch(value, kind));
         }
-        if kind.starts_with("timestamp") && self.kinds.is_naive(value) {
-            return Err(Fault::new(format!("{value} has no time zone")));
+        if kind.starts_with("timestamp") && self.types.is_naive(value) {
+            return Err(Error::new(format!("{value} has no time zone")));
         }
-        converter.bind(value.py()).call1((value,)).map_err(|error| Fault::from_python(value.py(), error))
+        converter.bind(value.py()).call1((value,)).map_err(|error| Error::from_python(value.py(), error))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Stepping over values that nobody asked for.
 
 use crate::cursor::Cursor;
-use crate::fault::{Checked, Located};
-use crate::plan::{Kind, Plan, Stride};
+use crate::decode::plan::{Kind, Plan, Stride};
+use crate::error::{Checked, Located};
 
 /// Step over one value of *node*, looking at no more of it than its end takes to find.
 #[inline]
@@ -15,11 +15,11 @@ pub fn skip(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
             let size = sizes[cursor.index(2, "branch")?];
             cursor.take(size).map(drop)
         }
-        Stride::Closer => skip_closer(plan, node, cursor),
+        Stride::Varying => skip_varying(plan, node, cursor),
     }
 }
 
-fn skip_closer(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
+fn skip_varying(plan: &Plan, node: usize, cursor: &mut Cursor) -> Checked<()> {
     match plan.kind(node) {
         Kind::Union { branches } => {
             let chosen = cursor.index(branches.len(), "branch")?;

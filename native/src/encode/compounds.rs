@@ -3,11 +3,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use crate::encode::{Encoder, Manner};
-use crate::entries::Entries;
-use crate::fault::{Checked, Fault, Located};
-use crate::fit::wrong;
-use crate::layout::{Field, Node};
+use crate::encode::entries::Entries;
+use crate::encode::layout::{Field, Node};
+use crate::encode::validate::mismatch;
+use crate::encode::{EncodeContext, Encoder};
+use crate::error::{Checked, Error, Located};
 use crate::output::Output;
 
 type Anything<'py> = Bound<'py, PyAny>;
@@ -17,12 +17,12 @@ impl Encoder {
         &self,
         items: usize,
         value: &Anything<'_>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let lenient = || manner.lenient && self.kinds.is_sequence(value);
-        if !value.is_exact_instance_of::<PyList>() && !self.kinds.is_array(value) && !lenient() {
-            return Err(wrong(value, "an array"));
+        let lenient = || context.lenient && self.types.is_sequence(value);
+        if !value.is_exact_instance_of::<PyList>() && !self.types.is_array(value) && !lenient() {
+            return Err(mismatch(value, "an array"));
         }
         let list = match value.cast_exact::<PyList>() {
             Ok(list) => list.get_slice(0, list.len()), // a copy: the list may change under our feet
@@ -32,7 +32,7 @@ impl Encoder {
             out.put_long(list.len() as i64);
         }
         for (at, item) in list.iter().enumerate() {
-            self.write(items, &item, manner, out).in_item(at)?;
+            self.write(items, &item, context, out).in_item(at)?;
         }
         out.put_long(0);
         Ok(())
@@ -42,20 +42,20 @@ impl Encoder {
         &self,
         values: usize,
         value: &Anything<'_>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let map = self.as_dict(value)?.ok_or_else(|| wrong(value, "a map"))?;
+        let map = self.as_dict(value)?.ok_or_else(|| mismatch(value, "a map"))?;
         let entries = map.items();
         if !entries.is_empty() {
             out.put_long(entries.len() as i64);
         }
         for entry in entries {
             let (key, value): (Anything, Anything) = entry.extract()?;
-            let name = key.cast::<PyString>().map_err(|_| wrong(&key, "a string, as keys of maps are"))?;
-            let name = name.to_str().map_err(|error| Fault::from_python(key.py(), error))?;
+            let name = key.cast::<PyString>().map_err(|_| mismatch(&key, "a string, as keys of maps are"))?;
+            let name = name.to_str().map_err(|error| Error::from_python(key.py(), error))?;
             out.put_bytes(name.as_bytes());
-            self.write(values, &value, manner, out).in_item(name)?;
+            self.write(values, &value, context, out).in_item(name)?;
         }
         out.put_long(0);
         Ok(())
@@ -67,19 +67,19 @@ impl Encoder {
         name: &str,
         fields: &[Field],
         value: &Anything<'_>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let record = self.as_dict(value)?.ok_or_else(|| wrong(value, "a record"))?;
-        let inside = manner.deeper()?;
+        let record = self.as_dict(value)?.ok_or_else(|| mismatch(value, "a record"))?;
+        let inside = context.deeper()?;
         let mut entries = Entries::of(&record);
         for (at, field) in fields.iter().enumerate() {
             let Some(value) = entries.next_value(&field.key) else {
-                return self.write_unordered(name, fields, at, &record, manner, out);
+                return self.write_unordered(name, fields, at, &record, context, out);
             };
             self.write(field.node, &value, inside, out).in_field(&field.name)?;
         }
-        self.refuse_strangers(name, fields, fields.len(), &record, manner)
+        self.refuse_unknown_fields(name, fields, fields.len(), &record, context)
     }
 
     /// Write the fields from number *from* on, each looked up by its name.
@@ -89,16 +89,16 @@ impl Encoder {
         fields: &[Field],
         from: usize,
         record: &Bound<'_, PyDict>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let (mut known, inside) = (from, manner.deeper()?);
+        let (mut known, inside) = (from, context.deeper()?);
         for field in &fields[from..] {
             let value = record.get_item(&field.key)?;
             known += usize::from(value.is_some());
             self.write_field(field, value, record.py(), inside, out).in_field(&field.name)?;
         }
-        self.refuse_strangers(name, fields, known, record, manner)
+        self.refuse_unknown_fields(name, fields, known, record, context)
     }
 
     /// Write the *value* of a field, or where there is none, what stands for it.
@@ -107,17 +107,17 @@ impl Encoder {
         field: &Field,
         value: Option<Anything<'_>>,
         py: Python<'_>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let lenient = Manner { lenient: true, ..manner };
+        let lenient = EncodeContext { lenient: true, ..context };
         match (value, &field.default) {
-            (Some(value), _) => self.write(field.node, &value, manner, out),
+            (Some(value), _) => self.write(field.node, &value, context, out),
             (None, Some(default)) => self.write(field.node, default.bind(py), lenient, out),
-            (None, None) if manner.lenient && self.takes_null(field.node) => {
-                self.write(field.node, py.None().bind(py), manner, out)
+            (None, None) if context.lenient && self.takes_null(field.node) => {
+                self.write(field.node, py.None().bind(py), context, out)
             }
-            _ => Err(Fault::new("it is missing, and has no default")),
+            _ => Err(Error::new("it is missing, and has no default")),
         }
     }
 
@@ -132,33 +132,33 @@ impl Encoder {
     }
 
     /// Refuse a record that holds more than the *known* fields that were found.
-    fn refuse_strangers(
+    fn refuse_unknown_fields(
         &self,
         name: &str,
         fields: &[Field],
         known: usize,
         record: &Bound<'_, PyDict>,
-        manner: Manner,
+        context: EncodeContext,
     ) -> Checked<()> {
-        if known == record.len() || manner.lenient {
+        if known == record.len() || context.lenient {
             return Ok(());
         }
         let py = record.py();
         let names_it = |key: &Anything, value: &Anything| {
-            manner.named && key.eq("-type").unwrap_or(false) && value.eq(name).unwrap_or(false)
+            context.named && key.eq("-type").unwrap_or(false) && value.eq(name).unwrap_or(false)
         };
         let is_field = |key: &Anything| fields.iter().any(|field| key.eq(&field.key).unwrap_or(false));
-        let mut strange = Vec::new();
+        let mut unknown = Vec::new();
         for entry in record.items() {
             let (key, value): (Anything, Anything) = entry.extract()?;
             if !is_field(&key) && !names_it(&key, &value) {
-                strange.push(key.str().map_err(|error| Fault::from_python(py, error))?.to_string());
+                unknown.push(key.str().map_err(|error| Error::from_python(py, error))?.to_string());
             }
         }
-        strange.sort();
-        match strange.as_slice() {
+        unknown.sort();
+        match unknown.as_slice() {
             [] => Ok(()),
-            names => Err(Fault::new(format!("the schema has no field {}", names.join(", ")))),
+            names => Err(Error::new(format!("the schema has no field {}", names.join(", ")))),
         }
     }
 
@@ -168,10 +168,10 @@ impl Encoder {
         branches: &[usize],
         only: Option<usize>,
         value: &Anything<'_>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let inside = Manner { named: true, ..manner };
+        let inside = EncodeContext { named: true, ..context };
         let position = |branch: usize| branches.iter().position(|&one| one == branch).unwrap_or_default();
         if value.is_instance_of::<PyTuple>() {
             return self.write_named(branches, value, inside, out);
@@ -183,7 +183,7 @@ impl Encoder {
         let first = self.first_fitting(branches, value, inside, out)?;
         let chosen = self.choose(branches, value)?.unwrap_or(first);
         out.put_long(chosen as i64);
-        self.write(branches[chosen], value, Manner { lenient: true, ..inside }, out)
+        self.write(branches[chosen], value, EncodeContext { lenient: true, ..inside }, out)
     }
 
     /// Write what comes as a tuple of a branch's name and the value.
@@ -191,18 +191,18 @@ impl Encoder {
         &self,
         branches: &[usize],
         value: &Anything<'_>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
         let Ok((name, value)) = value.extract::<(Anything, Anything)>() else {
-            return Err(wrong(value, &self.listed(branches)));
+            return Err(mismatch(value, &self.branch_names(branches)));
         };
         let is_named = |&branch: &usize| name.eq(&self.layout.names[branch]).unwrap_or(false);
         let Some(index) = branches.iter().position(is_named) else {
-            return Err(wrong(&name, &self.listed(branches)));
+            return Err(mismatch(&name, &self.branch_names(branches)));
         };
         out.put_long(index as i64);
-        self.write(branches[index], &value, manner, out)
+        self.write(branches[index], &value, context, out)
     }
 
     /// The first branch that *value* fits, found by writing it.
@@ -210,23 +210,23 @@ impl Encoder {
         &self,
         branches: &[usize],
         value: &Anything<'_>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<usize> {
         let start = out.len();
         for (index, &branch) in branches.iter().enumerate() {
-            let written = self.write(branch, value, manner, out);
+            let written = self.write(branch, value, context, out);
             out.truncate(start);
-            match written.map_err(|fault| *fault) {
+            match written.map_err(|error| *error) {
                 Ok(()) => return Ok(index),
-                Err(raised @ Fault::Raised(_)) => return Err(Box::new(raised)),
+                Err(raised @ Error::Raised(_)) => return Err(Box::new(raised)),
                 Err(_) => {}
             }
         }
-        Err(wrong(value, &self.listed(branches)))
+        Err(mismatch(value, &self.branch_names(branches)))
     }
 
-    fn listed(&self, branches: &[usize]) -> String {
+    fn branch_names(&self, branches: &[usize]) -> String {
         let names: Vec<&str> = branches.iter().map(|&branch| self.layout.names[branch].as_str()).collect();
         names.join(" or ")
     }

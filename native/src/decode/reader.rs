@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::plan::{As, Kind, Node, Plan};
+use crate::decode::plan::{Kind, Node, Plan, ReadAs};
 
 /// How to read one node.
 pub enum Reader {
@@ -92,14 +92,14 @@ fn reader(py: Python<'_>, kind: &Kind, constants: &[Py<PyAny>]) -> PyResult<Read
         }
         Kind::Nan => Reader::Nan,
         Kind::Boolean => Reader::Boolean,
-        Kind::Int { r#as } if As::is_real(*r#as) => Reader::RealInt,
-        Kind::Long { r#as } if As::is_real(*r#as) => Reader::RealLong,
+        Kind::Int { r#as } if ReadAs::is_real(*r#as) => Reader::RealInt,
+        Kind::Long { r#as } if ReadAs::is_real(*r#as) => Reader::RealLong,
         Kind::Int { .. } => Reader::Int,
         Kind::Long { .. } => Reader::Long,
         Kind::Float => Reader::Float,
         Kind::Double => Reader::Double,
-        Kind::Bytes { r#as: Some(As::String) } => Reader::String,
-        Kind::String { r#as: Some(As::Bytes) } => Reader::Bytes,
+        Kind::Bytes { r#as: Some(ReadAs::String) } => Reader::String,
+        Kind::String { r#as: Some(ReadAs::Bytes) } => Reader::Bytes,
         Kind::Bytes { .. } => Reader::Bytes,
         Kind::String { .. } => Reader::String,
         Kind::Fixed { size } => Reader::Fixed(*size),
@@ -146,7 +146,7 @@ impl RecordReader {
                 fresh.push((key(&field.name), constant.clone().unbind()));
             }
         }
-        let field_reader = |field: &crate::plan::Field| FieldReader {
+        let field_reader = |field: &crate::decode::plan::Field| FieldReader {
             key: field.name.as_ref().map(key),
             name: field.name.clone().unwrap_or_default(),
             node: field.r#type,

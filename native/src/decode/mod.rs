@@ -1,15 +1,19 @@
 //! Bytes to Python objects: `Decoder`, which executes a plan.
 
+pub mod plan;
+pub mod reader;
+pub mod skip;
+
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString};
 
-use crate::body::Body;
+use crate::buffer::MessageBuffer;
 use crate::cursor::Cursor;
-use crate::fault::{Checked, DecodeFault, Fault, Located};
-use crate::plan::Plan;
-use crate::reader::{Reader, RecordReader, Symbol, readers};
-use crate::skip::skip;
+use crate::decode::plan::Plan;
+use crate::decode::reader::{Reader, RecordReader, Symbol, readers};
+use crate::decode::skip::skip;
+use crate::error::{Checked, DecodeError, Error, Located};
 
 /// Decodes the bodies of one plan.  Safe to share between threads.
 ///
@@ -46,9 +50,9 @@ impl Decoder {
     /// Return the value whose Avro body is *body*, any buffer.
     ///
     /// Raises:
-    ///     DecodeFault: It is cut off, malformed, or longer than its value; says where. [byte]
+    ///     DecodeError: It is cut off, malformed, or longer than its value; says where. [byte]
     fn decode<'py>(&self, body: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let body = Body::new(body)?;
+        let body = MessageBuffer::new(body)?;
         let mut reading = Reading {
             plan: &self.plan,
             readers: &self.readers,
@@ -58,24 +62,24 @@ impl Decoder {
         };
         let value = reading.node(self.plan.root);
         let value = value.and_then(|value| self.plan.check_end(&reading.cursor).map(|()| value));
-        value.map_err(|fault| decode_fault(*fault, reading.cursor.at))
+        value.map_err(|error| decode_error(*error, reading.cursor.at))
     }
 }
 
-/// The exception for a *fault* that was noticed at byte *at*.
-pub fn decode_fault(fault: Fault, at: usize) -> PyErr {
-    match fault {
-        Fault::Raised(error) => error,
-        Fault::Trailing { end, size } => DecodeFault::new_err(format!(
+/// The exception for an *error* that was noticed at byte *at*.
+pub fn decode_error(error: Error, at: usize) -> PyErr {
+    match error {
+        Error::Raised(error) => error,
+        Error::Trailing { end, size } => DecodeError::new_err(format!(
             ": the record ends at byte {end} of {size}; is it of another schema?"
         )),
-        Fault::Input { path, why } => {
+        Error::Input { path, why } => {
             let place = if path.is_empty() {
                 String::new()
             } else {
                 format!(", in {}", path.trim_start_matches('.'))
             };
-            DecodeFault::new_err(format!(": body is cut off or malformed at byte {at}{place}: {why}"))
+            DecodeError::new_err(format!(": body is cut off or malformed at byte {at}{place}: {why}"))
         }
     }
 }
@@ -87,7 +91,7 @@ struct Reading<'a, 'py> {
     py: Python<'py>,
     cursor: Cursor<'a>,
     /// Where views look into, if views are wanted.
-    body: Option<&'a Body<'py>>,
+    body: Option<&'a MessageBuffer<'py>>,
 }
 
 type Value<'py> = Checked<Bound<'py, PyAny>>;
@@ -152,7 +156,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             Ok(symbol) => Ok(symbol.bind(self.py).clone().into_any()),
             Err(unknown) => {
                 self.cursor.at = start;
-                Err(Fault::new(format!("the reader knows no symbol {unknown}")))
+                Err(Error::new(format!("the reader knows no symbol {unknown}")))
             }
         }
     }
@@ -221,7 +225,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         let start = self.cursor.at;
         skip(self.plan, of, &mut self.cursor)?;
         self.cursor.at = start;
-        Err(Fault::new(why))
+        Err(Error::new(why))
     }
 
     fn scale(&mut self, of: usize, factor: f64, offset: f64) -> Value<'py> {
@@ -229,7 +233,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         if value.is_none() {
             return Ok(value);
         }
-        let number: f64 = value.extract().map_err(|error| Fault::from_python(self.py, error))?;
+        let number: f64 = value.extract().map_err(|error| Error::from_python(self.py, error))?;
         Ok(PyFloat::new(self.py, number * factor + offset).into_any())
     }
 
@@ -243,7 +247,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         }
         converter.bind(self.py).call1((value,)).map_err(|error| {
             self.cursor.at = start;
-            Fault::from_python(self.py, error)
+            Error::from_python(self.py, error)
         })
     }
 }

@@ -4,10 +4,10 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 
-use crate::encode::{Encoder, Manner};
-use crate::fault::{Checked, Fault};
-use crate::fit::{boolean, is_bytes, wrong};
-use crate::layout::Node;
+use crate::encode::layout::Node;
+use crate::encode::validate::{boolean, is_bytes, mismatch};
+use crate::encode::{EncodeContext, Encoder};
+use crate::error::{Checked, Error};
 use crate::output::Output;
 
 impl Encoder {
@@ -15,41 +15,40 @@ impl Encoder {
         &self,
         node: &Node,
         value: &Bound<'_, PyAny>,
-        manner: Manner,
+        context: EncodeContext,
         out: &mut Vec<u8>,
     ) -> Checked<()> {
-        let number = || self.kinds.number(value)?.ok_or_else(|| wrong(value, "a number"));
+        let number = || self.types.number(value)?.ok_or_else(|| mismatch(value, "a number"));
         match node {
-            Node::Boolean => out.put_boolean(boolean(value)?.ok_or_else(|| wrong(value, "a boolean"))?),
+            Node::Boolean => out.put_boolean(boolean(value)?.ok_or_else(|| mismatch(value, "a boolean"))?),
             Node::Int | Node::Long => out.put_long(self.integer(node, value)?),
             Node::Float => out.put_float(number()?),
             Node::Double => out.put_double(number()?),
-            Node::String => {
-                out.put_bytes(text(value)?.to_str().map_err(|error| said(value, error))?.as_bytes())
-            }
+            Node::String => out
+                .put_bytes(text(value)?.to_str().map_err(|error| conversion_error(value, error))?.as_bytes()),
             Node::Bytes => write_bytes(value, out)?,
-            Node::Fixed { size } => write_fixed(*size, value, manner, out)?,
+            Node::Fixed { size } => write_fixed(*size, value, context, out)?,
             Node::Enum { symbols, indices } => match indices.bind(value.py()).get_item(value) {
                 Ok(Some(index)) => out.put_long(index.extract()?),
-                _ => return Err(wrong(value, &format!("one of {}", symbols.join(", ")))),
+                _ => return Err(mismatch(value, &format!("one of {}", symbols.join(", ")))),
             },
             _ if value.is_none() => {}
-            _ => return Err(wrong(value, "null")),
+            _ => return Err(mismatch(value, "null")),
         }
         Ok(())
     }
 
     fn integer(&self, node: &Node, value: &Bound<'_, PyAny>) -> Checked<i64> {
         let bits = if matches!(node, Node::Int) { 32 } else { 64 };
-        match self.kinds.integer(value) {
+        match self.types.integer(value) {
             Some(integer) if bits == 64 || i32::try_from(integer).is_ok() => Ok(integer),
-            _ => Err(wrong(value, &format!("an integer of {bits} bits"))),
+            _ => Err(mismatch(value, &format!("an integer of {bits} bits"))),
         }
     }
 }
 
 fn text<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Checked<&'a Bound<'py, PyString>> {
-    value.cast().map_err(|_| wrong(value, "a string"))
+    value.cast().map_err(|_| mismatch(value, "a string"))
 }
 
 fn write_bytes(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Checked<()> {
@@ -58,26 +57,31 @@ fn write_bytes(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Checked<()> {
         return Ok(());
     }
     if !is_bytes(value) {
-        return Err(wrong(value, "bytes"));
+        return Err(mismatch(value, "bytes"));
     }
-    let buffer = PyBuffer::<u8>::get(value).map_err(|error| said(value, error))?;
+    let buffer = PyBuffer::<u8>::get(value).map_err(|error| conversion_error(value, error))?;
     out.put_bytes(&buffer.to_vec(value.py())?);
     Ok(())
 }
 
-fn write_fixed(size: usize, value: &Bound<'_, PyAny>, manner: Manner, out: &mut Vec<u8>) -> Checked<()> {
+fn write_fixed(
+    size: usize,
+    value: &Bound<'_, PyAny>,
+    context: EncodeContext,
+    out: &mut Vec<u8>,
+) -> Checked<()> {
     let bytes = match (value.cast::<PyBytes>(), value.cast::<PyByteArray>()) {
         (Ok(bytes), _) => bytes.as_bytes().to_vec(),
-        (_, Ok(bytes)) if manner.lenient => bytes.to_vec(),
-        _ => return Err(wrong(value, &format!("{size} bytes"))),
+        (_, Ok(bytes)) if context.lenient => bytes.to_vec(),
+        _ => return Err(mismatch(value, &format!("{size} bytes"))),
     };
     if bytes.len() != size {
-        return Err(wrong(value, &format!("{size} bytes")));
+        return Err(mismatch(value, &format!("{size} bytes")));
     }
     out.extend_from_slice(&bytes);
     Ok(())
 }
 
-fn said(value: &Bound<'_, PyAny>, error: PyErr) -> Box<Fault> {
-    Fault::from_python(value.py(), error)
+fn conversion_error(value: &Bound<'_, PyAny>, error: PyErr) -> Box<Error> {
+    Error::from_python(value.py(), error)
 }

@@ -7,30 +7,30 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice};
 
 /// The bytes of one message: a range of some `bytes`.
-pub struct Body<'py> {
+pub struct MessageBuffer<'py> {
     owner: Bound<'py, PyBytes>,
     range: Range<usize>,
 }
 
-impl<'py> Body<'py> {
+impl<'py> MessageBuffer<'py> {
     /// Take *value*: `bytes`, a view of some, or any other buffer, of which a copy is made.
     ///
     /// Fails with a TypeError or BufferError where it is no buffer.
     pub fn new(value: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(bytes) = value.cast_exact::<PyBytes>() {
-            return Ok(Body::whole(bytes.clone()));
+            return Ok(MessageBuffer::whole(bytes.clone()));
         }
         let view = PyMemoryView::from(value)?;
-        if let Some(body) = Body::inside_bytes(&view)? {
+        if let Some(body) = MessageBuffer::inside_bytes(&view)? {
             return Ok(body);
         }
         let copy = view.call_method0(intern!(value.py(), "tobytes"))?;
-        Ok(Body::whole(copy.cast_into::<PyBytes>()?))
+        Ok(MessageBuffer::whole(copy.cast_into::<PyBytes>()?))
     }
 
     fn whole(owner: Bound<'py, PyBytes>) -> Self {
         let range = 0..owner.as_bytes().len();
-        Body { owner, range }
+        MessageBuffer { owner, range }
     }
 
     /// The body that *view* shows, if that is a stretch of `bytes`.
@@ -44,7 +44,7 @@ impl<'py> Body<'py> {
         let start = buffer.buf_ptr().addr().wrapping_sub(owner.as_bytes().as_ptr().addr());
         let range = start..start.saturating_add(buffer.len_bytes());
         let inside = buffer.is_c_contiguous() && owner.as_bytes().get(range.clone()).is_some();
-        Ok(inside.then_some(Body { owner, range }))
+        Ok(inside.then_some(MessageBuffer { owner, range }))
     }
 
     pub fn py(&self) -> Python<'py> {

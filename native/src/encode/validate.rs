@@ -4,10 +4,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString};
 
-use crate::fault::{Checked, Fault};
+use crate::error::{Checked, Error};
 
 /// Python's abstract classes, looked up once.
-pub struct Abstract {
+pub struct AbstractTypes {
     pub integral: Py<PyAny>,
     pub real: Py<PyAny>,
     pub mapping: Py<PyAny>,
@@ -15,10 +15,10 @@ pub struct Abstract {
     pub datetime: Py<PyAny>,
 }
 
-impl Abstract {
+impl AbstractTypes {
     pub fn new(py: Python<'_>) -> PyResult<Self> {
         let class = |module: &str, name: &str| Ok::<_, PyErr>(py.import(module)?.getattr(name)?.unbind());
-        Ok(Abstract {
+        Ok(AbstractTypes {
             integral: class("numbers", "Integral")?,
             real: class("numbers", "Real")?,
             mapping: class("collections.abc", "Mapping")?,
@@ -44,7 +44,7 @@ impl Abstract {
         if value.is_instance_of::<PyBool>() || !is_a(value, &self.real) {
             return Ok(None);
         }
-        value.extract().map(Some).map_err(|error| Fault::from_python(value.py(), error))
+        value.extract().map(Some).map_err(|error| Error::from_python(value.py(), error))
     }
 
     /// Whether it is a sequence of items; neither text nor bytes are.
@@ -88,9 +88,9 @@ pub fn is_bytes(value: &Bound<'_, PyAny>) -> bool {
 
 /// What is said of a *value* that is not what was wanted.
 #[cold]
-pub fn wrong(value: &Bound<'_, PyAny>, wanted: &str) -> Box<Fault> {
+pub fn mismatch(value: &Bound<'_, PyAny>, wanted: &str) -> Box<Error> {
     let shown: String =
         value.repr().map_or_else(|_| "…".into(), |repr| repr.to_string_lossy().chars().take(60).collect());
     let kind = value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-    Fault::new(format!("{shown} is a {kind}, not {wanted}"))
+    Error::new(format!("{shown} is a {kind}, not {wanted}"))
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::cursor::Cursor;
-use crate::fault::{Checked, Fault};
+use crate::error::{Checked, Error};
 
 /// Nodes refer to each other by index, so that recursion is plain.
 #[derive(Deserialize)]
@@ -38,18 +38,18 @@ pub enum Kind {
     Null,
     Boolean,
     Int {
-        r#as: Option<As>,
+        r#as: Option<ReadAs>,
     },
     Long {
-        r#as: Option<As>,
+        r#as: Option<ReadAs>,
     },
     Float,
     Double,
     Bytes {
-        r#as: Option<As>,
+        r#as: Option<ReadAs>,
     },
     String {
-        r#as: Option<As>,
+        r#as: Option<ReadAs>,
     },
     Fixed {
         size: usize,
@@ -100,13 +100,13 @@ pub enum Stride {
     /// A union of two types of fixed size, as nullable numbers are.
     Either([usize; 2]),
     /// As the node itself says.
-    Closer,
+    Varying,
 }
 
 /// What the reader calls it.
 #[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
-pub enum As {
+pub enum ReadAs {
     Int,
     Long,
     Float,
@@ -115,9 +115,9 @@ pub enum As {
     String,
 }
 
-impl As {
-    pub fn is_real(this: Option<As>) -> bool {
-        matches!(this, Some(As::Float | As::Double))
+impl ReadAs {
+    pub fn is_real(this: Option<ReadAs>) -> bool {
+        matches!(this, Some(ReadAs::Float | ReadAs::Double))
     }
 }
 
@@ -163,7 +163,7 @@ impl Plan {
         if self.partial || cursor.left() == 0 {
             return Ok(());
         }
-        Err(Box::new(Fault::Trailing { end: cursor.at, size: cursor.body.len() }))
+        Err(Box::new(Error::Trailing { end: cursor.at, size: cursor.body.len() }))
     }
 }
 
@@ -195,11 +195,11 @@ impl Kind {
             Kind::Union { branches } => match *branches.as_slice() {
                 [first, second] => match (size(first), size(second)) {
                     (Some(first), Some(second)) => Stride::Either([first, second]),
-                    _ => Stride::Closer,
+                    _ => Stride::Varying,
                 },
-                _ => Stride::Closer,
+                _ => Stride::Varying,
             },
-            _ => self.size().map_or(Stride::Closer, Stride::Fixed),
+            _ => self.size().map_or(Stride::Varying, Stride::Fixed),
         }
     }
 
