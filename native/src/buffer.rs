@@ -1,4 +1,5 @@
-//! Bodies as they come from Python: borrowed where nothing can change them, copied where something can.
+//! Bodies as they come from Python: borrowed where nothing can change them, copied where something
+//! can.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Puts a hash of the sources into the module.  It lies in `src`, with which it is copied into images.
+//! Puts a hash of the sources into the module.  It lies in `src`, with which it is copied into
+//! images.
 //!
 //! The hash is FNV-1a of 64 bits, over path and content of `Cargo.toml` and of all files in `src`;
 //! `native/tests/sources.py` has the same in Python.
@@ -11,7 +12,7 @@ fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=src");
     println!("cargo:rerun-if-env-changed=NIGHTWIRE_NATIVE_SOURCES");
     let hash = match env::var("NIGHTWIRE_NATIVE_SOURCES") {
-        Ok(given) => given, // of mutants, which are to pass for the source as it is
+        Ok(given) => given, // mutants are to pass for the source as it is
         Err(_) => hash_of(Path::new("."))?,
     };
     println!("cargo:rustc-env=NIGHTWIRE_NATIVE_SOURCES={hash}");

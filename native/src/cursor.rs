@@ -2,7 +2,8 @@
 
 use crate::error::{Checked, Error};
 
-/// Items that take no bytes (nulls, empty records) which one body may hold: nothing else bounds their number.
+/// Items that take no bytes (nulls, empty records) which one body may hold: nothing else bounds
+/// their number.
 const MAX_EMPTY_ITEMS: usize = 1 << 20;
 
 /// Levels of records, arrays and maps inside each other.

@@ -1,8 +1,8 @@
 //! The fast half of nightwire's codec, and of its check of VOEvents (`voevent`).
 //!
-//! Python decides (`nightwire.schemas`: names, defaults, promotions, unions) and hands over a tree; this
-//! crate only executes it.  `Encoder` turns dicts into bytes, `Decoder` bytes into dicts, `Batcher` many
-//! bodies into Arrow columns.
+//! Python decides (`nightwire.schemas`: names, defaults, promotions, unions) and hands over a tree;
+//! this crate only executes it.  `Encoder` turns dicts into bytes, `Decoder` bytes into dicts,
+//! `Batcher` many bodies into Arrow columns.
 
 mod buffer;
 mod columns;

@@ -45,8 +45,8 @@ impl Batch {
 pub fn schema_of(source: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let capsule = source.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: a capsule of that name holds an ArrowSchema, says Arrow; the capsule outlives this borrow, and
-    // no Python code runs meanwhile.
+    // SAFETY: a capsule of that name holds an ArrowSchema, says Arrow; the capsule outlives this
+    // borrow, and no Python code runs meanwhile.
     Schema::try_from(unsafe { pointer.as_ref() }).map_err(failed)
 }
 

@@ -49,10 +49,12 @@ impl Batcher {
         Ok(Batcher { plan, program, schema })
     }
 
-    /// Return one row per body, as an object with `__arrow_c_array__`.  Other threads run meanwhile.
+    /// Return one row per body, as an object with `__arrow_c_array__`.  Other threads run
+    /// meanwhile.
     ///
     /// Raises:
-    ///     DecodeError: A body is cut off or malformed; its attribute `message` is that body's number.
+    ///     DecodeError: A body is cut off or malformed; its attribute `message` is that body's
+    ///         number.
     fn batch(&self, py: Python<'_>, bodies: Vec<Bound<'_, PyAny>>) -> PyResult<Batch> {
         let bodies = bodies.iter().map(MessageBuffer::new).collect::<PyResult<Vec<_>>>()?;
         let bytes: Vec<&[u8]> = bodies.iter().map(MessageBuffer::bytes).collect();

@@ -26,7 +26,8 @@ impl fmt::Display for Scalar<'_> {
     }
 }
 
-/// The number whose two's complement, most significant byte first, are *bytes*; None if it has over 128 bits.
+/// The number whose two's complement, most significant byte first, are *bytes*; None if it has over
+/// 128 bits.
 pub fn decimal(bytes: &[u8]) -> Option<i128> {
     let sign = if bytes.first().is_some_and(|first| first & 0x80 != 0) { -1 } else { 0 };
     let surplus = bytes.len().saturating_sub(16);

@@ -201,7 +201,8 @@ impl<'a, 'py> Reading<'a, 'py> {
         }
     }
 
-    /// A copy of the template, in which every field is null already, is quicker than a dict that grows.
+    /// A copy of the template, in which every field is null already, is quicker than a dict that
+    /// grows.
     fn record(&mut self, record: &'a RecordReader) -> Value<'py> {
         let dict = record.template.bind(self.py).copy()?;
         for field in &record.fields {

@@ -9,8 +9,8 @@ use crate::encode::layout::{Field, Node};
 impl Encoder {
     /// The index of the branch that fastavro would write *value* as.
     ///
-    /// The first that is valid; but of records that with most of the value's fields, and a double rather
-    /// than a float.
+    /// The first that is valid; but of records that with most of the value's fields, and a double
+    /// rather than a float.
     pub fn choose(&self, branches: &[usize], value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let (mut best, mut most_fields) = (None, None);
         for (index, &branch) in branches.iter().enumerate() {

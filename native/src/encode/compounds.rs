@@ -162,7 +162,8 @@ impl Encoder {
         }
     }
 
-    /// Write *value* as one of *branches*: the *only* one besides null, or the one that fastavro chooses.
+    /// Write *value* as one of *branches*: the *only* one besides null, or the one that fastavro
+    /// chooses.
     pub fn write_branch(
         &self,
         branches: &[usize],

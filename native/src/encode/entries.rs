@@ -43,8 +43,8 @@ impl<'a, 'py> Entries<'a, 'py> {
     pub fn next_value(&mut self, key: &Py<PyString>) -> Option<Bound<'py, PyAny>> {
         self.look_ahead();
         let (mut found, mut value) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the dict is alive and we hold the interpreter.  Should it have changed since the last call,
-        // `PyDict_Next` still checks its position against the entries there are.
+        // SAFETY: the dict is alive and we hold the interpreter.  Should it have changed since the
+        // last call, `PyDict_Next` still checks its position against the entries there are.
         let any =
             unsafe { ffi::PyDict_Next(self.dict.as_ptr(), &mut self.position, &mut found, &mut value) != 0 };
         if !any || found != key.as_ptr() {

@@ -1,4 +1,5 @@
-//! The layout of a record to be written, as Python hands it over, made ready: names interned, defaults bound.
+//! The layout of a record to be written, as Python hands it over, made ready: names interned,
+//! defaults bound.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

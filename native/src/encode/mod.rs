@@ -79,7 +79,8 @@ fn encode_error(error: Error) -> PyErr {
 pub struct EncodeContext {
     /// It lies directly in a union, where "-type" may name a record.
     pub named: bool,
-    /// fastavro chose the branch by its own rules: unknown fields are left out, missing ones may be null.
+    /// fastavro chose the branch by its own rules: unknown fields are left out, missing ones may be
+    /// null.
     pub lenient: bool,
     pub depth: usize,
 }

@@ -44,8 +44,9 @@ impl Checker {
 
 /// What a document was found to be.
 ///
-/// `well_formed` and `valid` are None where only a complete parser, a complete validator can say.  `line` and
-/// `reason` say what is wrong, where that is so.  The rest is there where the document is well-formed.
+/// `well_formed` and `valid` are None where only a complete parser, a complete validator can say.
+/// `line` and `reason` say what is wrong, where that is so.  The rest is there where the document
+/// is well-formed.
 #[pyclass(frozen, module = "nightwire_native")]
 pub struct Checked {
     document: Py<PyBytes>,

@@ -1,7 +1,7 @@
 //! XML 1.0 in UTF-8, one token after the other, strictly.
 //!
-//! What is rare in events and easy to get wrong (entities, names beyond ASCII, other encodings) is left to
-//! a complete parser: see `Stop::Unsure`.
+//! What is rare in events and easy to get wrong (entities, names beyond ASCII, other encodings) is
+//! left to a complete parser: see `Stop::Unsure`.
 
 use std::ops::Range;
 

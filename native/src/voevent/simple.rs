@@ -138,7 +138,8 @@ pub fn is_plain(text: &[u8]) -> bool {
     scheme(text).is_some() && text.iter().all(|byte| judge_byte(*byte)) && judge(text) == Some(true)
 }
 
-/// Whether *text* is a value of `xs:anyURI`: characters that URIs lack are taken for some that they have.
+/// Whether *text* is a value of `xs:anyURI`: characters that URIs lack are taken for some that they
+/// have.
 pub fn is_any_uri(text: &str) -> Option<bool> {
     let usual = |byte: u8| if judge_byte(byte) { byte } else { b'_' };
     match text.bytes().all(judge_byte) {

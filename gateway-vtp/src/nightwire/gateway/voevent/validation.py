@@ -18,6 +18,7 @@ from lxml import etree
 from nightwire.gateway.voevent.packet import Packet, checked_packet, ivorn_complaint, read_packet
 from nightwire.gateway.voevent.schema_tables import compile_schema
 from nightwire.gateway.voevent.xml import MAX_DEPTH, Refusal, XMLRefusedError, parse_xml
+from nightwire.schemas import engines
 
 if TYPE_CHECKING:
     from nightwire_native import Checked, Checker
@@ -113,9 +114,9 @@ def _schema(version: str) -> etree.XMLSchema:
         return etree.XMLSchema(etree.parse(str(folder / f"voevent-{version}.xsd"), parser))
 
 
-try:
+if "native" in engines():
     from nightwire_native import Checker as NativeChecker
-except ImportError:  # not built, or before it could check VOEvents
+else:  # not built, or of other sources
     NativeChecker = None  # type: ignore[assignment, misc]
 
 _REFERENCE = re.compile(rb"""xmlns(?::[^\s=:]+)?\s*=\s*(?:"[^"&]*&|'[^'&]*&)""")

@@ -15,7 +15,7 @@ try:
 except ImportError:
     native = None  # type: ignore[assignment]
 
-SOURCES = "295fc9b9173524a3"
+SOURCES = "6f6b5c805f6e011d"
 """Hash of the sources of ``nightwire-native`` that understand our layouts and plans."""
 
 
