@@ -25,7 +25,7 @@ from nightwire.core.access.rights import (
     owner,
 )
 from nightwire.core.access.streams import stream_filters
-from nightwire.core.cli.sizes import UNITS, parse_size, spell_size
+from nightwire.core.cli.parameter_types import SIZE_UNITS, parse_size, spell_size
 from nightwire.core.kafka import environment, identity, properties
 from nightwire.core.runtime.credentials import FILE, stack_credentials, write_credentials
 from nightwire.core.stack.kafka.auth import SUPER_USER, operator_credentials
@@ -177,7 +177,7 @@ def test_a_size_without_a_unit_is_refused_with_what_to_write(text: str) -> None:
 
 @given(st.integers(0, 999), st.sampled_from(["B", "kB", "MB", "GB"]))
 def test_sizes_are_spelt_so_that_they_can_be_read(number: int, unit: str) -> None:
-    size = number * UNITS[unit]
+    size = number * SIZE_UNITS[unit]
     assert parse_size(spell_size(size)) == size
 
 

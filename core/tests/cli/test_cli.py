@@ -22,8 +22,8 @@ def test_help_lists_every_verb_and_loads_nothing_heavy() -> None:
         "print(click.testing.CliRunner().invoke(c.main, ['--help']).output);"
         "print('LOADED', *sys.modules)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    listing, loaded = said.split("LOADED")
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    listing, loaded = output.split("LOADED")
     assert all(f"\n  {verb} " in listing for verb in VERBS)
     assert "not installed" not in listing
     assert HEAVY & set(loaded.split()) == set()

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from nightwire.core.cli.survey_option import SurveyName
+from nightwire.core.cli.parameter_types import SurveyName
 from nightwire.schemas import surveys
 
 

@@ -78,24 +78,24 @@ def test_silence_is_how_long_records_have_waited_for_an_acknowledgement(bootstra
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("told", [True, False])
-def test_one_record_too_large_for_its_topic_does_not_take_its_batch_along(kafka: str, told: bool) -> None:
+@pytest.mark.parametrize("handled", [True, False])
+def test_one_record_too_large_for_its_topic_does_not_take_its_batch_along(kafka: str, handled: bool) -> None:
     topic = f"t{uuid4().hex}"
     ensure_topics(kafka, [TopicSettings(topic, 1, {"max.message.bytes": "50000"})])
     writer = Writer(producer(kafka, linger_ms=500))
     refused: list[int] = []
     for n in range(6):
         value = os.urandom(300_000 if n == 3 else 1000)
-        on_refused = (lambda _error, n=n: refused.append(n)) if told else None
+        on_refused = (lambda _error, n=n: refused.append(n)) if handled else None
         writer.write(topic, value, key=b"%d" % n, on_refused=on_refused)
-    if told:
+    if handled:
         writer.flush()
     else:
         with pytest.raises(DeliveryError, match="MSG_SIZE_TOO_LARGE"):
             writer.flush()
         writer._failure = None
         writer.flush()
-    assert refused == ([3] if told else [])
+    assert refused == ([3] if handled else [])
     assert {message.key() for message in read_to_end(kafka, [topic])} == {b"0", b"1", b"2", b"4", b"5"}
 
 
@@ -131,10 +131,10 @@ class Forgetful:
     def __init__(self, code: int) -> None:
         self.code, self.looked_up = code, list[str]()
 
-    def get_watermark_offsets(self, spot: TopicPartition, **_how: Any) -> tuple[int, int]:
+    def get_watermark_offsets(self, partition: TopicPartition, **_how: Any) -> tuple[int, int]:
         if not self.looked_up:
             raise KafkaException(KafkaError(self.code))
-        return 3, 7 + spot.partition
+        return 3, 7 + partition.partition
 
     def list_topics(self, topic: str, **_how: Any) -> None:
         self.looked_up.append(topic)

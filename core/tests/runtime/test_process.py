@@ -31,9 +31,9 @@ def test_the_page_has_metrics_health_and_what_else_there_is() -> None:
     page = MetricsPage(registry, healthy=lambda: well[0], pages=more)
     port = page.start()
     try:
-        told = httpx.get(f"http://127.0.0.1:{port}/metrics").text
-        assert "things_total 3.0" in told
-        assert "things_created" not in told  # a series more for each, which nobody asks for
+        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        assert "things_total 3.0" in metrics
+        assert "things_created" not in metrics  # a series more for each, which nobody asks for
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
         well[0] = False
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 503

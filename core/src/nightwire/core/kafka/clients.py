@@ -2,7 +2,7 @@
 
 Settings and their reasons: acks=all and idempotence lose and double nothing on a retry; the
 partitioner is Java's, so that Python and Java put one key in one partition; a reader whose offset
-is gone is told so instead of being moved to the end.
+was deleted gets an error instead of being moved to the end.
 """
 
 import logging

@@ -20,7 +20,7 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Record:
-    """What goes into Kafka, and who is told.
+    """A record to be written, and its callbacks.
 
     Attributes:
         topic: Where to.

@@ -51,10 +51,10 @@ def java_home() -> Path:
 def java_version(java: Path) -> int | None:
     """Return the major version of the executable *java*, or None where it does not run."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr)
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
     return int(found.group(1)) if found else None
 
 

@@ -31,8 +31,8 @@ def archive(program: str, jars: Iterable[Path]) -> Path:
         NoJavaError: There is no Java.
     """
     parts = [java_home() / "bin" / "java", *sorted(jars)]
-    told = "\n".join(f"{part} {part.stat().st_size} {part.stat().st_mtime_ns}" for part in parts)
-    name = hashlib.sha256(told.encode()).hexdigest()[:16]
+    identity = "\n".join(f"{part} {part.stat().st_size} {part.stat().st_mtime_ns}" for part in parts)
+    name = hashlib.sha256(identity.encode()).hexdigest()[:16]
     return user_cache_path("nightwire") / "classes" / f"{program}-{name}.jsa"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli.durations import Duration
 from nightwire.core.cli.options import json_option
+from nightwire.core.cli.parameter_types import Duration
 
 
 def _look_there(_ctx: click.Context, _param: click.Parameter, folder: Path | None) -> Path | None:
@@ -78,12 +78,12 @@ def up(
       nightwire up --foreground                                  stay, for systemd and the like
       nightwire up --auth scram                                  passwords: see `nightwire user`
     """
-    from nightwire.core.stack import up as _up
     from nightwire.core.stack.services import Stream
     from nightwire.core.stack.supervisor import Plan
+    from nightwire.core.stack.up import detach, state_folder, stay
 
     plan = Plan(
-        folder=_up.folder(state),
+        folder=state_folder(state),
         usual_ports=ports == "usual",
         stream=Stream(stream, alerts, f"{interval:g}s") if stream else None,
         remotes=remote,
@@ -92,7 +92,7 @@ def up(
         jmx=jmx,
         auth=auth,
     )
-    raise SystemExit(_up.stay(plan) if foreground else _up.detach(plan, timeout))
+    raise SystemExit(stay(plan) if foreground else detach(plan, timeout))
 
 
 @click.command()
@@ -104,9 +104,9 @@ def down(state: Path | None) -> None:
     Example:
       nightwire down
     """
-    from nightwire.core.stack import up as _up
+    from nightwire.core.stack.up import state_folder, stop
 
-    raise SystemExit(_up.down(_up.folder(state)))
+    raise SystemExit(stop(state_folder(state)))
 
 
 @click.command()
@@ -124,15 +124,15 @@ def status(watch: bool, interval: float, as_json: bool, state: Path | None) -> N
       nightwire status --watch
       nightwire status --json
     """
-    from nightwire.core.stack import status as _status
-    from nightwire.core.stack import up as _up
+    from nightwire.core.stack import status as stack_status
+    from nightwire.core.stack.up import state_folder
 
-    folder = _up.folder(state)
+    folder = state_folder(state)
     if as_json:
-        found: dict[str, Any] | None = _status.collect(folder)
+        found: dict[str, Any] | None = stack_status.collect(folder)
         click.echo(json.dumps(found or {"processes": [], "endpoints": {}, "stages": []}, indent=2))
         raise SystemExit(0 if found else 1)
-    raise SystemExit(_status.watch(folder, interval) if watch else _status.show(folder))
+    raise SystemExit(stack_status.watch(folder, interval) if watch else stack_status.show(folder))
 
 
 @click.command()
@@ -148,10 +148,10 @@ def logs(name: str | None, follow: bool, lines: int, state: Path | None) -> None
       nightwire logs
       nightwire logs filters -f
     """
-    from nightwire.core.stack import state as _logs
-    from nightwire.core.stack import up as _up
+    from nightwire.core.stack.state import show_logs
+    from nightwire.core.stack.up import state_folder
 
-    raise SystemExit(_logs.show(_up.folder(state) / "logs", name, lines=lines, follow=follow))
+    raise SystemExit(show_logs(state_folder(state) / "logs", name, lines=lines, follow=follow))
 
 
 @click.command()
@@ -165,9 +165,9 @@ def doctor(as_json: bool) -> None:
     Example:
       nightwire doctor
     """
-    from nightwire.core.stack import doctor as _doctor
+    from nightwire.core.stack.doctor import report
 
-    raise SystemExit(_doctor.report(as_json))
+    raise SystemExit(report(as_json))
 
 
 @click.command()
@@ -183,7 +183,7 @@ def demo(alerts: int, events: int, state: Path | None) -> None:
     Example:
       nightwire demo
     """
-    from nightwire.core.stack import demo as _demo
-    from nightwire.core.stack import up as _up
+    from nightwire.core.stack.demo import play
+    from nightwire.core.stack.up import state_folder
 
-    raise SystemExit(_demo.play(_up.folder(state), alerts, events))
+    raise SystemExit(play(state_folder(state), alerts, events))

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as TopicPartitionOffset
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
 from nightwire.core.accounting import discrepancies, read_accounts, totals
-from nightwire.core.kafka import consumer, end_offsets_at, read_until
+from nightwire.core.kafka import TopicPartition, consumer, end_offsets_at, read_until
 from nightwire.core.stack.services import nightwire
 from nightwire.core.stack.state import checked
 from nightwire.core.stack.supervisor import Plan
@@ -32,12 +32,12 @@ SETTLE = 120.0
 """Longest wait until every stage has accounted for all that came in. [s]"""
 ACKNOWLEDGED = "nightwire_filters_copies_acknowledged_total"
 
-Offsets = dict[tuple[str, int], int]
+Offsets = dict[TopicPartition, int]
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What three independent witnesses say of one topic."""
+    """Three independent counts of the records of one topic."""
 
     acknowledged: int
     consumed: int
@@ -50,7 +50,7 @@ class Counts:
 
 
 class DemoError(Exception):
-    """A step of the demo failed; its own words are above."""
+    """A step of the demo failed; the message holds its output."""
 
 
 def play(folder: Path, visit: int, events: int) -> int:
@@ -77,13 +77,13 @@ def _submit_filters() -> list[str]:
     """Submit the example notebooks, all at once; return their topics."""
     examples = _examples()
     with console.status("submitting the example filters"), ThreadPoolExecutor() as pool:
-        for said in pool.map(_submit, examples):
-            console.print(said.splitlines()[0])
+        for output in pool.map(_submit, examples):
+            console.print(output.splitlines()[0])
     return [filter_topic(OWNER, path.stem) for path in examples]
 
 
 def _submit(path: Path) -> str:
-    return _run("filter", "submit", str(path), "--name", path.stem, "--owner", OWNER, aloud=False)
+    return _run("filter", "submit", str(path), "--name", path.stem, "--owner", OWNER, show_progress=False)
 
 
 def _count_a_visit(endpoints: Mapping[str, Any], topics: Sequence[str], visit: int, events: int) -> bool:
@@ -141,23 +141,23 @@ def _show_one(folder: Path, topics: Sequence[str]) -> None:
     console.print("\n[bold]One filtered alert[/bold], as its owner reads it:")
     for topic in topics:
         words = ["subscribe", topic, "--last", "1", "--no-follow", "--stamps", str(stamps)]
-        said = _run(*words, aloud=False)
-        if said.strip():
+        output = _run(*words, show_progress=False)
+        if output.strip():
             console.print(f"$ nightwire {' '.join(words)}", style="dim", soft_wrap=True)
-            console.print(said.rstrip(), markup=False, soft_wrap=True)
+            console.print(output.rstrip(), markup=False, soft_wrap=True)
             newest = sorted(stamps.glob("*.png"), key=lambda path: path.stat().st_mtime)[-3:]
             console.print(f"its stamps: {' '.join(map(str, newest))}", soft_wrap=True)
             return
 
 
-def _run(*words: str, aloud: bool = True) -> str:
-    """Run a verb, its progress shown where *aloud*; return what it printed.
+def _run(*words: str, show_progress: bool = True) -> str:
+    """Run a verb, perhaps with its progress shown; return its output.
 
     Raises:
         DemoError: It failed.
     """
-    said = None if aloud else subprocess.PIPE
-    done = subprocess.run(nightwire(*words), stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+    stderr = None if show_progress else subprocess.PIPE
+    done = subprocess.run(nightwire(*words), stdout=subprocess.PIPE, stderr=stderr, text=True, check=False)
     if done.returncode:
         last_words = f"{done.stdout}{done.stderr or ''}"
         raise DemoError(f"`nightwire {' '.join(words)}` ended with {done.returncode}\n{last_words}")
@@ -166,10 +166,14 @@ def _run(*words: str, aloud: bool = True) -> str:
 
 def _consumed(kafka: str, topics: Sequence[str], since: Offsets) -> Counter[str]:
     """Count the records of *topics* from the offsets *since* to their present ends."""
-    todo = {spot: end for spot, end in end_offsets_at(kafka, topics).items() if end > since.get(spot, 0)}
+    todo = {
+        partition: end
+        for partition, end in end_offsets_at(kafka, topics).items()
+        if end > since.get(partition, 0)
+    }
     reader = consumer(kafka, enable_partition_eof=True)
     try:
-        reader.assign([TopicPartition(*spot, since.get(spot, 0)) for spot in todo])
+        reader.assign([TopicPartitionOffset(*partition, since.get(partition, 0)) for partition in todo])
         return Counter(str(message.topic()) for message in read_until(reader, todo))
     finally:
         reader.close()

@@ -110,14 +110,14 @@ def prometheus() -> Finding:
 def docker() -> Finding:
     """Look for a Docker Engine, which only the compose stack needs."""
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             ["docker", "info", "-f", "{{.ServerVersion}}"],
             capture_output=True,
             text=True,
             timeout=10,
             check=False,
         )
-        version = said.stdout.strip() if said.returncode == 0 else ""
+        version = done.stdout.strip() if done.returncode == 0 else ""
     except (OSError, subprocess.TimeoutExpired):
         version = ""
     if version:

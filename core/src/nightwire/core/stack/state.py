@@ -16,7 +16,7 @@ from nightwire.core.runtime import lock_folder, refused_version
 from nightwire.core.runtime.endpoints import STATE_VERSION, process_started, read_state
 
 
-def show(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:
+def show_logs(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:
     """Print the last *lines* of logs, and new ones with *follow*; return the exit status."""
     found = sorted(folder.glob(f"{name or '*'}.log"))
     if not found:

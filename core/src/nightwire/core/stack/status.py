@@ -13,13 +13,13 @@ from rich.table import Table
 
 from nightwire.core.accounting import Account, StageTotal, discrepancies, read_accounts, totals
 from nightwire.core.cli.tables import stage_table
-from nightwire.core.kafka import end_offsets_at
+from nightwire.core.kafka import TopicPartition, end_offsets_at
 from nightwire.core.stack.state import checked, supervisor_alive
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The stack at one instant.
+    """The state of the stack at one instant.
 
     Attributes:
         state: The state file.
@@ -34,8 +34,8 @@ class Snapshot:
     at: float
 
 
-def look(folder: Path) -> Snapshot | None:
-    """Return a glance at the stack in *folder*; None when none runs."""
+def take_snapshot(folder: Path) -> Snapshot | None:
+    """Return a snapshot of the stack in *folder*; None where none runs."""
     state = checked(folder)
     if not supervisor_alive(state):
         return None
@@ -48,59 +48,59 @@ def look(folder: Path) -> Snapshot | None:
     return Snapshot(state, accounts, lags, time.monotonic())
 
 
-def lag(accounts: Iterable[Account], ends: Mapping[tuple[str, int], int]) -> dict[str, int]:
+def lag(accounts: Iterable[Account], ends: Mapping[TopicPartition, int]) -> dict[str, int]:
     """Return the records of each stage's sources that it has not accounted for.
 
     Args:
         accounts: All accounts.
         ends: Offset after the last record of each (topic, partition).
     """
-    done: dict[str, dict[tuple[str, int], int]] = {}
+    done: dict[str, dict[TopicPartition, int]] = {}
     for account in accounts:
-        spots = done.setdefault(account.stage, {})
-        spot = (account.source, account.partition)
-        spots[spot] = max(spots.get(spot, 0), account.last + 1)
+        reached = done.setdefault(account.stage, {})
+        partition = (account.source, account.partition)
+        reached[partition] = max(reached.get(partition, 0), account.last + 1)
     return {
-        stage: sum(max(0, ends[spot] - reached) for spot, reached in spots.items() if spot in ends)
-        for stage, spots in done.items()
+        stage: sum(max(0, ends[one] - end) for one, end in reached.items() if one in ends)
+        for stage, reached in done.items()
     }
 
 
 def collect(folder: Path) -> dict[str, Any] | None:
     """Return what `nightwire status --json` prints; None when no stack runs."""
-    glance = look(folder)
-    if glance is None:
+    snapshot = take_snapshot(folder)
+    if snapshot is None:
         return None
-    accounts = glance.accounts or []
+    accounts = snapshot.accounts or []
     keep = ("name", "pid", "state", "restarts", "log")
     return {
-        "endpoints": glance.state["endpoints"],
-        "processes": [{name: one[name] for name in keep} for one in glance.state["processes"]],
-        "stages": [_stage(total, glance.lag) for total in totals(accounts)],
+        "endpoints": snapshot.state["endpoints"],
+        "processes": [{name: one[name] for name in keep} for one in snapshot.state["processes"]],
+        "stages": [_stage(total, snapshot.lag) for total in totals(accounts)],
         "discrepancies": discrepancies(accounts),
-        "kafka_answers": glance.accounts is not None,
+        "kafka_answers": snapshot.accounts is not None,
     }
 
 
 def show(folder: Path) -> int:
-    """Print a glance; return the exit status."""
-    glance = look(folder)
+    """Print a snapshot; return the exit status."""
+    snapshot = take_snapshot(folder)
     console = Console()
-    if glance is None:
+    if snapshot is None:
         console.print(f"No stack runs in {folder}.  `nightwire up` starts one.")
         return 1
-    console.print(_page(glance, None))
+    console.print(_page(snapshot, None))
     return 0
 
 
 def watch(folder: Path, interval: float) -> int:
-    """Show glances, with rates, until Ctrl-C; return the exit status."""
-    before = look(folder)
+    """Show snapshots, with rates, until Ctrl-C; return the exit status."""
+    before = take_snapshot(folder)
     if before is None:
         return show(folder)
     with Live(_page(before, None), screen=Console().is_terminal, auto_refresh=False) as live:
         try:
-            while (now := look(folder)) is not None:
+            while (now := take_snapshot(folder)) is not None:
                 live.update(_page(now, before), refresh=True)
                 before = now
                 time.sleep(interval)

@@ -29,13 +29,13 @@ OWNERS = {
     NONE: "not verified: Kafka believes everybody (`nightwire up --auth scram` asks them)",
     SCRAM: "by password; `nightwire user add NAME` lets one in",
 }
-"""What is said of them, by the kind of `--auth`."""
+"""How owners are verified, by the kind of `--auth`."""
 
 LEAVE = 90.0
 """Longest time for a clean stop of everything. [s]"""
 
 
-def folder(named: Path | None) -> Path:
+def state_folder(named: Path | None) -> Path:
     """Return the state folder: *named*, else the nearest with state, else ``.nightwire`` here."""
     return (named or state_dir() or Path(STATE_DIR)).resolve()
 
@@ -79,7 +79,7 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
     return failed
 
 
-def down(where: Path) -> int:
+def stop(where: Path) -> int:
     """Stop the stack in *where*; return the exit status."""
     state = checked(where)
     if not supervisor_alive(state):

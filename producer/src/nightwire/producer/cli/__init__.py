@@ -1,1 +1,1 @@
-"""Cli."""
+"""The verbs `nightwire simulate` and `nightwire replay`."""

@@ -1,1 +1,1 @@
-"""Replay."""
+"""Files of alerts, played into Kafka with their bytes unchanged."""

@@ -159,8 +159,8 @@ class Simulation:
         the first are made.
 
         Args:
-            meter: Is told of each alert.
-            observe: Is told by how much each alert was late. [s]
+            meter: Counts the alerts.
+            observe: Takes by how much each alert was late. [s]
 
         Raises:
             DeliveryError: Kafka did not take an alert.

@@ -1,1 +1,1 @@
-"""Visits."""
+"""Visits: their counts, their records in `visits`, their numbers, and closing abandoned ones."""

@@ -1,4 +1,4 @@
-"""Writing."""
+"""Writing alerts to Kafka: `AlertWriter`, its message formats, its connection."""
 
 from nightwire.producer.writing.writer import OVERHEAD
 

@@ -152,10 +152,10 @@ class Broker:
                 preexec_fn=die_with_parent,  # noqa: PLW1509  (no threads before the fork matter here)
             )
         deadline = time.monotonic() + timeout
-        while STARTED not in (said := self.log.read_text(errors="replace")):
+        while STARTED not in (output := self.log.read_text(errors="replace")):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise BrokerError(f"Kafka did not start: {said[-2000:]}")
+                raise BrokerError(f"Kafka did not start: {output[-2000:]}")
             time.sleep(0.05)
 
     def stop(self, *, timeout: float = 15.0) -> None:

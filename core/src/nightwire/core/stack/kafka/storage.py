@@ -35,9 +35,9 @@ def format_storage(folder: Path, kept: Path, by_java: Callable[[str], None]) -> 
         return
     folder.mkdir(parents=True, exist_ok=True)
     _copy(kept, folder / CHECKPOINT)
-    said = {"version": 1, "cluster.id": random_uuid(), "node.id": NODE, "directory.id": random_uuid()}
+    values = {"version": 1, "cluster.id": random_uuid(), "node.id": NODE, "directory.id": random_uuid()}
     fresh = folder / f"{META}.{os.getpid()}"
-    fresh.write_text("".join(f"{name}={value}\n" for name, value in said.items()))
+    fresh.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
     fresh.replace(folder / META)  # last: where it is, all is
 
 

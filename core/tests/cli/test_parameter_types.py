@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from nightwire.core.cli import main
-from nightwire.core.cli.durations import parse_duration
+from nightwire.core.cli.parameter_types import parse_duration
 
 
 @pytest.mark.parametrize(
