@@ -25,9 +25,13 @@ def pages() -> dict[str, str]:
     """Return the place in the site of each page, by its path in the repository."""
     inside = {f"docs/{path}": path for path in _inside()}
     rooms = {f"{path.parent.name}/README.md": f"rooms/{path.parent.name}.md" for path in _rooms()}
+    deeper = {
+        f"{path.relative_to(ROOT)}": f"rooms/{path.parents[1].name}/{path.name}"
+        for path in sorted(ROOT.glob("*/docs/*.md"))
+    }
     top = {name: f"project/{name}" for name in OUTSIDE if (ROOT / name).exists()}
     benchmarks = {"benchmarks/results/report.md": "project/report.md"}
-    return inside | rooms | top | {a: b for a, b in benchmarks.items() if (ROOT / a).exists()}
+    return inside | rooms | deeper | top | {a: b for a, b in benchmarks.items() if (ROOT / a).exists()}
 
 
 def _inside() -> list[str]:
