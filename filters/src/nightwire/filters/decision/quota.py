@@ -131,10 +131,7 @@ def held_candidates(quota: VisitQuota) -> Iterable[Candidate]:
 
 
 def admit(ids: Iterable[str], admitted: Ids, free: int) -> tuple[list[int], Ids]:
-    """Admit *free* alerts in the order of *ids*.
-
-    Return what became of each, and all admitted ids.
-    """
+    """Admit *free* alerts in the order of *ids*; return the fate of each, and all admitted ids."""
     fates, fresh = list[int](), set[str]()
     for one in ids:
         if one in admitted or one in fresh:
@@ -148,10 +145,7 @@ def admit(ids: Iterable[str], admitted: Ids, free: int) -> tuple[list[int], Ids]
 
 
 def keep_best(candidates: Iterable[Candidate], free: int) -> tuple[list[Candidate], list[Candidate]]:
-    """Return the candidates of the *free* best alerts, and the others.
-
-    Copies of an alert stay together.
-    """
+    """Return all candidates of the *free* best alerts, and the other candidates."""
     copies: dict[str, list[Candidate]] = {}
     for one in sorted(candidates, key=lambda one: one.rank_key):
         copies.setdefault(one.alert.alert, []).append(one)

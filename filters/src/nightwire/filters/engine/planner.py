@@ -69,10 +69,7 @@ class BatchSizeController:
     _planned: tuple[int, float] | None = None
 
     def limit(self, most: int | None) -> int | None:
-        """Return how many records the next batch may have.
-
-        *most* at the most; None: as many as there are.
-        """
+        """Return the most records of the next batch, at most *most*; None: no limit."""
         if most is None:
             return None
         if self._planned is not None:
@@ -85,10 +82,7 @@ class BatchSizeController:
         self._planned = (records, self.clock())
 
     def _learn(self, records: int, began: float) -> None:
-        """Take in how long a batch took.
-
-        A small one says little of how long a large one would take.
-        """
+        """Learn from the time of a batch; a small one says little of large ones."""
         change = self.target / max(self.clock() - began, 1e-3)
         if change < 1 or 2 * records >= self._limit:
             self._limit = max(LEAST, round(self._limit * min(STEP, max(1 / STEP, change))))
@@ -129,10 +123,7 @@ class Planner:
     _batch_size: BatchSizeController = field(default_factory=BatchSizeController)
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
-        """Return the next batch's end, at most *limit* records after *start*.
-
-        It is *start* when nothing is new.
-        """
+        """Return the next batch's end, at most *limit* records after *start*; or *start*."""
         try:
             return self._latest(start, limit)
         except (KafkaException, TimeoutError) as error:
@@ -170,10 +161,7 @@ class Planner:
         )
 
     def work(self, start: Offset, end: Offset) -> tuple[list[OffsetRange], frozenset[str]]:
-        """Return the ranges of a batch, and the derived topics that are read in it.
-
-        Both are the same each time.
-        """
+        """Return the ranges and the derived topics of a batch, the same each time."""
         read = active_derived(start, self._derived(version(start)), self._derived(version(end)))
         return ranges(positions(start), positions(end), self.beginnings()), read
 

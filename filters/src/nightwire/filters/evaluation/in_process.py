@@ -36,10 +36,7 @@ NEEDS_SANDBOX = "what it adds is computed in the sandbox alone, which this engin
 
 
 class TimeLimit(BaseException):
-    """The filter took too long.
-
-    Not an `Exception`: a filter's own ``except`` must let it through.
-    """
+    """The filter took too long.  No `Exception`: a filter's own ``except`` lets it through."""
 
 
 @contextmanager

@@ -161,10 +161,7 @@ def _ask_compiled(one: Probe, alerts: Alerts) -> Array:
 
 
 def _ask_code(live: LiveFilter, number: int, alerts: Alerts, rowwise: RowJudge) -> Array | None:
-    """Return the numbers of the conditions that stopped alerts.
-
-    None where they did not come in time.
-    """
+    """Return the numbers of the conditions that stopped alerts; None if they came too late."""
     (verdict,) = rowwise(alerts, [(number, live)])
     return None if verdict.late else np.nan_to_num(verdict.rank)
 

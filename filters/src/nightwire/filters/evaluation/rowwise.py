@@ -25,10 +25,7 @@ def reads_columns(live: LiveFilter) -> bool:
 
 
 def judge_in_sandbox(sandbox: Sandbox, budget: CpuBudget) -> RowJudge:
-    """Return a judge in *sandbox*, with CPU times from *budget*.
-
-    A filter that had to be stopped the last time comes after the others.
-    """
+    """Return a judge in *sandbox*; filters that had to be stopped the last time come last."""
 
     def judge(alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
         refused = [

@@ -161,10 +161,7 @@ class AlertStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = positions_at(self._chosen, "latest")
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Return the end of the next batch.
-
-        *start* when nothing is new, or Kafka does not answer.
-        """
+        """Return the next batch's end; *start* when nothing is new, or Kafka does not answer."""
         known = positions(start)
         try:
             ends = positions_at(self._chosen, "latest") if self._target is None else self._target

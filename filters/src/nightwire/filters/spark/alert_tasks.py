@@ -1,6 +1,4 @@
-"""What the Spark source `nightwire` asks of Kafka and of the registry, and its tasks, which read
-alerts.
-"""
+"""The tasks of the Spark source `nightwire`, and its questions to Kafka and the registry."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -81,10 +79,7 @@ class Clients(NamedTuple):
 
 @lru_cache(maxsize=4)
 def clients(bootstrap: str | None, registry: str | None) -> Clients:
-    """Return the clients for these addresses.
-
-    None is the environment's, else the embedded stack's.
-    """
+    """Return the clients; None is the address of the environment, else of the embedded stack."""
     ends = find_endpoints(bootstrap, registry)
     consumer = kafka.consumer(ends.kafka, enable_partition_eof=True)
     return Clients(consumer, kafka.admin(ends.kafka), SchemaRegistry(ends.schema_registry))
@@ -105,9 +100,7 @@ def topic_partitions(options: AlertOptions) -> list[TopicPartition]:
 
 
 def positions_at(options: AlertOptions, where: str | int) -> dict[TopicPartition, int]:
-    """Return the offsets of ``earliest``, ``latest`` or a time [ms since 1970, UTC], for each
-    partition.
-    """
+    """Return the offsets of ``earliest``, ``latest`` or a time. [ms since 1970, UTC]"""
     client = clients(options.bootstrap, options.registry).admin
     partitions = topic_partitions(options)
     if isinstance(where, str):
@@ -139,10 +132,7 @@ def newest_schema(options: AlertOptions) -> Mapping[str, Any]:
 
 
 def _last_records(consumer: Consumer, partitions: Sequence[TopicPartition]) -> Iterator[Message]:
-    """Yield the last records of each partition.
-
-    And its first, for the last may be transactions' markers.
-    """
+    """Yield each partition's last records, and its first: the last may be transactions' markers."""
     for topic, partition in partitions:
         low, high = watermarks(consumer, topic, partition)
         for first, end in ((low, min(high, low + 1)), (max(low, high - LOOK_BACK), high)):

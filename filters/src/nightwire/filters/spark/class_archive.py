@@ -76,10 +76,7 @@ def _rehearse(spark: "SparkSession", folder: Path) -> None:
 
 
 def main() -> int:
-    """Record the archive where it is missing.
-
-    Without one all goes on, so this fails nobody.  Return 0.
-    """
+    """Record the archive where it is missing; all works without it, so return 0 anyway."""
     if find_spec("pyspark") is None or spark_archive().exists():
         return 0
     sys.stdout.write("recording the classes that Spark loads (once; half a minute)\n")

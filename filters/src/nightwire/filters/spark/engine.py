@@ -95,10 +95,7 @@ class SparkEngine:
             self.metrics.running.set(0)
 
     def batch(self, rows: DataFrame, number: int) -> None:
-        """Decide once, send at least once.
-
-        Spark calls this for each batch and commits it afterwards.
-        """
+        """Decide once, send at least once; Spark commits the batch afterwards."""
         with self._busy:
             if self.stop.is_set():
                 raise InterruptedError("stopping")

@@ -1,7 +1,4 @@
-"""The streaming data source: Spark plans and checkpoints, our workers read and judge.
-
-No connector jar.
-"""
+"""The streaming data source: Spark plans and checkpoints, our workers read and judge."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The options of the Spark source `nightwire`, read and checked, and the columns that they ask for.
-
-Pure.
-"""
+"""The options of the Spark source `nightwire`, checked, and the wanted columns.  Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -89,18 +89,14 @@ def prepare(*, local: bool) -> None:
 
 
 def warm_up(spark: SparkSession, options: dict[str, str]) -> None:
-    """Run a batch of nothing, so that workers are there, with all they import, before the first
-    alert.
-    """
+    """Run an empty batch, so that workers with all their imports are there for the first alert."""
     began = time.monotonic()
     spark.read.format(FORMAT).options(**options).load().toArrow()
     log.info("warm after %.1f s", time.monotonic() - began)
 
 
 def start_query(spark: SparkSession, options: dict[str, str], checkpoint: Path, batch: Any) -> StreamingQuery:
-    """Start the query that calls *batch* (data frame, batch id) back to back while there are
-    alerts.
-    """
+    """Start the query that calls *batch* (data frame, batch id) while there are alerts."""
     alerts: DataFrame = spark.readStream.format(FORMAT).options(**options).load()
     writer = alerts.writeStream.foreachBatch(batch).queryName("filters")
     return writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds").start()
