@@ -1,13 +1,13 @@
 """What a reader hands out at once, and what is needed to make it of records."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from confluent_kafka import Message
 
 from nightwire.consumers.alert import Decoder, Deduplicator
-from nightwire.schemas import RegistryAwayError
+from nightwire.schemas import Columns, RegistryAwayError
 
 Item = TypeVar("Item")
 
@@ -40,22 +40,6 @@ class Batch(Generic[Item]):
         """Leave the records from *index* on for later: the first one's schema cannot be had now."""
         self.messages, self.waiting = self.messages[:index], self.messages[index:]
         self.unavailable = error
-
-
-class Columns(Protocol):
-    """What we need of decoded columns: the rows that could be read, and why others could not."""
-
-    @property
-    def batch(self) -> Any:
-        """A `pyarrow.RecordBatch` with a row for each value that could be read, in order."""
-
-    @property
-    def rows(self) -> Sequence[int]:
-        """The index of the value that each row is of."""
-
-    @property
-    def faults(self) -> Mapping[int, Exception]:
-        """Why the others could not be read, by their index."""
 
 
 class ColumnDecoder(Decoder, Protocol):

@@ -100,7 +100,17 @@ class AlertReader:
         commit_interval: float = 1.0,
     ) -> None:
         names = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
-        plan = Plan(names, group, since, last, start, follow, visit, member, dedup)
+        plan = Plan(
+            topics=names,
+            group=group,
+            since=since,
+            last=last,
+            start=start,
+            follow=follow,
+            visit=visit,
+            member=member,
+            dedup=dedup,
+        )
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
         policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
