@@ -35,8 +35,8 @@ class FigureChange:
         noise: Half the interquartile range as a share of the median, of the noisier; None where
             unknown.
         runs: How many values either has.
-        verdict: Slower, quicker, the same, or nothing that can be said.
-        why: Why nothing can be said.
+        verdict: Slower, quicker, the same, or or unknown.
+        why: Why it is unknown.
     """
 
     name: str
@@ -108,10 +108,10 @@ def check_comparable(before: Result, after: Result) -> None:
     if one != other:
         raise CompareError(f"one is of the scenario {one}, the other of {other}")
     sizes = before["size"], after["size"]
-    if said := [
+    if differing := [
         f"{key} {sizes[0][key]} and {sizes[1][key]}" for key in AMOUNT if sizes[0][key] != sizes[1][key]
     ]:
-        raise CompareError(f"{one}: the sizes differ: {', '.join(said)}")
+        raise CompareError(f"{one}: the sizes differ: {', '.join(differing)}")
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class _Pair:
         """Return what became of a figure that is *ours* in one and *theirs* in the other."""
         by, values = self._values(ours, theirs)
         one, other = (summary(some) for some in values)
-        said = self._judge(by, values, ours, theirs)
+        judgement = self._judge(by, values, ours, theirs)
         runs = (len(values[0]), len(values[1]))
         noise = max(one.spread, other.spread) / 2 if min(runs) > 1 else float("inf")
         return FigureChange(
@@ -140,8 +140,8 @@ class _Pair:
             other.median / one.median - 1.0 if one.median else None,
             noise if noise != float("inf") else None,
             runs,
-            said.verdict,
-            said.why,
+            judgement.verdict,
+            judgement.why,
         )
 
     def _judge(

@@ -74,8 +74,8 @@ def counted(one: Comparison) -> Iterator[str]:
 
 def _reasons(one: Comparison) -> str:
     why = Counter(change.why for change in one.changes if change.why)
-    said = ", ".join(f"{reason} {count}" for reason, count in why.most_common())
-    return f" ({said})" if said else ""
+    reasons = ", ".join(f"{reason} {count}" for reason, count in why.most_common())
+    return f" ({reasons})" if reasons else ""
 
 
 def as_json(one: Comparison, before: Found, after: Found) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Coverage:
         self._client.assign([TopicPartition(ACCOUNTS, 0, marks[1] if marks else 0)])
 
     def await_ends(self, ends: Mapping[int, int]) -> float:
-        """Wait until the engine has accounted for all before *ends*; return when that was heard.
+        """Wait until the engine has accounted for all before *ends*; return when that was last.
 
         The time is that of the machine's monotonic clock. [s]
 

@@ -159,9 +159,9 @@ class FilterEngine(Cluster):
     def _make_topics(self, names: Iterable[str]) -> None:
         # a visit must be there until it is judged, so the alerts' topic is not cut by its size
         sim = topics.settings(ALERTS)
-        kept = TopicSettings(sim.name, PARTITIONS, {**sim.config, "retention.bytes": "-1"})
+        alerts = TopicSettings(sim.name, PARTITIONS, {**sim.config, "retention.bytes": "-1"})
         if fresh := sorted({*names} - self._topics):
-            ensure_topics(self.bootstrap, [kept, *map(topics.settings, fresh)], timeout=240)
+            ensure_topics(self.bootstrap, [alerts, *map(topics.settings, fresh)], timeout=240)
             self._topics |= set(fresh)
 
     def _write(self, filters: Iterable[MixedFilter]) -> None:

@@ -68,8 +68,8 @@ def commit(root: Path) -> str:
 
 def changes(root: Path) -> str:
     """Return a digest of the changes in the clone *root* since its commit; empty without any."""
-    said = _output_of(["git", "-C", str(root), "diff", "HEAD"])
-    return hashlib.sha256(said.encode()).hexdigest()[:12] if said else ""
+    diff = _output_of(["git", "-C", str(root), "diff", "HEAD"])
+    return hashlib.sha256(diff.encode()).hexdigest()[:12] if diff else ""
 
 
 def _system() -> str:

@@ -72,8 +72,8 @@ class Child:
         """Return an error that says how it ended."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(1.0)
-        said = self._log.read_text(errors="replace")[-2000:]
-        return ChildError(f"`{self._what}` failed (exit status {self.process.returncode}):\n{said}")
+        output = self._log.read_text(errors="replace")[-2000:]
+        return ChildError(f"`{self._what}` failed (exit status {self.process.returncode}):\n{output}")
 
     def end(self) -> None:
         """Ask it to leave; kill its group when that takes too long."""

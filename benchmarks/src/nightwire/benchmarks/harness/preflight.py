@@ -18,22 +18,22 @@ class RefusedError(Exception):
 
 def shortages(needs: Needs, have: Needs, *, where: str = "the disk") -> list[str]:
     """Return what *needs* exceeds *have* in (its ``seconds``: the limit), in plain words."""
-    said = []
+    lacking = []
     if needs.disk + RESERVE > have.disk:
-        said.append(
+        lacking.append(
             f"needs {(needs.disk + RESERVE) / GB:.1f} GB on {where}, has {have.disk / GB:.1f}: "
             "free some, set TMPDIR to a larger disk, or take fewer --alerts"
         )
     if needs.memory > have.memory:
-        said.append(
+        lacking.append(
             f"needs {needs.memory / GB:.1f} GB of memory, has {have.memory / GB:.1f}: take fewer --alerts"
         )
     if needs.seconds > have.seconds:
-        said.append(
+        lacking.append(
             f"takes about {minutes(needs.seconds)}, above the limit of {minutes(have.seconds)}: "
             "take fewer --alerts or --pairs, or raise --time-limit"
         )
-    return said
+    return lacking
 
 
 def available(folder: Path, time_limit: float) -> Needs:
@@ -47,8 +47,8 @@ def check_resources(name: str, needs: Needs, folder: Path, time_limit: float) ->
     Raises:
         RefusedError: With everything that is lacking.
     """
-    if said := shortages(needs, available(folder, time_limit), where=str(folder)):
-        raise RefusedError(f"{name} does not start: it " + "; and it ".join(said))
+    if lacking := shortages(needs, available(folder, time_limit), where=str(folder)):
+        raise RefusedError(f"{name} does not start: it " + "; and it ".join(lacking))
 
 
 def minutes(seconds: float) -> str:

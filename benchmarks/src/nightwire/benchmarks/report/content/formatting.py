@@ -61,14 +61,14 @@ def machine(result: Result) -> list[tuple[str, str]]:
 
 def circumstances(results: Sequence[Result]) -> list[tuple[str, str]]:
     """Return what *results* share or differ in: machine, system, versions, commits, days."""
-    said: dict[str, dict[str, None]] = {}
+    shared: dict[str, dict[str, None]] = {}
     for result in results:
         for name, value in machine(result)[:5]:
-            said.setdefault(name, {})[value] = None
+            shared.setdefault(name, {})[value] = None
     commits = [result["versions"]["commit"] for result in results]
     days = sorted(result["beginTime"][:10] for result in results)
     return [
-        *((name, "; ".join(values)) for name, values in said.items()),
+        *((name, "; ".join(values)) for name, values in shared.items()),
         ("nightwire", f"commits {', '.join(dict.fromkeys(commits))}"),
         ("measured", " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""),
     ]
@@ -76,8 +76,8 @@ def circumstances(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 def short_machine(result: Result) -> str:
     """Return what a result was measured on, how much of it, and when, in a line."""
-    said, size = dict(machine(result)), result["size"]
-    return f"{said['machine']}; {size['profile']} profile, {size['pairs']} pairs; {result['beginTime'][:10]}"
+    facts, size = dict(machine(result)), result["size"]
+    return f"{facts['machine']}; {size['profile']} profile, {size['pairs']} pairs; {result['beginTime'][:10]}"
 
 
 def machines(results: Sequence[Result]) -> str:
@@ -87,11 +87,11 @@ def machines(results: Sequence[Result]) -> str:
 
 def others(result: Result) -> str:
     """Return the share of CPU that others took, in words."""
-    said = result["others"]
-    text = f"{said['median']:.0%} of the CPU (median of the runs), {said['worst']:.0%} at worst"
-    if not said["disturbed"]:
+    shares = result["others"]
+    text = f"{shares['median']:.0%} of the CPU (median of the runs), {shares['worst']:.0%} at worst"
+    if not shares["disturbed"]:
         return text
-    return f"{text}: {said['runs_disturbed']} of {len(result['samples'])} runs DISTURBED"
+    return f"{text}: {shares['runs_disturbed']} of {len(result['samples'])} runs DISTURBED"
 
 
 def headline(result: Result) -> list[Entry]:

@@ -182,20 +182,20 @@ def papers() -> tuple[Paper, ...]:
     return tuple(sorted((_paper(tomllib.loads(text)) for text in texts), key=lambda one: one.seed))
 
 
-def _paper(said: dict[str, Any]) -> Paper:
-    entries = tuple(_entry(one) for one in said.pop("entry"))
-    return Paper(**said, entries=entries)
+def _paper(table: dict[str, Any]) -> Paper:
+    entries = tuple(_entry(one) for one in table.pop("entry"))
+    return Paper(**table, entries=entries)
 
 
-def _tuples(said: dict[str, Any]) -> dict[str, Any]:
+def _tuples(table: dict[str, Any]) -> dict[str, Any]:
     """Make lists tuples, so that what is made of them can be kept by what it was made of."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
 
 
-def _entry(said: dict[str, Any]) -> Published:
+def _entry(table: dict[str, Any]) -> Published:
     """Make an entry; its parts have its scenario where they name none."""
-    scenario = said.get("scenario", "")
-    measured = tuple(Measured(**{"scenario": scenario} | one) for one in said.pop("measured", []))
-    ours = tuple(Ours(**{"scenario": scenario} | _tuples(one)) for one in said.pop("ours", []))
-    lines = tuple(Curve(**_tuples(one)) for one in said.pop("line", []))
-    return Published(**said, measured=measured, lines=lines, ours=ours)
+    scenario = table.get("scenario", "")
+    measured = tuple(Measured(**{"scenario": scenario} | one) for one in table.pop("measured", []))
+    ours = tuple(Ours(**{"scenario": scenario} | _tuples(one)) for one in table.pop("ours", []))
+    lines = tuple(Curve(**_tuples(one)) for one in table.pop("line", []))
+    return Published(**table, measured=measured, lines=lines, ours=ours)

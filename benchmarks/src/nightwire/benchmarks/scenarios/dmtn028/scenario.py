@@ -155,7 +155,7 @@ def notes(context: Context) -> list[str]:
     published = (
         "DMTN-028 has 100, 1,000 and 10,000 alerts a visit, up to 1,000 visits, and names 100,000 as a goal"
     )
-    said = [
+    found = [
         f"{size.profile.capitalize()} profile: volumes up to {size.alerts:,} alerts a visit, "
         f"{visit:,} in all other experiments; {size.pairs} visits a point. {published}.",
         "Consumers of the second kind get no alerts here; DMTN-028's were sent the whole stream.",
@@ -165,5 +165,5 @@ def notes(context: Context) -> list[str]:
         "is a mean over the visit, from what Kafka stored, without the protocol's own bytes.",
     ]
     if context.bootstrap is not None:
-        said.append("Kafka was there already: its disk, memory and network are not seen.")
-    return said
+        found.append("Kafka was there already: its disk, memory and network are not seen.")
+    return found

@@ -49,9 +49,9 @@ def check(what: str, sent: Iterable[str], read: Iterable[str]) -> None:
     """
     sent, read = set(sent), set(read)
     faults = {"lost": sorted(sent - read), "never sent but read": sorted(read - sent)}
-    said = [f"{len(names):,} {word}: {listed(names)}" for word, names in faults.items() if names]
-    if said:
-        raise RunError(f"of {len(sent):,} {what} " + "; ".join(said))
+    named = [f"{len(names):,} {word}: {listed(names)}" for word, names in faults.items() if names]
+    if named:
+        raise RunError(f"of {len(sent):,} {what} " + "; ".join(named))
 
 
 def listed(names: Sequence[str]) -> str:

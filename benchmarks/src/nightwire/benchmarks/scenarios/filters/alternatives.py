@@ -17,8 +17,8 @@ class BesideAlternative(Backlog):
 
     alternative = ""
 
-    def __init__(self, it: FilterSetting) -> None:
-        super().__init__(it)
+    def __init__(self, setting: FilterSetting) -> None:
+        super().__init__(setting)
         self.name = f"pass-beside-{self.alternative}"
         self.figure = f"pass_beside_{self.alternative}_seconds"
 
@@ -33,9 +33,9 @@ class BesideAlternative(Backlog):
 
     def _order(self, topic: str) -> dict[str, object]:
         """Return where the alternative reads, and the filters as Python functions."""
-        sources = self._it.context.folder / f"sources-{self.count}.json"
-        sources.write_text(json.dumps([one.function for one in self._it.filters()]))
-        return {"bootstrap": self._it.engine.bootstrap, "topic": topic, "sources": str(sources)}
+        sources = self._setting.context.folder / f"sources-{self.count}.json"
+        sources.write_text(json.dumps([one.function for one in self._setting.filters()]))
+        return {"bootstrap": self._setting.engine.bootstrap, "topic": topic, "sources": str(sources)}
 
 
 class BesideFunctions(BesideAlternative):
@@ -45,10 +45,12 @@ class BesideFunctions(BesideAlternative):
 
     def alternative_seconds(self, count: int) -> float:
         """Return how long the functions take for a visit. [s]"""
-        with self._it.engine.topic("functions") as topic:
-            self._it.visits.send_at_once(topic, count)
+        with self._setting.engine.topic("functions") as topic:
+            self._setting.visits.send_at_once(topic, count)
             order = {**self._order(topic), "expect": count}
-            with worker_process(self._it.context, f"{HERE}.functions", order, role="functions") as worker:
+            with worker_process(
+                self._setting.context, f"{HERE}.functions", order, role="functions"
+            ) as worker:
                 worker.await_ready()
                 found = worker.findings()
         return float(found["last"] - found["began"])
@@ -61,12 +63,12 @@ class BesideQueries(BesideAlternative):
 
     def alternative_seconds(self, count: int) -> float:
         """Return how long the queries take for the second visit that they see. [s]"""
-        with self._it.engine.topic("queries") as topic, self._it.engine.topic("passed") as out:
+        with self._setting.engine.topic("queries") as topic, self._setting.engine.topic("passed") as out:
             order = {**self._order(topic), "out": out}
-            with worker_process(self._it.context, f"{HERE}.queries", order, role="queries") as worker:
+            with worker_process(self._setting.context, f"{HERE}.queries", order, role="queries") as worker:
                 worker.await_ready()
                 for _turn in range(2):
-                    self._it.visits.send_at_once(topic, count)
+                    self._setting.visits.send_at_once(topic, count)
                     worker.signal()
                     found = worker.receive()
         if "seconds" not in found:

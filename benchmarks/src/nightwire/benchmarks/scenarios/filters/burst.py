@@ -23,37 +23,37 @@ class Burst(Experiment):
     The baseline is a plain consumer of such a visit.
     """
 
-    def __init__(self, it: FilterSetting) -> None:
-        self._it, self.name = it, f"burst-{it.count}-filters"
+    def __init__(self, setting: FilterSetting) -> None:
+        self._setting, self.name = setting, f"burst-{setting.count}-filters"
 
     def prepare(self) -> None:
         """Make the filters live, and have the engine judge some alerts by them."""
-        self._it.engine.live(self._it.filters())
+        self._setting.engine.live(self._setting.filters())
         for _turn in range(2):
-            self._judged(min(WARM_UP, self._it.context.size.alerts))
+            self._judged(min(WARM_UP, self._setting.context.size.alerts))
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit; wait until the engine has accounted for it, or a consumer has it."""
-        count = self._it.context.size.alerts
+        count = self._setting.context.size.alerts
         if kind is Kind.BASELINE:
-            return {f"visit_seconds_{self._it.count}_filters": self._consumed(count)}
+            return {f"visit_seconds_{self._setting.count}_filters": self._consumed(count)}
         seconds, delays, copies = self._judged(count)
         return {
-            f"visit_seconds_{self._it.count}_filters": seconds,
-            f"first20_mean_seconds_{self._it.count}_filters": fmean(delays),
-            f"first20_p99_seconds_{self._it.count}_filters": quantile(delays, 0.99),
-            f"copies_sent_{self._it.count}_filters": float(copies),
+            f"visit_seconds_{self._setting.count}_filters": seconds,
+            f"first20_mean_seconds_{self._setting.count}_filters": fmean(delays),
+            f"first20_p99_seconds_{self._setting.count}_filters": quantile(delays, 0.99),
+            f"copies_sent_{self._setting.count}_filters": float(copies),
         }
 
     def _judged(self, count: int) -> tuple[float, list[float], int]:
         """Return time until accounted for, times to owners' first alerts [s], and copies."""
-        engine = self._it.engine
+        engine = self._setting.engine
         owned = list(engine.filters.values())
         with (
             engine.coverage() as coverage,
-            reader_process(self._it.context, engine.bootstrap, owned, "bytes", note=True) as reader,
+            reader_process(self._setting.context, engine.bootstrap, owned, "bytes", note=True) as reader,
         ):
-            began, ends = self._it.visits.send(ALERTS, count)
+            began, ends = self._setting.visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
             arrivals = reader.findings()["arrivals"]
         engine.forget(ends)
@@ -64,12 +64,12 @@ class Burst(Experiment):
 
     def _consumed(self, count: int) -> float:
         """Return how long it takes until a plain consumer has such a visit. [s]"""
-        context, bootstrap = self._it.context, self._it.engine.bootstrap
+        context, bootstrap = self._setting.context, self._setting.engine.bootstrap
         with (
-            self._it.engine.topic("bare") as topic,
+            self._setting.engine.topic("raw") as topic,
             reader_process(context, bootstrap, [topic], "bytes", expect=count) as reader,
         ):
-            began, _ = self._it.visits.send(topic, count)
+            began, _ = self._setting.visits.send(topic, count)
             return float(reader.findings()["last"]) - began
 
 
@@ -81,20 +81,20 @@ class Large(Burst):
 
     at_most = dict.fromkeys(Kind, 1)
 
-    def __init__(self, it: FilterSetting) -> None:
-        super().__init__(it)
-        self._alerts = TIMES * it.context.size.alerts
-        self.name = f"visit-of-{TIMES}-{it.count}-filters"
+    def __init__(self, setting: FilterSetting) -> None:
+        super().__init__(setting)
+        self._alerts = TIMES * setting.context.size.alerts
+        self.name = f"visit-of-{TIMES}-{setting.count}-filters"
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit; wait until the engine has accounted for it, or a consumer has it."""
         return {"large_visit_seconds": (self._all if kind is Kind.SUBJECT else self._consumed)(self._alerts)}
 
     def _all(self, count: int) -> float:
-        with self._it.engine.coverage() as coverage:
-            began, ends = self._it.visits.send(ALERTS, count)
+        with self._setting.engine.coverage() as coverage:
+            began, ends = self._setting.visits.send(ALERTS, count)
             seconds = coverage.await_ends(ends) - began
-        self._it.engine.forget(ends)
+        self._setting.engine.forget(ends)
         return seconds
 
 
@@ -105,24 +105,24 @@ class Disturbed(Burst):
     too slow.
     """
 
-    def __init__(self, it: FilterSetting) -> None:
-        super().__init__(it)
-        self.name = f"disturbed-{it.count}-filters"
+    def __init__(self, setting: FilterSetting) -> None:
+        super().__init__(setting)
+        self.name = f"disturbed-{setting.count}-filters"
         self._quiet: list[MixedFilter] = []
 
     def prepare(self) -> None:
         """Make the filters live."""
         super().prepare()
-        self._quiet = self._it.filters()
+        self._quiet = self._setting.filters()
 
     def run_once(self, kind: Kind) -> Figures:
         """Send one visit, with bad neighbours or without."""
         if kind is Kind.SUBJECT:
             self._disturb()
         try:
-            _, delays, _ = self._judged(self._it.context.size.alerts)
+            _, delays, _ = self._judged(self._setting.context.size.alerts)
         finally:
-            self._it.engine.live(self._quiet)
+            self._setting.engine.live(self._quiet)
         return {
             "disturbed_first20_mean_seconds": fmean(delays),
             "disturbed_first20_p99_seconds": quantile(delays, 0.99),
@@ -130,18 +130,18 @@ class Disturbed(Burst):
 
     def _disturb(self) -> None:
         """Let two filters judge some alerts well; from the next visit on they do not."""
-        after = self._it.visits.next + 1
+        after = self._setting.visits.next + 1
         bad = [
             MixedFilter(
                 f"bad-{kind.name}", f"{kind.name}-{after}", kind, kind.source.replace("LIMIT", str(after)), 0
             )
             for kind in DISTURBING
         ]
-        self._it.engine.live([*self._quiet, *bad])
-        self._it.engine.filters = {
-            key: topic for key, topic in self._it.engine.filters.items() if not key.startswith("bad-")
+        self._setting.engine.live([*self._quiet, *bad])
+        self._setting.engine.filters = {
+            key: topic for key, topic in self._setting.engine.filters.items() if not key.startswith("bad-")
         }
-        self._judged(min(WARM_UP, self._it.context.size.alerts))
+        self._judged(min(WARM_UP, self._setting.context.size.alerts))
 
 
 def firsts(arrivals: Iterable[tuple[str, float]], cap: int) -> Mapping[str, float]:

@@ -31,13 +31,13 @@ class FirstAlert(Experiment):
     figure = ""
     """Name of the time. [s]"""
 
-    def __init__(self, it: FilterSetting) -> None:
-        self._it = it
-        self.name = f"{self.figure.removesuffix('_seconds')}-{it.count}-filters"
+    def __init__(self, setting: FilterSetting) -> None:
+        self._setting = setting
+        self.name = f"{self.figure.removesuffix('_seconds')}-{setting.count}-filters"
 
     def prepare(self) -> None:
         """Make the filters live."""
-        self._it.engine.live(self._it.filters())
+        self._setting.engine.live(self._setting.filters())
 
     def run_once(self, kind: Kind) -> Figures:
         """Return the time from that moment until an owner has read an alert.
@@ -45,10 +45,10 @@ class FirstAlert(Experiment):
         Raises:
             RunError: Nobody was sent any.
         """
-        engine, topics = self._it.engine, self._topics()
+        engine, topics = self._setting.engine, self._topics()
         with (
             engine.coverage() as coverage,
-            reader_process(self._it.context, engine.bootstrap, topics, "bytes", note=True) as reader,
+            reader_process(self._setting.context, engine.bootstrap, topics, "bytes", note=True) as reader,
         ):
             began, ends = self._act()
             coverage.await_ends(ends)
@@ -72,34 +72,36 @@ class FilterChange(FirstAlert):
 
     figure = "live_seconds"
 
-    def __init__(self, it: FilterSetting) -> None:
-        super().__init__(it)
+    def __init__(self, setting: FilterSetting) -> None:
+        super().__init__(setting)
         self._fresh: list[MixedFilter] = []
         self._topic = ""
 
     def run_once(self, kind: Kind) -> Figures:
         """Return the time from when Kafka has the new filter until its first alert is read."""
         found = super().run_once(kind)
-        self._it.engine.live(self._it.filters())
+        self._setting.engine.live(self._setting.filters())
         return found
 
     def _topics(self) -> Sequence[str]:
         name = f"all-{len(self._fresh)}"
         self._fresh.append(MixedFilter.passing_all("fresh", name))
-        (self._topic,) = self._it.engine.make_topics(self._fresh[-1:]).values()
+        (self._topic,) = self._setting.engine.make_topics(self._fresh[-1:]).values()
         return [self._topic]
 
     def _act(self) -> tuple[float, EndOffsets]:
         with self._visits() as ends:
             time.sleep(AHEAD)
-            self._it.engine.live([*self._it.filters(), self._fresh[-1]])
+            self._setting.engine.live([*self._setting.filters(), self._fresh[-1]])
             accepted = time.monotonic()
             self._await_first(accepted + LONGEST)
         return accepted, ends
 
     def _await_first(self, deadline: float) -> None:
         """Wait until the filter's topic has an alert."""
-        while not end_offsets_at(self._it.engine.bootstrap, [self._topic]) and time.monotonic() < deadline:
+        while (
+            not end_offsets_at(self._setting.engine.bootstrap, [self._topic]) and time.monotonic() < deadline
+        ):
             time.sleep(POLL)
 
     @contextmanager
@@ -110,7 +112,7 @@ class FilterChange(FirstAlert):
 
         def send() -> None:
             while not enough.is_set():
-                ends.update(self._it.visits.send(ALERTS, self._it.context.size.alerts)[1])
+                ends.update(self._setting.visits.send(ALERTS, self._setting.context.size.alerts)[1])
 
         sending = threading.Thread(target=send)
         sending.start()
@@ -127,11 +129,11 @@ class EngineStart(FirstAlert):
     figure = "start_seconds"
 
     def _topics(self) -> Sequence[str]:
-        self._it.engine.kill()
-        return list(self._it.engine.filters.values())
+        self._setting.engine.kill()
+        return list(self._setting.engine.filters.values())
 
     def _act(self) -> tuple[float, EndOffsets]:
-        _, ends = self._it.visits.send_at_once(ALERTS, min(MOST, self._it.context.size.alerts))
+        _, ends = self._setting.visits.send_at_once(ALERTS, min(MOST, self._setting.context.size.alerts))
         began = time.monotonic()
-        self._it.engine.start()
+        self._setting.engine.start()
         return began, ends

@@ -87,8 +87,8 @@ class Rate(Experiment):
             "without an answer": result.unanswered,
         }
         if any(faults.values()):
-            said = ", ".join(f"{count} {fault}" for fault, count in faults.items())
-            raise RunError(f"{self.name}: of {self._stream.events:,} events {said}")
+            listed = ", ".join(f"{count} {fault}" for fault, count in faults.items())
+            raise RunError(f"{self.name}: of {self._stream.events:,} events {listed}")
 
     def _figures(self, kind: Kind, result: ExchangeResult, kafka: float) -> Figures:
         each = 1e6 / self._stream.events

@@ -101,7 +101,7 @@ def flow_seconds(plan: Plan, consumers: int) -> float:
 
 def notes(size: Size, plan: Plan) -> list[str]:
     """Say what was reduced, and what differs from the paper."""
-    said = [
+    found = [
         f"{size.profile.capitalize()} profile: {plan.trips:,} round trips of a size, or as many as fit into "
         f"{plan.seconds:g} s; {plan.messages:,} messages in a flow, or as many as have "
         f"{plan.volume // MIB} MiB together. The paper does not say how many its messaging tests had.",
@@ -115,8 +115,8 @@ def notes(size: Size, plan: Plan) -> list[str]:
     left_out = [words_of(one) for one in PINGPONG if one not in plan.pingpong]
     fewer = [words_of(one) for one in FLOW if one not in plan.flow]
     if left_out or fewer or len(plan.counts) < MOST:
-        said.append(
+        found.append(
             f"Reduced: no round trips of {', '.join(left_out)}; no flows of {', '.join(fewer)}; of 1 to "
             f"{MOST} producers and consumers only {', '.join(map(str, plan.counts))}."
         )
-    return said
+    return found

@@ -46,18 +46,18 @@ class Night(Experiment):
 
     Args:
         name: In the names of figures.
-        it: What is measured.
+        setting: What is measured.
         schedule: When shutters close and alerts are due.
     """
 
-    def __init__(self, name: str, it: NightSetting, schedule: Schedule) -> None:
-        self.name, self._it, self._schedule = name, it, schedule
+    def __init__(self, name: str, setting: NightSetting, schedule: Schedule) -> None:
+        self.name, self._setting, self._schedule = name, setting, schedule
         self._turn = 0
         self.delays: dict[str, list[float]] = {}
 
     def prepare(self) -> None:
         """Make the filters live, and let one visit through, both ways."""
-        self._it.engine.live(self._it.filters)
+        self._setting.engine.live(self._setting.filters)
         one = Schedule(1, min(self._schedule.alerts, 200), 1.0, 1.0)
         self._observed(one)
         self._sent(one)
@@ -68,22 +68,22 @@ class Night(Experiment):
         Raises:
             RunError: An alert was not judged, or a copy did not come.
         """
-        self._it.observatory.behind = 0.0
+        self._setting.observatory.behind = 0.0
         ours = kind is Kind.SUBJECT
         delays = (self._observed if ours else self._sent)(self._schedule)
         self.delays.setdefault(OURS if ours else RAW, []).extend(delays.shutter)
         figures = delays.figures(self.name)
         if ours:
             figures[f"{self.name}_copies"] = float(len(delays.due))
-            figures["generator_behind_ms"] = self._it.observatory.behind * 1e3
+            figures["generator_behind_ms"] = self._setting.observatory.behind * 1e3
         return figures
 
     def _observed(self, schedule: Schedule) -> Delays:
         """Send visits through the engine; return how long each copy took to its owner."""
-        engine, owned = self._it.engine, list(self._it.engine.filters.values())
+        engine, owned = self._setting.engine, list(self._setting.engine.filters.values())
         before = copies(engine.bootstrap, owned)
         with engine.coverage() as coverage, self._owner(owned) as notes:
-            due = self._it.observatory.observe(engine.bootstrap, ALERTS, schedule)
+            due = self._setting.observatory.observe(engine.bootstrap, ALERTS, schedule)
             ends = {part: end for (_, part), end in end_offsets_at(engine.bootstrap, [ALERTS]).items()}
             coverage.await_ends(ends)
             check_evaluated(coverage.evaluated, engine.filters, schedule.count)
@@ -95,9 +95,9 @@ class Night(Experiment):
     def _owner(self, owned: Sequence[str]) -> Iterator[Path]:
         """Let an owner read, and yield the file of what comes."""
         self._turn += 1
-        log = self._it.context.folder / f"{self.name}-{self._turn}.arrivals"
-        order = {"bootstrap": self._it.engine.bootstrap, "topics": owned, "into": str(log)}
-        with worker_process(self._it.context, OWNER, order, role="owner") as owner:
+        log = self._setting.context.folder / f"{self.name}-{self._turn}.arrivals"
+        order = {"bootstrap": self._setting.engine.bootstrap, "topics": owned, "into": str(log)}
+        with worker_process(self._setting.context, OWNER, order, role="owner") as owner:
             owner.await_ready()
             yield log
 
@@ -117,12 +117,12 @@ class Night(Experiment):
 
     def _sent(self, schedule: Schedule) -> Delays:
         """Send the bytes of such visits to a plain consumer; return how long each took."""
-        context, bootstrap = self._it.context, self._it.engine.bootstrap
+        context, bootstrap = self._setting.context, self._setting.engine.bootstrap
         with (
-            self._it.engine.topic("bare") as topic,
+            self._setting.engine.topic("raw") as topic,
             reader_process(context, bootstrap, [topic], "bytes", note=True) as reader,
         ):
-            due, shutters = self._it.observatory.send(bootstrap, topic, schedule, self._it.ready)
+            due, shutters = self._setting.observatory.send(bootstrap, topic, schedule, self._setting.ready)
             arrivals = reader.findings()["arrivals"]
         delays = Delays(due.delays(arrivals, topic), shutters.delays(arrivals, topic))
         check_complete(len(delays.due), schedule.count)

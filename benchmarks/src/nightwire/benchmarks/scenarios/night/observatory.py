@@ -49,14 +49,14 @@ class Observatory:
         self, bootstrap: str, topic: str, schedule: Schedule, ready: Sequence[ReadyMessage]
     ) -> tuple[DueTimes, DueTimes]:
         """Send bytes by *schedule*; return when each was due, and its shutter's time."""
-        bare, dues, shutters = RawProducer(bootstrap, topic), DueTimes(), DueTimes()
+        raw, dues, shutters = RawProducer(bootstrap, topic), DueTimes(), DueTimes()
         start, number = time.monotonic() + LEAD, 0
         for turn in range(schedule.visits):
             shutter = shutters.of(schedule.shutter(start, turn))
-            for moment in self._due(schedule.dues(start, turn), bare.client):
-                bare.send(ready[number % len(ready)], _both(dues.of(moment), shutter))
+            for moment in self._due(schedule.dues(start, turn), raw.client):
+                raw.send(ready[number % len(ready)], _both(dues.of(moment), shutter))
                 number += 1
-        bare.flush()
+        raw.flush()
         return dues, shutters
 
     def _due(self, dues: Iterable[float], client: Producer) -> Iterator[float]:

@@ -78,7 +78,7 @@ class FilterCost(Experiment):
         self._filters = {name: self._ready(source) for name, source in FILTERS.items()}
         for name, one in self._filters.items():
             if self._evaluate(one, one.batch).tolist() != [
-                bool(said) for said in self._call(one, one.events)
+                bool(one_passed) for one_passed in self._call(one, one.events)
             ]:
                 raise AssertionError(f"the filter {name!r} and Python's function do not agree")
         for kind in Kind:

@@ -86,7 +86,7 @@ class TypedScenario(Scenario):
 
 def notes(size: Size, plan: Plan) -> list[str]:
     """Say what was reduced, and what differs from the paper."""
-    said = [
+    found = [
         f"{size.profile.capitalize()} profile: {plan.records:,} records of a size, or as many as have "
         f"{plan.volume / 1e6:.0f} MB together; filters judge {plan.events:,} events. The paper does not say "
         "how many its measurements had.",
@@ -98,5 +98,5 @@ def notes(size: Size, plan: Plan) -> list[str]:
         f"Codec: {Codec(sim_alert_schema()).engine}.",
     ]
     if left_out := [words_of(one) for one in SIZES if one not in plan.sizes]:
-        said.append(f"Reduced: no records of {', '.join(left_out)}.")
-    return said
+        found.append(f"Reduced: no records of {', '.join(left_out)}.")
+    return found

@@ -52,7 +52,7 @@ class Filtering(Experiment):
     def _through_raw(self, count: int) -> float:
         messages, bootstrap = cycled(self._ready, count), self._engine.bootstrap
         with (
-            self._engine.topic("bare") as topic,
+            self._engine.topic("raw") as topic,
             reader_process(self._context, bootstrap, [topic], "bytes", expect=count) as reader,
         ):
             raw = RawProducer(bootstrap, topic)

@@ -118,7 +118,7 @@ class Latency(Experiment):
 
     def _through_raw(self, count: int) -> Figures:
         messages = cycled(self._ready, count, self._sent)
-        with self._engine.topic("bare") as topic, self._reader([topic]) as reader:
+        with self._engine.topic("raw") as topic, self._reader([topic]) as reader:
             raw, dues = RawProducer(self._engine.bootstrap, topic), DueTimes()
             for message, (due, _late) in zip(messages, self._steady(count, raw.client), strict=True):
                 raw.send(message, dues.of(due))

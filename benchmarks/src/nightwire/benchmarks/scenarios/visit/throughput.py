@@ -76,7 +76,7 @@ class Throughput(Experiment):
 
     def _raw(self, count: int) -> float:
         messages = cycled(self._ready, count)
-        with self._cluster.topic("bare") as topic, self._reader(topic, "bytes", count) as reader:
+        with self._cluster.topic("raw") as topic, self._reader(topic, "bytes", count) as reader:
             raw = RawProducer(self._cluster.bootstrap, topic)
             began = time.monotonic()
             raw.send_all(messages)

@@ -173,11 +173,11 @@ class AuthorGroup:
         return self.stats
 
     def _finish(self) -> None:
-        heard, known = time.monotonic(), 0
-        while known < self.order.count and time.monotonic() - heard < PATIENCE:
+        last, known = time.monotonic(), 0
+        while known < self.order.count and time.monotonic() - last < PATIENCE:
             step(self.selector, 0.5)
             if len(self.stats.answered) > known:
-                heard, known = time.monotonic(), len(self.stats.answered)
+                last, known = time.monotonic(), len(self.stats.answered)
 
     def _serve(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -124,12 +124,12 @@ class SubscriberGroup:
 
     def listen(self) -> None:
         """Wait until every subscriber that is there has every event, or nothing comes any more."""
-        heard, wanted = time.monotonic(), self.order.count * self.order.subscribers
+        last, wanted = time.monotonic(), self.order.count * self.order.subscribers
         known = 0
-        while known < wanted and time.monotonic() - heard < PATIENCE:
+        while known < wanted and time.monotonic() - last < PATIENCE:
             step(self.selector, 0.5)
             if self.got > known:
-                heard, known = time.monotonic(), self.got
+                last, known = time.monotonic(), self.got
 
     def note(self, listener: Subscriber, ivorn: bytes, now: float) -> None:
         """Note that an event came."""
