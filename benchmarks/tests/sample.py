@@ -20,7 +20,7 @@ from nightwire.benchmarks import (
     Series,
     Size,
 )
-from nightwire.benchmarks.harness.result_files import make_result
+from nightwire.benchmarks.harness.result_files import Provenance, make_result
 from nightwire.benchmarks.model.sample import ProcessUse, Sample, Use
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -117,8 +117,5 @@ def sample_result(**changes: Any) -> dict[str, Any]:
         scenario.standard["quick"],
         taken,
         scenario.outcome(taken),
-        machine=MACHINE,
-        versions=VERSIONS,
-        sittings=[BEGAN.isoformat()],
-        ended=BEGAN,
+        Provenance(MACHINE, VERSIONS, [BEGAN.isoformat()], BEGAN),
     )

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from nightwire.benchmarks.model.scenario import Scenario
 
 PATH = click.Path(dir_okay=False, path_type=Path)
+results_option = click.option(
+    "--results",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of result files.  [default: benchmarks/results]",
+)
 
 
 @click.group()
@@ -150,11 +155,7 @@ def _show(result: dict[str, Any], path: Path) -> None:
 
 
 @bench.command()
-@click.option(
-    "--results",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of result files.  [default: benchmarks/results]",
-)
+@results_option
 @click.option("--out", type=PATH, help="The page; its Markdown lies beside it.  [default: report.html there]")
 def report(results: Path | None, out: Path | None) -> None:
     """Make the report, one HTML page and a Markdown table, from the newest result of each scenario.
@@ -193,11 +194,7 @@ class Uncomparable(click.ClickException):
 @bench.command()
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="[B]", required=False)
-@click.option(
-    "--results",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of result files, for commits and for the newest.  [default: benchmarks/results]",
-)
+@results_option
 @click.option(
     "--least",
     type=click.FloatRange(0, 99),

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -35,17 +36,31 @@ def schema() -> dict[str, Any]:
     return parsed
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """Where and when a result was measured.
+
+    Attributes:
+        machine: What it ran on.
+        versions: Of everything in it.
+        sittings: When it began, and went on after interruptions.
+        ended: When it ended.
+    """
+
+    machine: Mapping[str, Any]
+    versions: Mapping[str, Any]
+    sittings: Sequence[str]
+    ended: datetime
+
+
 def make_result(
     scenario: Scenario,
     size: Size,
     samples: Sequence[Sample],
     outcome: Outcome,
+    provenance: Provenance,
     *,
     failed: Sequence[str] = (),
-    machine: dict[str, Any],
-    versions: dict[str, Any],
-    sittings: Sequence[str],
-    ended: datetime,
     recorded: Mapping[str, Any] | None = None,
 ) -> Result:
     """Put everything about a run together.
@@ -55,11 +70,8 @@ def make_result(
         size: How much of it.
         samples: Its runs.
         outcome: What it has to show beside figures.
+        provenance: Where and when it was measured.
         failed: Experiments that ended in an error.
-        machine: What it ran on.
-        versions: Of everything in it.
-        sittings: When it began, and went on after interruptions.
-        ended: When it ended.
         recorded: What processes took over time; None where nobody looked.
     """
     return {
@@ -68,11 +80,11 @@ def make_result(
         "title": scenario.title,
         "measures": scenario.measures,
         "size": vars(size),
-        "beginTime": sittings[0],
-        "endTime": ended.isoformat(timespec="seconds"),
-        "sittings": list(sittings),
-        "machine": machine,
-        "versions": versions,
+        "beginTime": provenance.sittings[0],
+        "endTime": provenance.ended.isoformat(timespec="seconds"),
+        "sittings": list(provenance.sittings),
+        "machine": provenance.machine,
+        "versions": provenance.versions,
         "others": others(samples),
         "notes": [
             *outcome.notes,

@@ -18,7 +18,7 @@ from nightwire.benchmarks.harness.checkpoint import PREFIX, Checkpoint
 from nightwire.benchmarks.harness.options import RunOptions, declared_size, size_of
 from nightwire.benchmarks.harness.pairs import order, run_pairs
 from nightwire.benchmarks.harness.preflight import check_resources, minutes
-from nightwire.benchmarks.harness.result_files import Result, make_result
+from nightwire.benchmarks.harness.result_files import Provenance, Result, make_result
 from nightwire.benchmarks.model.sample import Sample
 from nightwire.benchmarks.model.scenario import Context, Experiment, RunError, Scenario, Size
 from nightwire.benchmarks.resources.cpu import DISTURBED
@@ -93,11 +93,13 @@ def _result(
         size,
         checkpoint.samples,
         replace(outcome, notes=[*_circumstances(size, checkpoint), *outcome.notes]),
+        Provenance(
+            machine(),
+            versions(CLONE, own_kafka=options.bootstrap is None),
+            checkpoint.sittings,
+            datetime.now(UTC),
+        ),
         failed=failed,
-        machine=machine(),
-        versions=versions(CLONE, own_kafka=options.bootstrap is None),
-        sittings=checkpoint.sittings,
-        ended=datetime.now(UTC),
         recorded=recorded,
     )
 

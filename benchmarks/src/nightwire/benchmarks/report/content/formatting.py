@@ -122,8 +122,3 @@ def published(value: float | None, unit: str) -> str:
     if value is None:
         return "–"
     return f"{value:,.10g}" + ("" if unit == "1" else f" {unit}")
-
-
-def table_line(cells: Sequence[str]) -> str:
-    """Return a line of a Markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

@@ -3,82 +3,49 @@
 from collections.abc import Sequence
 
 from nightwire.benchmarks.report.content.formatting import (
-    Entry,
     Result,
     first_line,
     headline,
     machine,
     measure,
-    number,
-    published,
     ratio,
     spread,
-    table_line,
 )
 from nightwire.benchmarks.report.content.goals import goals
-from nightwire.benchmarks.report.content.publications import Paper, Published, papers
-from nightwire.benchmarks.report.content.published_comparison import ComparedRow, Results, by_name, rows
-
-BESIDE = (
-    "| published | ratio, here | to theirs | nightwire | baseline, here | published |\n"
-    "|---|--:|--:|--:|--:|--:|\n"
-)
-HEAD = "| figure | ratio | nightwire | baseline | spread |\n|---|--:|--:|--:|---|\n"
+from nightwire.benchmarks.report.content.publications import papers
+from nightwire.benchmarks.report.content.published_comparison import by_name, rows
+from nightwire.benchmarks.report.rendering.templates import render
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return each scenario's headline table and circumstances, then what others published."""
+    """Return each scenario's headline table and circumstances, then what others published.
+
+    Of papers it has the numbers beside ours; plots and differences are in the page.
+    """
     named = by_name(results)
-    parts = [*map(_section, results), *(_paper(paper, named) for paper in papers())]
-    return "<!-- made by `nightwire bench report`; do not edit -->\n" + "\n".join(parts)
+    compared = [
+        {
+            "paper": paper,
+            "rows": [
+                (entry, row) for entry in paper.entries for row in rows(entry, named) if row.ours is not None
+            ],
+        }
+        for paper in papers()
+    ]
+    return render("report.md.j2", scenarios=list(map(_scenario, results)), papers=compared)
 
 
-def _paper(paper: Paper, named: Results) -> str:
-    """Return the numbers of *paper* beside ours; plots and differences are in the page."""
-    found = [(entry, row) for entry in paper.entries for row in rows(entry, named) if row.ours is not None]
-    lines = "".join(table_line(_beside(entry, row)) for entry, row in found)
-    table = BESIDE + lines if lines else "None of its numbers has one of ours beside it.\n"
-    return f"\n### {paper.name}: {paper.title}\n\n{table}"
-
-
-def _beside(entry: Published, row: ComparedRow) -> Sequence[str]:
-    return (
-        f"{entry.number}: {row.title}",
-        ratio(row.entry) if row.entry else "–",
-        "–" if row.to_theirs is None else f"{number(row.to_theirs)} ×",
-        measure(row.ours, row.unit),
-        measure(row.baseline, row.unit),
-        published(row.theirs, row.unit),
-    )
-
-
-def _section(result: Result) -> str:
-    rows = "".join(map(_row, headline(result) or result["results"]))
-    facts = "; ".join(f"{name}: {value}" for name, value in machine(result))
-    about = sorted({entry["baseline_is"] for entry in result["results"] if entry.get("baseline_is")})
-    baseline = f"Baseline, in the same run: {'; '.join(about)}. " if about else ""
-    return (
-        f"\n### {result['title']} (`{result['scenario']}`)\n\n{HEAD}{rows}\n"
-        f"{baseline}Spread: half the interquartile range of the ratio, pair by pair. "
-        f"{' '.join(map(first_line, result['notes']))}\n\n{facts}.\n{_goals(result['scenario'])}"
-    )
-
-
-def _goals(scenario: str) -> str:
-    run, found = goals(scenario)
-    rows = "".join(f"| {one.aim} | {one.seen} | {one.limit} |\n" for one in found)
-    return f"\nAs seen in `{run}`:\n\n| aim | seen | what limits it |\n|---|---|---|\n{rows}" if rows else ""
-
-
-def _row(entry: Entry) -> str:
-    cells = (
-        entry.get("title") or entry["name"],
-        ratio(entry),
-        measure(entry["value"], entry["unit"]),
-        measure(entry["baseline"], entry["unit"]),
-        spread(entry),
-    )
-    return table_line(cells)
+def _scenario(result: Result) -> dict[str, object]:
+    run, found = goals(result["scenario"])
+    return {
+        "result": result,
+        "opening": headline(result) or result["results"],
+        "baselines": sorted({one["baseline_is"] for one in result["results"] if one.get("baseline_is")}),
+        "notes": list(map(first_line, result["notes"])),
+        "machine": machine(result),
+        "goals_run": run,
+        "goals": found,
+    }
 
 
 def terminal_lines(result: Result) -> list[str]:

@@ -1,10 +1,7 @@
 """The report as one HTML page that needs nothing else: style and plots are inside."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from nightwire.benchmarks.report.content.formatting import (
     Result,
@@ -13,12 +10,7 @@ from nightwire.benchmarks.report.content.formatting import (
     grouped,
     headline,
     machine,
-    measure,
-    number,
-    published,
-    ratio,
     short_machine,
-    spread,
 )
 from nightwire.benchmarks.report.content.goals import goals
 from nightwire.benchmarks.report.content.publications import Paper, Published, papers
@@ -35,24 +27,11 @@ from nightwire.benchmarks.report.plots.over_time import time_plots
 from nightwire.benchmarks.report.plots.published import published_plot
 from nightwire.benchmarks.report.plots.result import cpu_plot, processes, ratios_plot, series_plot
 from nightwire.benchmarks.report.rendering.readme import chosen_figures
+from nightwire.benchmarks.report.rendering.templates import render
 from nightwire.benchmarks.scenarios.registry import names
 
 LONG = 25
 """Rows above which a table is closed at first."""
-
-
-@cache
-def templates() -> Environment:
-    """Return the page's templates."""
-    made = Environment(
-        loader=PackageLoader("nightwire.benchmarks.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {one.__name__: one for one in (measure, number, published, ratio, spread)}
-    return made
 
 
 def html_page(results: Sequence[Result]) -> str:
@@ -62,27 +41,24 @@ def html_page(results: Sequence[Result]) -> str:
         *(paper_section(paper, named, place) for place, paper in enumerate(read, 2)),
         *(scenario_section(result, place) for place, result in enumerate(results, 2 + len(read))),
     ]
-    return (
-        templates()
-        .get_template("page.html.j2")
-        .render(
-            results=results,
-            papers=[{"paper": one, "links": [(e, link(one, e)) for e in one.entries]} for one in read],
-            counts=_counts(read, named),
-            circumstances=circumstances(results),
-            disturbed=disturbed(results),
-            brief=[entry for result in results for entry in chosen_figures(result)],
-            sections=sections,
-            absent=[name for name in names() if name not in named],
-            gaps=[gap for paper in read for entry in paper.entries for gap in _gaps(paper, entry, named)],
-        )
+    return render(
+        "page.html.j2",
+        results=results,
+        papers=[{"paper": one, "links": [(e, link(one, e)) for e in one.entries]} for one in read],
+        counts=_counts(read, named),
+        circumstances=circumstances(results),
+        disturbed=disturbed(results),
+        brief=[entry for result in results for entry in chosen_figures(result)],
+        sections=sections,
+        absent=[name for name in names() if name not in named],
+        gaps=[gap for paper in read for entry in paper.entries for gap in _gaps(paper, entry, named)],
     )
 
 
 def paper_section(paper: Paper, results: Results, place: int) -> str:
     """Return the section of *paper*, with its *place* among all sections."""
     entries = [_entry(paper, entry, results) for entry in paper.entries]
-    return templates().get_template("paper.html.j2").render(paper=paper, place=place, entries=entries)
+    return render("paper.html.j2", paper=paper, place=place, entries=entries)
 
 
 def scenario_section(result: Result, place: int) -> str:
@@ -94,23 +70,20 @@ def scenario_section(result: Result, place: int) -> str:
         *((series_plot(one), one["title"]) for one in result["series"] if one["lines"]),
         (cpu_plot(result), "CPU time of each process, mean of our runs."),
     ]
-    return (
-        templates()
-        .get_template("scenario.html.j2")
-        .render(
-            result=result,
-            place=place,
-            opening=opening,
-            goals_run=goals_run,
-            goals=found,
-            plots=[(svg, caption) for svg, caption in plots if svg],
-            time_plots=list(time_plots(result)),
-            published=[entry for entry in result["results"] if entry.get("published")],
-            machine=machine(result),
-            groups=grouped(result["results"]) if len(opening) < len(result["results"]) else [],
-            processes=processes(result),
-            long=LONG,
-        )
+    return render(
+        "scenario.html.j2",
+        result=result,
+        place=place,
+        opening=opening,
+        goals_run=goals_run,
+        goals=found,
+        plots=[(svg, caption) for svg, caption in plots if svg],
+        time_plots=list(time_plots(result)),
+        published=[entry for entry in result["results"] if entry.get("published")],
+        machine=machine(result),
+        groups=grouped(result["results"]) if len(opening) < len(result["results"]) else [],
+        processes=processes(result),
+        long=LONG,
     )
 
 

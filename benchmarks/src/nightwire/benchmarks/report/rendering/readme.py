@@ -3,16 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nightwire.benchmarks.report.content.formatting import (
-    Entry,
-    Result,
-    headline,
-    machines,
-    measure,
-    ratio,
-    spread,
-    table_line,
-)
+from nightwire.benchmarks.report.content.formatting import Entry, Result, headline, machines
+from nightwire.benchmarks.report.rendering.templates import render
 
 CHOSEN: Mapping[str, Sequence[str]] = {
     "codec": ("native_encode_us", "native_decode_us"),
@@ -36,7 +28,6 @@ IN_THE_README = (
 )
 """Those of them that the README shows."""
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
-HEAD = "| figure | ratio | nightwire | baseline | spread |\n|---|--:|--:|---|---|\n"
 
 
 class BlockError(Exception):
@@ -57,26 +48,7 @@ def readme_block(results: Sequence[Result]) -> str:
     """Return the README's block of figures, markers included."""
     chosen = [entry for result in results for entry in chosen_figures(result)]
     shown = [entry for entry in chosen if entry["name"] in IN_THE_README] or chosen
-    return (
-        f"{BEGIN}\n## How fast it is\n\n{HEAD}{''.join(map(_line, shown))}\n"
-        f"Measured on {machines(results)}, in alternating pairs with the\n"
-        "baseline; a ratio is the median of the pairs', its spread half their interquartile range.\n"
-        "`make bench` measures it again; [the report](benchmarks/results/report.md) has the rest,\n"
-        "`report.html` beside it also each table and figure that others have published.\n"
-        f"{END}"
-    )
-
-
-def _line(entry: Entry) -> str:
-    about = f" ({entry['baseline_is']})" if entry.get("baseline_is") else ""
-    cells = (
-        entry.get("title") or entry["name"],
-        ratio(entry),
-        measure(entry["value"], entry["unit"]),
-        measure(entry["baseline"], entry["unit"]) + about,
-        spread(entry),
-    )
-    return table_line(cells)
+    return render("readme.md.j2", begin=BEGIN, end=END, entries=shown, machines=machines(results))
 
 
 def with_block(text: str, results: Sequence[Result], name: str = "the text") -> str:
