@@ -1,10 +1,5 @@
 """The scenario `faults`: its arithmetic, and small runs with real brokers and engine."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -31,7 +26,7 @@ from nightwire.benchmarks.scenarios.faults.recovery import (
 )
 from nightwire.benchmarks.scenarios.faults.scenario import DRAWN, figures_of, may_die, thinned
 from nightwire.benchmarks.scenarios.faults.streams import PER_VISIT, Streams, through, totals
-from nightwire.benchmarks.workers.arrivals import ArrivalLog, read_arrivals
+from nightwire.benchmarks.workers.arrivals import ArrivalLog
 from nightwire.core.accounting import Account, FilterClasses
 
 moments = st.floats(0, 100, allow_nan=False)
@@ -129,30 +124,6 @@ def test_accounts_tell_how_far_a_stage_is_and_what_went_to_the_owner() -> None:
 
 def test_no_cap_cuts_off_what_must_arrive() -> None:
     assert PER_VISIT <= CAP
-
-
-def test_arrivals_outlive_whoever_wrote_them(tmp_path: Path) -> None:
-    """A process that is killed with -9 right after it noted an arrival has written it."""
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from nightwire.benchmarks.workers.arrivals import ArrivalLog\n"
-        "log = ArrivalLog(Path(sys.argv[1])); log.note('a'); log.note('b'); print('x', flush=True)\n"
-        "sys.stdin.read()"
-    )
-    path = tmp_path / "arrivals"
-    for _ in range(2):
-        child = subprocess.Popen(
-            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        with child:
-            assert child.stdout is not None
-            child.stdout.readline()
-            os.kill(child.pid, signal.SIGKILL)
-    with path.open("a") as torn:
-        torn.write("12.")
-    assert [name for name, _ in read_arrivals(path)] == ["a", "b", "a", "b"]
-    assert all(0 < moment <= time.monotonic() for _, moment in read_arrivals(path))
-    assert read_arrivals(tmp_path / "none") == []
 
 
 def test_a_run_that_lost_something_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ local part of its ivorn).
 import time
 from collections import deque
 
-from nightwire.benchmarks.workers.vtp.authors import PATIENCE, Author, AuthorGroup, AuthorStats, Order
-from nightwire.benchmarks.workers.vtp.sockets import step
+from nightwire.benchmarks.workers.vtp.authors import Author, AuthorGroup, Order
 from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
 
 PAUSE = 0.05
@@ -38,34 +37,14 @@ class SteadyAuthors(AuthorGroup):
     def __init__(self, order: Order) -> None:
         super().__init__(order)
         self.away: deque[tuple[float, RetryingAuthor]] = deque()
-        self.due: dict[int, float] = {}
 
-    def run(self) -> AuthorStats:
-        """Send until it is time to stop, and wait until every event is answered."""
-        stop, (numbers, self.left) = input_ended(), (self.left, deque())
-        start = time.monotonic()
-        for number in numbers:
-            due = start + number * self.order.interval
-            while not stop.is_set() and (left := due - time.monotonic()) > 0:
-                self._serve_for(left)
-            if stop.is_set():
-                break
-            self.due[number] = due
-            self.left.append(number)
-            RetryingAuthor(self).begin()
-        self._await_answers()
-        return self.stats
+    def new_author(self) -> Author:
+        """Return one more author."""
+        return RetryingAuthor(self)
 
-    def _await_answers(self) -> None:
-        last, known = time.monotonic(), len(self.stats.answered)
-        while known < len(self.due) and time.monotonic() - last < PATIENCE:
-            self._serve_for(PAUSE)
-            if len(self.stats.answered) > known:
-                last, known = time.monotonic(), len(self.stats.answered)
-
-    def _serve_for(self, seconds: float) -> None:
+    def serve(self, seconds: float) -> None:
         """Serve sockets for at most so long; an author that was sent away comes again in time."""
-        step(self.selector, min(seconds, PAUSE))
+        super().serve(min(seconds, PAUSE))
         while self.away and self.away[0][0] <= time.monotonic():
             self.away.popleft()[1].begin()
 
@@ -74,7 +53,7 @@ def main() -> None:
     """Follow the order, and print what came of it."""
     group = SteadyAuthors(Order(**first_order()))
     emit({"ready": True})
-    stats, run = group.run(), group.order.run
+    stats, run = group.run(input_ended()), group.order.run
     emit(
         {
             "due": {f"{run}-{number}": due for number, due in group.due.items()},

@@ -1,18 +1,17 @@
 """What a run has: an engine with so many filters, and visits of new alerts that are sent to it."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import Producer
 
 from nightwire.benchmarks.environment.alert_pool import Alert, patched
 from nightwire.benchmarks.environment.filter_engine import FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
 from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.alerts.feed import alert_writer
-from nightwire.producer import AlertWriter
 
 FIRST_VISIT = 2026_0105_00000
 LONGEST = 900_000
@@ -64,10 +63,10 @@ class Visits:
 
     def send(self, topic: str, count: int) -> tuple[float, EndOffsets]:
         """Send a visit alert by alert; return when it began [s], and where it ends."""
-        visit = self._visit(topic, count)
+        _client, ends, write = self._visit(topic, count)
         began = time.monotonic()
-        visit.write()
-        return began, visit.ends
+        write()
+        return began, ends
 
     def send_at_once(self, topic: str, count: int) -> tuple[float, EndOffsets]:
         """Send a visit in a transaction: nobody reads any of it before all of it is there.
@@ -75,41 +74,32 @@ class Visits:
         Returns:
             When all of it was there [s], and where it ends.
         """
-        visit = self._visit(
+        client, ends, write = self._visit(
             topic,
             count,
             transactional_id=f"{topic}-{self.next}",
             transaction_timeout_ms=LONGEST,
             delivery_timeout_ms=LONGEST,
         )
-        visit.client.init_transactions(60)
-        visit.client.begin_transaction()
-        visit.write()
+        client.init_transactions(60)
+        client.begin_transaction()
+        write()
         began = time.monotonic()
-        visit.client.commit_transaction(60)
-        return began, visit.ends
+        client.commit_transaction(60)
+        return began, ends
 
-    def _visit(self, topic: str, count: int, **overrides: Any) -> "_Visit":
+    def _visit(
+        self, topic: str, count: int, **overrides: Any
+    ) -> tuple[Producer, EndOffsets, Callable[[], None]]:
+        """Return a client, where the next visit ends, and what writes its alerts."""
         writer, _codec, client = alert_writer(self.engine.bootstrap, topic, **overrides)
         note, ends = self.engine.delivered()
         number, alerts = self.next, patched(self.pool, count, visit=self.next, first=self.alerts)
         self.visits, self.alerts = self.visits + 1, self.alerts + count
-        return _Visit(number, alerts, writer, client, note, ends)
 
+        def write() -> None:
+            for alert in alerts:
+                writer.write(alert, visit=number, on_delivered=note)
+            writer.flush()
 
-@dataclass(frozen=True)
-class _Visit:
-    """A visit's alerts, and what writes them."""
-
-    number: int
-    alerts: Iterator[Alert]
-    writer: AlertWriter
-    client: Producer
-    note: Callable[[Message], None]
-    ends: EndOffsets = field(default_factory=dict)
-
-    def write(self) -> None:
-        """Write all of them; on return they are acknowledged."""
-        for alert in self.alerts:
-            self.writer.write(alert, visit=self.number, on_delivered=self.note)
-        self.writer.flush()
+        return client, ends, write

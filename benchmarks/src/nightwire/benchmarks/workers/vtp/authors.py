@@ -11,6 +11,7 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from threading import Event
 
 from nightwire.benchmarks.workers.vtp.packets import listing_5, real_packets
 from nightwire.benchmarks.workers.vtp.sockets import CHUNK, WriteBuffer, connecting, step
@@ -146,43 +147,52 @@ class AuthorGroup:
         self.left: deque[int] = deque(range(order.count))
         self.selector = selectors.DefaultSelector()
         self.stats = AuthorStats()
+        self.due: dict[int, float] = {}
 
-    def run(self) -> AuthorStats:
-        """Send everything, and wait until every packet is answered or no answer comes any more."""
+    def run(self, stop: Event | None = None) -> AuthorStats:
+        """Send everything, or until *stop*; wait until all is answered or no answer comes any more."""
         if self.order.interval:
-            return self._paced()
-        for _ in range(self.order.connections):
-            Author(self).begin()
-        self._finish()
+            self._send_when_due(stop or Event())
+            self._await_answers(len(self.due))
+        else:
+            for _ in range(self.order.connections):
+                self.new_author().begin()
+            self._await_answers(self.order.count)
         return self.stats
+
+    def new_author(self) -> Author:
+        """Return one more author."""
+        return Author(self)
+
+    def serve(self, seconds: float) -> None:
+        """Serve sockets for at most so long."""
+        step(self.selector, seconds)
 
     def note(self, number: int, answer: bytes) -> None:
         """Note the answer to a packet."""
         self.stats.answered[number] = time.monotonic()
         self.stats.naked += b'role="nak"' in answer
 
-    def _paced(self) -> AuthorStats:
+    def _send_when_due(self, stop: Event) -> None:
         """Send a packet when it is due, each on a connection of its own."""
         numbers, self.left = self.left, deque()
         began = time.monotonic()
         for number in numbers:
-            self._serve(max(0.0, began + number * self.order.interval - time.monotonic()))
+            due = began + number * self.order.interval
+            while not stop.is_set() and (left := due - time.monotonic()) > 0:
+                self.serve(left)
+            if stop.is_set():
+                break
+            self.due[number] = due
             self.left.append(number)
-            Author(self).begin()
-        self._finish()
-        return self.stats
+            self.new_author().begin()
 
-    def _finish(self) -> None:
+    def _await_answers(self, wanted: int) -> None:
         last, known = time.monotonic(), 0
-        while known < self.order.count and time.monotonic() - last < PATIENCE:
-            step(self.selector, 0.5)
+        while known < wanted and time.monotonic() - last < PATIENCE:
+            self.serve(0.5)
             if len(self.stats.answered) > known:
                 last, known = time.monotonic(), len(self.stats.answered)
-
-    def _serve(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            step(self.selector, left)
 
 
 def main() -> None:
