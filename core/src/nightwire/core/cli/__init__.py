@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from nightwire.core.cli.options import (
     bootstrap_option,
+    duration_option,
     json_option,
     metrics_port_option,
     registry_option,
@@ -22,6 +23,7 @@ __all__ = [
     "Meter",
     "apply",
     "bootstrap_option",
+    "duration_option",
     "json_option",
     "main",
     "metrics_port_option",

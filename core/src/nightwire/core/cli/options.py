@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import click
 
+from nightwire.core.cli.parameter_types import Duration
+
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 bootstrap_option = click.option(
@@ -36,3 +38,8 @@ def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[Verb], Ve
         return verb
 
     return decorate
+
+
+def duration_option(name: str, default: str, text: str) -> Callable[[Verb], Verb]:
+    """Return the option *name* of a duration, such as ``30s``, with *text* as its help."""
+    return click.option(name, type=Duration(), default=default, show_default=True, help=text)

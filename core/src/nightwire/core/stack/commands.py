@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli.options import json_option
-from nightwire.core.cli.parameter_types import Duration
+from nightwire.core.cli.options import duration_option, json_option
 
 
 def _look_there(_ctx: click.Context, _param: click.Parameter, folder: Path | None) -> Path | None:
@@ -38,9 +37,7 @@ state_option = click.option(
 )
 @click.option("--stream", type=click.Choice(["sim"]), help="Play a visit again and again: a test stream.")
 @click.option("--alerts", default=1000, show_default=True, help="Alerts a visit of the test stream.")
-@click.option(
-    "--interval", type=Duration(), default="39s", show_default=True, help="Time between its visits."
-)
+@duration_option("--interval", "39s", "Time between its visits.")
 @click.option("--remote", multiple=True, metavar="HOST:PORT", help="VTP broker to subscribe to; repeatable.")
 @click.option("--feed", multiple=True, metavar="TOPIC", help="Filter topic for VTP subscribers; repeatable.")
 @click.option("--light", is_flag=True, help="Run the filters without Spark: quicker to start, less memory.")

@@ -7,12 +7,21 @@ from typing import Any
 import click
 
 from nightwire.core.cli import (
-    Duration,
     bootstrap_option,
+    duration_option,
     json_option,
     metrics_port_option,
     registry_option,
     survey_option,
+)
+
+format_option = click.option(
+    "--format",
+    "shape",  # it names the variables NIGHTWIRE_INGEST_SHAPE and NIGHTWIRE_REPLAY_SHAPE
+    type=click.Choice(["wire", "as-is"]),
+    default="wire",
+    show_default=True,
+    help="Confluent's wire format, or each message as it is.",
 )
 
 
@@ -68,12 +77,10 @@ def pace_of(pace: str | float, alerts: int, interval: float) -> float:
     show_default=True,
     help="Alerts in each visit.",
 )
-@click.option(
+@duration_option(
     "--interval",
-    type=Duration(),
-    default="39s",
-    show_default=True,
-    help="From the opening of one visit to that of the next; 0s = when the one before has left.",
+    "39s",
+    "From the opening of one visit to that of the next; 0s = when the one before has left.",
 )
 @click.option(
     "--pace",
@@ -83,13 +90,7 @@ def pace_of(pace: str | float, alerts: int, interval: float) -> float:
     help="burst: all alerts of a visit are due at once, as the telescope makes them.  even: spread over the "
     "interval.  Or a rate, such as 500/s.",
 )
-@click.option(
-    "--ready",
-    type=Duration(),
-    default="0s",
-    show_default=True,
-    help="From the opening of a visit until its alerts are due.",
-)
+@duration_option("--ready", "0s", "From the opening of a visit until its alerts are due.")
 @click.option(
     "--pool",
     type=click.IntRange(1, 20_000),
@@ -163,21 +164,12 @@ def simulate(
     metavar="X",
     help="Keep the times between the alerts, as the survey dates them, X times as fast.  [default: do not]",
 )
-@click.option(
+@duration_option(
     "--longest-gap",
-    type=Duration(),
-    default="60s",
-    show_default=True,
-    help="With --speed: shorten longer gaps to this, as they are played.",
+    "60s",
+    "With --speed: shorten longer gaps to this, as they are played.",
 )
-@click.option(
-    "--format",
-    "shape",
-    type=click.Choice(["wire", "as-is"]),
-    default="wire",
-    show_default=True,
-    help="Confluent wire format, or each message as it lies in its file.",
-)
+@format_option
 @click.option(
     "--schema",
     "schemas",

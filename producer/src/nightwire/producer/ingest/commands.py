@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import (
-    Duration,
     bootstrap_option,
+    duration_option,
     json_option,
     metrics_port_option,
     parse_duration,
     registry_option,
     survey_option,
 )
+from nightwire.producer.cli.commands import format_option
 
 if TYPE_CHECKING:
     from nightwire.producer.ingest.items import Counts
@@ -70,14 +71,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option("--group", metavar="NAME", help="Name of our group there.  [default: nightwire-SURVEY]")
 @click.option("--source-registry", metavar="URL", help="The survey's schema registry; containers need none.")
-@click.option(
-    "--format",
-    "shape",
-    type=click.Choice(["wire", "as-is"]),
-    default="wire",
-    show_default=True,
-    help="Confluent's wire format, or each message as it is.",
-)
+@format_option
 @click.option(
     "--start",
     type=Moment(),
@@ -86,26 +80,18 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
     help="Where to begin with a new topic; others go on where the last run ended.",
 )
 @click.option("--until-end", is_flag=True, help="Stop at the present end; exit 1 if there are dead letters.")
-@click.option(
+@duration_option(
     "--visit-quiet",
-    type=Duration(),
-    default="30s",
-    show_default=True,
-    help="A visit without alerts for so long is over; so is one after which two more began.",
+    "30s",
+    "A visit without alerts for so long is over; so is one after which two more began.",
 )
-@click.option(
+@duration_option(
     "--schema-patience",
-    type=Duration(),
-    default="5m",
-    show_default=True,
-    help="How long the stream waits for a schema that no registry has, before its alerts go to dead-letters.",
+    "5m",
+    "How long the stream waits for a schema that no registry has, before its alerts go to dead-letters.",
 )
-@click.option(
-    "--batch",
-    type=Duration(),
-    default="500ms",
-    show_default=True,
-    help="Longest time that a transaction is collected: what readers wait at most, about.",
+@duration_option(
+    "--batch", "500ms", "Longest time that a transaction is collected: what readers wait at most, about."
 )
 @bootstrap_option
 @registry_option
