@@ -67,6 +67,11 @@ ours."""
 if shutil.which("cargo") is None:
     ELSEWHERE.add("native")  # without Rust there is nothing to build it with
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+# a test starts many a Python, each of which would compile a thousand modules again: half of its
+# start
+
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 # a Kafka or a Spark that lives for a minute starts in half the time with Java's quick compiler
 # alone
