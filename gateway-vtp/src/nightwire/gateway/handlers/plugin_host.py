@@ -1,6 +1,6 @@
 """The process that a plug-in lives in: events in by a socket, answers out, one after the other.
 
-Started by `_plugin_runner` with the plug-in's name and options; its standard input is the socket.
+Started by `plugin_process` with the plug-in's name and options; its standard input is the socket.
 What the plug-in prints goes where the gateway's own output goes.
 """
 

@@ -1,4 +1,4 @@
-"""Plug-ins: handlers in Python, found by their entry points.
+"""Plug-ins: handlers in Python, found by their entry points, and those that come with the gateway.
 
 A plug-in is a callable, usually a class, that is called once with its options and returns what is
 called with each event.  Its distribution announces it in the group ``nightwire.handlers``.
@@ -15,15 +15,19 @@ from uuid import uuid4
 
 from lxml import etree
 
-from nightwire.gateway import voevent_fields
 from nightwire.gateway.handlers.settings import PRINT_EVENT, SAVE_EVENT
-from nightwire.gateway.voevent.packet import read_packet
+from nightwire.gateway.voevent.packet import read_packet, voevent_fields
 from nightwire.gateway.voevent.xml import parse_xml
 
 GROUP = "nightwire.handlers"
 
 Act = Callable[["HandledEvent"], object]
 """What a plug-in is called with, for each event; what it raises is a failure, and logged."""
+
+MAX_NAME = 200
+"""Longest file name made of an IVORN; file systems take 255."""
+_KEPT = frozenset(string.digits + string.ascii_letters + "_.")
+_PAD = "_"
 
 
 class PluginError(Exception):
@@ -110,14 +114,8 @@ def _find(name: str) -> Callable[..., Act]:
     return make
 
 
-MAX_NAME = 200
-"""Longest file name made of an IVORN; file systems take 255."""
-_KEPT = frozenset(string.digits + string.ascii_letters + "_.")
-_PAD = "_"
-
-
 class HandledPacket(Protocol):
-    """What these plug-ins want to know of an event."""
+    """The part of an event that the built-in plug-ins use."""
 
     @property
     def raw(self) -> bytes:

@@ -1,5 +1,8 @@
 """The schemas in `xsd/`, compiled for the native check: types that refer to each other by number.
 
+The content model of an element is an automaton over its children.  A model is a tree of tuples, and
+its rest after a child is its derivative (Brzozowski 1964), so the states are the possible rests.
+
 The schemas stay the only place where it is written what an event may hold.  Whatever they come to
 use that is not compiled here is refused, not left out.
 """

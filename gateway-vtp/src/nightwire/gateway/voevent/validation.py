@@ -1,4 +1,4 @@
-"""What is accepted from whom.
+"""Whether a document is an event that is accepted: from authors, and from remote brokers.
 
 An author can mend an event, so his must be valid and well named, and a refusal says what is wrong
 and on which line.  The author behind an upstream broker cannot be told, so what comes from there
@@ -23,8 +23,17 @@ from nightwire.schemas import engines
 if TYPE_CHECKING:
     from nightwire_native import Checked, Checker
 
+if "native" in engines():
+    from nightwire_native import Checker as NativeChecker
+else:  # not built, or of other sources
+    NativeChecker = None  # type: ignore[assignment, misc]
 
 NAMESPACE = "http://www.ivoa.net/xml/VOEvent/v"
+_REFERENCE = re.compile(rb"""xmlns(?::[^\s=:]+)?\s*=\s*(?:"[^"&]*&|'[^'&]*&)""")
+"""A namespace with a reference in it, which may make it no URI: libxml2 decides that."""
+
+VERSIONS = ("2.0", "2.1", "1.1")
+"""Versions of the standard that have a schema here."""
 
 
 class InvalidEventError(Exception):
@@ -88,7 +97,8 @@ def schema_complaint(root: etree._Element) -> str | None:
 
 def compile_schemas() -> None:
     """Compile the schemas now rather than with the first event."""
-    prepare()
+    if NativeChecker is not None:
+        checker()
     for version in VERSIONS:
         _schema(version)
 
@@ -114,26 +124,8 @@ def _schema(version: str) -> etree.XMLSchema:
         return etree.XMLSchema(etree.parse(str(folder / f"voevent-{version}.xsd"), parser))
 
 
-if "native" in engines():
-    from nightwire_native import Checker as NativeChecker
-else:  # not built, or of other sources
-    NativeChecker = None  # type: ignore[assignment, misc]
-
-_REFERENCE = re.compile(rb"""xmlns(?::[^\s=:]+)?\s*=\s*(?:"[^"&]*&|'[^'&]*&)""")
-"""A namespace with a reference in it, which may make it no URI: libxml2 decides that."""
-
-VERSIONS = ("2.0", "2.1", "1.1")
-"""Versions of the standard that have a schema here."""
-
-
-def prepare() -> None:
-    """Compile the tables now rather than with the first event."""
-    if NativeChecker is not None:
-        checker()
-
-
 def check(document: bytes) -> "Checked | None":
-    """Return what the native check says of *document*; None where there is none."""
+    """Return the result of the native check of *document*; None where it is not built."""
     return None if NativeChecker is None or _REFERENCE.search(document) else checker().check(document)
 
 

@@ -1,7 +1,10 @@
 """Transport documents: the small messages around VOEvents on a VTP connection.
 
 Peers disagree on the namespace, so a message is known by the local name of its root and by its
-role.  What is sent carries the namespace that Comet sends, which every client in use knows.
+role.  Ours have the namespace of Comet's, which every client in use knows.
+
+Acks and iamalives in their plainest form, as nearly all of them are, are read without an XML
+parser: at a thousand subscribers an event has a thousand acks, and libxml2 takes 20 µs for each.
 """
 
 import re
@@ -25,6 +28,23 @@ _OPEN = (
     ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" version="1.0"'
     ' xsi:schemaLocation="http://telescope-networks.org/schema/Transport/v1.1'
     ' http://www.telescope-networks.org/schema/Transport-v1.1.xsd"'
+)
+
+MAX_PLAIN = 2_000
+"""Longest document that is read without an XML parser. [byte]"""
+
+_SPACE = rb"[ \t\r\n]"
+_NAME = rb"[A-Za-z_][A-Za-z0-9_.-]*"
+_QNAME = rb"(?:%s:)?%s" % (_NAME, _NAME)
+_VALUE = rb"""(?:"[^"<&\x00-\x08\x0b\x0c\x0e-\x1f]*"|'[^'<&\x00-\x08\x0b\x0c\x0e-\x1f]*')"""
+_TEXT = rb"([^<>&\x00-\x08\x0b\x0c\x0e-\x1f]*)"
+_ATTRIBUTE = re.compile(rb"%s+(%s)%s*=%s*(%s)" % (_SPACE, _QNAME, _SPACE, _SPACE, _VALUE))
+_DECLARATION = rb"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?i:utf-8)["'])? ?\?>)?"""
+_PLAIN = re.compile(
+    rb"%s%s*<((?:%s:)?Transport)((?:%s+%s%s*=%s*%s)*)%s*>%s*"
+    % (_DECLARATION, _SPACE, _NAME, _SPACE, _QNAME, _SPACE, _SPACE, _VALUE, _SPACE, _SPACE)
+    + rb"<Origin>%s</Origin>%s*(?:<Response>%s</Response>%s*)?<TimeStamp>%s</TimeStamp>%s*</\1%s*>%s*"
+    % (_TEXT, _SPACE, _TEXT, _SPACE, _TEXT, _SPACE, _SPACE, _SPACE)
 )
 
 
@@ -106,24 +126,6 @@ def read_transport(root: etree._Element) -> Transport:
 
 def _element(name: str, text: str) -> str:
     return f"<{name}>{escape(text)}</{name}>"
-
-
-MAX_PLAIN = 2_000
-"""Longest document that is looked at. [byte]"""
-
-_SPACE = rb"[ \t\r\n]"
-_NAME = rb"[A-Za-z_][A-Za-z0-9_.-]*"
-_QNAME = rb"(?:%s:)?%s" % (_NAME, _NAME)
-_VALUE = rb"""(?:"[^"<&\x00-\x08\x0b\x0c\x0e-\x1f]*"|'[^'<&\x00-\x08\x0b\x0c\x0e-\x1f]*')"""
-_TEXT = rb"([^<>&\x00-\x08\x0b\x0c\x0e-\x1f]*)"
-_ATTRIBUTE = re.compile(rb"%s+(%s)%s*=%s*(%s)" % (_SPACE, _QNAME, _SPACE, _SPACE, _VALUE))
-_DECLARATION = rb"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?i:utf-8)["'])? ?\?>)?"""
-_PLAIN = re.compile(
-    rb"%s%s*<((?:%s:)?Transport)((?:%s+%s%s*=%s*%s)*)%s*>%s*"
-    % (_DECLARATION, _SPACE, _NAME, _SPACE, _QNAME, _SPACE, _SPACE, _VALUE, _SPACE, _SPACE)
-    + rb"<Origin>%s</Origin>%s*(?:<Response>%s</Response>%s*)?<TimeStamp>%s</TimeStamp>%s*</\1%s*>%s*"
-    % (_TEXT, _SPACE, _TEXT, _SPACE, _TEXT, _SPACE, _SPACE, _SPACE)
-)
 
 
 def plain_transport(document: bytes) -> Transport | None:
