@@ -47,7 +47,7 @@ class Verdict:
 
 
 def passed_rows(
-    verdicts: Sequence[Verdict], identities: AlertIdentities, survey: str | None = None, *, past: bool = False
+    verdicts: Sequence[Verdict], identities: AlertIdentities, survey: str | None = None, *, backfilled: bool = False
 ) -> pa.RecordBatch:
     """Return a row for each alert that passed something, with the numbers of its filters and their
     ranks.
@@ -56,7 +56,7 @@ def passed_rows(
         verdicts: Of the filters.
         identities: Of the alerts.
         survey: Theirs, where their topic does not tell.
-        past: Whether they came as copies that backfills sent.
+        backfilled: Whether they came as copies that backfills sent.
     """
     row = _joined([one.passed for one in verdicts], np.int64)
     lengths = [len(one.passed) for one in verdicts]
@@ -72,7 +72,7 @@ def passed_rows(
         **{name: [values[at] for at in chosen] for name, values in vars(identities).items()},
         "filters": lists[0],
         "ranks": lists[1],
-        "detail": [BACKFILL if past else None] * len(chosen),
+        "detail": [BACKFILL if backfilled else None] * len(chosen),
         "survey": [survey] * len(chosen),
     }
     arrays = [_array(columns[one.name], one.type) for one in COLUMNS]

@@ -103,7 +103,7 @@ def judge_derived(task: Task, topic: str, work: Sequence[OffsetRange]) -> Iterat
     source = _source(task.bootstrap, task.registry, task.state)
     fetched = fetch_groups(source, work, surveys())
     for group in fetched.groups:
-        yield from judge(task, fetched.of(group), topic, group.survey, work, past=group.past)
+        yield from judge(task, fetched.of(group), topic, group.survey, work, backfilled=group.backfilled)
     yield rows_to_arrow(list(fetched.rest()))
 
 
@@ -114,13 +114,13 @@ def judge(
     name: str,
     work: Sequence[OffsetRange],
     *,
-    past: bool = False,
+    backfilled: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read and judge a survey's alerts in some ranges of a topic; *past*: backfills sent them."""
+    """Read and judge a survey's alerts in some ranges of a topic; *backfilled*: backfills sent them."""
     live = enumerate(_filters(task.state, task.filters))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
     alerts, verdicts = _judged(task, source, filters, name, work)
-    yield passed_rows(verdicts, alerts.identities, name if is_derived(topic) else None, past=past)
+    yield passed_rows(verdicts, alerts.identities, name if is_derived(topic) else None, backfilled=backfilled)
     ranges = (count_range(portion, verdicts, alerts.identities.alert) for portion in alerts.ranges)
     yield rows_to_arrow(
         [*alerts.undecodable, *added_rows(verdicts, alerts.identities), *(one.row() for one in ranges)]

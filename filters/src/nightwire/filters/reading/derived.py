@@ -18,7 +18,7 @@ class RecordGroup(NamedTuple):
     """Records that are judged together: of one survey, all live or all sent by backfills."""
 
     survey: str
-    past: bool = False
+    backfilled: bool = False
 
 
 UNKNOWN_SURVEY = RecordGroup("")
