@@ -78,10 +78,7 @@ def accounts(
         keys += [one.key for one in item.passes]
     return [
         _account(
-            one,
-            _within(one, sent.get((one.range.topic, one.range.partition), {})),
-            unsent,
-            decision.versions,
+            one, _within(one, sent.get((one.range.topic, one.range.partition), {})), unsent, decision.versions
         )
         for one in decision.counts
     ]

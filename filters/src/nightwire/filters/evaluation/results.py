@@ -47,7 +47,11 @@ class Verdict:
 
 
 def passed_rows(
-    verdicts: Sequence[Verdict], identities: AlertIdentities, survey: str | None = None, *, backfilled: bool = False
+    verdicts: Sequence[Verdict],
+    identities: AlertIdentities,
+    survey: str | None = None,
+    *,
+    backfilled: bool = False,
 ) -> pa.RecordBatch:
     """Return a row for each alert that passed something, with the numbers of its filters and their
     ranks.

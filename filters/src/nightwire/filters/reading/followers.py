@@ -7,11 +7,7 @@ from confluent_kafka import Consumer
 
 from nightwire.core.kafka import watermarks
 from nightwire.filters.model.filter_set import FilterSet
-from nightwire.filters.model.offsets import (
-    OffsetRange,
-    Visit,
-    VisitEnds,
-)
+from nightwire.filters.model.offsets import OffsetRange, Visit, VisitEnds
 from nightwire.filters.reading.fetch import TIMEOUT, ExpiredCount, fetch, range_consumer
 from nightwire.schemas import DecodeError, records
 from nightwire.schemas.topics import FILTERS, VISITS
