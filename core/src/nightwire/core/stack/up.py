@@ -167,7 +167,8 @@ def _failed(where: Path, reason: str | None) -> int:
     console.print(f"[red]nightwire up failed:[/red] {reason or 'the supervisor ended'}")
     for log in sorted((where / "logs").glob("*.log")):
         lines = log.read_text(errors="replace").splitlines()[-5:]
-        console.print(f"[bold]{log}[/bold]\n" + "\n".join(f"  {line}" for line in lines), markup=False)
+        console.print(str(log), style="bold", markup=False)
+        console.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
     console.print("`nightwire doctor` looks for what is missing.")
     return 1
 
