@@ -11,7 +11,7 @@ NATIVE = Path(__file__).parent.parent
 
 
 def source_hash(native: Path) -> str:
-    """Return FNV-1a (64 bits) of the crate's ``Cargo.toml`` and ``src``, as ``src/build.rs`` does."""
+    """Return FNV-1a (64 bits) of the crate's ``Cargo.toml`` and ``src``, as ``build.rs`` does."""
     files = [native / "Cargo.toml", *(path for path in (native / "src").rglob("*") if path.is_file())]
     names = {path.relative_to(native).as_posix(): path for path in files}
     found = 0xCBF29CE484222325

@@ -180,7 +180,7 @@ def test_what_fits_is_as_the_check_says_and_its_bytes_are_fastavros(kind: Any) -
 
 
 def misfit(check: Any, value: Any) -> str | None:
-    """Return what `_fit` says; nothing where NumPy makes it stumble."""
+    """Return what `validate` says; nothing where NumPy makes it stumble."""
     with contextlib.suppress(ValueError):
         return cast("str | None", check(value))
     return None

@@ -17,7 +17,7 @@ class EncodeError(SchemaError):
 
 
 class DecodeError(SchemaError):
-    """Bytes do not hold what they claim to hold.  They will not get better: dead-letter them."""
+    """Bytes are malformed, and stay so: dead-letter them."""
 
 
 class UnknownSchemaError(SchemaError):

@@ -53,7 +53,7 @@ class Record:
         return Codec(self.schema)
 
     def schema_of(self, schema_id: int) -> dict[str, Any]:
-        """Return its schema of that id, the present one or an earlier one."""
+        """Return the record's schema of that id, the present one or an earlier one."""
         newest = schema_id == self.schema_id
         return self.schema if newest else load_schema(f"{self.name}.{schema_id}.avsc")
 

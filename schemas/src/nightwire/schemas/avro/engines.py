@@ -28,13 +28,13 @@ class Engine(Protocol):
     """What makes encoders and decoders.  *name* is the schema's, for messages."""
 
     def encoder(self, name: str, layout: Program, parsed: Any) -> Encode:
-        """Return what makes the body of a value.  It raises EncodeError."""
+        """Return an encoder of values.  It raises EncodeError."""
 
     def decoder(self, name: str, plan: Program, *, views: bool = False) -> Decode:
-        """Return what makes the value of a body; bytes as *views*.  It raises DecodeError."""
+        """Return a decoder of bodies, bytes as *views*.  It raises DecodeError."""
 
     def batcher(self, name: str, plan: Program, paths: Sequence[Sequence[str]], schema: Any) -> Batch:
-        """Return what makes one row of each body, with a column for each of *paths*.
+        """Return a function of bodies to a batch: a row a body, a column for each of *paths*.
 
         It raises DecodeError, which names the message.
         """
@@ -44,7 +44,7 @@ ENGINES: Mapping[str, Engine] = {"native": native_engine, "python": generated_en
 
 
 def choose_engine(wanted: str | None = None) -> tuple[str, Engine]:
-    """Return the engine that is *wanted*, or where none is, the best there is; with its name.
+    """Return name and engine: the *wanted* one, or the fastest where None is given.
 
     The environment's ``NIGHTWIRE_CODEC`` decides where the caller does not.
 
@@ -61,7 +61,7 @@ def choose_engine(wanted: str | None = None) -> tuple[str, Engine]:
 
 @cache
 def best_engine() -> str:
-    """Return the name of the fastest engine there is; logs once where that is the slower one."""
+    """Return the name of the fastest available engine; log once that native is missing."""
     if native_engine.available():
         return "native"
     log.warning("%s; Python does its work more slowly", native_engine.why_missing())

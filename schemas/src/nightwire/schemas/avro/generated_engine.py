@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def encoder(name: str, layout: Program, parsed: Any) -> Writer:
-    """Return what makes the body of a value.  It raises EncodeError."""
+    """Return an encoder of values.  It raises EncodeError."""
     return Writer(name, layout, compile_validator(parsed))
 
 
 def decoder(name: str, plan: Program, *, views: bool = False) -> Reader:
-    """Return what makes the value of a body; bytes as *views*.  It raises DecodeError."""
+    """Return a decoder of bodies, bytes as *views*.  It raises DecodeError."""
     return Reader(name, plan, views=views)
 
 
 def batcher(
     name: str, plan: Program, paths: Sequence[Sequence[str]], schema: Any
 ) -> Callable[[Sequence[Any]], "pa.RecordBatch"]:
-    """Return what makes one row of each body.  It raises DecodeError, which names the message."""
+    """Return a function of bodies to a batch.  It raises DecodeError, which names the message."""
     from nightwire.schemas.avro.arrow import record_batch  # pyarrow takes 0.1 s to import
 
     read = Reader(name, project(plan, paths))

@@ -31,7 +31,7 @@ def why_missing() -> str:
 
 
 def encoder(name: str, layout: Program, parsed: Any) -> Callable[[Any], bytes]:
-    """Return what makes the Avro body of a value.  It raises EncodeError."""
+    """Return an encoder of values.  It raises EncodeError."""
     encode = native.Encoder(
         json.dumps(layout.document), list(layout.constants), list(layout.converters)
     ).encode
@@ -46,7 +46,7 @@ def encoder(name: str, layout: Program, parsed: Any) -> Callable[[Any], bytes]:
 
 
 def decoder(name: str, plan: Program, *, views: bool = False) -> Callable[[Any], Any]:
-    """Return what makes the value of an Avro body; with *views*, bytes are memoryviews into it.
+    """Return a decoder of bodies; with *views*, bytes are memoryviews into the body.
 
     It raises DecodeError.
     """
@@ -66,7 +66,7 @@ def decoder(name: str, plan: Program, *, views: bool = False) -> Callable[[Any],
 def batcher(
     name: str, plan: Program, paths: Sequence[Sequence[str]], schema: "pa.Schema"
 ) -> Callable[[Sequence[Any]], "pa.RecordBatch"]:
-    """Return what makes a row of each body, with a column of *schema* for each of *paths*.
+    """Return a function of bodies to a batch: a row a body, a column of *schema* for each path.
 
     It raises DecodeError, which names the message.
     """

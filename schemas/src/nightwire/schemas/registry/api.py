@@ -209,7 +209,7 @@ class Api:
         raise ApiError(404, "there are no associations here")
 
     def _posted(self, request: Request) -> str:
-        """Return the schema that a body holds, the schemas to which it refers written out in it."""
+        """Return the schema in a request's body, with its references inserted."""
         body, parts = request.json(), {}
         for one in body.get("references") or ():
             try:
@@ -280,7 +280,7 @@ def versions_of(known: Subjects, subject: str, request: Request) -> list[Version
 
 
 def posted_schema(body: Mapping[str, Any], parts: dict[str, Any]) -> str:
-    """Return the schema that a body holds; *parts*, which it names, are written out in it.
+    """Return the schema in a request's body, with the schemas *parts* inserted.
 
     Raises:
         ApiError: It is not an Avro schema.

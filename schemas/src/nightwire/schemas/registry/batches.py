@@ -78,7 +78,7 @@ class Batches:
         return self._ordered(tables, rows)
 
     def _check(self) -> None:
-        """Raise SchemaError where there is a field that none of the schemas has, and should be."""
+        """Raise SchemaError for a field that none of the schemas has, unless that is allowed."""
         codecs = [group.codec for group in self._groups.values()]
         missing = [field for field in self._fields if not any(codec.has(field) for codec in codecs)]
         if codecs and missing and not self._missing_ok:

@@ -205,7 +205,7 @@ class SchemaRegistry:
         return schema
 
     def _parsed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the schema of an answer, those to which it refers written out in it."""
+        """Return the schema of an answer, with its references inserted."""
         return dict(inlined(_schema_in(answer), self._parts(answer)))
 
     def _parts(self, answer: Mapping[str, Any]) -> dict[str, Any]:

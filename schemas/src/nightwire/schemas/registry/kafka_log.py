@@ -156,7 +156,7 @@ class KafkaLog:
 
 
 def _client(bootstrap: str) -> dict[str, Any]:
-    """Return what every client needs: where Kafka is, and who we are to it (``KAFKA_*``)."""
+    """Return the settings of every client: Kafka's address and credentials (``KAFKA_*``)."""
     return {**properties(), "bootstrap.servers": bootstrap}
 
 

@@ -191,7 +191,7 @@ class Subjects:
 
 
 def _set(settings: dict[str | None, str], subject: str | None, value: str | None, default: str) -> str:
-    """Set a level or a mode, or with None take it back; return what held before or holds now."""
+    """Set or (None) unset a level or a mode; return the new value, or the one unset."""
     if value is not None:
         settings[subject] = value
         return value

@@ -21,7 +21,7 @@ COLUMN_MAKERS: set[CodeType] = set()
 
 
 def makes_columns(function: Making) -> Making:
-    """Mark a *function* that works for all alerts: what it takes is not the doing of one of them.
+    """Mark a *function* that works for all alerts: its time is not charged to one of them.
 
     The sandbox, which times each alert by itself, looks for the mark in the frames that run.
     """

@@ -196,7 +196,7 @@ def first(getters: Sequence[Getter], absent: Sequence[Any]) -> Getter:
 def arrays(
     alert: Mapping[str, Any], history: Sequence[tuple[Getter, Measurement]]
 ) -> Iterator[tuple[Any, Measurement]]:
-    """Yield the records of all histories of *alert*, each with where its values lie."""
+    """Yield the records of all histories of *alert*, each with its measurement."""
     for get, measurement in history:
         for record in get(alert) or ():
             yield record, measurement

@@ -13,7 +13,7 @@ class Formulas:
     """Names the fields."""
 
     def canonical(self, attribute: str) -> Numbers:
-        """Return an attribute's numbers, which are kept where it pays."""
+        """Return the numbers of an attribute."""
         raise NotImplementedError
 
     def _number(self, name: str | None) -> Numbers:

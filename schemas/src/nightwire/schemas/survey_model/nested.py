@@ -1,4 +1,4 @@
-"""From columns back to records: what reads a field of an alert out of the columns of its parts."""
+"""Records from columns: readers of an alert's nested fields in the columns of their parts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class Fields(dict[str, Any]):
     """A record's own fields, those that are read."""
 
     def __missing__(self, name: str) -> Any:
-        """Say what there is."""
+        """Raise a KeyError that lists the fields there are."""
         raise unread_field(name, self)
 
 

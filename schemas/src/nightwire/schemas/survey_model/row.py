@@ -68,7 +68,7 @@ class Row(Mapping[str, Any]):
 
 @looked_up(ALERT_ATTRIBUTES, _of_row)
 class RowView(AlertView):
-    """An alert that is a row of a table: what is asked of one is found for all, once.
+    """An alert that is a row of a table; its attributes are looked up in the columns.
 
     Args:
         table: Has the columns.

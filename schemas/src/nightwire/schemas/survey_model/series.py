@@ -50,7 +50,7 @@ class Series:
         return Column(values, null, self.offsets, np.zeros(self.count, bool))
 
     def magnitudes(self, band: str) -> Column:
-        """Return the magnitudes in one band by time, without what has no time or no magnitude."""
+        """Return the magnitudes in one band by time; only of measurements with both."""
         values = self.values("magnitude")
         chosen = (self.values("band") == band) & ~np.isnan(values) & ~np.isnan(self.values("mjd_tai"))
         before = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
@@ -58,7 +58,7 @@ class Series:
         return Column(found, np.zeros(len(found), bool), before[self.offsets], np.zeros(self.count, bool))
 
     def origin(self, index: int, alert: int) -> tuple[str, int]:
-        """Return the array that a measurement of *alert* comes from, and its place there."""
+        """Return the path of a measurement's array, and its index in the array of *alert*."""
         place = int(self.order[index])
         for part in self.parts:
             if place < part.measured.count:
@@ -69,7 +69,7 @@ class Series:
     @cached_property
     @makes_columns
     def order(self) -> Array:
-        """For each measurement, its place among those of all parts, one part after the other."""
+        """For each measurement in order, its index in the concatenated parts."""
         times = self._concatenated("mjd_tai")
         alerts = [np.repeat(np.arange(self.count), np.diff(part.offsets)) for part in self.parts]
         return by_time(times, np.concatenate([*alerts, np.empty(0, np.int64)]), self.offsets)

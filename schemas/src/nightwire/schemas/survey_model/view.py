@@ -91,7 +91,7 @@ class Point(Formulas, Mapping[str, Any]):
         return _none_if_nan(self._magnitude())
 
     def canonical(self, attribute: str) -> float:
-        """Return a number that an attribute is; NaN where it is None."""
+        """Return an attribute's number; NaN for None."""
         found = getattr(self, attribute)
         return math.nan if found is None else found
 

@@ -310,7 +310,7 @@ SIMPLE: Mapping[str, Callable[[_Function, Node, str], None]] = {
 
 
 def _inline(plan: Program, node: Node) -> bool:
-    """Whether a union is a null and one more, and short enough to be written where it is read."""
+    """Whether a union has two plain branches, so that its source stands in its reader's."""
     return len(node["branches"]) == 2 and all(
         plan.nodes[branch]["op"] != "union" for branch in node["branches"]
     )

@@ -188,7 +188,7 @@ class _Row:
 
 
 def _symbol(symbols: Sequence[str | None]) -> Callable[[bytes], str | None]:
-    """Return what makes a symbol of its number's bytes.  Raises ValueError where there is none."""
+    """Return a function of an index's bytes to a symbol.  It raises ValueError for no symbol."""
     number = integer(32)
 
     def make(raw: bytes) -> str | None:

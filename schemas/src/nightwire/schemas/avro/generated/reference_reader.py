@@ -1,4 +1,4 @@
-"""A plan read step by step: slow, but it knows where it is.
+"""A reader that executes a plan step by step: slow, but errors name byte and field.
 
 The generated reader says only that something is wrong.  This says what, at which byte and in which
 field; and it is what a plan means, in a page, for who writes another engine.
@@ -26,7 +26,7 @@ MALFORMED = (
 
 
 class MalformedError(ValueError):
-    """Bytes are not what the plan says: where in them, in which field, and why."""
+    """Bytes do not follow the plan; the message names the byte, the field and the reason."""
 
     def __init__(self, at: int, path: str, why: str) -> None:
         super().__init__(f"at byte {at}{', in ' + path.lstrip('.') if path else ''}: {why}")

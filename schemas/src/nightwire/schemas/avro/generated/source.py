@@ -1,4 +1,4 @@
-"""Python source that is being written, and what it refers to."""
+"""Generated Python source, and expressions that readers and row readers share."""
 
 import linecache
 from collections.abc import Callable, Iterator, Mapping

@@ -86,7 +86,7 @@ class Rows:
         return body
 
     def _row(self, types: tuple[type, ...]) -> Row:
-        """Return what writes a record whose values are of these *types*, and do fit otherwise."""
+        """Return a writer of records whose values have these *types*."""
         source = Source(join=b"".join, INTS=INTS, LONGS=LONGS, TEXTS=TEXTS, text=text)
         pieces = [
             piece

@@ -17,7 +17,7 @@ LIMITS = {32: (-(1 << 31), (1 << 31) - 1), 64: (-(1 << 63), (1 << 63) - 1)}
 
 
 class Memo(dict[Key, Value]):
-    """A dictionary that makes what it does not hold, and holds *most* values at most."""
+    """A cache: a dictionary that makes missing values, and holds *most* at most."""
 
     def __init__(self, make: Callable[[Key], Value], most: int = REMEMBERED) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def zigzag(number: int) -> int:
 
 
 def integer(bits: int) -> Callable[[bytes], int]:
-    """Return what makes the signed number of *bits* bits of its bytes."""
+    """Return a function of a varint's bytes to a signed number of *bits* bits."""
 
     def make(raw: bytes) -> int:
         value = zigzag(read_varint(raw, 0)[0])

@@ -1,4 +1,4 @@
-"""From a plan to one that reads chosen fields only, and stops behind the last of them."""
+"""Projection: from a plan to one that reads chosen fields only and stops after the last."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ class FieldTree(dict[str, "FieldTree"]):
 
     @classmethod
     def of(cls, paths: Sequence[Sequence[str]]) -> Self:
-        """Return the tree of *paths*.  A path that leads to another's beginning takes all of it."""
+        """Return the tree of *paths*.  A path that is another's prefix includes it."""
         tree = cls()
         for path in sorted(set(map(tuple, paths)), key=len):
             tree.insert(path)
@@ -73,7 +73,7 @@ class _Projector:
         return self._whole[at]
 
     def skipped(self, at: int) -> int:
-        """Add what passes over the node *at* without a value made of it."""
+        """Add a node that passes over the bytes of node *at*."""
         if at not in self._skipped:
             node = self._plan.nodes[at]
             if node["op"] in ("refuse", "scale"):
@@ -119,7 +119,7 @@ class _Projector:
         return self.draft.constant(projected(self._plan.constants[at], wanted))
 
     def _mapped(self, node: Mapping[str, Any], part: Any) -> dict[str, Any]:
-        """Return *node* with the nodes that it refers to replaced by what *part* makes of them."""
+        """Return *node* with *part* applied to the indices of its children."""
         made = dict(node)
         for key in ("items", "values", "of"):
             if key in node:
@@ -132,7 +132,7 @@ class _Projector:
 
 
 def skipping(node: dict[str, Any]) -> dict[str, Any]:
-    """Return *node* without what makes a value of the bytes that it reads."""
+    """Return *node* without conversions: it passes over the bytes that it would read."""
     plain = {key: value for key, value in node.items() if key not in ("as", "logical", "logical_name")}
     match plain["op"]:
         case "enum":

@@ -1,4 +1,4 @@
-"""How what one schema wrote is read as another: Avro's resolution, and what nightwire adds to it.
+"""Schema resolution: how data of one schema is read as another, by Avro's rules and ours.
 
 Avro 1.11, "Schema Resolution".  Added, and never silently wrong: a null where the reader wants a
 float or a double is NaN; a field that was not written and has no default is null, or NaN, where the
@@ -127,14 +127,14 @@ class _Own:
 
 @dataclass
 class _Record:
-    """A pair of records that was known before: its node, and the mismatches in it."""
+    """A pair of records that is resolved already: its node, and its mismatches."""
 
     at: int
     mismatches: list[Mismatch] = field(default_factory=list)
 
 
 class _Pair:
-    """Nodes of what one schema wrote and another reads."""
+    """Resolves two schemas into the nodes of a plan."""
 
     def __init__(self, writer: Types, reader: Types, changes: Sequence[Change], *, strict: bool) -> None:
         self.draft = Draft()
@@ -280,7 +280,7 @@ class _Pair:
         return self.node(written["type"], wanted["type"], path, null)
 
     def _target(self, written: str, reader: Any, wanted: Mapping[str, Any]) -> tuple[Any, Conversion | None]:
-        """Return the reader's field that takes what was *written*, and how it is converted."""
+        """Return the reader's field for the *written* field, and its conversion."""
         if written in wanted:
             return wanted[written], None
         for one in wanted.values():

@@ -21,7 +21,7 @@ CONVERSION_ERRORS = (
 
 
 def parse(schema: Mapping[str, Any] | Sequence[Any] | str) -> Any:
-    """Return *schema* as fastavro wants it, its names resolved.
+    """Return *schema* parsed by fastavro, with names resolved.
 
     Raises:
         SchemaError: It is not an Avro schema; the message says what is wrong with it.
@@ -57,7 +57,7 @@ NAMED = frozenset({"record", "error", "enum", "fixed"})
 
 
 class Types:
-    """The named types of one schema, so that a name can be followed to what it stands for."""
+    """The named types of one schema, by name."""
 
     def __init__(self, parsed: Any) -> None:
         self.root = parsed
@@ -65,7 +65,7 @@ class Types:
         self._collect(parsed)
 
     def definition(self, schema: Any) -> Any:
-        """Return *schema*, or where it is a name, what it names."""
+        """Return *schema*, or the definition that it names."""
         return self._named.get(schema, schema) if isinstance(schema, str) else schema
 
     def branches(self, schema: Any) -> list[Any]:
