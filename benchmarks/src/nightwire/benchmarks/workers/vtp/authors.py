@@ -150,7 +150,7 @@ class AuthorGroup:
         self.due: dict[int, float] = {}
 
     def run(self, stop: Event | None = None) -> AuthorStats:
-        """Send everything, or until *stop*; wait until all is answered or no answer comes any more."""
+        """Send all packets, or until *stop*; wait until all are answered, or no answer comes."""
         if self.order.interval:
             self._send_when_due(stop or Event())
             self._await_answers(len(self.due))
