@@ -72,6 +72,16 @@ ORDER = {
     ],
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
     "monitoring": ["dashboards exporter", "config", "commands"],
+    "benchmarks": [
+        "model",
+        "environment",
+        "resources",
+        "harness workers",
+        "scenarios",
+        "report",
+        "compare",
+        "commands",
+    ],
 }
 """The sub-packages and modules of each room, lowest first: each imports those of the lines
 before its own."""
