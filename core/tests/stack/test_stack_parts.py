@@ -1,8 +1,10 @@
 """The parts of the stack that need no stack."""
 
+import os
 import re
 import socket
 import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -174,3 +176,14 @@ def test_a_test_stream_is_bounded_on_disk() -> None:
     assert bounded.partitions * kept + filters < 2 << 30
     assert broker_properties(stream)["log.retention.bytes"] == OTHERS_BYTES
     assert broker_properties(None) == {}
+
+
+def test_the_topics_module_runs_as_compose_runs_it(tmp_path: Path) -> None:
+    """Without a Kafka it says so, once it knows which topics it would make."""
+    bare = {
+        name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))
+    }
+    command = [sys.executable, "-m", "nightwire.core.stack.topics"]
+    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "no Kafka: start one with `nightwire up`" in done.stderr
