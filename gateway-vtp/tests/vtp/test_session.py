@@ -1,61 +1,7 @@
-from typing import Any
-
-import pytest
+"""Our own side of a connection to a remote broker."""
 
 from nightwire.gateway import Transport
-from nightwire.gateway.eventlog.event import Event
-from nightwire.gateway.fanout.subscriber_state import SubscriberState
-from nightwire.gateway.net.addresses import Address, read_address
-from nightwire.gateway.voevent.xml import XMLRefusedError
-from nightwire.gateway.vtp.session import UpstreamSession, encode_now
-from nightwire.gateway.xpath.filters import FilterList
-
-
-def subscriber() -> SubscriberState:
-    return SubscriberState(FilterList(), last_message=0.0)
-
-
-def event(offset: int, ivorn: str) -> Event:
-    return Event("voevents", 0, offset, ivorn, "observation", b"<VOEvent/>")
-
-
-def test_acks_count_once_and_only_for_what_was_sent() -> None:
-    peer = subscriber()
-    for offset, ivorn in enumerate(("ivo://a#1", "ivo://a#2", "ivo://a#2")):
-        peer.event_sent(event(offset, ivorn))
-    for ivorn in ("ivo://a#2", "ivo://a#9", "ivo://a#2", "ivo://a#2"):
-        peer.receive(encode_now(Transport("ack", ivorn, "ivo://telescope")), 1.0)
-    assert (peer.sent, peer.acked, peer.unacked) == (3, 2, 1)
-    peer.receive(encode_now(Transport("nak", "ivo://a#1", result="no")), 2.0)
-    assert (peer.naked, peer.unacked) == (1, 0)
-    assert peer.name == "ivo://telescope"
-
-
-def test_a_later_authenticate_replaces_the_filters_and_an_empty_one_clears_them() -> None:
-    peer = subscriber()
-    for texts in (["//Who", "//["], ["//What"], []):
-        params = tuple(("xpath-filter", text) for text in texts)
-        filters = peer.receive(encode_now(Transport("authenticate", "ivo://b", params=params)), 1.0)
-        assert filters is not None
-        assert [one.text for one in filters.filters] == [text for text in texts if text != "//["]
-
-
-def test_a_peer_says_what_it_takes_and_how_far_back_it_wants_to_begin() -> None:
-    peer = subscriber()
-    for params in ((("max-frame", "many"), ("replay", "-1")), (("max-frame", "200000"), ("replay", "60"))):
-        peer.receive(encode_now(Transport("authenticate", "ivo://b", params=params)), 1.0)
-        if params[0][1] == "many":
-            assert (peer.max_frame, peer.replay) == (None, None)
-    assert (peer.max_frame, peer.replay) == (200_000, 60.0)
-
-
-def test_silence_ends_with_any_message_and_what_is_no_message_is_refused() -> None:
-    peer = subscriber()
-    assert peer.gone_at(60.0) == 150.0
-    peer.receive(encode_now(Transport("iamalive", "ivo://b")), 8.0)
-    assert peer.gone_at(60.0) == 158.0
-    with pytest.raises(XMLRefusedError):
-        peer.receive(b"<VOEvent/>", 9.0)
+from nightwire.gateway.vtp.session import UpstreamSession
 
 
 def test_as_a_subscriber_we_answer_iamalive_and_send_filters_when_greeted() -> None:
@@ -70,26 +16,3 @@ def test_as_a_subscriber_we_answer_iamalive_and_send_filters_when_greeted() -> N
     )
     assert big is not None
     assert big.params == (("max-frame", "1048576"), ("replay", "3600"))
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("a.b:1", ("a.b", 1)),
-        ("a.b", ("a.b", 8099)),
-        ("[::1]:7", ("::1", 7)),
-        ("[::1]", ("::1", 8099)),
-        ("tls://a.b", ("a.b", 8099, True)),
-        ("tls://[::1]:7", ("::1", 7, True)),
-    ],
-)
-def test_addresses(text: str, address: Any) -> None:
-    found = read_address(text, 8099)
-    assert found == Address(*address)
-    assert read_address(str(found), 1) == found
-
-
-@pytest.mark.parametrize("text", ["", ":1", "a:b", "a:99999", "tls://", "tls://:1"])
-def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(ValueError, match="no HOST:PORT"):
-        read_address(text, 8099)

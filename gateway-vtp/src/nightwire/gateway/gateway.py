@@ -36,8 +36,8 @@ from nightwire.gateway.eventlog.start_offsets import (
 )
 from nightwire.gateway.eventlog.state_folder import claim_state
 from nightwire.gateway.fanout.feed import SubscriberSettings
-from nightwire.gateway.fanout.feeds import FeedListeners, live_feeds
 from nightwire.gateway.fanout.hub import Hubs
+from nightwire.gateway.fanout.listeners import FeedListeners, live_feeds
 from nightwire.gateway.fanout.positions import KafkaClients, PositionStore
 from nightwire.gateway.fanout.subscribers import SubscriberService
 from nightwire.gateway.handlers.service import HandlerService

@@ -65,18 +65,18 @@ class ConnectionStatus(Protocol):
 class _Subscriber:
     address: str
     since: float
-    session: ConnectionStatus
+    connection: ConnectionStatus
     traffic: Traffic = field(default_factory=Traffic)
 
     def look(self, now: float) -> None:
         """Note what was sent since the last look."""
-        new = self.session.status()["sent"] - self.traffic.events
+        new = self.connection.status()["sent"] - self.traffic.events
         if new:
             self.traffic.note(now, None, new)
 
     def row(self, now: float) -> dict[str, Any]:
         since = {"address": self.address, "since": _iso(self.since)}
-        return {**since, **self.session.status(), **self.traffic.row(now)}
+        return {**since, **self.connection.status(), **self.traffic.row(now)}
 
 
 @dataclass
@@ -134,9 +134,9 @@ class StatusModel:
         self._feeds.setdefault(feed, Traffic()).note(self._clock(), ivorn, events)
 
     @contextmanager
-    def subscriber(self, address: str, session: ConnectionStatus) -> Iterator[None]:
+    def subscriber(self, address: str, connection: ConnectionStatus) -> Iterator[None]:
         """Show a subscriber at *address* while it is there, and for some time after."""
-        seen = _Subscriber(address, self._clock(), session)
+        seen = _Subscriber(address, self._clock(), connection)
         self._subscribers[id(seen)] = seen
         try:
             yield
