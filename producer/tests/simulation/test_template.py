@@ -31,12 +31,12 @@ SMALL = {
         {"name": "twin", "type": "long"},
     ],
 }
-PLACES = {"id": ("id",), "x": ("x", "past.x"), "twin": ("twin",)}
+PATHS = {"id": ("id",), "x": ("x", "past.x"), "twin": ("twin",)}
 ALERT = {"id": 300, "name": "ab", "past": [{"x": 1.5}, {"x": None}, {"x": 1.5}], "x": 1.5, "twin": 300}
 
 
 def test_the_bytes_are_these() -> None:
-    template = Template(Codec(SMALL).encode, ALERT, PLACES)
+    template = Template(Codec(SMALL).encode, ALERT, PATHS)
     double = struct.pack("<d", -2.5)
     expected = (
         b"\xa8\x4d"  # 4,948 as zigzag: 9,896 = 77 * 128 + 40
@@ -62,7 +62,7 @@ def test_values_are_spelled_as_avro_does(value: float, spelling: bytes) -> None:
 
 def test_a_value_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="id 5 takes 1 bytes, not 2"):
-        Template(Codec(SMALL).encode, ALERT, PLACES).filled({"id": 5})
+        Template(Codec(SMALL).encode, ALERT, PATHS).filled({"id": 5})
 
 
 @given(
@@ -77,9 +77,7 @@ def test_filling_a_template_is_encoding_the_changed_alert(
     codec = Codec(SMALL)
     alert = ALERT | {"x": x, "past": [{"x": None if one is None else x} for one in past]}
     values = {"id": number, "x": new, "twin": -number - 1}
-    assert Template(codec.encode, alert, PLACES).filled(values) == codec.encode(
-        replaced(alert, values, PLACES)
-    )
+    assert Template(codec.encode, alert, PATHS).filled(values) == codec.encode(replaced(alert, values, PATHS))
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

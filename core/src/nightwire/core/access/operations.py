@@ -53,7 +53,7 @@ def add(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Give *wanted* to its principal; print what was done, and its credentials.
+    """Give *wanted* to its principal; print the changes, and its credentials.
 
     Raises:
         UsageError: Both a quota and none are asked for.
@@ -91,7 +91,7 @@ def order(kafka: str, streams: Iterable[Sequence[str]], *, dry_run: bool) -> Non
 
 
 def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -> None:
-    """Take password, rights and quota from principal *name*; print what was done.
+    """Take password, rights and quota from principal *name*; print the changes.
 
     Raises:
         ClickException: There is no such principal, or it is of another kind.

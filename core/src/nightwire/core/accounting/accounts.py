@@ -64,7 +64,7 @@ class Account:
 
 @dataclass(frozen=True)
 class StageTotal:
-    """One line of the night: what a stage read and what became of it."""
+    """The sums of a stage: the records that it read, and their classes."""
 
     stage: str
     read: int

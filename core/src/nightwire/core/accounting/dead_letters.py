@@ -1,4 +1,4 @@
-"""Dead letters: what could not be read goes to a topic of its own, with where, why and when."""
+"""Dead letters: unreadable records go to a topic, with their source, the reason and the time."""
 
 from typing import cast
 

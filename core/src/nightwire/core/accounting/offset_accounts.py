@@ -47,7 +47,7 @@ def extended(
 
 
 class OffsetAccounts:
-    """What one stage has read of its partitions, and what became of it.
+    """The records that one stage has read of its partitions, and their classes.
 
     Args:
         stage: Its name.

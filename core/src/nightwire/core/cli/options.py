@@ -30,7 +30,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[Verb], Verb]:
-    """Return what gives a verb *options*; its help names them in this order."""
+    """Return a decorator that gives a verb *options*; its help names them in this order."""
 
     def decorate(verb: Verb) -> Verb:
         for option in reversed(options):

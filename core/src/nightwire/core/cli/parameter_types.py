@@ -98,7 +98,7 @@ class SurveyName(click.ParamType):  # type: ignore[type-arg]
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
-        """Return what there is to choose from."""
+        """Return the message that lists the surveys."""
         return f"There are: {', '.join(_known())}; or describe one of your own (NIGHTWIRE_SURVEYS=folder)."
 
 

@@ -73,7 +73,7 @@ def apply(file: Path | None, dry_run: bool, break_order: bool, bootstrap: str | 
 
 
 def show(steps: "Sequence[Step]", *, dry_run: bool, as_json: bool) -> None:
-    """Print what differs, and what was done about it."""
+    """Print the differences, and what was done about each."""
     if as_json:
         found = [{**vars(step), "action": step.action.value} for step in steps]
         click.echo(json.dumps({"applied": not dry_run, "steps": found}, indent=2))

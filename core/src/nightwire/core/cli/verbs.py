@@ -79,7 +79,7 @@ def _missing(verb: str, error: ModuleNotFoundError) -> str:
 
 
 def _advice(error: Exception) -> str | None:
-    """Return one line for an *error* that is nobody's bug, else None."""
+    """Return one line for an *error* that a person can mend, else None."""
     from confluent_kafka import KafkaException
 
     from nightwire.core.kafka import DeliveryError
@@ -92,7 +92,7 @@ def _advice(error: Exception) -> str | None:
 
 
 def _way_out(code: int) -> str:
-    """Return what a person can do about an error of Kafka's."""
+    """Return advice for an error of Kafka's."""
     from confluent_kafka import KafkaError
 
     ways = {

@@ -78,11 +78,11 @@ TRANSIENT_ERRORS = frozenset(
         KafkaError.COORDINATOR_NOT_AVAILABLE,
     }
 )
-"""What a reader sees while Kafka is away; librdkafka recovers from them by itself.
+"""Errors while Kafka is away, from which librdkafka recovers by itself.
 (``KafkaError.retriable`` speaks of transactions alone.)"""
 
 STARTUP_ERRORS = TRANSIENT_ERRORS | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
-"""Also what a reader sees of a topic that was just made, or whose leader was just away."""
+"""Those, and the errors of a topic that is new, or whose leader was just away."""
 
 
 def identity(bootstrap: str) -> dict[str, str]:

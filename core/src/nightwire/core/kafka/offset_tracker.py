@@ -40,5 +40,5 @@ class OffsetTracker:
         self._next[source] = max(offset + 1, self._next.get(source, 0))
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read on from *positions*; what is unfinished stays so."""
+        """Read on from *positions*; unfinished offsets stay."""
         self._next.update(positions)

@@ -15,7 +15,7 @@ TopicPartition = tuple[str, int]
 
 
 class Watermarks(NamedTuple):
-    """What a partition holds: the offset of its first record, and the one after its last."""
+    """The offset of a partition's first record, and the one after its last."""
 
     low: int
     high: int
@@ -40,7 +40,7 @@ def list_offsets(
         client: Whom to ask.
         partitions: Those that are asked for; they exist.
         spec: `FIRST` record, `END` (the offset after the last), or `NEWEST` by timestamp.
-        committed: Leave out open transactions, which nobody can read yet.
+        committed: Leave out open transactions, which are not readable yet.
         timeout: Longest wait. [s]
 
     Raises:
@@ -57,7 +57,7 @@ def list_offsets(
 def all_watermarks(
     client: AdminClient, partitions: Iterable[TopicPartition], *, timeout: float = 10.0
 ) -> dict[TopicPartition, Watermarks]:
-    """Return what each of *partitions* holds, by two requests of `list_offsets`."""
+    """Return the watermarks of *partitions*, by two requests of `list_offsets`."""
     wanted = list(partitions)
     low = list_offsets(client, wanted, FIRST, timeout=timeout)
     high = list_offsets(client, wanted, END, timeout=timeout)

@@ -1,4 +1,4 @@
-"""Reading what is in topics now, and stopping there."""
+"""Reading topics to their present ends."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ def read_to_end(
 ) -> Iterator[Message]:
     """Yield every record that is in *topics* now, partition by partition, and stop.
 
-    Records behind somebody else's open transaction are not readable yet, and not yielded.
+    Records behind an open transaction are not readable yet, and not yielded.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.

@@ -1,4 +1,4 @@
-"""What has to be done so that topics are kept as they should be: pure decisions."""
+"""The differences between the wanted and the actual topics, and an action for each.  Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Step:
 def plan(
     wanted: Sequence[TopicSettings], now: Mapping[str, TopicState], *, break_order: bool = False
 ) -> list[Step]:
-    """Return what differs between *wanted* and *now*, and what is to be done about each.
+    """Return the differences between *wanted* and *now*, each with its action.
 
     Args:
         wanted: The topics as they should be.

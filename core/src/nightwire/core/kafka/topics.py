@@ -101,7 +101,7 @@ def wanted_topics(changes: Changes) -> list[TopicSettings]:
 
 
 def compare(bootstrap: str, wanted: Sequence[TopicSettings], *, break_order: bool) -> list[Step]:
-    """Return what differs between the topics of a real Kafka and *wanted*; change nothing.
+    """Return the differences between the topics of a real Kafka and *wanted*.
 
     Args:
         bootstrap: Kafka's address.

@@ -225,7 +225,7 @@ class Writer:
         self._raise_failure()
 
     def _send_again(self) -> None:
-        """Send what was refused with its batch once more, one record a batch."""
+        """Send records of a refused batch again, one record a batch."""
         while self._again:
             self._await_all()  # nothing else is on its way, so a batch holds this record alone
             if self._again:

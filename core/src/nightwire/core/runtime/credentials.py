@@ -38,7 +38,7 @@ def write_credentials(folder: Path, credentials: Mapping[str, str]) -> None:
 
 
 def write_private_file(path: Path, text: str) -> None:
-    """Replace *path* by a file with *text* that nobody but its owner can read."""
+    """Replace *path* by a file with *text* that only its owner can read."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.touch(mode=0o600)
     fresh.chmod(0o600)  # where one of that name was left over

@@ -56,7 +56,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 
 def find_endpoints(kafka: str | None = None, schema_registry: str | None = None) -> Endpoints:
-    """Return where to connect: what was given, else the environment, else the embedded stack.
+    """Return the addresses that were given, else in the environment, else the embedded stack's.
 
     Args:
         kafka: Bootstrap address given by option.

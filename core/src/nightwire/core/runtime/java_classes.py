@@ -37,12 +37,12 @@ def archive(program: str, jars: Iterable[Path]) -> Path:
 
 
 def options(archive: Path) -> tuple[str, ...]:
-    """Return what starts Java from *archive*; nothing where that was never recorded."""
+    """Return the options by which Java starts from *archive*; none where it was not recorded."""
     return (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
 
 
 def record(archive: Path, run: Callable[[Sequence[str]], None]) -> bool:
-    """Make *archive* of what a program loads, and remove archives that nobody uses.
+    """Record the classes that a program loads in *archive*, and remove unused archives.
 
     Args:
         archive: Where to.
@@ -64,7 +64,7 @@ def record(archive: Path, run: Callable[[Sequence[str]], None]) -> bool:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what no program started from for a long time: its jars are gone."""
+    """Remove archives from which no program has started for a long time."""
     for path in folder.iterdir():
         if path.stat().st_atime < time.time() - KEPT:
             path.unlink(missing_ok=True)

@@ -47,12 +47,12 @@ class Lateness:
 
     @property
     def greatest(self) -> float:
-        """The greatest delay; 0 where there is none. [s]"""
+        """The greatest delay; 0 without any. [s]"""
         return max(self._delays, default=0.0)
 
     @property
     def median(self) -> float:
-        """The delay of the middle one; 0 where there is none. [s]"""
+        """The median delay; 0 without any. [s]"""
         return median(self._delays) if self._delays else 0.0
 
 

@@ -30,7 +30,7 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that nobody listens on now."""
+    """Return a port that is free now."""
     port = SystemRandom().choice(QUIET)
     while not is_free(port, host):
         port = SystemRandom().choice(QUIET)

@@ -67,7 +67,7 @@ def lag(accounts: Iterable[Account], ends: Mapping[TopicPartition, int]) -> dict
 
 
 def collect(folder: Path) -> dict[str, Any] | None:
-    """Return what `nightwire status --json` prints; None when no stack runs."""
+    """Return the output of `nightwire status --json`; None where no stack runs."""
     snapshot = take_snapshot(folder)
     if snapshot is None:
         return None

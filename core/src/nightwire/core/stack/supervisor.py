@@ -164,7 +164,7 @@ class Supervisor:
         return healthy
 
     async def _stop(self) -> None:
-        """Stop what feeds first, Kafka last."""
+        """Stop the test stream first, then the services, Kafka last."""
         others = [child for child in self._children if child.service.name != "kafka"]
         streams = [child for child in others if child.service.name == "stream"]
         await asyncio.gather(*(child.stop() for child in streams))

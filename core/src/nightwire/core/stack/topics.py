@@ -1,6 +1,6 @@
 """The topics of a stack, made by ``python -m nightwire.core.stack.topics`` where they are missing.
 
-For stacks whose Kafka somebody else starts: compose, or a cluster.  The number of
+For stacks with a Kafka of their own: compose, or a cluster.  The number of
 replicas is the cluster's ``default.replication.factor``.
 """
 

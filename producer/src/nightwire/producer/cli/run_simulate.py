@@ -88,7 +88,7 @@ def _writer(bootstrap: str) -> AlertWriter:
 
 
 def _alert_source(plan: Plan, writer: AlertWriter, *, quiet: bool) -> AlertSource:
-    """Return what makes the alerts; a pool is made at once."""
+    """Return the source of the alerts; a pool is made at once."""
     start = utc_now()
     history = VisitLog(plan.seed, start)
     if plan.alerts <= plan.pool:

@@ -147,7 +147,7 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
 
 
 def _plan(source: str, **options: Any) -> "Plan":
-    """Return what the options ask for; say all that is wrong with them."""
+    """Return the plan in the options; an error names all that is wrong with them."""
     from nightwire.producer.ingest.plan import DATE, Plan, Topics
 
     name = options["name"] or source.split(",")[0].rpartition(":")[0].strip("[]").replace(":", "-")

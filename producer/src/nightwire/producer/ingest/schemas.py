@@ -31,7 +31,7 @@ def source_registry(url: str | None, env: Mapping[str, str] = os.environ) -> Ite
     import httpx  # takes 0.1 s to import
 
     class WithPassword(httpx.HTTPTransport):
-        """Says who asks; not in the URL, which errors name."""
+        """Adds the password; not in the URL, which errors show."""
 
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             login = httpx.BasicAuth(env.get(USER, ""), env.get(PASSWORD, ""))

@@ -134,7 +134,7 @@ class Transformer:
         self._fields: dict[int, list[str]] = {}
 
     def item(self, record: Record) -> Item:
-        """Return what becomes of *record*.
+        """Return *record* as an item, with the alerts in it or the reason why there are none.
 
         Raises:
             UnknownSchemaError: No registry has its schema; RegistryAwayError, where one is away.

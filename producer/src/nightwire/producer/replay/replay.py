@@ -133,7 +133,7 @@ class Player:
         )
 
     def _visit(self, item: Found) -> tuple[list[tuple[str, bytes]], Callable[..., None]]:
-        """Return the headers of an alert, and what counts it; open its visit at its first alert."""
+        """Return an alert's headers and the callback that counts it; open its visit if new."""
         number = self._survey.visit(item.alert)
         if number is None:
             return [self._replay], self.batch.delivered

@@ -68,7 +68,7 @@ def canonical(schema: Schema) -> str:
 
 
 def schemas_in(path: Path) -> Iterator[Schema]:
-    """Yield the schemas of alerts in the file or folder *path*, what they refer to filled in.
+    """Yield the schemas of alerts in the file or folder *path*, their references resolved.
 
     Schemas refer to one another by name; the file of ``lsst.v9_0.diaSource`` lies beside, and is
     called ``lsst.v9_0.diaSource.avsc``.

@@ -1,1 +1,1 @@
-"""Simulated visits: the sky, detections, stamps and alerts, and the schedule on which they leave."""
+"""Simulated visits: the sky, detections, stamps and alerts, and the schedule of their leaving."""

@@ -97,7 +97,7 @@ class Visits:
         return self._table(np.full(len(visits), slot), visits)
 
     def _seen(self, slots: Any, visit: Visit) -> Detections:
-        """Return what is in *slots* at *visit*."""
+        """Return the detections in *slots* at *visit*."""
         return self._table(slots, [visit] * len(slots))
 
     def _table(self, slots: Any, visits: Sequence[Visit]) -> Detections:

@@ -1,4 +1,4 @@
-"""Chance without a state: numbers that depend on nothing but a seed and what they are for.
+"""Chance without a state: numbers that depend on a seed and their purpose alone.
 
 A detection that is drawn anew when it has become history must come out as it was when it was news.
 So every number is a hash of the seed and of keys (object, visit, quantity), not the next of a

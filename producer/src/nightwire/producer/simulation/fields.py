@@ -24,7 +24,7 @@ def in_order(record: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rows(record: str, columns: Mapping[str, list[Any]], usual: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a *record* for each row of *columns*; what is no column has its *usual* value."""
+    """Return a *record* for each row of *columns*; other fields have their *usual* value."""
     names = list(field_types(record))
     table = zip(*(columns[name] if name in columns else repeat(usual[name]) for name in names), strict=False)
     return [dict(zip(names, row, strict=True)) for row in table]

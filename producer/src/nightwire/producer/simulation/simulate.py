@@ -40,7 +40,7 @@ class VisitNumbers(Protocol):
     """What a simulation needs of a `VisitIdAllocator`."""
 
     def claim(self, wanted: int, opened: datetime) -> VisitCounts:
-        """Open visit *wanted*, or the first above that nobody has, and return its counts."""
+        """Open visit *wanted*, or the first free number above, and return its counts."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class PlayedVisit:
 
 
 class Prefetched(Iterator[EncodedAlert]):
-    """Alerts, made ahead of time where there is time.
+    """Alerts that can be made ahead of time.
 
     Args:
         alerts: Makes them.

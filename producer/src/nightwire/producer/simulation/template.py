@@ -1,7 +1,7 @@
 """One encoded alert whose values can be replaced: a new alert costs a copy of its bytes.
 
-Where a value lies is found by encoding the alert twice, the second time with marks: the values
-whose first byte differs.  So nothing here knows the schema, and any codec will do.
+The alert is encoded twice, the second time with marked values, whose first byte differs: so the
+values are found in the bytes of any codec, without the schema.
 """
 
 import struct
@@ -13,27 +13,27 @@ from nightwire.schemas.wire import varint
 Alert = Mapping[str, Any]
 Value = int | float
 Values = Mapping[str, Value]
-Places = Mapping[str, Sequence[str]]
+ValuePaths = Mapping[str, Sequence[str]]
 """Dotted paths of a value, by its name; a path goes through arrays, and ends at a null."""
 
 _DOUBLE = struct.Struct("<d")
 
 
 class Template:
-    """An alert whose values at *places* can be replaced by others of the same length.
+    """An alert whose values at *paths* can be replaced by others of the same length.
 
     Args:
         encode: Gives the bytes of an alert.
         alert: The alert.
-        places: What is replaced, and where: at most six longs and eight doubles.
+        paths: The values that can be replaced: at most six longs and eight doubles.
     """
 
-    def __init__(self, encode: Callable[[Alert], bytes], alert: Alert, places: Places) -> None:
-        values = {name: value for name in places if (value := _first(alert, places[name])) is not None}
+    def __init__(self, encode: Callable[[Alert], bytes], alert: Alert, paths: ValuePaths) -> None:
+        values = {name: value for name in paths if (value := _first(alert, paths[name])) is not None}
         self._old = {name: spelled(value) for name, value in values.items()}
         bits = {name: _bit(values, name) for name in values}
         marks = {name: _mark(value, bits[name]) for name, value in values.items()}
-        plain, marked = encode(alert), encode(replaced(alert, marks, places))
+        plain, marked = encode(alert), encode(replaced(alert, marks, paths))
         spellings = {name: (self._old[name], spelled(mark)) for name, mark in marks.items()}
         self._parts: list[bytes] = []
         self._holes: dict[str, list[int]] = {name: [] for name in values}
@@ -67,11 +67,11 @@ class Template:
         return b"".join(parts)
 
 
-def replaced(alert: Alert, values: Values, places: Places) -> dict[str, Any]:
-    """Return *alert* with *values* at their *places*; what is null or missing there stays so."""
+def replaced(alert: Alert, values: Values, paths: ValuePaths) -> dict[str, Any]:
+    """Return *alert* with *values* at their *paths*; null and missing ones stay so."""
     found = dict(alert)
     for name, value in values.items():
-        for path in places[name]:
+        for path in paths[name]:
             found = _with(found, path.split("."), value)
     return found
 
@@ -91,7 +91,7 @@ def _with(record: Any, steps: Sequence[str], value: Value) -> Any:
 
 
 def _first(record: Any, paths: Sequence[str]) -> Value | None:
-    """Return the value that lies first at one of *paths*; None where there is none."""
+    """Return the first value at one of *paths*; None without any."""
     for path in paths:
         found = record
         for step in path.split("."):

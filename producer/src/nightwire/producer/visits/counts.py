@@ -1,4 +1,4 @@
-"""The counts of one visit: what became of its alerts.  Pure."""
+"""The counts of one visit: alerts offered, acknowledged, refused, dead letters.  Pure."""
 
 import json
 from collections import Counter

@@ -70,7 +70,7 @@ OPTIONS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:TieredStopAtLevel=1")
 """Java's quick compiler alone: the other takes a core of a small machine for a minute."""
 
 BRIEF = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""For a Java that runs for a second: what makes long runs fast makes its start slow."""
+"""For a Java that runs for a second, and has to start fast."""
 
 STARTED = "Kafka Server started"
 

@@ -78,7 +78,7 @@ def _fill(folder: Path, jars: list[Jar], on_jar: Callable[[Jar], None]) -> None:
                 on_jar(jar)
         try:
             fresh.rename(folder)
-        except OSError:  # somebody else was first
+        except OSError:  # another process was first
             if not folder.exists():
                 raise
 

@@ -42,7 +42,7 @@ def format_storage(folder: Path, kept: Path, by_java: Callable[[str], None]) -> 
 
 
 def random_uuid() -> str:
-    """Return a name as Kafka gives them: 16 bytes in 22 characters, of which the first is no ``-``."""
+    """Return a UUID as Kafka writes it: 22 characters, of which the first is no ``-``."""
     while (name := urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")).startswith("-"):
         pass
     return name
