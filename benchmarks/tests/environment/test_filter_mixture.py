@@ -2,7 +2,8 @@
 
 import pytest
 
-from nightwire.benchmarks.environment.alert_pool import Alert, make_pool
+from benchmarks.tests.conftest import COUNT
+from nightwire.benchmarks.environment.alert_pool import Alert
 from nightwire.benchmarks.environment.filter_mixture import CODE, COMPILED, MixedFilter, mixture
 from nightwire.filters.language import (
     NotCompilable,
@@ -13,20 +14,6 @@ from nightwire.filters.language import (
     objections,
 )
 from nightwire.schemas import AlertTable, Codec, sim_alert_schema, survey
-
-COUNT = 500
-
-
-@pytest.fixture(scope="module")
-def pool() -> list[Alert]:
-    """Return simulated alerts."""
-    return make_pool(COUNT)
-
-
-@pytest.fixture(scope="module")
-def hundred(pool: list[Alert]) -> list[MixedFilter]:
-    """Return a hundred filters."""
-    return mixture(100, 20, pool)
 
 
 def test_a_fifth_of_a_hundred_cannot_be_compiled(hundred: list[MixedFilter]) -> None:

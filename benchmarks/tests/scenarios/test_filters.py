@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.tests.conftest import COUNT
 from nightwire.benchmarks.commands import bench
-from nightwire.benchmarks.environment.alert_pool import Alert, make_pool
-from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
+from nightwire.benchmarks.environment.alert_pool import Alert
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, Size
 from nightwire.benchmarks.scenarios.filters.burst import firsts
@@ -21,20 +22,6 @@ from nightwire.filters.language import (
 )
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
 from nightwire.schemas.wire import frame
-
-COUNT = 500
-
-
-@pytest.fixture(scope="module")
-def pool() -> list[Alert]:
-    """Return simulated alerts."""
-    return make_pool(COUNT)
-
-
-@pytest.fixture(scope="module")
-def hundred(pool: list[Alert]) -> list[MixedFilter]:
-    """Return a hundred filters."""
-    return mixture(100, 20, pool)
 
 
 def test_functions_and_queries_let_the_same_alerts_through(
