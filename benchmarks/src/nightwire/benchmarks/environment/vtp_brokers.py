@@ -26,6 +26,12 @@ DEBIAN = Path("/usr/bin/python3")
 TMPFS = Path("/dev/shm")  # noqa: S108  (memory is what the paper's best setting uses)
 STARTING = 60.0
 """Longest wait until a broker listens. [s]"""
+OPTIONS = (
+    "--replay=0s",
+    *(f"--feed-role={role}" for role in ("observation", "prediction", "utility", "test")),
+)
+"""Of our gateway: like Comet, it sends events of all roles, and nothing from before."""
+_TWISTD = "import sys; from twisted.scripts.twistd import run; sys.argv[0] = 'twistd'; run()"
 _KIND = "import dbm, tempfile, os; p = os.path.join(tempfile.mkdtemp(), 'x'); dbm.open(p, 'c').close(); "
 _KIND += "print(dbm.whichdb(p))"
 
@@ -113,9 +119,6 @@ def gateway(
         yield _listening(child, authors, subscribers, trace)
 
 
-_TWISTD = "import sys; from twisted.scripts.twistd import run; sys.argv[0] = 'twistd'; run()"
-
-
 @contextmanager
 def _broker_process(words: list[str], context: Context, role: str) -> Iterator[Child]:
     with Child(words, context.folder / f"{role}.log") as child:
@@ -144,13 +147,6 @@ def _open(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-OPTIONS = (
-    "--replay=0s",
-    *(f"--feed-role={role}" for role in ("observation", "prediction", "utility", "test")),
-)
-"""Of our gateway: like Comet, it sends events of all roles, and nothing from before."""
 
 
 class VtpBrokers:

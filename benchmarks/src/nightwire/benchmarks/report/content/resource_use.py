@@ -1,4 +1,4 @@
-"""What a process used in the runs of an experiment, as an entry like those of figures.  Pure."""
+"""What processes used, in the runs of an experiment and over time.  Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from nightwire.benchmarks.model.statistics import UNSTABLE, median, ratios, summary
 from nightwire.benchmarks.report.content.formatting import Entry, Result
 from nightwire.benchmarks.report.content.publications import Measured
+
+Recorded = dict[str, Any]
 
 SAMPLED = frozenset({"cpu_seconds", "peak_rss_bytes", "sent_bytes", "received_bytes"})
 """What is kept of each run; all else is what the recorder has, added up over the run."""
@@ -42,9 +44,6 @@ def _by_pair(result: Result, one: Measured, kind: str) -> dict[int, float]:
         for process in sample["processes"]
         if process["name"] == one.process and process.get(one.use) is not None
     }
-
-
-Recorded = dict[str, Any]
 
 
 def of_role(recorded: Recorded, role: str, quantity: str) -> list[float]:
