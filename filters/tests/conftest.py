@@ -1,4 +1,6 @@
-"""What the filters' tests share: small alerts, a Kafka of their own, and an engine that runs in it."""
+"""What the filters' tests share: small alerts, a Kafka of their own, and an engine that runs in
+it.
+"""
 
 import os
 import signal

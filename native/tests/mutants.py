@@ -238,7 +238,8 @@ def hunt(mutants: list[Mutant]) -> Iterator[tuple[Mutant | None, bool]]:
     with tempfile.TemporaryDirectory() as folder:
         crate, library = Path(folder, "native"), Path(folder, "library")
         library.mkdir()
-        shutil.copytree(NATIVE / "src", crate / "src", copy_function=shutil.copyfile)  # as new, for cargo
+        # as new, for cargo
+        shutil.copytree(NATIVE / "src", crate / "src", copy_function=shutil.copyfile)
         shutil.copyfile(NATIVE / "Cargo.toml", crate / "Cargo.toml")
         build(crate, library)
         yield None, survives(library)

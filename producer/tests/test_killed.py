@@ -141,7 +141,8 @@ def test_a_killed_replay_is_closed_by_the_next_with_one_account_for_all_its_visi
     known = known_visits(quiet, "sim")
     (replay,) = {one.replay for one in known.values()}
     assert replay is not None
-    assert [one.record["closed"] for one in known.values()] == [None, None]  # the visit met, and the replay
+    # the visit met, and the replay
+    assert [one.record["closed"] for one in known.values()] == [None, None]
     counts = run(quiet, "replay", *where)
     assert (counts["in"], counts["acknowledged"]) == (60, 60)
     first = marked(quiet, "replay", replay)
@@ -172,7 +173,8 @@ def test_a_simulator_whose_kafka_is_away_is_not_healthy(fresh_broker: Broker) ->
         fresh_broker.start()
         until(lambda: answers(200))
         back = written(fresh_broker.bootstrap)
-        until(lambda: written(fresh_broker.bootstrap) > back + 20)  # a visit that was late has begun
+        # a visit that was late has begun
+        until(lambda: written(fresh_broker.bootstrap) > back + 20)
         process.terminate()
         out, _err = process.communicate(timeout=60)
     counts = json.loads(out)

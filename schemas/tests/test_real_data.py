@@ -90,7 +90,8 @@ def test_ztfs_alerts_are_read_whole(data: Path, tmp_path: Path) -> None:
 def test_other_surveys_containers_are_read(data: Path) -> None:
     for path in sorted((data / "alerts/other").rglob("*.avro")):
         for one in wire.read_container(path.read_bytes()):
-            assert repr(Codec(one.schema).decode(one.body)) == repr(one.record)  # NaN is not equal to itself
+            # NaN is not equal to itself
+            assert repr(Codec(one.schema).decode(one.body)) == repr(one.record)
 
 
 @pytest.mark.parametrize("version", ["7.1", "7.4", "8.0", "9.0", "10.0", "11.0", "11.1"])

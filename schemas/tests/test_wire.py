@@ -29,7 +29,8 @@ CONTAINER = (
     b"Obj\x01"
     b"\x04"  # two entries of metadata
     b"\x14avro.codec\x08null"
-    b'\x16avro.schema\x84\x01{"type":"record","name":"r","fields":[{"name":"n","type":"int"}]} '  # 66 bytes
+    # 66 bytes
+    b'\x16avro.schema\x84\x01{"type":"record","name":"r","fields":[{"name":"n","type":"int"}]} '
     b"\x00"
     b"0123456789abcdef"
     b"\x04\x06"  # two records in three bytes:

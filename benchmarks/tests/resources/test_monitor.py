@@ -84,7 +84,8 @@ def test_a_process_knows_what_went_over_its_connections() -> None:
         assert one.recv(1) == b"y"
         moved = own_traffic()
     assert moved.received - before.received == 50_001  # both ends are ours
-    assert moved.sent - before.sent in (50_000, 50_001)  # the last acknowledgement may be on its way
+    # the last acknowledgement may be on its way
+    assert moved.sent - before.sent in (50_000, 50_001)
     assert TcpTraffic(1, 2).mirrored == TcpTraffic(2, 1)
 
 

@@ -47,7 +47,8 @@ def test_a_fault_is_over_when_nothing_waits_longer_than_before() -> None:
     for place, name in enumerate(waiting):
         arrived[name] = max(arrived[name], 8.0 + 0.05 * place)
     found = recovery(due, arrived, killed=5.0, restarted=5.5)
-    assert found.first == pytest.approx(8.05 - 5.5)  # the first that waited was due before the fault
+    # the first that waited was due before the fault
+    assert found.first == pytest.approx(8.05 - 5.5)
     assert found.backlog == pytest.approx(10.9 - 5.5, abs=0.1)  # 8 + 0.05 n = 5.1 + 0.1 n
     assert longest_gap(arrived.values()) == pytest.approx(3.0)
 

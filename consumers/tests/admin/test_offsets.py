@@ -115,7 +115,8 @@ def test_reset_is_refused_while_somebody_reads(
         shown = json.loads(run("show", group, "--json").stdout)
         assert shown["members"][0]["partitions"] == [[ten, 0]]
         with GroupAdmin(kafka, group) as admin:
-            admin.members = list  # type: ignore[method-assign, assignment]  # nobody there when we looked
+            # nobody there when we looked
+            admin.members = list  # type: ignore[method-assign, assignment]
             with pytest.raises(GroupActiveError):
                 admin.move([OffsetMove((ten, 0), 4, 10)])
     assert json.loads(run("show", group, "--json").stdout)["positions"][0]["committed"] == 5

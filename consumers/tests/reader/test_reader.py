@@ -304,7 +304,8 @@ def test_a_broker_that_dies_and_returns_is_waited_for(
         write(fresh_broker.bootstrap, topic, [encode(2), encode(3)])
         while seen[-1] != 3:
             seen.append(next(reader).offset)
-    assert sorted(set(seen)) == [0, 1, 2, 3]  # a slow start costs the membership: then some come again
+    # a slow start costs the membership: then some come again
+    assert sorted(set(seen)) == [0, 1, 2, 3]
     assert committed(fresh_broker.bootstrap, group, topic) == 4
 
 

@@ -55,8 +55,10 @@ def numbers(batch: Batch[Any]) -> list[int]:
     [
         ([b"1", b"2"], [1, 2], [], []),
         ([b"1", b"malformed", b"3"], [1, 3], [1], []),
-        ([b"unknown", b"2"], [2], [0], []),  # its registry answers that there is none: it will not get better
-        ([b"1", b"away", b"3", b"malformed"], [1], [], [1, 2, 3]),  # in order: what lies behind waits too
+        # its registry answers that there is none: it will not get better
+        ([b"unknown", b"2"], [2], [0], []),
+        # in order: what lies behind waits too
+        ([b"1", b"away", b"3", b"malformed"], [1], [], [1, 2, 3]),
         ([b"malformed", b"away"], [], [0], [1]),
         ([b"away", b"2"], [], [], [0, 1]),
     ],

@@ -178,7 +178,8 @@ def test_when_a_member_dies_only_what_it_had_not_done_comes_again(
         until(lambda: len(seen) >= len(everything - done), tick=stop)
         stop.set()
     came = [(one.partition, one.offset) for one in seen]
-    assert sorted(came) == sorted(everything - done)  # each once: what was held comes again, and nothing else
+    # each once: what was held comes again, and nothing else
+    assert sorted(came) == sorted(everything - done)
     assert len(done) == 10
     assert len(handed) == 20
 
@@ -281,7 +282,8 @@ def test_members_of_both_protocols_share_one_group(
             },
         ),
         (None, {"session.timeout.ms": "6000"}, {"partition_assignment_strategy": "cooperative-sticky"}),
-        ("a", {"group.protocol": "consumer"}, {"group_instance_id": "a"}),  # the broker decides the rest
+        # the broker decides the rest
+        ("a", {"group.protocol": "consumer"}, {"group_instance_id": "a"}),
     ],
 )
 def test_a_membership_has_these_properties(

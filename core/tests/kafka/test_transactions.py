@@ -33,7 +33,8 @@ def test_readers_stop_before_an_open_transaction_and_a_settled_one_waits_for_it(
         return [message.value() or b"" for message in read_to_end(kafka, [topic], settled=settled)]
 
     reader = consumer(kafka)
-    assert watermarks(reader, topic, 0) == (0, 6)  # three records, a marker, one that was aborted, its marker
+    # three records, a marker, one that was aborted, its marker
+    assert watermarks(reader, topic, 0) == (0, 6)
     reader.close()
     assert read(settled=False) == [b"1", b"2", b"3"]
     found: list[bytes] = []

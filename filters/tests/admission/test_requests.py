@@ -103,7 +103,8 @@ def test_a_request_that_comes_twice_is_done_once(requests: Requests) -> None:
     for _ in range(2):
         writer.write(topics.requests("me"), records.REQUEST.encode(request))
     writer.flush()
-    assert "no filter nothing" in requests.ask("enable", "nothing").output  # answered behind the two
+    # answered behind the two
+    assert "no filter nothing" in requests.ask("enable", "nothing").output
     assert requests.live("twice") == 2
 
 

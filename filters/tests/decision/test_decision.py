@@ -136,7 +136,8 @@ def test_a_copy_that_a_transform_cannot_make_is_its_fault_and_dead_lettered_wher
     decision = replace(decided(), versions=[("me/f", 2), ("me/made", 2)], items=items, counts=[counts])
     malformed = [((*PARTITION, 11), "me/f"), ((*PARTITION, 14), "me/made")]
     (account,) = accounts(decision, unsent=Unsent(malformed=malformed))
-    assert (account.read, account.delivered, account.dead_lettered) == (12, 1, 2)  # 14 went out untouched
+    # 14 went out untouched
+    assert (account.read, account.delivered, account.dead_lettered) == (12, 1, 2)
     assert account.filters == {"me/f": FilterClasses(9, 1, 6, 0, 2), "me/made": FilterClasses(9, 0, 8, 0, 1)}
     assert discrepancies([account]) == []
 

@@ -185,7 +185,8 @@ def test_first_fills_the_quota_of_each_visit_and_accounts_for_everything(
     everything = [(one.alert.visit, one.alert.alert) for batch in batches for one in batch.alerts]
     for key, live in ((one.key, one) for one in SET):
         sent, off = copies(decisions, key), cut(decisions, key)
-        assert sorted(map(str, sent + off)) == sorted(map(str, everything))  # nothing lost, nothing twice
+        # nothing lost, nothing twice
+        assert sorted(map(str, sent + off)) == sorted(map(str, everything))
         for visit in {1, 2, 3} if live.cap else ():
             there = {alert for number, alert in everything if number == visit}
             admitted = {alert for number, alert in sent if number == visit}
@@ -226,7 +227,8 @@ def test_best_is_what_an_offline_evaluation_gives_however_batches_are_cut(
 
 def test_first_is_in_the_order_of_kafkas_timestamps() -> None:
     log = Log()
-    some = [log.alert(number, 7, late=10 * number) for number in range(1, 6)]  # the last is the earliest
+    # the last is the earliest
+    some = [log.alert(number, 7, late=10 * number) for number in range(1, 6)]
     assert copies(list(play([Batch(some)])), "me/first") == [(7, f"a{n}") for n in (3, 4, 5)]
 
 

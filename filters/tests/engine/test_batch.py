@@ -109,7 +109,8 @@ def test_a_batch_that_is_run_again_counts_once(night: Night) -> None:
     assert (counted["evaluated"], counted["passed"], counted["capped"]) == (20, 20, 20)
     assert counted["nightwire_filters_records_judged_total"] == 20
     assert dead.known.get_sample_value("nightwire_filters_batch_seconds_count") == 1
-    assert alive.known.get_sample_value("nightwire_filters_batch_seconds_count") == 3  # what ran, ran
+    # what ran, ran
+    assert alive.known.get_sample_value("nightwire_filters_batch_seconds_count") == 3
 
 
 RED = LiveFilter(

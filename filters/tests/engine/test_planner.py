@@ -94,7 +94,8 @@ def test_a_chain_begins_with_what_comes_after_its_first_batch(desk: Desk) -> Non
     assert desk.planner.latest(before, None) == before  # of that alone there is no batch
     desk.write("alerts.sim", 1)
     work, read = desk.batch()
-    assert (mine(work, first), read) == ({"alerts.sim": (1, 2), BRIGHT: (3, 5)}, frozenset())  # passed over
+    # passed over
+    assert (mine(work, first), read) == ({"alerts.sim": (1, 2), BRIGHT: (3, 5)}, frozenset())
 
     desk.write(BRIGHT, 1)
     desk.ask(BRIGHT)

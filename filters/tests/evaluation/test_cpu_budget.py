@@ -35,7 +35,8 @@ def budget_after(*outcomes: Outcome) -> CpuBudget:
         ([Outcome(100, cpu_s=0.001), LATE], 1000, LEAST_STOPPED_CPU_S),
         ([Outcome(100, cpu_s=0.01), LATE], 1000, 0.2),  # twice what it usually takes
         ([Outcome(100, cpu_s=0.01), LATE, Outcome(0, killed="crashed")], 1000, 0.2),
-        ([Outcome(100, cpu_s=0.01), LATE, Outcome(100, cpu_s=0.001)], 1000, 1.0),  # it behaves again
+        # it behaves again
+        ([Outcome(100, cpu_s=0.01), LATE, Outcome(100, cpu_s=0.001)], 1000, 1.0),
     ],
 )
 def test_a_filter_gets_what_it_usually_takes_and_little_once_it_was_stopped(

@@ -100,7 +100,8 @@ class Conditions:
         )
         sign = self.random.choice(["<", "<=", ">", ">=", "==", "!="])
         same = {"==": "="}.get(sign, sign)
-        unknown = "TRUE" if sign == "!=" else "FALSE"  # NaN, which SQL takes for NULL, is equal to nothing
+        # NaN, which SQL takes for NULL, is equal to nothing
+        unknown = "TRUE" if sign == "!=" else "FALSE"
         return self._known(
             _put(f"({{0}} {sign} {{1}})", f"COALESCE({{0}} {same} {{1}}, {unknown})", [left, right])
         )
@@ -182,7 +183,8 @@ class Conditions:
             value = repr(self.random.choice([whole, wide, near]))
             return self.random.choice([column(self.random.choice(COLUMNS)), Phrase(value, value, value)])
         one, other = self._real(), self._real()
-        small = _put("math.atan({0})", "ATAN({0})", [one])  # finite, and no large number, whatever it is of
+        # finite, and no large number, whatever it is of
+        small = _put("math.atan({0})", "ATAN({0})", [one])
         if self.random.random() < 0.5:
             return _put(*self.random.choice(OF_SMALL), [small])
         return self.random.choice(

@@ -63,7 +63,8 @@ def check_changes(site: Site, encode: Callable[..., bytes], until: Callable[...,
         end = stream.stop()
     until(lambda: len(copies(site)) >= end - FIRST, 60, lambda: site.log.read_text()[-3000:])
     found = copies(site)
-    assert sorted(int(one["alert"]) for one in found) == list(range(FIRST, end))  # none lost, none twice
+    # none lost, none twice
+    assert sorted(int(one["alert"]) for one in found) == list(range(FIRST, end))
     check_boundaries(dict(live_notices(site)), found)
 
 

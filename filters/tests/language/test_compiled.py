@@ -404,7 +404,8 @@ def test_what_stopped_an_alert_is_found_over_columns_as_well() -> None:
 
 
 def test_what_programs_share_is_paid_for_by_all_of_them() -> None:
-    shares = CostShares([[0, 1, 2], [0, 1, 1, 3]])  # two nodes in common, the second has one of them twice
+    # two nodes in common, the second has one of them twice
+    shares = CostShares([[0, 1, 2], [0, 1, 1, 3]])
     assert shares.costs([2.0, 4.0, 8.0, 16.0], [0.0, 0.0], 30.0).tolist() == [11.0, 19.0]
     assert shares.costs([2.0, 4.0, 8.0, 16.0], [3.0, 7.0], 20.0).tolist() == [
         7.0,

@@ -138,7 +138,9 @@ def batch(
     filters: Sequence[LiveFilter] = SET,
     **about: Any,
 ) -> tuple[Decision, Quotas]:
-    """Return the decision of a batch in which *alerts* passed one filter, and the quotas after it."""
+    """Return the decision of a batch in which *alerts* passed one filter, and the quotas after
+    it.
+    """
     ranks = np.array([float(alert.alert) for alert in alerts], np.float64)
     judged = JudgedBatch(alerts, np.arange(len(alerts)), np.full(len(alerts), judge, np.int64), ranks)
     decision = decide(judged, quotas, filters, BatchContext(number, at=number, **about))
@@ -163,7 +165,8 @@ def test_a_visit_ends_link_by_link() -> None:
     reached = {("alerts.sim", 0): 4}
     one, quotas = batch(Quotas(), 0, raw, 0, closed={VISIT: {0: 3}}, reached=reached, drained=True)
     assert len(one.items) == 4
-    two, quotas = batch(quotas, 1, derived(0, 1), 1, reached=reached)  # its topic is not read to the end yet
+    # its topic is not read to the end yet
+    two, quotas = batch(quotas, 1, derived(0, 1), 1, reached=reached)
     assert sent(two) == []
     assert quotas.due(10**9) == 0  # so the next batch does not wait for alerts
     three, quotas = batch(quotas, 2, derived(2, 3), 1, reached=reached, drained=True)

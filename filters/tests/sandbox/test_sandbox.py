@@ -199,7 +199,8 @@ def test_the_batch_cannot_be_changed_for_others(sandbox: Sandbox, batch: Any) ->
     """
     mallory = row_filter("mallory", function(dedent(body).strip(), REACH))
     found = judge(sandbox, batch, mallory, row_filter("zoe", BRIGHT), row_filter("zoe", BRIGHT, "two"))
-    assert "StopIteration" not in "".join(found["mallory/one"].faults.values())  # it has found the batch
+    # it has found the batch
+    assert "StopIteration" not in "".join(found["mallory/one"].faults.values())
     assert is_right(found["zoe/one"])
     assert is_right(found["zoe/two"])
     assert is_right(judge(sandbox, batch, row_filter("mallory", BRIGHT))["mallory/one"])

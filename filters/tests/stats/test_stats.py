@@ -161,7 +161,8 @@ def test_delays_are_a_histogram_by_choice() -> None:
         name = "nightwire_filters_delay_seconds_bucket"
         return registry.get_sample_value(name, {"le": end, "choice": choice})
 
-    assert [below(str(end)) for end in DELAY_BUCKETS[:3]] == [2, 3, 3]  # an end belongs to its bucket
+    # an end belongs to its bucket
+    assert [below(str(end)) for end in DELAY_BUCKETS[:3]] == [2, 3, 3]
     assert (below("300.0"), below("+Inf"), below("60.0", "best")) == (4, 5, 1)
     name = "nightwire_filters_delay_seconds_sum"
     assert registry.get_sample_value(name, {"choice": "first"}) == pytest.approx(1002.200001)

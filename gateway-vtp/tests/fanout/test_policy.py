@@ -62,7 +62,8 @@ def test_a_retraction_goes_wherever_the_event_went_and_nowhere_else() -> None:
     feed = replace(FEED, xpath=("//Param[@name='a']",), rate=Rate(1, 60))
     one = policy(feed)
     assert one.withholds(event(1), ALL) is None
-    assert one.withholds(retraction(event(1)), ALL) is None  # it has no such Param, and the rate is used up
+    # it has no such Param, and the rate is used up
+    assert one.withholds(retraction(event(1)), ALL) is None
     assert one.withholds(retraction(event(1), role="utility"), ALL) is None
     assert one.withholds(retraction(event(2, what="b")), ALL) is Withheld.XPATH
     assert one.withholds(retraction(event(2, role="test")), ALL) is Withheld.XPATH

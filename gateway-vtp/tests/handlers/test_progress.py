@@ -56,8 +56,10 @@ def test_what_is_stored_is_never_past_an_event_that_is_not_done(
     [
         (None, {PARTITION: 100, OTHER: 7}),  # a first start: nothing of the past
         ({PARTITION: 60}, {PARTITION: 60, OTHER: 7}),  # a partition that is new: what comes next
-        ({PARTITION: 10, OTHER: 7}, {PARTITION: 50, OTHER: 7}),  # what Kafka has no more is passed over
-        ({PARTITION: 101, OTHER: 5}, {PARTITION: 100, OTHER: 5}),  # past the end: of a log that is no more
+        # what Kafka has no more is passed over
+        ({PARTITION: 10, OTHER: 7}, {PARTITION: 50, OTHER: 7}),
+        # past the end: of a log that is no more
+        ({PARTITION: 101, OTHER: 5}, {PARTITION: 100, OTHER: 5}),
         ({("filter.a.b", 0): 3}, {PARTITION: 100, OTHER: 7}),  # a feed that was taken away
     ],
 )

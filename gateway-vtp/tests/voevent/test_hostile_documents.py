@@ -67,10 +67,13 @@ def _tar_header(size: bytes) -> bytes:
 
 
 SEEDS = [
-    b"<a ivorn='x'>x</a><?p </a> " + b"<!--a-->" * 5000 + b" y?>",  # tried each way to cut it: for ever
-    b"<!--" + b"x" * 5000 + b"--><!DOCTYPE v [<!ENTITY a 'a'>]><v>&a;</v>",  # a DTD that libxml2 got to read
+    # tried each way to cut it: for ever
+    b"<a ivorn='x'>x</a><?p </a> " + b"<!--a-->" * 5000 + b" y?>",
+    # a DTD that libxml2 got to read
+    b"<!--" + b"x" * 5000 + b"--><!DOCTYPE v [<!ENTITY a 'a'>]><v>&a;</v>",
     _tar_header(b"-1000") * 3,  # a file that ends before it begins: read again and again
-    b"<v:VOEvent xmlns:v='http://a&#32;b' ivorn='ivo://a/b#1'/>",  # well-formed to the native check alone
+    # well-formed to the native check alone
+    b"<v:VOEvent xmlns:v='http://a&#32;b' ivorn='ivo://a/b#1'/>",
 ]
 """What was once not stood."""
 

@@ -74,7 +74,8 @@ def test_answers_go_by_name_and_else_by_order() -> None:
     for event in (InFlight(Submission("garbage", b"no XML")), sent(1), sent(2), sent(2)):
         submission.send(event)
     frames = [
-        answer("nak", "ivo://b", result="not well-formed"),  # a broker names itself where it finds no ivorn
+        # a broker names itself where it finds no ivorn
+        answer("nak", "ivo://b", result="not well-formed"),
         answer("ack", "ivo://a#2"),  # out of order
         answer("iamalive", "ivo://b"),
         answer("nak", "ivo://a#1", result="no"),

@@ -24,7 +24,8 @@ def archive(*documents: bytes, mode: str = "w", form: int = tarfile.PAX_FORMAT) 
             folder.type, link.type, link.linkname = tarfile.DIRTYPE, tarfile.SYMTYPE, "/etc/passwd"
             tar.addfile(folder)
             name = (
-                f"night-{number}/{'é' * 60}.xml"  # too long for one header: extended headers come before it
+                # too long for one header: extended headers come before it
+                f"night-{number}/{'é' * 60}.xml"
             )
             member = tarfile.TarInfo(name)
             member.size = len(document)

@@ -239,7 +239,8 @@ def test_an_unknown_schema_holds_what_comes_after_it_and_goes_to_dead_letters_in
         (2, None),
     ]
     one.pending = deque([Record(wire(4, 5, minor=1), 3)])
-    assert [item.dead_letter_reason for item in one.take()] == ["nobody knows 9901"]  # it was waited for
+    # it was waited for
+    assert [item.dead_letter_reason for item in one.take()] == ["nobody knows 9901"]
 
 
 def test_a_registry_that_is_away_is_waited_for_as_long_as_it_takes() -> None:

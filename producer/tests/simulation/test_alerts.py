@@ -44,7 +44,8 @@ def test_the_kept_figures_are_those_of_the_real_file(data: Path, compressors: Co
     container = (data / "alerts" / "lsst" / "rubin_real_v11_0.avro").read_bytes()
     found: Any = figures(((one.record, one.body) for one in read_container(container)), compressors)
     for name, kept in rubin_figures().items():
-        assert found[name] == pytest.approx(kept, rel=0.02), name  # compressors differ a little by version
+        # compressors differ a little by version
+        assert found[name] == pytest.approx(kept, rel=0.02), name
 
 
 def test_an_alert_fits_its_schema_and_reads_back(visit: Alerts, codec: Codec) -> None:

@@ -69,7 +69,8 @@ class Recording:
 
     def _readings(self) -> list[Reading]:
         found: list[Reading] = []
-        with suppress(ValueError, OSError):  # it was killed in the midst of a line, or before the first
+        # it was killed in the midst of a line, or before the first
+        with suppress(ValueError, OSError):
             for line in (self._path / READINGS).read_text(encoding="utf-8").splitlines():
                 found.append(reading_from(line))
         return found

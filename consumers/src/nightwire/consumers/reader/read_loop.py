@@ -88,7 +88,8 @@ class ReadLoop:
     ) -> None:
         self.source = source
         self._policy, self._counts, self._deduplicator = policy, counts, deduplicator
-        self._handed_out: dict[TopicPartition, int] = {}  # offsets after what is handed out and not done
+        # offsets after what is handed out and not done
+        self._handed_out: dict[TopicPartition, int] = {}
         self._ready: tuple[Unpack[Any], Batch[Any]] | None = None  # made, and not handed out
         self._closing = Event()
 

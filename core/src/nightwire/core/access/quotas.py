@@ -85,7 +85,8 @@ def _quoted(text: str) -> str:
 
 
 def _run(bootstrap: str, *words: str) -> str:
-    with tempfile.NamedTemporaryFile("w", prefix="nightwire-", suffix=".properties") as file:  # mode 0600
+    # mode 0600
+    with tempfile.NamedTemporaryFile("w", prefix="nightwire-", suffix=".properties") as file:
         for name, value in java_properties(identity(bootstrap)).items():
             escaped = value.replace("\\", "\\\\")
             file.write(f"{name}={escaped}\n")

@@ -20,7 +20,8 @@ from prometheus_client import (
     start_http_server,
 )
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a series beside each counter that nobody reads
+# a series beside each counter that nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Stop:

@@ -111,7 +111,8 @@ def file_source(file: Path, entry: str, transform: str = "") -> str:
     code = python_of(file.read_text(), notebook=file.suffix == ".ipynb")
 
     def values(names: Sequence[str]) -> Mapping[str, str]:
-        from nightwire.filters.authoring.constants import values_by_running  # brings NumPy, rarely needed
+        # brings NumPy, rarely needed
+        from nightwire.filters.authoring.constants import values_by_running
 
         return values_by_running(code, file.resolve().parent)(names)
 

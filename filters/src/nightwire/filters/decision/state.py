@@ -172,7 +172,8 @@ class EngineState:
     def planned(self, batch: int) -> dict[str, Any]:
         """Return Spark's offset at the end of *batch*."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
-        offset: dict[str, Any] = json.loads(lines[2])  # version, batch's metadata, then one line per source
+        # version, batch's metadata, then one line per source
+        offset: dict[str, Any] = json.loads(lines[2])
         return offset
 
     def is_committed(self, batch: int) -> bool:

@@ -114,7 +114,8 @@ class TransformWriter:
     def _made(self, written: Codec, topic: str, name: str, transform: Transform) -> TransformPlan:
         schema = derived_schema(written.schema, transform.drop, transform.fields())
         subject = f"{topic}-value"
-        if self.registry.compatibility(subject) != "NONE":  # what the survey changes is not ours to refuse
+        # what the survey changes is not ours to refuse
+        if self.registry.compatibility(subject) != "NONE":
             self.registry.set_compatibility("NONE", subject)
         number = self.registry.register(subject, schema)
         displaced = [one["name"] for one in transform.fields() if written.has(one["name"])]

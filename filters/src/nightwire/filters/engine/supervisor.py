@@ -35,7 +35,8 @@ class FilterSupervisor:
     def __init__(self, bootstrap: str, catalog: Catalog, metrics: Metrics, state: EngineState) -> None:
         self._control, self._catalog, self._metrics = ControlProducer(bootstrap), catalog, metrics
         self._state, self._jobs = state, BackfillJobs(state.root)
-        before = state.decision(state.newest_commit())  # a batch that is done again is looked at again
+        # a batch that is done again is looked at again
+        before = state.decision(state.newest_commit())
         self._notices = NoticeState(live=set(before.versions) if before else set())
 
     def observe(self, number: int, decision: Decision) -> None:

@@ -116,7 +116,9 @@ def judge(
     *,
     backfilled: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read and judge a survey's alerts in some ranges of a topic; *backfilled*: backfills sent them."""
+    """Read and judge a survey's alerts in some ranges of a topic; *backfilled*: backfills sent
+    them.
+    """
     live = enumerate(_filters(task.state, task.filters))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
     alerts, verdicts = _judged(task, source, filters, name, work)

@@ -125,7 +125,8 @@ class Builder:
             raise self.refuse(why)
         extent = arguments[0] if operation in ITEMS else ROW
         safe = operation in SAFE or operation in POINTS or (operation in ITEMS and self._sound(arguments))
-        key = (node, self.line) if operation in REDUCTIONS else node  # which can fail, and should say where
+        # which can fail, and should say where
+        key = (node, self.line) if operation in REDUCTIONS else node
         return self._add(node, key, extent, safe=safe)
 
     def text(self, operation: str, operand: int, text: str) -> int:

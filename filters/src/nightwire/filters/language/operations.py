@@ -70,7 +70,8 @@ LEAVES: Mapping[str, Operation] = {
     "field": Operation("f"),  # absent from the schema: KeyError
     "lenient": Operation("f"),  # absent from the schema: None
     "has": Operation("f"),  # whether the record is there
-    "sql.field": Operation("f"),  # absent from the schema: a fault; in a record that is none: nothing
+    # absent from the schema: a fault; in a record that is none: nothing
+    "sql.field": Operation("f"),
     "known": Operation("f"),  # whether the schema has it
     "fault": Operation("t"),
     "healpix_at": Operation("o", 50),

@@ -81,7 +81,8 @@ def _close_files(channel: int) -> None:
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), NullOutput(), NullOutput()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the first to go if memory does
+    # the first to go if memory does
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def _interrupted(evaluator: "BatchEvaluator", number: int, frame: FrameType | None) -> None:

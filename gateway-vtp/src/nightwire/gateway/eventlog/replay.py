@@ -157,7 +157,8 @@ def _event(message: Message, decoder: EventDecoder, reached: Positions) -> Event
     topic_partition, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
     error = message.error()
     if error is not None:
-        if error.code() == KafkaError._PARTITION_EOF:  # which lies after the markers of transactions
+        # which lies after the markers of transactions
+        if error.code() == KafkaError._PARTITION_EOF:
             reached[topic_partition] = max(offset, reached.get(topic_partition, 0))
         elif error.code() not in TRANSIENT_ERRORS:
             raise KafkaException(error)

@@ -110,7 +110,8 @@ class GcnMirror:
         return True
 
     def _write_dead_letter(self, message: Message, reason: str) -> None:
-        self._writer, writer = None, self._writer or self._make_writer()  # not again after a failure
+        # not again after a failure
+        self._writer, writer = None, self._writer or self._make_writer()
         send_message_to_dead_letters(writer, message, stage=STAGE, reason=reason, cluster="gcn")
         writer.flush()
         self._writer = writer

@@ -24,7 +24,8 @@ class Address:
 
 
 def read_address(text: str, default_port: int) -> Address:
-    """Return the address *text*: ``HOST``, ``HOST:PORT``, ``[IPV6]:PORT``, with or without ``tls://``.
+    """Return the address *text*: ``HOST``, ``HOST:PORT``, ``[IPV6]:PORT``, with or without
+    ``tls://``.
 
     Raises:
         ValueError: It is none of these.

@@ -148,7 +148,8 @@ class Listener:
             writer.close()
             return
         if self._endpoint.tls is not None:
-            writer.transport.pause_reading()  # type: ignore[attr-defined]  # the handshake reads next
+            # the handshake reads next
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
         task = asyncio.ensure_future(self._serve(host, reader, writer))
         self._conversations.add(task)
         task.add_done_callback(partial(self._ended, host))

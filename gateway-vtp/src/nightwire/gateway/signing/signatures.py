@@ -43,7 +43,8 @@ def bundled_signatures(document: bytes) -> list[Bundled]:
     """Return at most `MAX_SIGNATURES` signatures of *document*, well-formed and without DTD."""
     element = element_bytes(document)
     ending = element[-_RECOGNISED:]
-    tail = document[document.rfind(ending) + len(ending) :].replace(b"\x00", b"")  # UTF-16; it is ASCII
+    # UTF-16; it is ASCII
+    tail = document[document.rfind(ending) + len(ending) :].replace(b"\x00", b"")
     found = [Bundled(block.replace(b"=====", b"-----"), element) for block in _blocks(tail, b"=====")]
     declaration = _DECLARATION.match(document)
     if declaration and _BEGIN in tail:

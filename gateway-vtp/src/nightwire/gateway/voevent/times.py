@@ -38,7 +38,8 @@ def _converted(text: str, scale: str) -> str | None:
         offset = None if scale == "TDB" else _steady_offset(moment.date(), scale)
         if offset is None:
             return _exactly(text, scale)
-    except ValueError:  # the thirteenth month, the 25th hour; or a 61st second, which is left to astropy
+    # the thirteenth month, the 25th hour; or a 61st second, which is left to astropy
+    except ValueError:
         return _exactly(text, scale)
     return (moment - offset + timedelta(microseconds=500)).isoformat(timespec="milliseconds")
 

@@ -19,7 +19,8 @@ from nightwire.gateway.voevent.xml import XMLRefusedError, local_name, parse_xml
 
 IAMALIVE, AUTHENTICATE, ACK, NAK = "iamalive", "authenticate", "ack", "nak"
 _ROLES = {IAMALIVE, AUTHENTICATE, ACK, NAK}
-_SAME_AS = {"authenticationresponse": AUTHENTICATE}  # the wording of Swinbank (2014); Comet never sends it
+# the wording of Swinbank (2014); Comet never sends it
+_SAME_AS = {"authenticationresponse": AUTHENTICATE}
 
 _TEXTS = {"Origin", "Response", "Result"}
 _OPEN = (

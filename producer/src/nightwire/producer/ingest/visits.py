@@ -36,7 +36,8 @@ class MirroredVisits:
 
     def __init__(self, survey: str, records: Mapping[int, bytes], *, quiet: float, now: float) -> None:
         self._survey, self._quiet = survey, quiet
-        self._closed: dict[int, bytes] = {}  # encoded: a survey has hundreds of thousands of visits a year
+        # encoded: a survey has hundreds of thousands of visits a year
+        self._closed: dict[int, bytes] = {}
         self._open: dict[int, OpenVisit] = {}
         left: list[VisitCounts] = []
         for number, value in records.items():

@@ -92,7 +92,8 @@ def _geometry(ra: float, dec: float, helio: float, chance: list[float]) -> dict[
     """Return distances [au], velocities [km/s] and angles [deg] of an object near opposition."""
     towards = _unit(ra, dec)
     range_au = helio - 0.9 + 0.3 * chance[0]
-    sun = towards * range_au + _unit(ra, 0.0) * 1.0  # the Earth is where the object is seen from, 1 au out
+    # the Earth is where the object is seen from, 1 au out
+    sun = towards * range_au + _unit(ra, 0.0) * 1.0
     speed = 29.78 / helio**0.5
     across = np.cross([0.0, 0.0, 1.0], towards)
     velocity = across / np.linalg.norm(across) * speed + towards * (chance[1] - 0.5)
@@ -112,7 +113,8 @@ def _geometry(ra: float, dec: float, helio: float, chance: list[float]) -> dict[
     return row | _other_coordinates(towards)
 
 
-_TO_GALACTIC = np.array(  # rotation from ICRS, Hipparcos catalogue (ESA SP-1200), volume 1, section 1.5.3
+# rotation from ICRS, Hipparcos catalogue (ESA SP-1200), volume 1, section 1.5.3
+_TO_GALACTIC = np.array(
     [
         [-0.0548755604, -0.8734370902, -0.4838350155],
         [+0.4941094279, -0.4448296300, +0.7469822445],

@@ -20,7 +20,8 @@ from nightwire.producer.simulation.chance import F64, U64, hashed, uniform
 BANDS = "ugrizy"
 LOG_LENGTH = 800
 """Visits that histories reach back to; the longest real one has 777 forced measurements."""
-TAI_MINUS_UTC = timedelta(seconds=37)  # since 2017, and until a leap second is announced (IERS Bulletin C)
+# since 2017, and until a leap second is announced (IERS Bulletin C)
+TAI_MINUS_UTC = timedelta(seconds=37)
 MJD_ZERO = datetime(1858, 11, 17, tzinfo=UTC)
 FIELD_RADIUS = 1.75
 """Radius of the field of view. [deg]"""

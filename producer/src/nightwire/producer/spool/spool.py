@@ -74,7 +74,8 @@ class Spool:
             self._db.execute(f"pragma page_size = {PAGE}")
             self._db.execute("pragma locking_mode = exclusive")
             self._db.execute("pragma journal_mode = wal")
-            self._db.execute("pragma synchronous = normal")  # a commit reaches the kernel, `sync` the disk
+            # a commit reaches the kernel, `sync` the disk
+            self._db.execute("pragma synchronous = normal")
             self._db.executescript(LAYOUT)
         count, size = self._row("select count(*), coalesce(sum(length(value)), 0) from record")
         self._count, self.bytes = int(count), int(size)

@@ -32,7 +32,8 @@ class Canonical(Formulas):
         """
         found = self._values.get(attribute)
         if found is None:
-            with np.errstate(over="ignore", invalid="ignore"):  # too large is infinite, and then no flux
+            # too large is infinite, and then no flux
+            with np.errstate(over="ignore", invalid="ignore"):
                 found = self._values[attribute] = getattr(self, f"_{attribute}")()
         return found
 

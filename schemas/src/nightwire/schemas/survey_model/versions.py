@@ -58,7 +58,8 @@ def load_version(path: Path) -> dict[str, Any]:
         parts[_full_name(part, part.get("namespace", ""))] = part
     names = {name: _names_in(part, part.get("namespace", "")) & parts.keys() for name, part in parts.items()}
     roots = [name for name in parts if not any(name in others for others in names.values())]
-    roots = [name for name in roots if names[name]] or roots  # a file that is left over names no other
+    # a file that is left over names no other
+    roots = [name for name in roots if names[name]] or roots
     if len(roots) != 1:
         raise SchemaError(f"{path}: one schema is wanted that no other names, there are {roots or 'none'}")
     rest = dict(parts)

@@ -66,7 +66,8 @@ class Dmtn028Scenario(Scenario):
             for transfer in (point.transfer, point.baseline)
         ]
         return Needs(
-            disk=2 * max(stored(transfer) for transfer in transfers),  # Kafka deletes a topic a little later
+            # Kafka deletes a topic a little later
+            disk=2 * max(stored(transfer) for transfer in transfers),
             memory=MEMORY,
             seconds=STARTING + size.pairs * sum(map(lasting, transfers)),
         )

@@ -42,7 +42,8 @@ class Gateway:
         """
         page, state = free_port(), self._context.folder / "gateway"
         words = ["gateway", "serve", "--bootstrap", bootstrap, "--metrics-port", str(page), *OPTIONS]
-        words += ["--replay", "1h", "--state", str(state), *options]  # of two replays the later holds
+        # of two replays the later holds
+        words += ["--replay", "1h", "--state", str(state), *options]
         words += ["--authors", f"127.0.0.1:{self.authors}", "--subscribers", f"127.0.0.1:{self.subscribers}"]
         self._child = Child(nightwire(*words), self._context.folder / "gateway.log")
         self._context.role(self._child.process.pid, "gateway")

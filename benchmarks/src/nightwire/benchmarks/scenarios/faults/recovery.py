@@ -94,7 +94,8 @@ def _caught_up(due: Times, arrived: Times, usual: float, since: float) -> float:
     """Return when, from *since* on, nothing waits any more that was due *usual* ago."""
     ordered = sorted(due, key=due.__getitem__)
     moments = [due[name] for name in ordered]
-    through = list(accumulate((arrived[name] for name in ordered), max))  # when all up to here had come
+    # when all up to here had come
+    through = list(accumulate((arrived[name] for name in ordered), max))
     for moment in sorted({since, *(when for when in arrived.values() if when > since)}):
         waited_for = bisect_right(moments, moment - usual)
         if not waited_for or through[waited_for - 1] <= moment:

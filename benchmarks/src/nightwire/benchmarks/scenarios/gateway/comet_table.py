@@ -17,7 +17,8 @@ from typing import Any
 
 from lxml import etree
 
-with warnings.catch_warnings(action="ignore"):  # it has escapes that Python warns of when it compiles them
+# it has escapes that Python warns of when it compiles them
+with warnings.catch_warnings(action="ignore"):
     import comet  # type: ignore[import-untyped]
     from comet.utility.event_db import Event_DB  # type: ignore[import-untyped]
     from comet.utility.xml import xml_document  # type: ignore[import-untyped]

@@ -48,7 +48,8 @@ def filled(alert: Alert, size: int, number: int, codec: Codec) -> Alert:
     """
     room = size - value_size(alert | {STAMP: b""}, codec)
     stamp = shake_256(number.to_bytes(8, "big")).digest(max(0, room))
-    for length in range(room, max(-1, room - 4), -1):  # a longer stamp's length takes more bytes itself
+    # a longer stamp's length takes more bytes itself
+    for length in range(room, max(-1, room - 4), -1):
         found = alert | {STAMP: stamp[:length]}
         if value_size(found, codec) == size:
             return found

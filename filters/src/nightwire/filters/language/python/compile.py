@@ -205,7 +205,8 @@ class _ReasonCollector:
         """Go through *statements*, which see and change the names of *scope*."""
         for one in statements:
             scope.build.line = one.lineno
-            if not self._tried(lambda one=one: _compiled(scope, one)):  # type: ignore[misc]  # bound now
+            # bound now
+            if not self._tried(lambda one=one: _compiled(scope, one)):  # type: ignore[misc]
                 self._inside(scope, one)
 
     def helper(self, scope: Scope, code: ast.FunctionDef) -> None:

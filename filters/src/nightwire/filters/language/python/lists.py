@@ -56,7 +56,8 @@ def over(scope: Scope, generators: list[ast.comprehension]) -> tuple[int, Scope,
     one = generators[0]
     extent, variable, guard = iterated(scope, one.iter)
     inner = scope.branch()
-    inner.names[one.target.id] = variable  # type: ignore[attr-defined]  # a Name, as was asked above
+    # a Name, as was asked above
+    inner.names[one.target.id] = variable  # type: ignore[attr-defined]
     for condition in one.ifs:
         extent = kept(inner, extent, truth(inner, condition), one.target.id)  # type: ignore[attr-defined]
     return extent, inner, guard

@@ -109,7 +109,8 @@ def _together(scope: Scope, target: ast.Tuple, value: ast.Tuple) -> int | None:
         raise scope.build.refuse(f"`{ast.unparse(target)} = …`: as many names as values, please")
     done: int | None = None
     for name, one in zip(target.elts, values, strict=True):
-        done = scope.build.both(done, scope.bind(name.id, one))  # type: ignore[attr-defined]  # Names, as asked
+        # Names, as asked
+        done = scope.build.both(done, scope.bind(name.id, one))  # type: ignore[attr-defined]
     return done
 
 
@@ -208,7 +209,8 @@ def _arguments(scope: Scope, code: ast.FunctionDef, call: ast.Call) -> Iterator[
     ):
         raise scope.build.refuse(f"the arguments of {code.name} cannot be put in: plain ones only")
     for name in names:
-        yield name, scope.value(given.get(name, defaults.get(name)))  # type: ignore[arg-type]  # one of both is there
+        # one of both is there
+        yield name, scope.value(given.get(name, defaults.get(name)))  # type: ignore[arg-type]
 
 
 def _returns(block: Sequence[ast.stmt]) -> bool:
@@ -239,7 +241,8 @@ def search(scope: Scope, one: ast.For, otherwise: Callable[[], int]) -> int:
     extent, inner, guard = _entered(scope, one)
     found = one.body[-1]
     simple = isinstance(found, ast.If) and not found.orelse and len(found.body) == 1 and len(one.body) == 1
-    if not simple or not isinstance(found.body[0], ast.Return):  # type: ignore[attr-defined]  # an If, as asked
+    # an If, as asked
+    if not simple or not isinstance(found.body[0], ast.Return):  # type: ignore[attr-defined]
         raise build.refuse("a loop that returns may only be: for p in alert.history: if …: return …")
     condition = truth(inner, found.test)  # type: ignore[attr-defined]
     result = found.body[0].value  # type: ignore[attr-defined]

@@ -127,7 +127,8 @@ def _conditions(
     """Yield the conditions by which *points* were chosen, and the maps there."""
     while nodes[points][0] not in ROOTS:
         kept = found[points].kept
-        index_map = _composed(index_map, lambda places, kept=kept: kept[places])  # type: ignore[misc]  # bound now
+        # bound now
+        index_map = _composed(index_map, lambda places, kept=kept: kept[places])  # type: ignore[misc]
         if nodes[points][0] == "where":
             yield nodes[points][2], index_map
         points = nodes[points][1]

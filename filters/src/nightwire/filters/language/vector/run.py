@@ -249,7 +249,8 @@ def _list(run: "Run", name: str) -> RaggedPoints:
     column = run.column(known.get(name, f"{name}?"))
     if column is None or column.offsets is None:
         there = run.presence(name) if column is not None else None
-        odd = None if there is None else np.where(there, NEEDS_PYTHON, 0)  # a text, which has items as well
+        # a text, which has items as well
+        odd = None if there is None else np.where(there, NEEDS_PYTHON, 0)
         return RaggedPoints(
             np.zeros(run.size + 1, np.int64), absent=np.ones(run.size, bool), failed=odd, name=name
         )

@@ -72,7 +72,8 @@ class _Nodes:
         if at not in self._made:
             node = self._layout.nodes[at]
             if node["op"] == "record":
-                self._made[at] = self._record(node, at)  # keeps itself before its fields, which may name it
+                # keeps itself before its fields, which may name it
+                self._made[at] = self._record(node, at)
             else:
                 self._made[at] = self._converted(node, self._plain(node))
         return self._made[at]
@@ -146,7 +147,8 @@ class Union:
             body = _try_write(self._writers[at], value)
             fits = fits or body is not None
             if body is None and op == "array" and isinstance(value, bytes):
-                body = _try_write(self._writers[at], list(value))  # fastavro takes bytes for numbers
+                # fastavro takes bytes for numbers
+                body = _try_write(self._writers[at], list(value))
             if body is not None:
                 best = at, body
                 if op not in ("record", "float") and (fits or self._fits(value)):

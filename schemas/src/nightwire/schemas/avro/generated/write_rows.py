@@ -59,7 +59,8 @@ class Rows:
             return self._write_and_learn(values)
         try:
             return row(*values)
-        except (OverflowError, struct.error):  # a float too large for 32 bits is infinite, an integer misfit
+        # a float too large for 32 bits is infinite, an integer misfit
+        except (OverflowError, struct.error):
             return self._field_by_field(values)
 
     def _ordered(self, value: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -30,7 +30,8 @@ class _Layout:
         op = kind(schema)
         if op in NAMED:
             if schema["name"] not in self._named:
-                self._named[schema["name"]] = at = self.draft.add(op)  # before its fields, which may name it
+                # before its fields, which may name it
+                self._named[schema["name"]] = at = self.draft.add(op)
                 self._fill(at, op, schema)
             return self._named[schema["name"]]
         at = self.draft.add(op)

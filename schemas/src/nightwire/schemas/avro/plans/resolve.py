@@ -200,12 +200,14 @@ class _Pair:
 
     def _to_union(self, writer: Any, reader: Any, path: str) -> int:
         matching = [one for one in self._reader.branches(reader) if _mismatch(writer, one) is None]
-        if logical_name(writer) is not None:  # a timestamp is rather a timestamp than the double before it
+        # a timestamp is rather a timestamp than the double before it
+        if logical_name(writer) is not None:
             matching.sort(key=lambda one: logical_name(one) != logical_name(writer))
         before = len(self.mismatches)
         for branch in matching:
             at = self._same_kind(writer, branch, path)
-            if len(self.mismatches) == before or len(matching) == 1:  # the mismatches of an only one say most
+            # the mismatches of an only one say most
+            if len(self.mismatches) == before or len(matching) == 1:
                 return at
             del self.mismatches[before:]
         wanted = " or ".join(type_name(branch) for branch in self._reader.branches(reader))

@@ -239,7 +239,8 @@ def _null(value: Any) -> str | None:
 
 
 def _boolean(value: Any) -> str | None:
-    return None if type(value).__name__ in ("bool", "bool_") else _mismatch(value, "a boolean")  # or NumPy's
+    # or NumPy's
+    return None if type(value).__name__ in ("bool", "bool_") else _mismatch(value, "a boolean")
 
 
 def _string(value: Any) -> str | None:
