@@ -51,6 +51,9 @@ def test_what_is_not_plain_is_left_to_the_parser(change: tuple[bytes, bytes]) ->
 
 @given(st.binary(max_size=8), st.integers(0, len(COMET)), st.integers(0, 8))
 @example(b"", 0, 0)
+@example(b'"', 14, 1)  # another quote behind the version than before it
+@example(b" ", 65, 0)  # a namespace that is no URI
+@example(b"\r", 311, 0)  # which is read as a line feed
 def test_whatever_is_changed_both_read_the_same(piece: bytes, at: int, length: int) -> None:
     document = COMET[:at] + piece + COMET[at + length :]
     found = plain_transport(document)

@@ -38,9 +38,15 @@ _SPACE = rb"[ \t\r\n]"
 _NAME = rb"[A-Za-z_][A-Za-z0-9_.-]*"
 _QNAME = rb"(?:%s:)?%s" % (_NAME, _NAME)
 _VALUE = rb"""(?:"[^"<&\x00-\x08\x0b\x0c\x0e-\x1f]*"|'[^'<&\x00-\x08\x0b\x0c\x0e-\x1f]*')"""
-_TEXT = rb"([^<>&\x00-\x08\x0b\x0c\x0e-\x1f]*)"
+_TEXT = rb"([^<>&\x00-\x08\x0b-\x1f]*)"  # a carriage return is read as a line feed
 _ATTRIBUTE = re.compile(rb"%s+(%s)%s*=%s*(%s)" % (_SPACE, _QNAME, _SPACE, _SPACE, _VALUE))
-_DECLARATION = rb"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?i:utf-8)["'])? ?\?>)?"""
+_QUOTED = rb"""(?:"%s"|'%s')"""
+_DECLARATION = rb"(?:<\?xml version=%s(?: encoding=%s)? ?\?>)?" % (
+    _QUOTED % (rb"1\.0", rb"1\.0"),
+    _QUOTED % (rb"(?i:utf-8)", rb"(?i:utf-8)"),
+)
+_NAMESPACE = re.compile(rb"(?!.*(?:XML/1998|2000/xmlns))[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9/._~-]*")
+"""A namespace that every parser takes."""
 _PLAIN = re.compile(
     rb"%s%s*<((?:%s:)?Transport)((?:%s+%s%s*=%s*%s)*)%s*>%s*"
     % (_DECLARATION, _SPACE, _NAME, _SPACE, _QNAME, _SPACE, _SPACE, _VALUE, _SPACE, _SPACE)
@@ -145,5 +151,8 @@ def _role(tag: bytes, attributes: bytes) -> str | None:
     values: dict[bytes, bytes] = {name: value[1:-1] for name, value in pairs}
     used = {name.partition(b":")[0] for name in (tag, *values) if b":" in name} - {b"xmlns", b"xml"}
     if len(values) < len(pairs) or any(b"xmlns:" + prefix not in values for prefix in used):
+        return None
+    namespaces = [uri for name, uri in values.items() if name.partition(b":")[0] == b"xmlns"]
+    if len(set(namespaces)) < len(namespaces) or not all(map(_NAMESPACE.fullmatch, namespaces)):
         return None
     return values.get(b"role", b"").decode()
