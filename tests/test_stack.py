@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
+from conftest import PAGES
 from nightwire.core.kafka import ensure_topics, read_to_end
 from nightwire.core.runtime import process_started
 from nightwire.core.stack import free_port
@@ -230,7 +231,7 @@ def shown(row: Row) -> Iterator[tuple[str, str]]:
 
 def answer(port: str, query: str) -> list[float]:
     """Return the numbers that Prometheus answers."""
-    said = httpx.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
+    said = PAGES.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
     assert said.status_code == httpx.codes.OK, said.text
     values = (float(one["value"][1]) for one in said.json()["data"]["result"])
     return [value for value in values if not math.isnan(value)]

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from conftest import PAGES
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, wire
@@ -142,7 +143,7 @@ class Site:
         assert self.child is not None
         assert self.child.poll() is None, self.log.read_text()[-3000:]
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/health").status_code == 200
+            return PAGES.get(f"http://127.0.0.1:{self.port}/health").status_code == 200
         except httpx.TransportError:
             return False
 
@@ -218,6 +219,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/subjects").status_code == 200
+        return PAGES.get(f"{url}/subjects").status_code == 200
     except httpx.TransportError:
         return False

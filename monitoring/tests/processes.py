@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from conftest import PAGES
+
 
 def await_observation(port: int, after: float, timeout: float = 90.0) -> float:
     """Wait until Kafka was observed later than *after*; return when it was."""
@@ -24,7 +26,7 @@ def await_observation(port: int, after: float, timeout: float = 90.0) -> float:
 
 def page(port: int) -> str:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        return PAGES.get(f"http://127.0.0.1:{port}/metrics").text
     except httpx.TransportError:
         return ""
 
@@ -59,7 +61,7 @@ def await_answer(port: int, query: str, timeout: float = 60.0) -> None:
 
 def answered(port: int, query: str) -> bool:
     try:
-        response = httpx.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
+        response = PAGES.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
     except httpx.TransportError:
         return False
     return response.status_code == httpx.codes.OK and bool(response.json()["data"]["result"])

@@ -15,6 +15,7 @@ import fastavro
 import httpx
 import pytest
 
+from conftest import PAGES
 from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.core.kafka import Writer, ensure_topics, headers_of, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
@@ -113,7 +114,7 @@ def test_a_killed_simulators_visit_is_closed_with_what_lies_in_the_topic(quiet: 
     words = ("simulate", "--alerts", "400", "--pace", "40/s", "--metrics-port", str(port))
     with start(quiet, *words) as process:
         until(lambda: written(quiet) > 20)
-        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        assert PAGES.get(f"http://127.0.0.1:{port}/health").status_code == 200
         process.kill()
     (left,) = known_visits(quiet, "sim").values()
     assert left.record["closed"] is None
@@ -162,7 +163,7 @@ def test_a_simulator_whose_kafka_is_away_is_not_healthy(fresh_broker: Broker) ->
 
     def answers(status: int) -> bool:
         try:
-            return httpx.get(health).status_code == status
+            return PAGES.get(health).status_code == status
         except httpx.TransportError:
             return False
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from conftest import PAGES
 from monitoring.tests.processes import await_observation, exporting, running
 from nightwire.core.accounting import Account, write_account
 from nightwire.core.kafka import Writer, ensure_topics, producer
@@ -67,7 +68,7 @@ def alertmanager(folder: Path, url: str) -> Iterator[str]:
 
 def asked(url: str, **params: str) -> httpx.Response | None:
     try:
-        said = httpx.get(url, params=params)
+        said = PAGES.get(url, params=params)
     except httpx.TransportError:
         return None
     return said if said.status_code == httpx.codes.OK else None

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from conftest import PAGES
 from nightwire.core.stack import free_port
 from nightwire.schemas import SIM_ALERT_ID
 
@@ -48,7 +49,7 @@ class Server:
 
     def health(self) -> int:
         """Return the status of the health page."""
-        return httpx.get(f"http://127.0.0.1:{self.metrics_port}/health").status_code
+        return PAGES.get(f"http://127.0.0.1:{self.metrics_port}/health").status_code
 
     def post(self, subject: str, name: str, **more: Any) -> httpx.Response:
         """Register a schema."""
@@ -81,7 +82,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Server]]:
 def test_it_leaves_with_exit_code_zero_on_sigterm(kafka: str, start: Callable[[str], Server]) -> None:
     server = start(kafka)
     assert server.http.get("/").json() == {}
-    page = httpx.get(f"http://127.0.0.1:{server.metrics_port}/metrics").text
+    page = PAGES.get(f"http://127.0.0.1:{server.metrics_port}/metrics").text
     assert "nightwire_schemas_ready 1.0" in page
     assert 'nightwire_schemas_requests_total{method="GET",status="200"} 1.0' in page
     assert server.stop() == 0

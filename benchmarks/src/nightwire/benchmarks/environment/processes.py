@@ -63,10 +63,11 @@ class Child:
             ChildError: It ended, or was not healthy within *timeout* [s].
         """
         deadline = time.monotonic() + timeout
-        while not _healthy(port):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise self.failure()
-            time.sleep(0.1)
+        with httpx.Client(timeout=5.0) as client:
+            while not _healthy(client, port):
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise self.failure()
+                time.sleep(0.1)
 
     def failure(self) -> ChildError:
         """Return an error that says how it ended."""
@@ -105,8 +106,8 @@ class Child:
         self.end()
 
 
-def _healthy(port: int) -> bool:
+def _healthy(client: httpx.Client, port: int) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/health", timeout=5.0).status_code == httpx.codes.OK
+        return client.get(f"http://127.0.0.1:{port}/health").status_code == httpx.codes.OK
     except httpx.HTTPError:
         return False

@@ -51,10 +51,12 @@ def spark_page(url: Callable[[], str | None]) -> Page:
         url: Returns the address of Spark's own pages; None while there are none.
     """
 
+    client = httpx.Client(timeout=TIMEOUT)  # one for all: to make it reads all certificates
+
     def page() -> tuple[str, bytes]:
         at = url()
         try:
-            texts = [httpx.get(at + path, timeout=TIMEOUT).text for path in PATHS] if at else []
+            texts = [client.get(at + path).text for path in PATHS] if at else []
         except httpx.HTTPError:
             texts = []
         return "text/plain; version=0.0.4; charset=utf-8", watched_lines("".join(texts)).encode()
