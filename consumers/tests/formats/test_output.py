@@ -2,7 +2,7 @@
 
 import pytest
 
-from nightwire.consumers.formats.output import WIDTHS, columns_for, table_heading, table_row
+from nightwire.consumers.formats.alert_output import WIDTHS, columns_for, table_heading, table_row
 
 
 def test_a_row_keeps_its_columns_and_the_end_of_what_is_too_long() -> None:

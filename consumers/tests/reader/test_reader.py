@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader, BadRecord, TopicError
 from nightwire.consumers.source.plan import Plan
-from nightwire.consumers.source.source import RecordSource
+from nightwire.consumers.source.record_source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
 from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.core.stack import Broker

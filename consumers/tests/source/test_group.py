@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader, GroupError, ReceivedAlert
-from nightwire.consumers.source.group import membership
+from nightwire.consumers.source.consumer_group import membership
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("quick_group")]
 

@@ -11,10 +11,10 @@ import pytest
 from nightwire.core.accounting import FilterClasses, discrepancies
 from nightwire.core.runtime import StateError
 from nightwire.filters.decision.accounts import Unsent, accounts
+from nightwire.filters.decision.apply_quotas import BatchContext
 from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers, decide
+from nightwire.filters.decision.engine_state import KEPT, EngineState
 from nightwire.filters.decision.quota import Quotas
-from nightwire.filters.decision.select import BatchContext
-from nightwire.filters.decision.state import KEPT, EngineState
 from nightwire.filters.delivery.deliver import fetch_plan
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import (

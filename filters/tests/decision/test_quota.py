@@ -15,10 +15,10 @@ from filters.tests.helpers.overflowed import overflowed
 from nightwire.core.accounting import Account, discrepancies
 from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.accounts import accounts
+from nightwire.filters.decision.apply_quotas import BatchContext
 from nightwire.filters.decision.decision import Decision, decide
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.decision.quota import VISITS_REMEMBERED, Quotas, apply_changes
-from nightwire.filters.decision.select import BatchContext
-from nightwire.filters.decision.state import EngineState
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, PassedAlert, RangeCounts
 from nightwire.filters.model.offsets import OffsetRange, Visit, VisitEnds

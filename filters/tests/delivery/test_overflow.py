@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.filters.decision.select import Overflow
+from nightwire.filters.decision.apply_quotas import Overflow
 from nightwire.filters.delivery.overflow import encode_overflow
 from nightwire.filters.model.messages import PassedAlert
 from nightwire.schemas import Codec, records, wire

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.core.kafka import Writer, headers_of, producer, read_to_end, watermarks
-from nightwire.filters.decision.state import EngineState, LocalCheckpoint
+from nightwire.filters.decision.engine_state import EngineState, LocalCheckpoint
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.evaluation.worker import make_task, run

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nightwire.core.kafka import Writer, producer
-from nightwire.filters.decision.state import EngineState
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.engine.planner import Planner
 from nightwire.filters.model.offsets import Offset, OffsetRange, drained, positions, to_offset
 from nightwire.schemas import records

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nightwire.core.stack import free_port
-from nightwire.filters.decision.state import EngineState, LocalCheckpoint
+from nightwire.filters.decision.engine_state import EngineState, LocalCheckpoint
 from nightwire.filters.spark.monitoring import spark_page, watched_lines
 
 SAID = """\

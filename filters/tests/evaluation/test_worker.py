@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from nightwire.core.kafka import Writer, producer, watermarks
-from nightwire.filters.decision.state import EngineState
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.evaluation.in_process import judge_in_process
 from nightwire.filters.evaluation.probing import Prober, probe
 from nightwire.filters.evaluation.results import Verdict

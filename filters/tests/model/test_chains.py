@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from filters.tests.helpers.overflowed import overflowed
+from nightwire.filters.decision.apply_quotas import BatchContext
 from nightwire.filters.decision.decision import Decision, copy_headers, decide
 from nightwire.filters.decision.quota import Quotas, apply_changes
-from nightwire.filters.decision.select import BatchContext
 from nightwire.filters.model.chains import (
     active_derived,
     chain_depths,

@@ -11,9 +11,9 @@ import pytest
 
 from nightwire.filters.admission.transform_check import shape_mismatches, transform_objections
 from nightwire.filters.authoring.extract import extract
+from nightwire.filters.decision.apply_quotas import BatchContext
 from nightwire.filters.decision.decision import decide
 from nightwire.filters.decision.quota import Quotas
-from nightwire.filters.decision.select import BatchContext
 from nightwire.filters.decision.serialize import dump_decision, load_decision
 from nightwire.filters.delivery.transform_writer import TransformPlan, TransformWriter
 from nightwire.filters.evaluation.results import Verdict, added_rows, passed_rows

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.runtime import Stop
+from nightwire.filters.decision.apply_quotas import Overflow
 from nightwire.filters.decision.decision import Decision
-from nightwire.filters.decision.select import Overflow
 from nightwire.filters.delivery.deliver import AcknowledgedCopy
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.model.live_filter import LiveFilter

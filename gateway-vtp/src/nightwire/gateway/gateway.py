@@ -42,8 +42,8 @@ from nightwire.gateway.fanout.positions import KafkaClients, PositionStore
 from nightwire.gateway.fanout.subscribers import SubscriberService
 from nightwire.gateway.handlers.service import HandlerService
 from nightwire.gateway.handlers.settings import HandlerSettings
+from nightwire.gateway.ingest.author_acks import AuthorService
 from nightwire.gateway.ingest.author_listener import AuthorListener
-from nightwire.gateway.ingest.authors import AuthorService
 from nightwire.gateway.ingest.gcn_mirror import GcnMirror
 from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import AuthorSettings, GcnSettings, UpstreamSettings

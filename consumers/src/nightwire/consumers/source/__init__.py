@@ -1,8 +1,8 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
-from nightwire.consumers.source.group import GroupError, GroupSource, membership
+from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.plan import Plan, StartMode
-from nightwire.consumers.source.source import (
+from nightwire.consumers.source.record_source import (
     OFFSET_TIMEOUT,
     RecordSource,
     TopicError,

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.alert import ALERTS
 from nightwire.consumers.source.plan import Plan
-from nightwire.consumers.source.source import RecordSource, TopicError, partitions_of, position_of
+from nightwire.consumers.source.record_source import RecordSource, TopicError, partitions_of, position_of
 from nightwire.consumers.source.start_offsets import StartOffset, start_of_range
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka

@@ -20,7 +20,7 @@ from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import NONE, SCRAM, listener_properties, unlock
 from nightwire.core.stack.kafka.broker import Broker, agent_options
-from nightwire.core.stack.managed_process import Health, ManagedProcess
+from nightwire.core.stack.process_restarts import Health, ManagedProcess
 from nightwire.core.stack.services import (
     Service,
     Stream,

@@ -12,10 +12,10 @@ from typing import Any
 from nightwire.core.accounting import Account
 from nightwire.core.kafka import TopicPartition
 from nightwire.filters.decision.accounts import Unsent, accounts
+from nightwire.filters.decision.apply_quotas import BatchContext, Overflow
 from nightwire.filters.decision.decision import Decision, DeliveryItem, decide
 from nightwire.filters.decision.notices import bad_filters
 from nightwire.filters.decision.quota import Quotas
-from nightwire.filters.decision.select import BatchContext, Overflow
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, RangeCounts
 from nightwire.filters.model.offsets import positions, to_offset

@@ -23,7 +23,7 @@ from nightwire.filters.decision.backfill import (
     load_job,
     load_progress,
 )
-from nightwire.filters.decision.state import EngineState, write_atomically
+from nightwire.filters.decision.engine_state import EngineState, write_atomically
 from nightwire.filters.model.live_filter import FilterVersion
 
 

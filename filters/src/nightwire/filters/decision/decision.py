@@ -6,8 +6,8 @@ A re-run after a crash reads the decision and sends the same alerts again, never
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nightwire.filters.decision.apply_quotas import BatchContext, Overflow, pass_of, select
 from nightwire.filters.decision.quota import Candidate, QuotaChanges, Quotas
-from nightwire.filters.decision.select import BatchContext, Overflow, pass_of, select
 from nightwire.filters.model.live_filter import FilterVersion, LiveFilter
 from nightwire.filters.model.messages import (
     BACKFILL,

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from nightwire.filters.decision.apply_quotas import Overflow
 from nightwire.filters.decision.decision import Decision, DeliveryItem
 from nightwire.filters.decision.quota import Candidate, QuotaChanges, Quotas, VisitQuota
-from nightwire.filters.decision.select import Overflow
 from nightwire.filters.model.messages import Pass, PassedAlert, UndecodableRecord, load_counts
 from nightwire.filters.model.offsets import Visit
 from nightwire.filters.model.transform import load_transform

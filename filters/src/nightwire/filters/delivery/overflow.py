@@ -13,7 +13,7 @@ from typing import Any
 import fastavro
 
 from nightwire.core.kafka import TopicPartition, read_to_end
-from nightwire.filters.decision.select import Overflow
+from nightwire.filters.decision.apply_quotas import Overflow
 from nightwire.filters.model.messages import PassedAlert
 from nightwire.filters.reading.fetch import fetch_at, range_consumer
 from nightwire.schemas import AlertDecoder, Codec, SchemaRegistry, records, wire

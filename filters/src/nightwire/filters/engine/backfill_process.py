@@ -31,9 +31,9 @@ from nightwire.filters.decision.backfill import (
     progress_text,
 )
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.decision.notices import Notice
 from nightwire.filters.decision.quota import Quotas
-from nightwire.filters.decision.state import EngineState
 from nightwire.filters.delivery.deliver import Delivery
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.delivery.transform_writer import open_transform_writer

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from nightwire.core.accounting import Account
 from nightwire.filters.decision.accounts import Unsent, accounts
+from nightwire.filters.decision.apply_quotas import BatchContext
 from nightwire.filters.decision.decision import Decision, DeliveryItem, decide
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.decision.quota import Quotas
-from nightwire.filters.decision.select import BatchContext
-from nightwire.filters.decision.state import EngineState
 from nightwire.filters.delivery.deliver import Delivery
 from nightwire.filters.delivery.transform_writer import open_transform_writer
 from nightwire.filters.engine.settings import EngineSettings

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.runtime import Page, Stop
-from nightwire.filters.decision.state import EngineState, LocalCheckpoint
+from nightwire.filters.decision.engine_state import EngineState, LocalCheckpoint
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.planner import Planner
 from nightwire.filters.engine.services import await_kafka, start_services

@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import now_ms
+from nightwire.filters.decision.apply_quotas import DEADLINE
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
-from nightwire.filters.decision.select import DEADLINE
-from nightwire.filters.decision.state import EngineState
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.model import filter_set
 from nightwire.filters.model.chains import (
     active_derived,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nightwire.filters.admission.trial import AdmissionPolicy
-from nightwire.filters.decision.select import DEADLINE
+from nightwire.filters.decision.apply_quotas import DEADLINE
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S
 
 BATCH = 10_000

@@ -11,8 +11,8 @@ from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.decision.backfill import live_from
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.decision import Decision
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.decision.notices import Notice, NoticeState, fault_notices, live_notices, suspensions
-from nightwire.filters.decision.state import EngineState
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.model.offsets import positions
 from nightwire.filters.stats.metrics import Metrics

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nightwire.filters.decision.state import EngineState
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S, CpuBudget
 from nightwire.filters.evaluation.in_process import judge_in_process
 from nightwire.filters.evaluation.probing import Prober

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nightwire.core.runtime import Backoff, Page, Stop
-from nightwire.filters.decision.state import EngineState
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.engine.batch import BatchRunner
 from nightwire.filters.engine.services import JavaDied, await_kafka, start_services
 from nightwire.filters.engine.settings import EngineSettings

@@ -9,8 +9,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from nightwire.filters.decision.select import DEADLINE
-from nightwire.filters.decision.state import EngineState
+from nightwire.filters.decision.apply_quotas import DEADLINE
+from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.engine.planner import Planner
 from nightwire.filters.engine.settings import BATCH, TASKS
 from nightwire.filters.evaluation import worker

@@ -6,9 +6,9 @@ from functools import cached_property, reduce
 import numpy as np
 
 from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjds_tai
+from nightwire.schemas.survey_model.attribute_formulas import Formulas
 from nightwire.schemas.survey_model.column import Array, Column, nulls, numbers
 from nightwire.schemas.survey_model.description import Measurement
-from nightwire.schemas.survey_model.formulas import Formulas
 
 
 class Canonical(Formulas):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nightwire.schemas.avro.plans.schema import Types, has_field, parse
 from nightwire.schemas.errors import DecodeError
 from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjd_tai
+from nightwire.schemas.survey_model.attribute_formulas import Formulas
 from nightwire.schemas.survey_model.attributes import LIGHT_CURVE_NUMBERS
 from nightwire.schemas.survey_model.description import (
     Description,
@@ -17,7 +18,6 @@ from nightwire.schemas.survey_model.description import (
     first,
     getter,
 )
-from nightwire.schemas.survey_model.formulas import Formulas
 
 if TYPE_CHECKING:
     import numpy as np

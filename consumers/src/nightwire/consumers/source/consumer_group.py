@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.plan import Plan
-from nightwire.consumers.source.source import OFFSET_TIMEOUT, RecordSource, partitions_of, position_of
+from nightwire.consumers.source.record_source import OFFSET_TIMEOUT, RecordSource, partitions_of, position_of
 from nightwire.consumers.source.start_offsets import resume
 from nightwire.core.kafka import TopicPartition
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from nightwire.core.stack.managed_process import ManagedProcess
+from nightwire.core.stack.process_restarts import ManagedProcess
 from nightwire.core.stack.services import Service
 from nightwire.core.stack.supervisor import KafkaProbe
 
