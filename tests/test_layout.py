@@ -284,6 +284,26 @@ def test_every_verb_lies_in_a_room() -> None:
         assert (ROOMS[module[1]].joinpath(*module[2:]).with_suffix(".py")).exists(), verb
 
 
+SCRIPTS = (
+    "Makefile",
+    ".ci/test-tools",
+    "docker-compose.yml",
+    "tests/compose/engine.sh",
+    "tests/compose/run.sh",
+)
+
+
+def test_modules_that_scripts_run_are_there() -> None:
+    ours = r"-m ((?:nightwire|tests|schemas|native|filters)\.[\w.]+)"
+    run = {name for script in SCRIPTS for name in re.findall(ours, (ROOT / script).read_text())}
+    assert len(run) > 3
+    assert {
+        name
+        for name in run
+        if name not in MODULES and not (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
+    } == set()
+
+
 def test_no_file_names_a_package_registry() -> None:
     hosts = re.compile(
         r"(p[y]pi|p[y]thonhosted|crates|n[p]mjs)\.(org|io)|maven[0-9]*\.(org|apache)|apache\.maven\.[o]rg"

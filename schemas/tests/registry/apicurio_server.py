@@ -1,6 +1,6 @@
 """Apicurio, the registry that ours is compared with: fetched into a cache, and started.
 
-``python -m schemas.tests.registry.apicurio`` fetches it, for ``make test-tools``.
+``python -m schemas.tests.registry.apicurio_server`` fetches it, for ``make test-tools``.
 """
 
 import hashlib
