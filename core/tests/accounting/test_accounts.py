@@ -14,7 +14,7 @@ from nightwire.core.accounting.accounts import (
     totals,
     write_account,
 )
-from nightwire.core.accounting.discrepancies import discrepancies
+from nightwire.core.accounting.in_equals_out import discrepancies
 from nightwire.core.kafka import Writer, producer
 from nightwire.schemas import records
 

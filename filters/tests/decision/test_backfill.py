@@ -9,7 +9,7 @@ import pytest
 from filters.tests.helpers.overflowed import overflowed
 from nightwire.core.accounting import discrepancies
 from nightwire.filters.decision.accounts import ALL_SENT
-from nightwire.filters.decision.backfill import (
+from nightwire.filters.decision.backfill_decision import (
     STRIKES,
     BackfillJob,
     BackfillProgress,

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from pysequoia import SignatureMode, Tsk, sign
 
 from nightwire.gateway.signing import trust as _trust
-from nightwire.gateway.signing.keyring import Finding, Keyring, KeyringError, check_signature, read_keys
-from nightwire.gateway.signing.signatures import MAX_SIGNATURES, bundle, bundled_signatures
+from nightwire.gateway.signing.bundled_signatures import MAX_SIGNATURES, bundle, bundled_signatures
+from nightwire.gateway.signing.keyring import Keyring, KeyringError, read_keys
 from nightwire.gateway.signing.signing_key import SigningError, SigningKey
 from nightwire.gateway.signing.trust import Trust, TrustFiles
 from nightwire.gateway.signing.trust_policy import Grant, Policy, PolicyError, Signer, read_policy
+from nightwire.gateway.signing.verification import Finding, check_signature
 from nightwire.gateway.voevent.packet import Packet, element_bytes
 from nightwire.gateway.voevent.validation import broker_packet
 from nightwire.gateway.vtp.session import encode_now

@@ -12,9 +12,10 @@ import pytest
 from pysequoia import Tsk
 
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
-from nightwire.gateway.signing.keyring import Finding, Keyring, check_signature
-from nightwire.gateway.signing.signatures import bundled_signatures
+from nightwire.gateway.signing.bundled_signatures import bundled_signatures
+from nightwire.gateway.signing.keyring import Keyring
 from nightwire.gateway.signing.signing_key import SigningKey
+from nightwire.gateway.signing.verification import Finding, check_signature
 from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.vtp.session import encode_now
 

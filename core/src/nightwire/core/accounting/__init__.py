@@ -16,7 +16,7 @@ from nightwire.core.accounting.dead_letters import (
     send_message_to_dead_letters,
     send_to_dead_letters,
 )
-from nightwire.core.accounting.discrepancies import discrepancies
+from nightwire.core.accounting.in_equals_out import discrepancies
 from nightwire.core.accounting.offset_accounts import RANGE, OffsetAccounts, extended, open_account
 
 __all__ = [

@@ -16,7 +16,7 @@ from nightwire.filters.admission.transform_check import (
     transform_objections,
 )
 from nightwire.filters.admission.trial import AdmissionPolicy, Trial, TrialRunner
-from nightwire.filters.decision.backfill import BackfillJob
+from nightwire.filters.decision.backfill_decision import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.language import FilterError, objections
 from nightwire.filters.model.chains import is_derived

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nightwire.core.kafka import TopicPartition
-from nightwire.filters.decision.backfill import (
+from nightwire.filters.decision.backfill_decision import (
     BackfillJob,
     BackfillProgress,
     dump_job,

@@ -16,7 +16,7 @@ from nightwire.filters.admission.requests import RequestConsumer
 from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.engine_state import EngineState
-from nightwire.filters.engine.backfill_process import BackfillSupervisor
+from nightwire.filters.engine.backfill_runner import BackfillSupervisor
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.supervisor import FilterSupervisor
 from nightwire.filters.model.offsets import lag, positions

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 from nightwire.core.kafka import DeliveryError, TopicPartition
 from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
-from nightwire.filters.decision.backfill import live_from
+from nightwire.filters.decision.backfill_decision import live_from
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.engine_state import EngineState

@@ -1,4 +1,4 @@
-"""Part."""
+"""One live filter as the engine judges by it: a version of a record of the topic `filters`."""
 
 from dataclasses import dataclass
 

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightwire.gateway.signing.keyring import Finding
 from nightwire.gateway.signing.trust import Trust
+from nightwire.gateway.signing.verification import Finding
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.packet import Packet
 

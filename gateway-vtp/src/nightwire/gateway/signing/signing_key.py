@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pysequoia import PySigner, SignatureMode, Tsk, sign
 
+from nightwire.gateway.signing.bundled_signatures import bundle
 from nightwire.gateway.signing.keyring import first_line
-from nightwire.gateway.signing.signatures import bundle
 from nightwire.gateway.voevent.packet import element_bytes
 from nightwire.gateway.voevent.xml import XMLRefusedError, parse_xml
 

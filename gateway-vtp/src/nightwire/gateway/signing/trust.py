@@ -8,16 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from nightwire.gateway.signing.keyring import (
-    Finding,
-    Keyring,
-    KeyringError,
-    Verdict,
-    check_signature,
-    read_keys,
-)
-from nightwire.gateway.signing.signatures import bundled_signatures
+from nightwire.gateway.signing.bundled_signatures import bundled_signatures
+from nightwire.gateway.signing.keyring import Keyring, KeyringError, read_keys
 from nightwire.gateway.signing.trust_policy import Policy, PolicyError, read_policy
+from nightwire.gateway.signing.verification import Finding, Verdict, check_signature
 from nightwire.gateway.voevent.packet import Packet, element_bytes
 from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.vtp.transport import read_transport

@@ -273,3 +273,11 @@ def _shortened(steps: Sequence[Step]) -> list[Step]:
         else:
             found.append(step)
     return found
+
+
+MAX_COST, MAX_COST_PER_BYTE = 30_000_000, 300
+"""Highest cost of one evaluation, and its growth for each byte of the event. [unit of `cost`]"""
+
+
+def cost_limit(size: Size) -> int:
+    return MAX_COST + MAX_COST_PER_BYTE * size.length

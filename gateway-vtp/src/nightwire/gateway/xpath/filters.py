@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from lxml import etree
 
 from nightwire.gateway.voevent.xml import MAX_DEPTH, deeper_than, parse_xml
-from nightwire.gateway.xpath.cost import Size, cost_of
+from nightwire.gateway.xpath.cost import Size, cost_limit, cost_of
 from nightwire.gateway.xpath.expression import Expression, is_search
 from nightwire.gateway.xpath.parser import XPathShapeError, read_xpath
 
@@ -25,8 +25,6 @@ MAX_DISTINCT = 4096
 """Most different expressions of all subscribers together."""
 USUAL = Size(nodes=300, attributes=400, length=12_000, depth=16)
 """An event that no filter may be too costly for; all but one of 910 real packets are smaller."""
-MAX_COST, MAX_COST_PER_BYTE = 30_000_000, 300
-"""Highest cost of one evaluation, and its growth for each byte of the event. [unit of `cost`]"""
 
 OFFER = (
     ("filter-language", "xpath-1.0"),
@@ -71,7 +69,7 @@ class Filter:
         size = Size(_up(size.nodes), _up(size.attributes), _up(size.length), size.depth)
         known = self._affordable.get(size)
         if known is None:
-            known = self._affordable[size] = cost_of(self.shape, size) <= _limit(size)
+            known = self._affordable[size] = cost_of(self.shape, size) <= cost_limit(size)
         return known
 
     def matches(self, root: etree._Element) -> bool:
@@ -110,7 +108,7 @@ def _compile(text: str) -> Filter:
         shape = read_xpath(text)
     except (etree.XPathError, XPathShapeError) as error:
         raise XPathRefusedError(f"not an XPath expression that is taken here: {error}") from error
-    cost, limit = cost_of(shape, USUAL), _limit(USUAL)
+    cost, limit = cost_of(shape, USUAL), cost_limit(USUAL)
     if cost > limit:
         raise XPathRefusedError(
             f"it may cost {cost / limit:.3g} times what is allowed over an event of {USUAL.nodes} nodes"
@@ -118,10 +116,6 @@ def _compile(text: str) -> Filter:
     if is_search(shape):  # in a predicate libxml2 stops at the first hit, and sorts nothing
         compiled = etree.XPath(f"self::node()[{text}]")
     return Filter(text, shape, compiled)
-
-
-def _limit(size: Size) -> int:
-    return MAX_COST + MAX_COST_PER_BYTE * size.length
 
 
 def _up(number: int) -> int:

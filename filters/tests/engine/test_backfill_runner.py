@@ -15,9 +15,9 @@ from nightwire.core.kafka import Writer, headers_of, producer, read_to_end, wate
 from nightwire.core.runtime import Stop
 from nightwire.filters.admission.catalog import _record
 from nightwire.filters.admission.trial import AdmissionPolicy
-from nightwire.filters.decision.backfill import BackfillJob, BackfillProgress
+from nightwire.filters.decision.backfill_decision import BackfillJob, BackfillProgress
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
-from nightwire.filters.engine.backfill_process import BackfillRunner
+from nightwire.filters.engine.backfill_runner import BackfillRunner
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.model.compilation import compile_request
 from nightwire.filters.reading.fetch import range_consumer

@@ -19,7 +19,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.kafka import DeliveryError, TopicPartition, watermarks
 from nightwire.core.runtime import Stop, now_ms, setup_logging, stopping
-from nightwire.filters.decision.backfill import (
+from nightwire.filters.decision.backfill_decision import (
     BATCH,
     STAGE,
     STRIKES,
