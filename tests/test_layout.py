@@ -42,7 +42,7 @@ PURE_LANGUAGE = "nightwire.filters.language"
 
 ORDER = {
     "schemas": [
-        "errors kafka_environment lazy stamps",
+        "errors kafka_environment lazy stamps wsgi",
         "avro retention",
         "survey_model wire",
         "records topics",
@@ -90,7 +90,11 @@ before its own."""
 MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
 
-MORE_ENTRIES = {"filters/src/nightwire/filters": 14, "gateway-vtp/src/nightwire/gateway": 13}
+MORE_ENTRIES = {
+    "schemas/src/nightwire/schemas": 13,
+    "filters/src/nightwire/filters": 14,
+    "gateway-vtp/src/nightwire/gateway": 13,
+}
 """Rooms that the design gives more sub-packages than that."""
 
 

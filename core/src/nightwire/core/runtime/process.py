@@ -17,8 +17,9 @@ from prometheus_client import (
     CollectorRegistry,
     disable_created_metrics,
     make_wsgi_app,
-    start_http_server,
 )
+
+from nightwire.schemas.wsgi import serve_wsgi
 
 # a series beside each counter that nobody reads
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -109,7 +110,6 @@ class MetricsPage:
         healthy: Callable[[], bool] = lambda: True,
         pages: Mapping[str, Page] | None = None,
     ) -> None:
-        self._registry = registry
         self._metrics = make_wsgi_app(registry)
         self._host = host or os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
         self._port, self._healthy, self._pages = port, healthy, dict(pages or {})
@@ -121,8 +121,7 @@ class MetricsPage:
         Raises:
             OSError: The port is taken.
         """
-        self._server, _thread = start_http_server(self._port, self._host, self._registry)
-        self._server.set_app(self._page)
+        self._server = serve_wsgi(self._page, self._host, self._port)
         return int(self._server.server_port)
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import uvicorn
-from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as HttpRequest
@@ -18,6 +18,7 @@ from starlette.routing import Route
 from nightwire.schemas.registry.api import Api, ApiError, Request
 from nightwire.schemas.registry.kafka_log import KafkaLog
 from nightwire.schemas.registry.store import Store
+from nightwire.schemas.wsgi import serve_wsgi
 
 
 class Metrics:
@@ -177,6 +178,4 @@ def serve_metrics(
         start_response("200 OK" if healthy() else "503 Service Unavailable", [("Content-Type", "text/plain")])
         return [b"healthy\n" if healthy() else b"not listening yet, or the log has not been read\n"]
 
-    server, _thread = start_http_server(port, host, collected)
-    server.set_app(page)
-    return server.shutdown
+    return serve_wsgi(page, host, port).shutdown
