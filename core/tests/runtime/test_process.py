@@ -2,11 +2,36 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import httpx
 from prometheus_client import CollectorRegistry, Counter
 
 from nightwire.core.runtime import MetricsPage, stopping
+
+UNACKNOWLEDGED = """
+from confluent_kafka import Producer
+from nightwire.core.runtime import stopping
+
+with stopping(0.5):
+    producer = Producer({"bootstrap.servers": "127.0.0.1:9", "log_level": 0})
+    producer.produce("alerts.sim", b"alert")
+    print("waits", flush=True)
+    producer.flush(150)
+"""
+
+
+def test_a_stop_waits_no_longer_than_it_was_told_for_a_kafka_that_is_gone() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", UNACKNOWLEDGED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "waits\n"
+    child.terminate()
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert "ending at once" in err
 
 
 def test_sigterm_asks_and_does_not_kill() -> None:

@@ -45,24 +45,38 @@ class Stop:
 
 
 @contextmanager
-def stopping() -> Iterator[Stop]:
+def stopping(longest: float | None = None) -> Iterator[Stop]:
     """Yield a `Stop` that SIGTERM and Ctrl-C set; a second Ctrl-C interrupts at once.
 
     Only the main thread may enter this.
+
+    Args:
+        longest: Time after the first signal at which the process ends as if it was killed, for
+            those whose work is safe then. [s]
     """
     stop = Stop()
+    end = threading.Timer(longest or 0.0, _end_at_once, [longest])
+    end.daemon = True
 
     def asked(number: int, _frame: FrameType | None) -> None:
         if stop.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
+        if longest is not None and not stop.is_set():
+            end.start()
         stop.set()
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop
     finally:
+        end.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end_at_once(waited: float) -> None:
+    logging.getLogger("nightwire").warning("not done %g s after the signal to stop: ending at once", waited)
+    os._exit(1)
 
 
 def setup_logging(name: str, level: str = "INFO") -> logging.Logger:

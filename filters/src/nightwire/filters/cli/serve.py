@@ -12,6 +12,11 @@ from nightwire.filters.engine.services import JavaDied
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.stats.metrics import Metrics
 
+LONGEST_STOP = 25.0
+"""Time after which a stop waits no longer for the running batch, whose delivery may wait for a
+Kafka that stopped too: the next engine does the batch again.  Less than `down` and compose give
+us. [s]"""
+
 
 class RunnableEngine(Protocol):
     """An engine, with Spark or without."""
@@ -40,7 +45,7 @@ def serve(settings: EngineSettings, metrics_port: int, *, light: bool = False) -
     log = setup_logging("nightwire.filters")
     logging.getLogger("py4j").setLevel("WARNING")
     registry = CollectorRegistry()
-    with stopping() as stop:
+    with stopping(LONGEST_STOP) as stop:
         engine = engine_of(settings, Metrics(registry), stop, light=light)
         page = MetricsPage(registry, port=metrics_port, healthy=engine.healthy, pages=engine.pages())
         if metrics_port:
