@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from confluent_kafka import Message
-from rich.table import Table
-from rich.text import Text
 
 from nightwire.consumers.alert import Decoder
 from nightwire.core.accounting import ORIGINAL, Account
+from nightwire.core.cli import Cell, Column, Listing
 from nightwire.core.kafka import Headers, headers_of
 from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import DEAD_LETTERS
@@ -127,22 +126,25 @@ def letter_record(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
     }
 
 
-def letters_table(letters: Sequence[DeadLetter], replayed: Collection[int]) -> Table:
+LETTER_COLUMNS = (
+    Column("N", number=True),
+    Column("time (UTC)", 4),
+    Column("stage", 3),
+    Column("source", 2),
+    Column("bytes", 6, number=True),
+    Column("replayed", 5),
+    Column("reason", 1, max_width=30),
+)
+
+
+def letters_table(letters: Sequence[DeadLetter], replayed: Collection[int], *, wide: bool = False) -> Listing:
     """Return a row a letter."""
-    rows = Table(box=None, pad_edge=False, header_style="bold")
-    rows.add_column("N", justify="right")
-    for name in ("time (UTC)", "stage", "source"):
-        rows.add_column(name, overflow="fold")
-    rows.add_column("bytes", justify="right")
-    rows.add_column("replayed")
-    rows.add_column("reason", overflow="fold")
+    rows: list[list[Cell]] = []
     for letter in letters:
         mark = "yes" if letter.number in replayed else ""
-        when, size = f"{letter.time:%Y-%m-%d %H:%M:%S}", f"{len(letter.value):,}"
-        rows.add_row(
-            str(letter.number), when, letter.stage, Text(letter.source), size, mark, Text(letter.reason)
-        )
-    return rows
+        when, size = f"{letter.time:%Y-%m-%d %H:%M:%S}", len(letter.value)
+        rows.append([str(letter.number), when, letter.stage, letter.source, size, mark, letter.reason])
+    return Listing(LETTER_COLUMNS, rows, wide)
 
 
 def letter_lines(letter: DeadLetter, decodability: str) -> Iterator[str]:

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
-from rich.table import Table
 
 from nightwire.consumers.source import OFFSET_TIMEOUT, at_time, milliseconds, partitions_of
 from nightwire.core import kafka
+from nightwire.core.cli import Cell, Column, Listing
 from nightwire.core.kafka import TopicPartition, Watermarks
 
 Target = int | str | datetime | timedelta
@@ -232,17 +232,26 @@ def group_record(
     }
 
 
-def group_table(positions: Sequence[GroupPosition], members: Sequence[GroupMember]) -> Table:
+GROUP_COLUMNS = (
+    Column("topic"),
+    Column("partition", 1, number=True),
+    Column("committed", 3, number=True),
+    Column("oldest", 6, number=True),
+    Column("end", 4, number=True),
+    Column("behind", 2, number=True),
+    Column("expired", 7, number=True),
+    Column("read by", 5, max_width=20),
+)
+
+
+def group_table(
+    positions: Sequence[GroupPosition], members: Sequence[GroupMember], *, wide: bool = False
+) -> Listing:
     """Return a row a partition, with who reads it."""
     owners = {partition: str(one) for one in members for partition in one.partitions}
-    rows = Table(box=None, pad_edge=False, header_style="bold")
-    rows.add_column("topic", overflow="fold")
-    for name in ("partition", "committed", "oldest", "end", "behind", "expired"):
-        rows.add_column(name, justify="right")
-    rows.add_column("read by", overflow="fold")
+    rows: list[list[Cell]] = []
     for one in positions:
         topic, number = one.partition
         counts = (one.committed, *one.held, one.behind, one.expired)
-        cells = (f"{count:,}" if count else "·" for count in counts)
-        rows.add_row(topic, str(number), *cells, owners.get(one.partition, ""))
-    return rows
+        rows.append([topic, str(number), *counts, owners.get(one.partition, "")])
+    return Listing(GROUP_COLUMNS, rows, wide)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
-from rich.table import Table
 
+from nightwire.core.cli import Column, Listing
 from nightwire.core.kafka import (
     NEWEST,
     TopicPartition,
@@ -131,18 +131,19 @@ def topics_json(rows: Sequence[TopicRow]) -> str:
     )
 
 
-def topics_table(rows: Sequence[TopicRow]) -> Table:
+TOPIC_COLUMNS = (
+    Column("topic"),
+    Column("partitions", 3, number=True),
+    Column("records", 1, number=True),
+    Column("oldest (UTC)", 4),
+    Column("newest (UTC)", 2),
+)
+
+
+def topics_table(rows: Sequence[TopicRow], *, wide: bool = False) -> Listing:
     """Return *rows* as a table."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("topic")
-    table.add_column("partitions", justify="right")
-    table.add_column("records", justify="right")
-    table.add_column("oldest (UTC)")
-    table.add_column("newest (UTC)")
-    for row in rows:
-        count = f"{row.records:,}" if row.records else "·"
-        table.add_row(row.name, str(row.partitions), count, _short(row.oldest), _short(row.newest))
-    return table
+    cells = [(row.name, row.partitions, row.records, _short(row.oldest), _short(row.newest)) for row in rows]
+    return Listing(TOPIC_COLUMNS, cells, wide)
 
 
 def _iso(time: datetime | None) -> str | None:

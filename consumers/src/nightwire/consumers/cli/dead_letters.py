@@ -5,7 +5,7 @@ import json
 import click
 
 from nightwire.consumers.cli.options import last_option
-from nightwire.core.cli import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
 
 
 @click.group("dead-letters")
@@ -20,19 +20,19 @@ def dead_letters() -> None:
 
 @dead_letters.command("list")
 @last_option("The newest N.", default=20)
+@wide_option
 @bootstrap_option
 @json_option
-def list_(last: int, bootstrap: str | None, as_json: bool) -> None:
+def list_(last: int, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """List the newest: where from, why, when, and whether they were replayed.
 
     \b
     Example:
       nightwire dead-letters list --last 100 --json
     """
-    from rich.console import Console
-
     from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
     from nightwire.consumers.admin.dead_letters import letter_record, letters_table
+    from nightwire.core.cli import show_tables
     from nightwire.core.runtime import find_endpoints
 
     store = DeadLetterStore(find_endpoints(bootstrap).kafka)
@@ -41,7 +41,7 @@ def list_(last: int, bootstrap: str | None, as_json: bool) -> None:
         records = [letter_record(letter, letter.number in replayed) for letter in letters]
         click.echo(json.dumps(records, indent=2))
     else:
-        Console().print(letters_table(letters, replayed))
+        show_tables(letters_table(letters, replayed, wide=wide))
 
 
 @dead_letters.command()

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from nightwire.consumers.cli.options import ResetTarget
-from nightwire.core.cli import bootstrap_option, json_option
+from nightwire.core.cli import bootstrap_option, json_option, wide_option
 
 
 @click.group()
@@ -21,18 +21,18 @@ def offsets() -> None:
 
 @offsets.command()
 @click.argument("group")
+@wide_option
 @bootstrap_option
 @json_option
-def show(group: str, bootstrap: str | None, as_json: bool) -> None:
+def show(group: str, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """Show how far a group has read, how much is before it, and who reads.
 
     \b
     Example:
       nightwire offsets show mybroker.ingest --json
     """
-    from rich.console import Console
-
     from nightwire.consumers.admin.offsets import GroupAdmin, group_record, group_table
+    from nightwire.core.cli import show_tables
     from nightwire.core.runtime import find_endpoints
 
     with GroupAdmin(find_endpoints(bootstrap).kafka, group) as admin:
@@ -40,7 +40,7 @@ def show(group: str, bootstrap: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(group_record(group, positions, members), indent=2))
     elif positions:
-        Console().print(group_table(positions, members))
+        show_tables(group_table(positions, members, wide=wide))
     else:
         click.echo(f"group {group} has kept no position", err=True)
 

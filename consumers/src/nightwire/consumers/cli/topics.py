@@ -2,14 +2,15 @@
 
 import click
 
-from nightwire.core.cli import apply, bootstrap_option, json_option
+from nightwire.core.cli import apply, bootstrap_option, json_option, wide_option
 
 
 @click.group(invoke_without_command=True)
+@wide_option
 @bootstrap_option
 @json_option
 @click.pass_context
-def topics(ctx: click.Context, bootstrap: str | None, as_json: bool) -> None:
+def topics(ctx: click.Context, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """List the topics: how many records are in each, and from when.
 
     \b
@@ -25,9 +26,9 @@ def topics(ctx: click.Context, bootstrap: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(topics_json(rows))
     else:
-        from rich.console import Console
+        from nightwire.core.cli import show_tables
 
-        Console().print(topics_table(rows))
+        show_tables(topics_table(rows, wide=wide))
 
 
 topics.add_command(apply)

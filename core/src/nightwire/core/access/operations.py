@@ -10,8 +10,6 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from nightwire.core.access.changes import (
     AccessPart,
@@ -27,6 +25,7 @@ from nightwire.core.access.quotas import QuotaError
 from nightwire.core.access.rights import Kind, Operation, Resource, Rights
 from nightwire.core.cli import main
 from nightwire.core.cli.parameter_types import spell_size
+from nightwire.core.cli.tables import Cell, Column, Listing, show_tables
 from nightwire.core.kafka import environment, identity
 from nightwire.core.runtime import Endpoints, NoJavaError
 
@@ -124,7 +123,7 @@ def show(kafka: str, kind: Kind, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_record(one) for one in found], indent=2))
     else:
-        Console().print(_table(found))
+        show_tables(_table(found))
 
 
 def _check_kind(now: PrincipalState, kind: Kind) -> None:
@@ -174,13 +173,13 @@ def _record(one: PrincipalState) -> dict[str, object]:
     }
 
 
-def _table(found: Iterable[PrincipalState]) -> Table:
-    table = Table("name", "reads", "writes", "groups", "quota", box=None, pad_edge=False, header_style="bold")
+def _table(found: Iterable[PrincipalState]) -> Listing:
+    rows: list[list[Cell]] = []
     for one in found:
         quota = "none" if one.quota is None else f"{spell_size(one.quota)}/s"
         name = one.name if one.password else f"{one.name} (no password)"
-        table.add_row(name, _names(one, Operation.READ), _names(one, Operation.WRITE), _groups(one), quota)
-    return table
+        rows.append([name, _names(one, Operation.READ), _names(one, Operation.WRITE), _groups(one), quota])
+    return Listing([Column(title) for title in ("name", "reads", "writes", "groups", "quota")], rows)
 
 
 def _names(one: PrincipalState, operation: Operation) -> str:

@@ -8,6 +8,7 @@ from nightwire.core.cli.options import (
     json_option,
     metrics_port_option,
     registry_option,
+    wide_option,
     with_options,
 )
 from nightwire.core.cli.parameter_types import Duration, parse_duration, survey_option
@@ -16,10 +17,14 @@ from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.core.cli.progress_bar import Meter, progress
+    from nightwire.core.cli.tables import Cell, Column, Listing, show_tables
     from nightwire.core.cli.topics import apply
 
 __all__ = [
+    "Cell",
+    "Column",
     "Duration",
+    "Listing",
     "Meter",
     "apply",
     "bootstrap_option",
@@ -30,8 +35,14 @@ __all__ = [
     "parse_duration",
     "progress",
     "registry_option",
+    "show_tables",
     "survey_option",
+    "wide_option",
     "with_options",
 ]
 
-__getattr__ = on_demand(__name__, {"Meter": "progress_bar", "apply": "topics", "progress": "progress_bar"})
+__getattr__ = on_demand(
+    __name__,
+    {"Meter": "progress_bar", "apply": "topics", "progress": "progress_bar"}
+    | dict.fromkeys(("Cell", "Column", "Listing", "show_tables"), "tables"),
+)

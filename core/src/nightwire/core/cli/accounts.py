@@ -4,14 +4,18 @@ import json
 
 import click
 
-from nightwire.core.cli.options import bootstrap_option, json_option
+from nightwire.core.cli.options import bootstrap_option, json_option, wide_option
 
 
 @click.command()
+@click.option("--each", is_flag=True, help="Give each filter a line, also those that add up.")
+@wide_option
 @bootstrap_option
 @json_option
-def accounts(bootstrap: str | None, as_json: bool) -> None:
+def accounts(each: bool, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """Prove that in = out: what each stage read, and what became of it.
+
+    Filters that add up have one line together; each one that does not has its own.
 
     Exits 1 when ranges overlap or leave a gap, or when classes do not add up.
 
@@ -20,7 +24,7 @@ def accounts(bootstrap: str | None, as_json: bool) -> None:
       nightwire accounts --json
     """
     from nightwire.core.accounting import discrepancies, read_accounts, totals
-    from nightwire.core.cli.tables import stage_table
+    from nightwire.core.cli.tables import show_tables, stage_table
     from nightwire.core.runtime import find_endpoints
 
     known = read_accounts(find_endpoints(bootstrap).kafka)
@@ -29,9 +33,7 @@ def accounts(bootstrap: str | None, as_json: bool) -> None:
         stages = [vars(total) for total in totals(known)]
         click.echo(json.dumps({"stages": stages, "discrepancies": wrong}, indent=2))
     else:
-        from rich.console import Console
-
-        Console().print(stage_table(totals(known)))
+        show_tables(stage_table(totals(known), each=each, wide=wide))
         for line in wrong:
             click.secho(f"wrong: {line}", fg="red", err=True)
     raise SystemExit(1 if wrong else 0)

@@ -26,6 +26,9 @@ metrics_port_option = click.option(
     show_default=True,
     help="Port of the metrics page; 0 = no page.",
 )
+wide_option = click.option(
+    "--wide", is_flag=True, help="Show every column and number in full, however narrow the terminal."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 

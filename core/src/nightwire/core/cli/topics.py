@@ -81,16 +81,14 @@ def show(steps: "Sequence[Step]", *, dry_run: bool, as_json: bool) -> None:
     if not steps:
         click.echo("all topics are as they should be")
         return
-    from rich.console import Console
-    from rich.table import Table
+    from nightwire.core.cli.tables import Column, Listing, show_tables
 
-    table = Table(
-        "topic", "setting", "now", "wanted", "action", box=None, pad_edge=False, header_style="bold"
-    )
-    for step in steps:
-        wanted = step.wanted or "(default)"
-        table.add_row(step.topic, step.setting, step.now or "·", wanted, step.action.value)
-    Console().print(table)
+    columns = ("topic", "setting", "now", "wanted", "action")
+    rows = [
+        (step.topic, step.setting, step.now or None, step.wanted or "(default)", step.action.value)
+        for step in steps
+    ]
+    show_tables(Listing([Column(title) for title in columns], rows))
     for step in steps:
         if step.why:
             click.secho(f"{step.topic}: {step.setting} {step.now} → {step.wanted}: {step.why}", err=True)

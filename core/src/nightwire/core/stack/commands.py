@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli.options import duration_option, json_option
+from nightwire.core.cli.options import duration_option, json_option, wide_option
 
 
 def _look_there(_ctx: click.Context, _param: click.Parameter, folder: Path | None) -> Path | None:
@@ -109,9 +109,10 @@ def down(state: Path | None) -> None:
 @click.command()
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, with rates and lag.")
 @click.option("--interval", default=2.0, show_default=True, help="Time between two refreshes. [s]")
+@wide_option
 @json_option
 @state_option
-def status(watch: bool, interval: float, as_json: bool, state: Path | None) -> None:
+def status(watch: bool, wide: bool, interval: float, as_json: bool, state: Path | None) -> None:
     """Show processes, addresses, and what each stage read and what became of it.
 
     Exits 1 when no stack runs.
@@ -129,7 +130,7 @@ def status(watch: bool, interval: float, as_json: bool, state: Path | None) -> N
         found: dict[str, Any] | None = stack_status.collect(folder)
         click.echo(json.dumps(found or {"processes": [], "endpoints": {}, "stages": []}, indent=2))
         raise SystemExit(0 if found else 1)
-    raise SystemExit(stack_status.watch(folder, interval) if watch else stack_status.show(folder))
+    raise SystemExit(stack_status.watch(folder, interval) if watch else stack_status.show(folder, wide=wide))
 
 
 @click.command()

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
 from nightwire.core.accounting import Account, StageTotal, discrepancies, read_accounts, totals
-from nightwire.core.cli.tables import stage_table
+from nightwire.core.cli.tables import Cell, Column, Listing, show_tables, stage_table
 from nightwire.core.kafka import TopicPartition, end_offsets_at
 from nightwire.core.stack.state import checked, supervisor_alive
 
@@ -82,14 +82,14 @@ def collect(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def show(folder: Path) -> int:
+def show(folder: Path, *, wide: bool = False) -> int:
     """Print a snapshot; return the exit status."""
     snapshot = take_snapshot(folder)
     console = Console()
     if snapshot is None:
         console.print(f"No stack runs in {folder}.  `nightwire up` starts one.")
         return 1
-    console.print(_page(snapshot, None))
+    show_tables(*_page(snapshot, None, wide=wide))
     return 0
 
 
@@ -98,10 +98,10 @@ def watch(folder: Path, interval: float) -> int:
     before = take_snapshot(folder)
     if before is None:
         return show(folder)
-    with Live(_page(before, None), screen=Console().is_terminal, auto_refresh=False) as live:
+    with Live(Group(*_page(before, None)), screen=Console().is_terminal, auto_refresh=False) as live:
         try:
             while (now := take_snapshot(folder)) is not None:
-                live.update(_page(now, before), refresh=True)
+                live.update(Group(*_page(now, before)), refresh=True)
                 before = now
                 time.sleep(interval)
         except KeyboardInterrupt:
@@ -114,40 +114,37 @@ def _stage(total: StageTotal, lags: Mapping[str, int]) -> dict[str, Any]:
     return row | {"lag": lags.get(total.stage)}
 
 
-def _page(now: Snapshot, before: Snapshot | None) -> Group:
-    parts: list[Any] = [_processes(now.state["processes"]), ""]
+def _page(now: Snapshot, before: Snapshot | None, *, wide: bool = False) -> list[RenderableType]:
+    parts: list[RenderableType] = [_processes(now.state["processes"]), ""]
     if now.accounts is None:
         parts.append("[yellow]Kafka does not answer now; its accounts are not shown.[/yellow]")
-        return Group(*parts)
-    parts.append(stage_table(totals(now.accounts)))
+        return parts
+    parts.append(stage_table(totals(now.accounts), wide=wide))
     if before is not None and before.accounts is not None:
         parts += ["", _rates(now, before)]
-    parts += [f"[red]wrong: {line}[/red]" for line in discrepancies(now.accounts)]
-    return Group(*parts)
+    return [*parts, *(Text(f"wrong: {line}", "red") for line in discrepancies(now.accounts))]
 
 
-def _processes(processes: Iterable[Mapping[str, Any]]) -> Table:
-    table = Table("process", "state", "pid", "restarts", box=None, pad_edge=False, header_style="bold")
+def _processes(processes: Iterable[Mapping[str, Any]]) -> Listing:
+    columns = (Column("process"), Column("state"), Column("pid", 1), Column("restarts", 2, number=True))
+    rows: list[list[Cell]] = []
     for one in processes:
-        colour = "green" if one["state"] == "healthy" else "yellow"
-        state = f"[{colour}]{one['state']}[/{colour}]"
-        table.add_row(one["name"], state, str(one["pid"] or "·"), str(one["restarts"] or "·"))
-    return table
+        state = Text(one["state"], "green" if one["state"] == "healthy" else "yellow")
+        rows.append([one["name"], state, str(one["pid"] or "·"), one["restarts"]])
+    return Listing(columns, rows)
 
 
-def _rates(now: Snapshot, before: Snapshot) -> Table:
-    table = Table("stage", box=None, pad_edge=False, header_style="bold")
-    for name in ("in/s", "delivered/s", "lag"):
-        table.add_column(name, justify="right")
+def _rates(now: Snapshot, before: Snapshot) -> Listing:
+    columns = (
+        Column("stage"), Column("in/s", 2, number=True), Column("delivered/s", 3, number=True),
+        Column("lag", 1, number=True),
+    )  # fmt: skip
+    rows: list[list[Cell]] = []
     old = {total.stage: total for total in totals(before.accounts or [])}
     seconds = max(now.at - before.at, 1e-3)
     for total in totals(now.accounts or []):
         was = old.get(total.stage, StageTotal(total.stage, 0, 0, 0, 0, 0, 0))
         waiting = now.lag.get(total.stage)
-        table.add_row(
-            total.stage,
-            f"{(total.read - was.read) / seconds:,.1f}",
-            f"{(total.delivered - was.delivered) / seconds:,.1f}",
-            "·" if waiting is None else f"{waiting:,}",
-        )
-    return table
+        rates = ((total.read - was.read) / seconds, (total.delivered - was.delivered) / seconds)
+        rows.append([total.stage, *(f"{rate:,.1f}" for rate in rates), waiting])
+    return Listing(columns, rows)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
 from nightwire.filters.cli.options import owner_option, owner_or_default
 
 if TYPE_CHECKING:
@@ -17,9 +17,10 @@ WINDOW_S = 30.0
 
 
 @click.command("list")
+@wide_option
 @json_option
 @bootstrap_option
-def list_(as_json: bool, bootstrap: str | None) -> None:
+def list_(wide: bool, as_json: bool, bootstrap: str | None) -> None:
     """List the filters, and what became of the alerts they judged.
 
     \b
@@ -28,8 +29,7 @@ def list_(as_json: bool, bootstrap: str | None) -> None:
     """
     from datetime import UTC, datetime
 
-    from rich.console import Console
-
+    from nightwire.core.cli import show_tables
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import listed_filters
     from nightwire.filters.cli.summaries import summary_of, take_snapshot
@@ -41,8 +41,8 @@ def list_(as_json: bool, bootstrap: str | None) -> None:
     if as_json:
         _echo_json([listed_json(one, summaries) for one in filters])
         return
-    Console().print(
-        list_table(filters, summaries, datetime.now(UTC))
+    show_tables(
+        list_table(filters, summaries, datetime.now(UTC), wide=wide)
         if filters
         else "no filters yet: `nightwire filter submit FILE --name NAME`"
     )
@@ -144,12 +144,10 @@ def top(
     elif once:
         from datetime import UTC, datetime
 
-        from rich.console import Console
-
+        from nightwire.core.cli import show_tables
         from nightwire.filters.cli.tables import top_view
 
-        screen = Console()
-        screen.print(top_view(summaries_of(first), datetime.now(UTC), width=screen.width))
+        show_tables(*top_view(summaries_of(first), datetime.now(UTC)))
     else:
         watch_top(first, lambda: take_snapshot(where, whom), every)
 
@@ -161,13 +159,14 @@ def watch_top(first: "Snapshot", take: "Callable[[], Snapshot]", every: float) -
     from contextlib import suppress
     from datetime import UTC, datetime
 
+    from rich.console import Group
     from rich.live import Live
 
     from nightwire.filters.cli.summaries import summaries_of
     from nightwire.filters.cli.tables import top_view
 
     def view(now: "Snapshot", before: "Snapshot | None" = None) -> Any:
-        return top_view(summaries_of(now, before), datetime.now(UTC), width=screen.console.width)
+        return Group(*top_view(summaries_of(now, before), datetime.now(UTC)))
 
     with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
         screen.update(view(first), refresh=True)
@@ -205,8 +204,7 @@ def overflow(
       nightwire filter overflow bright --visit 2026112100123 --save missed/
       nightwire replay missed/*.avro --survey lsst
     """
-    from rich.console import Console
-
+    from nightwire.core.cli import show_tables
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.tables import overflow_table
     from nightwire.filters.delivery.overflow import read_overflow, save_overflow
@@ -216,7 +214,7 @@ def overflow(
     if as_json:
         _echo_json(found)
     elif save is None:
-        Console().print(
+        show_tables(
             overflow_table(found) if found else f"nothing was cut off of {owner_or_default(owner)}/{name}"
         )
     if save is not None:

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
-from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
+from nightwire.core.cli import Cell, Column, Listing
 from nightwire.filters.cli.queries import ListedFilter
 from nightwire.filters.cli.summaries import UNKNOWN, FilterSummary, ago, number_text
 
@@ -18,35 +17,51 @@ COUNTS = ("evaluated", "passed", "capped", "rejected", "faulted")
 BAR = 8
 """Width of the bar that shows a filter's share of the CPU time. [character]"""
 
-GAP = 2
-"""Space between columns. [character]"""
-
 BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
+LIST_COLUMNS = (
+    Column("filter"),
+    Column("version", 10, number=True),
+    Column("survey", 6),
+    Column("cap", 9),
+    Column("evaluated", 2, number=True),
+    Column("passed", 3, number=True),
+    Column("capped", 8, number=True),
+    Column("rejected", 11, number=True),
+    Column("faulted", 5, number=True),
+    Column("µs/alert", 7, number=True),
+    Column("last passed", 4, number=True),
+    Column("state", 1, max_width=24),
+)
+
+
 def list_table(
-    listed: Iterable[ListedFilter], summaries: Mapping[str, FilterSummary], now: datetime
-) -> Table:
+    listed: Iterable[ListedFilter],
+    summaries: Mapping[str, FilterSummary],
+    now: datetime,
+    *,
+    wide: bool = False,
+) -> Listing:
     """Return one row per filter: its state, the counts of the alerts that it judged, and its cost.
 
     Args:
         listed: The filters.
         summaries: Those at work whose topics we may read, by ``owner/name``.
         now: The time.
+        wide: As of `Listing`.
     """
-    table = _table("filter", "version", "survey", "cap", counts=(*COUNTS, "µs/alert"))
-    table.add_column("last passed", justify="right")
-    table.add_column("state")
+    rows: list[list[Cell]] = []
     for one in listed:
         record, counts = one.record, one.counts()
         summary = summaries.get(one.key, FilterSummary(one.key))
-        table.add_row(
+        rows.append([
             one.key, str(record["version"]), record["survey"],
             f"{record['cap']} {record['choice']}" if record["cap"] else "none",
-            *(f"{counts[name]:,}" for name in COUNTS),
+            *(counts[name] for name in COUNTS),
             number_text(summary.cost_us), ago(summary.passed_at, now), one.state,
-        )  # fmt: skip
-    return table
+        ])  # fmt: skip
+    return Listing(LIST_COLUMNS, rows, wide)
 
 
 def listed_json(listed: ListedFilter, summaries: Mapping[str, FilterSummary]) -> dict[str, Any]:
@@ -56,25 +71,23 @@ def listed_json(listed: ListedFilter, summaries: Mapping[str, FilterSummary]) ->
     return listed.json() | {name: getattr(summary, name, None) for name in names}
 
 
-def overflow_table(found: Iterable[Mapping[str, Any]]) -> Table:
+OVERFLOW_COLUMNS = (
+    Column("visit"), Column("survey", 4), Column("alert"), Column("rank", 1, number=True),
+    Column("cut off", 3), Column("lies at", 2),
+)  # fmt: skip
+
+
+def overflow_table(found: Iterable[Mapping[str, Any]]) -> Listing:
     """Return one row per alert that a cap cut off."""
-    table = _table("visit", "survey", "alert", "rank", "cut off", "lies at")
+    rows: list[list[Cell]] = []
     for one in found:
         rank = "" if one["rank"] is None else f"{one['rank']:g}"
         position = f"{one['topic']}[{one['partition']}] {one['offset']}"
         visit = "" if one["visit"] is None else str(one["visit"])
-        time = f"{one['time']:%Y-%m-%d %H:%M:%S} UTC"
-        table.add_row(visit, one["survey"], one["alert"], rank, time, position)
-    return table
-
-
-def _table(*columns: str, counts: Sequence[str] = ()) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:  # a filter's name is never cut off
-        table.add_column(column, no_wrap=column == columns[0], overflow="fold")
-    for column in counts:
-        table.add_column(column, justify="right")
-    return table
+        rows.append(
+            [visit, one["survey"], one["alert"], rank, f"{one['time']:%Y-%m-%d %H:%M:%S} UTC", position]
+        )
+    return Listing(OVERFLOW_COLUMNS, rows)
 
 
 @dataclass(frozen=True)
@@ -93,35 +106,12 @@ class TableContext:
 CellText = Callable[[FilterSummary, TableContext], Text]
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of the table of filters at work.
-
-    Attributes:
-        title: Its heading.
-        cell: Returns its text for one filter.
-        order: In a narrow terminal the columns of the highest order are left out.
-        justify: ``left`` or ``right``.
-        max_width: Width beyond which its text may be cut off. [character]
-    """
-
-    title: str
-    cell: CellText
-    order: int = 0
-    justify: Literal["left", "right"] = "right"
-    max_width: int = 200
-
-
-def top_view(summaries: Iterable[FilterSummary], now: datetime, *, width: int = 160) -> Group:
-    """Return the table of filters at work, the dearest first, under a line about all of them.
-
-    Args:
-        summaries: The live filters.
-        now: The time.
-        width: Width of the terminal. [character]
-    """
+def top_view(
+    summaries: Iterable[FilterSummary], now: datetime, *, wide: bool = False
+) -> tuple[Text, Text, Listing]:
+    """Return the table of filters at work, the dearest first, under a line about all of them."""
     ordered = sorted(summaries, key=lambda one: (-one.load, -(one.cost_us or 0.0), one.key))
-    return Group(_headline(ordered, now), Text(), _top_table(ordered, now, width))
+    return _headline(ordered, now), Text(), _top_table(ordered, now, wide=wide)
 
 
 def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
@@ -134,39 +124,14 @@ def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
     return line
 
 
-def _top_table(summaries: Sequence[FilterSummary], now: datetime, width: int) -> Table:
+def _top_table(summaries: Sequence[FilterSummary], now: datetime, *, wide: bool) -> Listing:
     context = TableContext(now, sum(one.load for one in summaries))
-    cells = {column: [column.cell(one, context) for one in summaries] for column in TOP_COLUMNS}
-    widths = {
-        column: max([len(column.title), *(cell.cell_len for cell in some)]) for column, some in cells.items()
-    }
-    shown = fitting_columns(widths, width)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
-    for column, given in shown.items():
-        table.add_column(column.title, justify=column.justify, no_wrap=True, min_width=given, max_width=given)
-    for at, one in enumerate(summaries):
-        table.add_row(*(cells[column][at] for column in shown), style="" if one.way else "dim")
-    return table
-
-
-def fitting_columns(widths: Mapping[Column, int], width: int) -> dict[Column, int]:
-    """Return the columns that fit into *width*, the important ones first, with their widths.
-
-    Args:
-        widths: Width that each column needs. [character]
-        width: Width of the terminal. [character]
-    """
-    left, given = width, {}
-    for column in sorted(widths, key=lambda column: column.order):
-        needed = min(widths[column], column.max_width)
-        if needed <= left:
-            given[column] = needed
-            left -= needed + GAP
-    for column in given:
-        more = min(widths[column] - given[column], max(0, left + GAP))
-        given[column] += more
-        left -= more
-    return {column: given[column] for column in widths if column in given}
+    rows = [[cell(one, context) for _, cell in TOP_COLUMNS] for one in summaries]
+    for one, row in zip(summaries, rows, strict=True):
+        if not one.way:
+            for text in row:
+                text.stylize("dim")
+    return Listing([column for column, _ in TOP_COLUMNS], rows, wide)
 
 
 def _share(one: FilterSummary, context: TableContext) -> Text:
@@ -203,19 +168,19 @@ def _stopped(one: FilterSummary, _context: TableContext) -> Text:
     return Text.assemble((f"{share:4.0%} ", "dim"), condition)
 
 
-TOP_COLUMNS = (
-    Column("filter", lambda one, _: Text(one.key, "bold"), 0, "left"),
-    Column("by", lambda one, _: Text(one.way or UNKNOWN, "dim"), 9, "left"),
-    Column("µs/alert", lambda one, _: Text(number_text(one.cost_us)), 1),
-    Column("CPU", _share, 8, "left"),
-    Column("alerts/s", lambda one, _: Text(number_text(one.rate or None)), 11),
-    Column("passed", _passed, 2),
-    Column("sent", _count("sent"), 10),
-    Column("cut off", _count("capped", "yellow"), 3),
-    Column("failed", _count("faulted", "red"), 4),
-    Column("p50 s", _seconds("delay_p50"), 12),
-    Column("p99 s", _seconds("delay_p99"), 5),
-    Column("last passed", lambda one, context: Text(ago(one.passed_at, context.now)), 6),
-    Column("stopped most", _stopped, 7, "left", max_width=30),
+TOP_COLUMNS: tuple[tuple[Column, CellText], ...] = (
+    (Column("filter"), lambda one, _: Text(one.key, "bold")),
+    (Column("by", 9), lambda one, _: Text(one.way or UNKNOWN, "dim")),
+    (Column("µs/alert", 1, number=True), lambda one, _: Text(number_text(one.cost_us))),
+    (Column("CPU", 8), _share),
+    (Column("alerts/s", 11, number=True), lambda one, _: Text(number_text(one.rate or None))),
+    (Column("passed", 2, number=True), _passed),
+    (Column("sent", 10, number=True), _count("sent")),
+    (Column("cut off", 3, number=True), _count("capped", "yellow")),
+    (Column("failed", 4, number=True), _count("faulted", "red")),
+    (Column("p50 s", 12, number=True), _seconds("delay_p50")),
+    (Column("p99 s", 5, number=True), _seconds("delay_p99")),
+    (Column("last passed", 6, number=True), lambda one, context: Text(ago(one.passed_at, context.now))),
+    (Column("stopped most", 7, max_width=30), _stopped),
 )
-"""Columns from left to right."""
+"""Columns from left to right, and their texts."""
