@@ -4,12 +4,14 @@ import io
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -173,11 +175,15 @@ class Telescope:
     name: str = "ivo://test/telescope"
     acks: bool = True
     pause: threading.Event | None = None
+    host: str = "127.0.0.1"
+    tls: ssl.SSLContext | None = None
     events: list[bytes] = field(default_factory=list)
     heard: list[Transport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        self.connection = socket.create_connection(("127.0.0.1", self.port), 60, (self.host, 0))
+        if self.tls is not None:
+            self.connection = self.tls.wrap_socket(self.connection, server_hostname="127.0.0.1")
         self._decoder = FrameDecoder(max_length=1 << 24)
         self._waiting: list[bytes] = []
         greeting = read_transport(parse_xml(self._next()))
@@ -196,6 +202,8 @@ class Telescope:
         return self.events
 
     def close(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)  # else it stays open while our thread reads
         self.connection.close()
 
     def _listen(self) -> None:

@@ -144,6 +144,7 @@ SAMPLES["seen"] = {
 SAMPLES["position"] = {
     "feed": "voevents",
     "peer": "ivo://telescope.example/tcs",
+    "owner": "192.0.2.7",
     "log": "cluster/topic",
     "positions": [{"topic": "voevents", "partition": 2, "offset": 17}],
     "written": NOW,
@@ -181,11 +182,12 @@ def test_ids_are_these_for_ever() -> None:
         "answer": 100_006,
         "overflow": 100_009,
         "seen": 100_010,
-        "position": 100_013,
+        "position": 100_014,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_007, 100_004),
         "request": (100_008, 100_005),
+        "position": (100_013,),
     }
     assert SIM_ALERT_ID == 100_100
     assert own_schema(1100) is None

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from nightwire.core.kafka import read_to_end
+from nightwire.core.stack import free_port
 from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.net.tls import TLSSettings, client_context
 from nightwire.schemas.records import POSITION, VOEVENT
 
 pytestmark = pytest.mark.kafka
@@ -72,6 +74,66 @@ def test_a_subscriber_that_returns_goes_on_after_its_last_ack_also_after_kill_9_
     there = telescope(two.subscribers, name=me)
     patience(lambda: set(away) <= set(there.events), what="what was missed, at the other gateway")
     assert "returns to feed voevents" in two.log.read_text()
+
+
+def test_nobody_moves_the_position_of_another_by_taking_its_name(
+    start_gateway: Start,
+    telescope: Subscribe,
+    sent: Callable[..., list[bytes]],
+    patience: Patience,
+    kafka: str,
+) -> None:
+    me = f"ivo://test.{os.urandom(6).hex()}/me"
+    gateway = start_gateway("--replay", "1h", "--no-accounts")
+    first = telescope(gateway.subscribers, name=me)
+    sent(gateway, 2)
+    first.wait_for(2)
+    patience(lambda: me in known(kafka), what="the position to be in Kafka")
+    first.close()
+    witness = telescope(gateway.subscribers)
+    missed = sent(gateway, 2)
+    witness.wait_for(2)
+    impostor = telescope(gateway.subscribers, name=me, host="127.0.0.2")  # comes first, and acks
+    taken = sent(gateway, 1)
+    impostor.wait_for(1)
+    mute = telescope(gateway.subscribers, name=me, host="127.0.0.3", acks=False)
+    back = telescope(gateway.subscribers, name=me)
+    patience(lambda: {*missed, *taken} <= set(back.events), what="what was missed")
+    assert (set(impostor.events), mute.events) == (set(taken), [])
+    for second in (mute, back):
+        (told,) = (one for one in second.heard if one.role == "nak")
+        assert told.result == f"somebody else has the name {me}, too; each has a position of his own"
+    again = telescope(gateway.subscribers, name=me)
+    patience(lambda: "an older connection of yours" in str(again.heard), what="the second to be told")
+    assert gateway.log.read_text().count("is told: ") == 3
+
+
+def test_a_position_is_its_certificates_wherever_that_comes_from(
+    start_gateway: Start,
+    telescope: Subscribe,
+    sent: Callable[..., list[bytes]],
+    patience: Patience,
+    authority: Callable[[str], Any],
+    kafka: str,
+) -> None:
+    me, signs = f"ivo://test.{os.urandom(6).hex()}/me", authority("authority")
+    ours, port = signs.issue("gateway"), free_port()
+    tls = ("--tls-cert", str(ours), "--tls-client-ca", str(signs.file))
+    listen = ("--subscribers", f"tls://127.0.0.1:{port}", *tls)
+    gateway = start_gateway("--replay", "1h", "--no-accounts", *listen, subscribers=port)
+    north, south = (
+        client_context(TLSSettings(signs.issue(one), ca=signs.file)) for one in ("north", "south")
+    )
+    first = telescope(port, name=me, tls=north)
+    sent(gateway, 2)
+    first.wait_for(2)
+    patience(lambda: me in known(kafka), what="the position to be in Kafka")
+    first.close()
+    other = telescope(port, name=me, tls=south)
+    missed = sent(gateway, 2)
+    other.wait_for(2)
+    back = telescope(port, name=me, tls=north, host="127.0.0.2")
+    patience(lambda: set(missed) <= set(back.events), what="what was missed")
 
 
 def test_our_own_subscriber_asks_for_what_was_before(

@@ -95,7 +95,7 @@ REQUEST = Record("request", 100_012, 100_008, 100_005)
 ANSWER = Record("answer", 100_006)
 OVERFLOW = Record("overflow", 100_009)
 SEEN = Record("seen", 100_010)
-POSITION = Record("position", 100_013)
+POSITION = Record("position", 100_014, 100_013)
 
 RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW, SEEN, POSITION)
 

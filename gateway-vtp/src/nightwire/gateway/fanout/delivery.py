@@ -13,13 +13,14 @@ from nightwire.gateway.eventlog.ring_buffer import Cursor
 from nightwire.gateway.fanout.ack_tracker import resume_at
 from nightwire.gateway.fanout.feed import Feed
 from nightwire.gateway.fanout.hub import Hub
+from nightwire.gateway.fanout.identity import Peer
 from nightwire.gateway.fanout.policy import DeliveryPolicy, Withheld
 from nightwire.gateway.fanout.positions import PositionStore
 from nightwire.gateway.fanout.subscriber_state import SubscriberState
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.roles import role_label
 from nightwire.gateway.vtp.frames import encode_frame
-from nightwire.gateway.vtp.session import encode_now, filters_refused
+from nightwire.gateway.vtp.session import MAX_ECHO, encode_now, filters_refused, nak
 
 log = logging.getLogger(__name__)
 
@@ -82,26 +83,29 @@ class Delivery:
     ) -> None:
         self._live_feed, self._peer, self._writer, self._session = live_feed, peer, writer, session
         self._cursor = cursor
-        self._name: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._identity: asyncio.Future[Peer] = asyncio.get_running_loop().create_future()
 
-    def introduced(self, name: str) -> None:
-        """Note the peer's name; the first one counts."""
-        if not self._name.done():
-            self._name.set_result(name)
+    @property
+    def is_introduced(self) -> bool:
+        """Say whether it is known who the peer is."""
+        return self._identity.done()
+
+    def introduced(self, identity: Peer) -> None:
+        """Note who the peer is, once."""
+        self._identity.set_result(identity)
 
     def save_position(self) -> None:
         """Keep up to where the peer has acknowledged, for when it returns."""
         store = self._live_feed.positions
-        if store is not None and self._name.done():
-            peer = (self._live_feed.feed.name, self._name.result())
-            store.store(peer, self._session, self._peer.acks.acked_to)
+        if store is not None and self.is_introduced:
+            store.store(self._identity.result(), self._session, self._peer.acks.acked_to)
 
     def close(self) -> None:
         """Keep the position for the last time."""
         self.save_position()
         store = self._live_feed.positions
-        if store is not None and self._name.done():
-            store.release((self._live_feed.feed.name, self._name.result()), self._session)
+        if store is not None and self.is_introduced:
+            store.release(self._identity.result(), self._session)
 
     async def run(self) -> None:
         """Deliver new events, for ever; go back to where the peer stopped once that is known."""
@@ -130,8 +134,10 @@ class Delivery:
         live_feed, store = self._live_feed, self._live_feed.positions
         if store is None:
             return None
-        name = await self._name
-        acked = store.claim((live_feed.feed.name, name), self._session)
+        identity = await self._identity
+        acked, namesake = store.claim(identity, self._session)
+        if namesake is not None:
+            self._tell(namesake.value.format(name=identity.name[:MAX_ECHO]))
         asked = self._peer.replay
         if acked is None:
             self.save_position()  # it is known from now on, however soon we die
@@ -142,15 +148,19 @@ class Delivery:
         try:
             oldest = await live_feed.hub.since(now_ms() - round(1000 * replay))
         except KafkaException as error:
-            log.warning("subscriber %s begins with what comes next, Kafka failed: %s", name, error)
+            log.warning("subscriber %s begins with what comes next, Kafka failed: %s", identity.name, error)
             return None
         log.info(
             "subscriber %s returns to feed %s; served from at most %g s ago",
-            name,
+            identity.name,
             live_feed.feed.name,
             replay,
         )
         return (oldest if asked is not None or acked is None else acked), oldest
+
+    def _tell(self, warning: str) -> None:
+        log.warning("subscriber at %s is told: %s", self._identity.result().owner, warning)
+        self._writer.write(encode_frame(encode_now(nak(None, self._live_feed.ivoid, warning))))
 
     async def _follow(self, cursor: Cursor) -> None:
         live_feed, peer = self._live_feed, self._peer

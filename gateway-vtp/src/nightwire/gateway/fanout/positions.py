@@ -5,13 +5,15 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.core.kafka import DeliveryError, Writer, headers_of, read_to_end
 from nightwire.core.runtime import now_ms
 from nightwire.gateway.eventlog.event import Positions
+from nightwire.gateway.fanout.identity import Peer, read_peer
 from nightwire.schemas import DecodeError
 from nightwire.schemas.records import POSITION
 from nightwire.schemas.topics import VTP_POSITIONS
@@ -23,8 +25,24 @@ INTERVAL = 1.0
 MAX_PEERS = 10_000
 """Most subscribers that are remembered; beyond, those that were away longest are forgotten."""
 
-Peer = tuple[str, str]
-"""Name of the feed; IVOID of the subscriber, or its address where it gave none."""
+
+class Namesake(Enum):
+    """Another connection that has the name of one that comes: whose it is, and what is told."""
+
+    OWN = "an older connection of yours has the name {name}: only this one's position is kept now"
+    OTHER = "somebody else has the name {name}, too; each has a position of his own"
+
+
+class Claim(NamedTuple):
+    """What a subscriber finds that says who it is.
+
+    Attributes:
+        positions: Where it stopped; None for an unknown one.
+        namesake: Who else has its name now; None: nobody.
+    """
+
+    positions: Positions | None
+    namesake: Namesake | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +77,8 @@ class PositionStore:
         self._clients, self._log_identity, self._max_peers = clients, log_identity, max_peers
         self._instance = os.urandom(8)
         self._known: dict[Peer, Positions] = {}  # the one that was not written for longest is first
-        self._owner: dict[Peer, int] = {}
+        self._sessions: dict[Peer, int] = {}
+        self._named: dict[tuple[str, str], set[int]] = {}
         self._changed: dict[Peer, Positions | None] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -76,27 +95,35 @@ class PositionStore:
             self.note(message)
         self._thread.start()
 
-    def claim(self, peer: Peer, session: int) -> Positions | None:
-        """Return where *peer* stopped, None for an unknown one; from now on *session* owns it.
+    def claim(self, peer: Peer, session: int) -> Claim:
+        """Return where *peer* stopped; from now on *session* moves its position.
 
         An older connection of the same peer, which it may have forgotten, does not count any more.
+        One that is unknown begins where somebody of its name stopped before there were owners.
         """
         with self._lock:
-            self._owner[peer] = session
-            return self._known.get(peer)
+            named = self._named.setdefault(peer[:2], set())
+            others = (Namesake.OWN if peer in self._sessions else Namesake.OTHER) if named else None
+            named.add(session)
+            self._sessions[peer] = session
+            return Claim(self._known.get(peer, self._known.get(peer._replace(owner=""))), others)
 
     def store(self, peer: Peer, session: int, positions: Positions) -> None:
-        """Keep *positions* as those of *peer*, if *session* owns it."""
+        """Keep *positions* as those of *peer*, if *session* moves them."""
         with self._lock:
-            if self._owner.get(peer) == session and self._known.get(peer) != positions:
+            if self._sessions.get(peer) == session and self._known.get(peer) != positions:
                 self._changed[peer] = positions
                 self._remember(peer, positions)
 
     def release(self, peer: Peer, session: int) -> None:
         """Note that *session* ended."""
         with self._lock:
-            if self._owner.get(peer) == session:
-                del self._owner[peer]
+            if self._sessions.get(peer) == session:
+                del self._sessions[peer]
+            named = self._named.get(peer[:2], set())
+            named.discard(session)
+            if not named:
+                self._named.pop(peer[:2], None)
 
     def close(self, timeout: float) -> None:
         """Write what is left.  Blocks, at most *timeout* [s]."""
@@ -117,7 +144,7 @@ class PositionStore:
             log.warning("%s@%d is no position: %s", VTP_POSITIONS, message.offset() or 0, error)
             return
         if found["log"] == self._log_identity:
-            peer = (found["feed"], found["peer"])
+            peer = Peer(found["feed"], found["peer"], found["owner"])
             with self._lock:
                 if peer not in self._changed:  # ours is newer
                     self._remember(peer, from_record(found))
@@ -129,16 +156,16 @@ class PositionStore:
         return changed
 
     def _note_tombstone(self, key: bytes) -> None:
-        feed, _, name = key.decode(errors="replace").partition("/")
+        peer = read_peer(key)
         with self._lock:
-            if (feed, name) not in self._owner:
-                self._known.pop((feed, name), None)
+            if peer not in self._sessions:
+                self._known.pop(peer, None)
 
     def _remember(self, peer: Peer, positions: Positions) -> None:
         self._known.pop(peer, None)
         self._known[peer] = positions
         if len(self._known) > self._max_peers:
-            forgotten = next((one for one in self._known if one not in self._owner), None)
+            forgotten = next((one for one in self._known if one not in self._sessions), None)
             if forgotten is not None:
                 del self._known[forgotten]
                 self._changed[forgotten] = None
@@ -167,8 +194,8 @@ class PositionStore:
         try:
             writer = writer or self._clients.make_writer()
             for peer, positions in changed.items():
-                key, headers = "/".join(peer).encode(), [("instance", self._instance)]
-                writer.write(VTP_POSITIONS, self._value(peer, positions), key=key, headers=headers)
+                headers = [("instance", self._instance)]
+                writer.write(VTP_POSITIONS, self._value(peer, positions), key=peer.key, headers=headers)
             writer.flush()
         except DeliveryError as error:
             log.warning("positions of subscribers are not in Kafka yet, trying again: %s", error)
@@ -189,7 +216,8 @@ def to_record(peer: Peer, positions: Positions, log_identity: str) -> dict[str, 
         {"topic": topic, "partition": partition, "offset": offset}
         for (topic, partition), offset in sorted(positions.items())
     ]
-    return {"feed": peer[0], "peer": peer[1], "log": log_identity, "positions": rows, "written": now_ms()}
+    who = {"feed": peer.feed, "peer": peer.name, "owner": peer.owner}
+    return {**who, "log": log_identity, "positions": rows, "written": now_ms()}
 
 
 def from_record(record: Mapping[str, Any]) -> Positions:

@@ -14,6 +14,7 @@ from nightwire.gateway.eventlog.accounts import STAGE_OUT, AccountWriter
 from nightwire.gateway.fanout.ack_tracker import AckTracker
 from nightwire.gateway.fanout.delivery import Delivery, LiveFeed
 from nightwire.gateway.fanout.feed import SubscriberSettings
+from nightwire.gateway.fanout.identity import Peer, owner_of
 from nightwire.gateway.fanout.subscriber_state import SILENCES, SubscriberState
 from nightwire.gateway.net.server import Converse
 from nightwire.gateway.signing.requirements import NotAdmittedError, SubscriberGate
@@ -64,6 +65,11 @@ class SubscriberConnection:
     def __str__(self) -> str:
         host, port = (self.writer.get_extra_info("peername") or ("?", 0))[:2]
         return f"{host}:{port}"
+
+    def identity(self) -> Peer:
+        """Return who the peer says it is, with what it proved."""
+        owner = owner_of(self.gate.signer, self.writer.get_extra_info("peercert"), self.host)
+        return Peer(self.live_feed.feed.name, self.peer.known_as(self.host), owner)
 
     def send(self, message: Transport) -> None:
         """Send *message*."""
@@ -182,7 +188,8 @@ class SubscriberService:
         if filters is not None:
             connection.gate.verify(message)
             self._note_filters(connection, filters)
-        connection.delivery.introduced(peer.known_as(connection.host))
+        if connection.gate.is_open and not connection.delivery.is_introduced:
+            connection.delivery.introduced(connection.identity())
 
     def _note_filters(self, connection: SubscriberConnection, filters: FilterList) -> None:
         if filters.refused:

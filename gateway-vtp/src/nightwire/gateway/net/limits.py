@@ -50,16 +50,16 @@ class ConnectionLimiter:
             return reason
         if self._total >= self.limits.connections:
             return FULL
-        return CROWDED if self._open[_counted_as(host)] >= self.limits.per_address else None
+        return CROWDED if self._open[counted_as(host)] >= self.limits.per_address else None
 
     def opened(self, host: str) -> None:
         """Count a connection from *host*, from the moment when it was not refused."""
-        self._open[_counted_as(host)] += 1
+        self._open[counted_as(host)] += 1
         self._total += 1
 
     def closed(self, host: str) -> None:
         """Note that a connection from *host* is closed."""
-        key = _counted_as(host)
+        key = counted_as(host)
         self._total -= 1
         self._open[key] -= 1
         if not self._open[key]:
@@ -127,7 +127,7 @@ class MemoryBudget:
 
 
 @lru_cache(maxsize=4096)
-def _counted_as(host: str) -> str:
+def counted_as(host: str) -> str:
     """Return what *host* is counted as: an IPv4 address, or the /64 that one IPv6 line has."""
     address = address_of(host)
     if address is None:

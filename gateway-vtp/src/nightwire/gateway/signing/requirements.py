@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightwire.gateway.signing.trust import Trust
+from nightwire.gateway.signing.trust_policy import Signer
 from nightwire.gateway.signing.verification import Finding
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.packet import Packet
@@ -42,11 +43,15 @@ class SubscriberGate:
         broker: IVOID that greeted.
         trust: Verifies signatures; None where everybody is let in.
         metrics: The process's metrics.
+
+    Attributes:
+        signer: Who signed the answer that opened it.
     """
 
     def __init__(self, broker: str, trust: Trust | None, metrics: GatewayMetrics) -> None:
         self._broker, self._trust, self._metrics = broker, trust, metrics
         self._open = asyncio.Event()
+        self.signer: Signer | None = None
         if trust is None:
             self._open.set()
 
@@ -62,7 +67,13 @@ class SubscriberGate:
         self._metrics.signatures.labels("subscriber", verdict.finding.value).inc()
         if verdict.finding is not Finding.GOOD:
             raise NotAdmittedError(f"your answer to authenticate: {verdict.reason}")
+        self.signer = verdict.signer
         self._open.set()
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether the subscriber is let in."""
+        return self._open.is_set()
 
     async def opened(self, timeout: float) -> None:
         """Wait until it is open, at most *timeout* [s].
