@@ -24,7 +24,10 @@ def test_addresses(text: str, address: Any) -> None:
     assert read_address(str(found), 1) == found
 
 
-@pytest.mark.parametrize("text", ["", ":1", "a:b", "a:99999", "tls://", "tls://:1"])
+NONE = ("", ":1", "a:b", "a:99999", "tls://", "tls://:1", "a..b", "\udcff", "a" * 64)
+
+
+@pytest.mark.parametrize("text", NONE)
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ValueError, match="no HOST:PORT"):
         read_address(text, 8099)

@@ -76,7 +76,7 @@ class UpstreamService:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 tls = self._tls if remote.tls else None
                 reader, writer = await asyncio.open_connection(remote.host, remote.port, ssl=tls)
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, UnicodeError) as error:  # of a name that is none
             return f"cannot connect ({error or 'no answer'})"
         log.info("remote broker %s: connected", remote)
         self._note_link(remote, connected=True)

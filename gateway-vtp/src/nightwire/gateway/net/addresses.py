@@ -1,11 +1,6 @@
 """Addresses: a host and a port, and whether TLS is spoken there."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 TLS_SCHEME = "tls://"
 
@@ -34,6 +29,14 @@ def read_address(text: str, default_port: int) -> Address:
     host, colon, port = place.rpartition(":")
     if not colon or place.endswith("]"):
         host, port = place, str(default_port)
-    if not port.isdigit() or not 0 <= int(port) < 1 << 16 or not host:
+    if not port.isdigit() or not 0 <= int(port) < 1 << 16 or not _can_be_asked_for(host):
         raise ValueError(f"{text!r} is no HOST:PORT")
     return Address(host.strip("[]"), int(port), place != text)
+
+
+def _can_be_asked_for(host: str) -> bool:
+    """Say whether *host* has a form that the name system knows; looking for another one raises."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
