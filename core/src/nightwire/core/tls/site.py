@@ -57,8 +57,20 @@ class Site:
         """
         wanted = list(hosts) or self.hosts() or [socket.gethostname()]
         every = list(dict.fromkeys([*wanted, *HERE]))
-        self._write(self.server, server_identity(self._own_authority(), every))
+        self.make_authority()
+        self._write(self.server, server_identity(self._present_authority(), every))
         return every
+
+    def make_authority(self) -> None:
+        """Make the authority, where there is none."""
+        if self.ca.exists() or self._authority.exists():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made = new_authority(f"nightwire at {socket.gethostname()}")
+        self._write(self._authority, made)
+        fresh = self.ca.with_name(f"ca.pem.{os.getpid()}")
+        fresh.write_bytes(made.public_pem())
+        fresh.replace(self.ca)
 
     def add_client(self, name: str) -> Path:
         """Make a certificate by which *name* proves who it is; return its file.
@@ -82,17 +94,6 @@ class Site:
             SiteError: There is none.
         """
         return read_certificate(self.server).not_valid_after_utc
-
-    def _own_authority(self) -> Identity:
-        """Return the authority; make it where there is none."""
-        if not self.ca.exists() and not self._authority.exists():
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            made = new_authority(f"nightwire at {socket.gethostname()}")
-            self._write(self._authority, made)
-            fresh = self.ca.with_name(f"ca.pem.{os.getpid()}")
-            fresh.write_bytes(made.public_pem())
-            fresh.replace(self.ca)
-        return self._present_authority()
 
     def _present_authority(self) -> Identity:
         try:

@@ -42,6 +42,12 @@ def operator_credentials(password: str) -> dict[str, str]:
     }
 
 
+PROTOCOLS = "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
+"""Of the listeners on 127.0.0.1."""
+
+SCRAM_LOGIN = f"{SECURITY}.scram.ScramLoginModule required;"
+
+
 def listener_properties(password: str) -> dict[str, object]:
     """Return the settings of a Kafka that authenticates clients and denies what is not allowed.
 
@@ -55,12 +61,12 @@ def listener_properties(password: str) -> dict[str, object]:
     login = f"{SECURITY}.plain.PlainLoginModule required "
     login += f'username="{SUPER_USER}" password="{password}" "user_{SUPER_USER}"="{password}";'
     return {
-        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "listener.security.protocol.map": PROTOCOLS,
         "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.client.plain.sasl.jaas.config": login,
-        "listener.name.client.scram-sha-512.sasl.jaas.config": f"{SECURITY}.scram.ScramLoginModule required;",
+        "listener.name.client.scram-sha-512.sasl.jaas.config": SCRAM_LOGIN,
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": login,
         "authorizer.class.name": AUTHORIZER,

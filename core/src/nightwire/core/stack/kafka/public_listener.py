@@ -1,0 +1,94 @@
+"""The listener of Kafka's that other machines reach: by TLS, with the password of an owner."""
+
+import logging
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
+
+from nightwire.core.runtime import LogLimiter
+from nightwire.core.stack.kafka.auth import PROTOCOLS, SCRAM_LOGIN
+from nightwire.core.stack.kafka.storage import NODE
+from nightwire.core.tls.keystore import Keystore
+from nightwire.core.tls.public import Public
+from nightwire.core.tls.site import SiteError
+
+log = logging.getLogger("nightwire.stack")
+
+TIMEOUT = 10.0
+"""Longest wait for Kafka to take a new certificate. [s]"""
+
+PUBLIC = "listener.name.public"
+ANYWHERE = "0.0.0.0"  # noqa: S104  (who comes by TLS is asked for a password)
+
+
+class PublicListener:
+    """Kafka's public listener, and the certificate that it shows.
+
+    The super user does not come in here: its mechanism, PLAIN, is for this machine alone.
+
+    Args:
+        public: Name and certificate.
+        folder: Kafka's, for the file that it reads.
+        port: Where to listen.
+    """
+
+    def __init__(self, public: Public, folder: Path, port: int) -> None:
+        self._keystore = Keystore(folder / "public.pem", public.certificate, public.key)
+        self.port, self.address = port, f"{public.host}:{port}"
+        self._limiter = LogLimiter()
+
+    def properties(self, port: int, controller: int) -> dict[str, object]:
+        """Return Kafka's settings, beside those of `auth.listener_properties`.
+
+        Args:
+            port: Of the listener for this machine.
+            controller: Of the controller's.
+
+        Raises:
+            SiteError: The certificate cannot be used.
+        """
+        self._keystore.path.parent.mkdir(parents=True, exist_ok=True)
+        self._keystore.refresh()
+        local = f"CLIENT://127.0.0.1:{port}"
+        return {
+            "listeners": f"{local},PUBLIC://{ANYWHERE}:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"{local},PUBLIC://{self.address}",
+            "listener.security.protocol.map": f"{PROTOCOLS},PUBLIC:SASL_SSL",
+            f"{PUBLIC}.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            f"{PUBLIC}.scram-sha-512.sasl.jaas.config": SCRAM_LOGIN,
+            f"{PUBLIC}.ssl.keystore.type": "PEM",
+            f"{PUBLIC}.ssl.keystore.location": self._keystore.path,
+            f"{PUBLIC}.ssl.allow.dn.changes": "true",
+            f"{PUBLIC}.ssl.allow.san.changes": "true",
+        }
+
+    def follow(self, kafka: AdminClient) -> bool:
+        """Let *kafka* show a certificate that was renewed; return whether it does.
+
+        What cannot be used is logged, and the one before stays.
+        """
+        try:
+            if not self._keystore.refresh():
+                return False
+            _reload(kafka)
+        except (SiteError, KafkaException) as error:
+            self._keystore.forget()
+            if self._limiter.allows():
+                log.warning("Kafka goes on with the certificate that it has: %s", error)
+            return False
+        log.info("Kafka shows the renewed certificate")
+        return True
+
+
+def _reload(kafka: AdminClient) -> None:
+    """Let Kafka read the file again: it does when any setting of its own broker is set anew."""
+    setting = ConfigEntry(f"{PUBLIC}.ssl.keystore.type", "PEM", incremental_operation=AlterConfigOpType.SET)
+    broker = ConfigResource(ConfigResource.Type.BROKER, str(NODE), incremental_configs=[setting])
+    for done in kafka.incremental_alter_configs([broker]).values():
+        done.result(TIMEOUT)
