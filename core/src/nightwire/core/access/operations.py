@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -136,11 +137,14 @@ def _check_kind(now: PrincipalState, kind: Kind) -> None:
 
 def _credentials(where: Endpoints, name: str, password: str) -> dict[str, str]:
     """Return the environment of principal *name*; without its *password* where that is empty."""
-    protocol = identity(where.kafka).get("security.protocol", "SASL_PLAINTEXT")
+    public = where.public
+    protocol = "SASL_SSL" if public else identity(where.kafka).get("security.protocol", "SASL_PLAINTEXT")
     client = {"security.protocol": protocol, "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name}
-    found = {"KAFKA_BOOTSTRAP_SERVERS": where.kafka}
-    if where.schema_registry:
-        found["NIGHTWIRE_SCHEMA_REGISTRY"] = where.schema_registry
+    if ca := public.get("ca"):
+        client["ssl.ca.pem"] = Path(ca).read_text().strip()
+    found = {"KAFKA_BOOTSTRAP_SERVERS": public.get("kafka", where.kafka)}
+    if registry := public.get("schema_registry", where.schema_registry):
+        found["NIGHTWIRE_SCHEMA_REGISTRY"] = registry
     return found | environment(client | ({"sasl.password": password} if password else {}))
 
 
@@ -161,7 +165,7 @@ def _report(
         click.echo("nothing was changed (--dry-run)", err=True)
     if "KAFKA_SASL_PASSWORD" in variables:
         click.echo(f"{name} enters with these; the password is shown this once:", err=True)
-        click.echo("\n".join(f"export {name}={value}" for name, value in variables.items()))
+        click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
 
 
 def _record(one: PrincipalState) -> dict[str, object]:

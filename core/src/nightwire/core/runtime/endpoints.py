@@ -25,6 +25,7 @@ class Endpoints:
         vtp_authors: ``HOST:PORT`` that takes VOEvents
         vtp_subscribers: ``HOST:PORT`` that gives VOEvents
         metrics: URL of each process's metrics page, by process name
+        public: addresses for other machines, by the names above, and ``ca``: the file of who signs
     """
 
     kafka: str
@@ -32,6 +33,7 @@ class Endpoints:
     vtp_authors: str | None = None
     vtp_subscribers: str | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
+    public: Mapping[str, str] = field(default_factory=dict)
 
 
 def state_dir(start: Path | None = None) -> Path | None:

@@ -11,6 +11,7 @@ USUAL = {
     "vtp_authors": 8098,
     "vtp_subscribers": 8099,
     "prometheus": 9090,
+    "public_kafka": 9094,
 }
 """Where people look for each of them."""
 

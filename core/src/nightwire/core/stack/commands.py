@@ -3,11 +3,16 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nightwire.core.cli.options import duration_option, json_option, wide_option
+
+if TYPE_CHECKING:
+    from nightwire.core.tls.public import Public
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def _look_there(_ctx: click.Context, _param: click.Parameter, folder: Path | None) -> Path | None:
@@ -48,6 +53,18 @@ state_option = click.option(
     help="Believe every client, or ask owners and brokers for passwords.  "
     "[default: as last time; at first none]",
 )
+@click.option(
+    "--tls",
+    "host",
+    is_flag=False,
+    flag_value="",
+    metavar="[HOST]",
+    help="Let other machines in: by TLS, a password and the name HOST.  "
+    "[default: as last time; HOST: that of the certificate, else this machine's name]",
+)
+@click.option("--tls-cert", type=FILE, help="Certificate and chain for HOST, of one's own (PEM).")
+@click.option("--tls-key", type=FILE, help="Its private key.  [default: in the file of --tls-cert]")
+@click.option("--no-tls", is_flag=True, help="For this machine alone again.")
 @click.option("--timeout", default=240.0, show_default=True, help="Longest wait until all is healthy. [s]")
 @state_option
 def up(
@@ -61,6 +78,10 @@ def up(
     light: bool,
     jmx: bool,
     auth: str | None,
+    host: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    no_tls: bool,
     timeout: float,
     state: Path | None,
 ) -> None:
@@ -74,13 +95,15 @@ def up(
       nightwire up --stream sim --alerts 1000 --interval 39s     a persistent test stream
       nightwire up --foreground                                  stay, for systemd and the like
       nightwire up --auth scram                                  passwords: see `nightwire user`
+      nightwire up --auth scram --tls broker.example.org         other machines come in, by TLS
     """
     from nightwire.core.stack.services import Stream
     from nightwire.core.stack.supervisor import Plan
     from nightwire.core.stack.up import detach, state_folder, stay
 
+    folder = state_folder(state)
     plan = Plan(
-        folder=state_folder(state),
+        folder=folder,
         usual_ports=ports == "usual",
         stream=Stream(stream, alerts, f"{interval:g}s") if stream else None,
         remotes=remote,
@@ -88,8 +111,24 @@ def up(
         light=light,
         jmx=jmx,
         auth=auth,
+        public=_public(folder, host, tls_cert, tls_key),
+        local=no_tls,
     )
     raise SystemExit(stay(plan) if foreground else detach(plan, timeout))
+
+
+def _public(folder: Path, host: str | None, certificate: Path | None, key: Path | None) -> "Public | None":
+    """Return what `--tls` asks for; None where it is not given."""
+    if host is None:
+        if certificate or key:
+            raise click.UsageError("--tls-cert and --tls-key go with --tls HOST")
+        return None
+    from nightwire.core.tls.public import public_side
+
+    try:
+        return public_side(folder / "tls", host, certificate, key)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from error
 
 
 @click.command()

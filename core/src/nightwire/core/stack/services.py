@@ -45,18 +45,21 @@ COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", 
 """What of the machine is watched."""
 PROCESSES = ("schema_registry", "gateway", "filters", "exporter")
 PORTS = ("kafka", "controller", "schema_registry", "vtp_authors", "vtp_subscribers", "prometheus")
+PUBLIC_PORTS = ("public_kafka",)
+"""What other machines reach."""
 
 
-def port_names(stream: Stream | None, *, jmx: bool = False) -> list[str]:
+def port_names(stream: Stream | None, *, jmx: bool = False, public: bool = False) -> list[str]:
     """Return the names of all ports that the stack listens on.
 
     Args:
         stream: The test stream, if there is one.
         jmx: Whether Kafka tells of itself.
+        public: Whether other machines reach us.
     """
     more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
     pages = [*PROCESSES, *(name for name, wanted in more.items() if wanted)]
-    return [*PORTS, *(f"{name}_metrics" for name in pages)]
+    return [*PORTS, *(PUBLIC_PORTS if public else ()), *(f"{name}_metrics" for name in pages)]
 
 
 def services(

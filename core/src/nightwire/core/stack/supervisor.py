@@ -18,8 +18,9 @@ from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import process_started
 from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
-from nightwire.core.stack.kafka.auth import NONE, SCRAM, listener_properties, unlock
+from nightwire.core.stack.kafka.auth import SCRAM, doors, listener_properties, unlock
 from nightwire.core.stack.kafka.broker import Broker, agent_options
+from nightwire.core.stack.kafka.public_listener import PublicListener
 from nightwire.core.stack.process_restarts import Health, ManagedProcess
 from nightwire.core.stack.services import (
     Service,
@@ -31,8 +32,12 @@ from nightwire.core.stack.services import (
 )
 from nightwire.core.stack.state import holding, left_over, write_state
 from nightwire.core.stack.topics import broker_properties, stack_topics
+from nightwire.core.tls.public import Public
 
 log = logging.getLogger("nightwire.stack")
+
+RENEWAL_INTERVAL = 2.0
+"""Time between two looks for renewed certificates. [s]"""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Plan:
         light: Whether the filters run without Spark.
         jmx: Whether Kafka tells Prometheus about itself.
         auth: ``none`` or ``scram``; None is what it was the last time, and ``none`` at first.
+        public: What other machines reach; None is what it was the last time, and nothing at first.
+        local: Other machines reach nothing from now on.
     """
 
     folder: Path
@@ -58,6 +65,8 @@ class Plan:
     light: bool = False
     jmx: bool = False
     auth: str | None = None
+    public: Public | None = None
+    local: bool = False
 
 
 def supervise(plan: Plan) -> None:
@@ -80,9 +89,10 @@ class Supervisor:
 
     def __init__(self, plan: Plan, before: Mapping[str, Any]) -> None:
         self._plan = plan
-        names = port_names(plan.stream, jmx=plan.jmx)
+        self._auth, self._public = doors(plan.auth, plan.public, local=plan.local, before=before)
+        names = port_names(plan.stream, jmx=plan.jmx, public=self._public is not None)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
-        self._auth = plan.auth or before.get("auth", NONE)
+        self._renewing: asyncio.Task[None] | None = None
         self._logs = plan.folder / "logs"
         self._logs.mkdir(exist_ok=True)
         self._children: list[ManagedProcess] = []
@@ -110,11 +120,12 @@ class Supervisor:
             await self._http.aclose()
 
     async def _start(self) -> None:
+        listener = self._public_listener()
         broker = Broker(
             self._plan.folder / "kafka",
             port=self._ports["kafka"],
             controller=self._ports["controller"],
-            properties=broker_properties(self._plan.stream) | self._listener(),
+            properties=broker_properties(self._plan.stream) | self._listener(listener),
             options=agent_options(self._ports["kafka_metrics"]) if self._plan.jmx else (),
         )
         await asyncio.to_thread(broker.prepare)
@@ -128,14 +139,23 @@ class Supervisor:
         if self._plan.stream:
             stream = stream_service(self._plan.stream, self._ports)
             await self._run(stream, self._health(stream))
+        if listener is not None:
+            self._renewing = asyncio.create_task(_follow_certificate(listener, broker.bootstrap))
         self._ready = True
         self._write()
         log.info("all %d processes are healthy", len(self._children))
 
-    def _listener(self) -> dict[str, object]:
+    def _public_listener(self) -> PublicListener | None:
+        if self._public is None:
+            return None
+        return PublicListener(self._public, self._plan.folder / "kafka", self._ports["public_kafka"])
+
+    def _listener(self, public: PublicListener | None) -> dict[str, object]:
         """Return Kafka's settings of authentication; with any, use the stack's credentials."""
         if self._auth == SCRAM:
-            return listener_properties(unlock(self._plan.folder)["sasl.password"])
+            private = listener_properties(unlock(self._plan.folder)["sasl.password"])
+            ports = self._ports["kafka"], self._ports["controller"]
+            return private | (public.properties(*ports) if public else {})
         log.warning(
             "owners are not verified: Kafka believes everybody; `nightwire up --auth scram` asks them"
         )
@@ -165,6 +185,8 @@ class Supervisor:
 
     async def _stop(self) -> None:
         """Stop the test stream first, then the services, Kafka last."""
+        if self._renewing is not None:
+            self._renewing.cancel()
         others = [child for child in self._children if child.service.name != "kafka"]
         streams = [child for child in others if child.service.name == "stream"]
         await asyncio.gather(*(child.stop() for child in streams))
@@ -181,6 +203,7 @@ class Supervisor:
                 "ready": self._ready,
                 "failure": self._failure,
                 "auth": self._auth,
+                "public": self._public.as_json() if self._public else None,
                 "ports": self._ports,
                 "endpoints": self._endpoints(),
                 "processes": [child.describe() for child in self._children],
@@ -200,8 +223,24 @@ class Supervisor:
             "vtp_authors": local["vtp_authors"],
             "vtp_subscribers": local["vtp_subscribers"],
             "metrics": pages,
+            "public": self._public_endpoints(),
         }
         return found | ({"prometheus": f"http://{local['prometheus']}"} if has_prometheus() else {})
+
+    def _public_endpoints(self) -> dict[str, str]:
+        """Return by what other machines reach us; empty where they do not."""
+        if (public := self._public) is None:
+            return {}
+        found = {"kafka": f"{public.host}:{self._ports['public_kafka']}"}
+        return found | ({"ca": str(public.ca)} if public.ca else {})
+
+
+async def _follow_certificate(listener: PublicListener, bootstrap: str) -> None:
+    """Let Kafka show each renewed certificate."""
+    kafka = admin(bootstrap)
+    while True:
+        await asyncio.sleep(RENEWAL_INTERVAL)
+        await asyncio.to_thread(listener.follow, kafka)
 
 
 class KafkaProbe:

@@ -16,7 +16,7 @@ from nightwire.core.runtime import NoJavaError, StateError, java_home
 from nightwire.core.runtime.endpoints import STATE_DIR, state_dir
 from nightwire.core.runtime.process import kill, setup_logging
 from nightwire.core.stack.fetch import fetch_jars
-from nightwire.core.stack.kafka.auth import NONE, SCRAM
+from nightwire.core.stack.kafka.auth import NONE, SCRAM, doors
 from nightwire.core.stack.kafka.broker import BrokerError
 from nightwire.core.stack.kafka.jars import JarError
 from nightwire.core.stack.services import nightwire
@@ -66,6 +66,7 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
             if not quiet:
                 describe(state)
             return 0
+        doors(plan.auth, plan.public, local=plan.local, before=state)
         java_home()
         fetch_jars()
     except (StateError, JarError, NoJavaError) as error:
@@ -116,6 +117,8 @@ def describe(state: dict[str, Any]) -> None:
         "Prometheus": found.get("prometheus", "not installed; `nightwire status --watch` shows the same"),
         "metrics pages": "  ".join(f"{name} {url}" for name, url in found["metrics"].items()),
     }
+    if public := found.get("public"):
+        rows["from other machines, by TLS"] = "  ".join(f"{name} {where}" for name, where in public.items())
     for what, where in rows.items():
         console.print(f"  {what:<31} {where}", soft_wrap=True)
     console.print("  nightwire status --watch | logs | down")
@@ -127,6 +130,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words = ["up", "--foreground", "--state", str(plan.folder)]
     words += ["--ports", "usual" if plan.usual_ports else "free"]
     words += ["--auth", plan.auth] if plan.auth else []
+    words += _public_words(plan)
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
     if plan.stream:
@@ -138,6 +142,13 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             nightwire(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
+
+
+def _public_words(plan: Plan) -> list[str]:
+    if (public := plan.public) is None:
+        return ["--no-tls"] if plan.local else []
+    files = [] if public.ca else ["--tls-cert", str(public.certificate), "--tls-key", str(public.key)]
+    return ["--tls", public.host, *files]
 
 
 def _await_health(where: Path, supervisor: subprocess.Popen[bytes], status: Status, timeout: float) -> int:

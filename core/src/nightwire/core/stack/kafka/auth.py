@@ -4,9 +4,12 @@ import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from nightwire.core.kafka import environment
+from nightwire.core.runtime import StateError
 from nightwire.core.runtime.credentials import read_credentials, write_credentials
+from nightwire.core.tls.public import Public
 
 NONE, SCRAM = "none", "scram"
 
@@ -15,6 +18,31 @@ SUPER_USER = "nightwire.stack"
 
 SECURITY = "org.apache.kafka.common.security"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def doors(
+    auth: str | None, public: Public | None, *, local: bool, before: Mapping[str, Any]
+) -> tuple[str, Public | None]:
+    """Return how clients are authenticated, and what other machines reach; None for nothing.
+
+    Args:
+        auth: What is asked for; None is what it was *before*, and `NONE` at first.
+        public: What is asked for; None is what it was *before*, and nothing at first.
+        local: Other machines reach nothing from now on.
+        before: State of the last run.
+
+    Raises:
+        StateError: Other machines would come in without a password.
+    """
+    kept = before.get("public")
+    public = None if local else public or (Public.from_json(kept) if kept else None)
+    auth = auth or before.get("auth", NONE)
+    if public and auth != SCRAM:
+        raise StateError(
+            f"{public.host} would be open to everybody: `--tls` wants `--auth scram`; "
+            "`--no-tls` is for this machine alone"
+        )
+    return auth, public
 
 
 def unlock(folder: Path) -> Mapping[str, str]:
