@@ -22,6 +22,7 @@ from nightwire.gateway import (
 )
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.voevent.xml import parse_xml
+from nightwire.gateway.vtp.session import encode_now
 from nightwire.gateway.vtp.transport import is_transport
 
 pytestmark = pytest.mark.kafka
@@ -164,3 +165,25 @@ def test_a_hundred_thousand_connections_in_turn_change_nothing(
     withstands: Callable[[int, int], None],
 ) -> None:
     withstands(10, 10_000)
+
+
+@pytest.mark.parametrize("role", ["ack", "iamalive", "authenticate"])
+def test_a_peer_that_floods_is_hung_up_on_and_counted_and_others_are_served(
+    role: str,
+    start_gateway: Start,
+    telescope: Callable[..., Any],
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    metric: Callable[..., float],
+) -> None:
+    gateway = start_gateway("--no-accounts")
+    listener = telescope(gateway.subscribers)
+    frame = encode_frame(encode_now(Transport(role, "ivo://nobody/asked#1", "ivo://test/flood")))
+    with closing(connect(gateway.subscribers)) as flood, pytest.raises(ConnectionError):
+        flood.sendall(frame * 100_000)
+    author = Author(Address("127.0.0.1", gateway.authors))
+    for ivorn in ivorns(300):  # their acks are as many, and asked for
+        assert author.send(Submission(ivorn, packet(ivorn))).verdict == "ack"
+    listener.wait_for(300)
+    dropped = 'nightwire_gateway_connections_dropped_total{reason="flood",role="subscriber"}'
+    assert metric(gateway, dropped) == 1

@@ -1,10 +1,13 @@
 """A subscriber, from our side: its acks, its filters, and what it asks for."""
 
+from contextlib import suppress
+
 import pytest
 
 from nightwire.gateway import Transport
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.fanout.subscriber_state import SubscriberState
+from nightwire.gateway.net.limits import UNASKED_BURST, UNASKED_RATE, FloodError
 from nightwire.gateway.voevent.xml import XMLRefusedError
 from nightwire.gateway.vtp.session import encode_now
 from nightwire.gateway.xpath.filters import FilterList
@@ -55,3 +58,30 @@ def test_silence_ends_with_any_message_and_what_is_no_message_is_refused() -> No
     assert peer.gone_at(60.0) == 158.0
     with pytest.raises(XMLRefusedError):
         peer.receive(b"<VOEvent/>", 9.0)
+
+
+@pytest.mark.parametrize("role", ["ack", "nak", "iamalive", "authenticate", "nonsense"])
+def test_what_nobody_asked_for_has_a_rate(role: str) -> None:
+    peer, message = subscriber(), encode_now(Transport(role, "ivo://b#1", "ivo://telescope"))
+
+    def receive(many: int, now: float) -> None:
+        for _ in range(many):
+            with suppress(XMLRefusedError):
+                peer.receive(message, now)
+
+    receive(UNASKED_BURST // len(message), 1.0)
+    receive(1, 1.0 + len(message) / UNASKED_RATE)
+    with pytest.raises(FloodError, match="nobody asked for"):
+        receive(1, 1.0 + len(message) / UNASKED_RATE)
+
+
+def test_an_answer_to_each_event_and_iamalive_is_no_flood_however_late_and_many() -> None:
+    peer = subscriber()
+    for offset in range(20_000):
+        peer.event_sent(event(offset, f"ivo://a#{offset}"))
+    peer.owed += 1000  # iamalives
+    for offset in range(20_000):
+        peer.receive(encode_now(Transport("ack", f"ivo://a#{offset}")), 1.0)
+    for _ in range(1000):
+        peer.receive(encode_now(Transport("iamalive", "ivo://b")), 1.0)
+    assert peer.owed == 0

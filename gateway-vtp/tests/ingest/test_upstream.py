@@ -7,28 +7,46 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from nightwire.gateway import Transport, encode_frame
 from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import UpstreamSettings
 from nightwire.gateway.ingest.upstream import UpstreamService
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
+from nightwire.gateway.vtp.session import encode_now
 
 
-@pytest.mark.parametrize("host", ["a" * 64, "\udcff", "a..b"])
-def test_a_remote_name_that_is_no_name_ends_nothing(host: str) -> None:
+async def ends(remote: Address) -> str:
+    """Follow *remote*; return why the first connection to it ended."""
     nothing = cast(Any, None)
     metrics, status = GatewayMetrics(CollectorRegistry()), StatusModel("ivo://test", time.time)
     intake = EventIntake("broker", nothing, nothing, nothing, nothing, metrics)
     service = UpstreamService("ivo://test", UpstreamSettings(), intake, status)
+    async with asyncio.timeout(30):
+        job = asyncio.ensure_future(service.follow(remote))
+        while not (seen := status.status()["remotes"]) or not seen[0]["reason"]:
+            assert not job.done(), job.exception()
+            await asyncio.sleep(0.01)
+        job.cancel()
+    return str(seen[0]["reason"])
 
-    async def follow() -> None:
-        async with asyncio.timeout(30):
-            job = asyncio.ensure_future(service.follow(Address(host, 1)))
-            while not any(one["reason"] for one in status.status()["remotes"]):
-                assert not job.done(), job.exception()
-                await asyncio.sleep(0.01)
-            job.cancel()
 
-    asyncio.run(follow())
-    assert status.status()["remotes"][0]["reason"].startswith("cannot connect")
+@pytest.mark.parametrize("host", ["a" * 64, "\udcff", "a..b"])
+def test_a_remote_name_that_is_no_name_ends_nothing(host: str) -> None:
+    assert asyncio.run(ends(Address(host, 1))).startswith("cannot connect")
+
+
+@pytest.mark.parametrize("role", ["iamalive", "authenticate", "ack"])
+def test_a_broker_that_floods_us_is_left(role: str) -> None:
+    async def flood(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not writer.is_closing():
+            writer.write(encode_frame(encode_now(Transport(role, "ivo://remote/broker"))))
+            await writer.drain()
+
+    async def scene() -> str:
+        server = await asyncio.start_server(flood, "127.0.0.1", 0)
+        async with server:
+            return await ends(Address(*server.sockets[0].getsockname()))
+
+    assert "nobody asked for" in asyncio.run(scene())

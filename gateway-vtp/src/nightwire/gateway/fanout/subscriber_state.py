@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.fanout.ack_tracker import AckTracker
+from nightwire.gateway.net.limits import TokenBucket
 from nightwire.gateway.voevent.xml import XMLRefusedError
 from nightwire.gateway.vtp.session import MAX_FRAME_PARAM, REPLAY_PARAM
 from nightwire.gateway.vtp.transport import (
@@ -37,6 +38,8 @@ class SubscriberState:
         naked: Of these, refused.
         max_frame: Longest event that it takes [byte]; None where it gave none.
         replay: How far back it asked to begin [s]; None where it did not ask.
+        owed: Acks and iamalives that we may still expect of it.
+        unasked: Bounds what it sends beyond.
     """
 
     filters: FilterList
@@ -48,6 +51,8 @@ class SubscriberState:
     naked: int = 0
     max_frame: int | None = None
     replay: float | None = None
+    owed: int = 0
+    unasked: TokenBucket = field(default_factory=TokenBucket)
 
     @property
     def unacked(self) -> int:
@@ -57,6 +62,7 @@ class SubscriberState:
     def event_sent(self, event: Event) -> None:
         """Note that an event went out."""
         self.sent += 1
+        self.owed += 1
         self.acks.sent(event)
 
     def receive(self, document: bytes, now: float) -> FilterList | None:
@@ -64,10 +70,9 @@ class SubscriberState:
 
         Raises:
             XMLRefusedError: It is no Transport message.
+            FloodError: Nobody asked for it, nor for many before it.
         """
-        message = plain_transport(document) or transport_in(document)
-        if message is None:
-            raise XMLRefusedError("a subscriber sends Transport messages only")
+        message = self._read(document, now)
         self.last_message = now
         self.name = message.response or self.name
         if message.role in (ACK, NAK) and self.acks.answered(message.origin):
@@ -87,6 +92,19 @@ class SubscriberState:
     def gone_at(self, interval: float) -> float:
         """Return when it is gone unless it says something, at one iamalive each *interval*. [s]"""
         return self.last_message + SILENCES * interval
+
+    def _read(self, document: bytes, now: float) -> Transport:
+        asked = False
+        try:
+            message = plain_transport(document) or transport_in(document)
+            if message is None:
+                raise XMLRefusedError("a subscriber sends Transport messages only")
+            asked = self.owed > 0 and message.role != AUTHENTICATE
+        finally:
+            if not asked:
+                self.unasked.take(len(document), now)
+        self.owed -= asked
+        return message
 
     def _read_params(self, message: Transport) -> None:
         """Note what it says of itself; a value that is no number is ignored."""

@@ -16,13 +16,14 @@ from nightwire.gateway.fanout.delivery import Delivery, LiveFeed
 from nightwire.gateway.fanout.feed import SubscriberSettings
 from nightwire.gateway.fanout.identity import Peer, owner_of
 from nightwire.gateway.fanout.subscriber_state import SILENCES, SubscriberState
+from nightwire.gateway.net.limits import FloodError
 from nightwire.gateway.net.server import Converse
 from nightwire.gateway.signing.requirements import NotAdmittedError, SubscriberGate
 from nightwire.gateway.signing.trust import Trust
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.voevent.xml import XMLRefusedError
-from nightwire.gateway.vtp.conversation import SilenceError, messages
+from nightwire.gateway.vtp.conversation import SlownessError, messages
 from nightwire.gateway.vtp.frames import FrameError, encode_frame
 from nightwire.gateway.vtp.session import encode_now, filters_refused, nak
 from nightwire.gateway.vtp.transport import AUTHENTICATE, IAMALIVE, Transport
@@ -35,6 +36,8 @@ BUFFER = 256 << 10
 MAX_MESSAGE = 64 << 10
 """Longest message of a subscriber: the most filters of the longest kind take a third. [byte]"""
 ACCOUNT_INTERVAL = 3.0  # [s]
+DROPPED: dict[type[Exception], str] = {FrameError: "frame", SlownessError: "slow", FloodError: "flood"}
+"""Why we hang up on a subscriber, as the metrics name it."""
 
 
 @dataclass
@@ -168,9 +171,8 @@ class SubscriberService:
             limit = self._settings.limits.frame_timeout
             async for message in messages(reader, max_length=MAX_MESSAGE, frame_timeout=limit):
                 self._receive(connection, message, clock.time())
-        except (FrameError, SilenceError) as error:
-            reason = "frame" if isinstance(error, FrameError) else "slow"
-            self._metrics.dropped.labels("subscriber", reason).inc()
+        except tuple(DROPPED) as error:
+            self._metrics.dropped.labels("subscriber", DROPPED[type(error)]).inc()
             log.info("subscriber %s is disconnected: %s", connection, error)
 
     def _receive(self, connection: SubscriberConnection, message: bytes, now: float) -> None:
@@ -207,6 +209,7 @@ class SubscriberService:
     async def _keep_alive(self, connection: SubscriberConnection) -> None:
         def send_iamalive() -> None:
             if connection.writer.transport.get_write_buffer_size() < BUFFER:
+                connection.peer.owed += 1
                 connection.send(Transport(IAMALIVE, self._ivoid, params=OFFER))
 
         interval = self._settings.iamalive

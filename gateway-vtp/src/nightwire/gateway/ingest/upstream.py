@@ -10,6 +10,7 @@ from nightwire.gateway.eventlog.deduplicator import retry_until_written
 from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import UpstreamSettings
 from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.net.limits import FloodError, TokenBucket
 from nightwire.gateway.net.tls import client_context
 from nightwire.gateway.signing.signing_key import SigningKey
 from nightwire.gateway.status.model import StatusModel
@@ -83,7 +84,7 @@ class UpstreamService:
         with self._intake.metrics.connections.labels("broker").track_inprogress():
             try:
                 await self._listen(remote, reader, writer)
-            except (OSError, FrameError, SilenceError) as error:
+            except (OSError, FrameError, SilenceError, FloodError) as error:
                 self._intake.count_dropped(_reason(error))
                 return str(error)
             finally:
@@ -97,7 +98,7 @@ class UpstreamService:
     async def _listen(
         self, remote: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        answers = PendingAnswers(writer)
+        answers, unasked, clock = PendingAnswers(writer), TokenBucket(), asyncio.get_running_loop()
         incoming = messages(
             reader,
             max_length=self._settings.max_frame,
@@ -107,7 +108,9 @@ class UpstreamService:
         try:
             async for message in incoming:
                 packet = native_packet(message, self._settings.max_depth)
-                if packet is not None or not self._answer_transport(remote, message, writer):
+                if packet is None and self._answer_transport(remote, message, writer):
+                    unasked.take(len(message), clock.time())
+                else:
                     await self._take_event(packet or message, f"{ORIGIN}{remote}", answers)
         finally:
             answers.cancel()
@@ -181,4 +184,6 @@ def _reason(error: Exception) -> str:
         return "slow"
     if isinstance(error, SilenceError):
         return "silent"
+    if isinstance(error, FloodError):
+        return "flood"
     return "frame" if isinstance(error, FrameError) else "lost"

@@ -1,4 +1,7 @@
-"""How many connections may be open, and how much memory events may take.  For one event loop."""
+"""How many connections may be open, what one may send unasked, and how much memory events may take.
+
+For one event loop.
+"""
 
 import ipaddress
 from collections import Counter
@@ -10,6 +13,9 @@ from nightwire.gateway.net.access import Access, address_of
 
 FULL, CROWDED = "full", "address-full"
 """Why one more connection is refused: as many as may be are open, or as many from this address."""
+
+UNASKED_RATE, UNASKED_BURST = 8 << 10, 128 << 10
+"""What a peer may send that nobody asked for: in a second, and at once. [byte]"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,34 @@ class ConnectionLimiter:
         self._open[key] -= 1
         if not self._open[key]:
             del self._open[key]
+
+
+class FloodError(Exception):
+    """A peer sends what nobody asked for, faster than it may."""
+
+
+class TokenBucket:
+    """Bound what one peer sends unasked: so much at once, and so much a second.
+
+    Args:
+        rate: What comes back in a second. [byte]
+        burst: Most at once. [byte]
+    """
+
+    def __init__(self, rate: float = UNASKED_RATE, burst: float = UNASKED_BURST) -> None:
+        self._rate, self._burst = rate, burst
+        self._left, self._at = burst, 0.0
+
+    def take(self, size: int, now: float) -> None:
+        """Take *size* [byte] at *now*, a time that only goes forward. [s]
+
+        Raises:
+            FloodError: There is not so much left.
+        """
+        self._left = min(self._burst, self._left + self._rate * (now - self._at)) - size
+        self._at = now
+        if self._left < 0:
+            raise FloodError(f"it sends more than {self._rate} bytes a second that nobody asked for")
 
 
 class MemoryExceededError(Exception):

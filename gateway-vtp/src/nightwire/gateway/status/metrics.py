@@ -57,7 +57,7 @@ class GatewayMetrics:
         self.dropped = Counter(
             "nightwire_gateway_connections_dropped",
             "Connections that we ended, by role (author, subscriber, broker) and reason (silent, slow, "
-            "frame, memory, unsigned, lost)",
+            "frame, flood, memory, unsigned, lost)",
             ["role", "reason"],
             registry=registry,
         )
