@@ -7,7 +7,7 @@ STAMP := .venv/.ready
 NATIVE := .venv/.native
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, modules are imported in half of the time
 
-.PHONY: help setup demo test test-tools check format native test-compose bench bench-compose report docs compose-up compose-down
+.PHONY: help setup demo test test-tools check format lock native test-compose bench bench-compose report docs compose-up compose-down
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,11 @@ check: setup  ## format, lint, types and the pure tests: under a minute
 format: setup  ## the two fixing commands
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+lock: setup  ## pin what pyproject.toml asks for, with hashes: all of it, and each image's part
+	@$(BIN)/uv pip compile --quiet pyproject.toml --extra all --extra java --group dev --universal --generate-hashes \
+	  --no-header --no-annotate --output-file requirements.lock
+	@$(MAKE) --no-print-directory setup && $(BIN)/python tests/compose/locks.py
 
 test-compose: setup  ## the compose stack, brought up and loaded for real (as root)
 	@sh tests/compose/run.sh

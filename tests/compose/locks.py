@@ -25,11 +25,11 @@ BUILD = ("hatchling", "setuptools")
 ROOMS = {
     "schemas": "registry",
     "gateway-vtp": "gateway",
-    "filters": "filters",
+    "filters": "filters,science",
     "monitoring": "monitoring",
     "core": "stack",
 }
-"""Room: the extra that its image adds.  Core's is Kafka's, which fetches jars."""
+"""Room: the extras that its image adds.  Core's is Kafka's, which fetches jars."""
 
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==")
 
@@ -75,9 +75,9 @@ def locks(pinned: Mapping[str, str]) -> dict[Path, str]:
     client = closure(own) - {own}
     base = client.union(*(closure(tool) for tool in BUILD))
     texts = {ROOT / "core" / "requirements.lock": _text(base, pinned)}
-    for room, extra in ROOMS.items():
+    for room, extras in ROOMS.items():
         name = "kafka.lock" if room == "core" else "requirements.lock"
-        texts[ROOT / room / name] = _text(closure(own, [extra]) - {own} - base, pinned)
+        texts[ROOT / room / name] = _text(closure(own, extras.split(",")) - {own} - base, pinned)
     return texts
 
 

@@ -44,7 +44,13 @@ def test_a_verb_whose_package_is_missing_says_how_to_get_it(monkeypatch: pytest.
     monkeypatch.setattr(cli, "_load", lambda _entry: judge)
     result = CliRunner().invoke(cli.main, ["filter"])
     assert result.exit_code == 1
-    assert "pip install 'nightwire[filters]'" in result.output
+    assert "[filters]'" in result.output
+
+
+def test_a_verb_that_is_not_there_is_answered_with_the_one_that_was_meant() -> None:
+    result = CliRunner().invoke(cli.main, ["stauts"])
+    assert result.exit_code == 2
+    assert "Did you mean 'status'?" in result.output
 
 
 def test_no_stack_is_one_line_of_advice(monkeypatch: pytest.MonkeyPatch) -> None:

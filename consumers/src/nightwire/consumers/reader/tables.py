@@ -8,6 +8,7 @@ from confluent_kafka import Message
 
 from nightwire.consumers.alert import survey_of
 from nightwire.core.kafka import headers_of
+from nightwire.core.runtime import install_command
 
 Kind = Literal["arrow", "pandas", "polars"]
 
@@ -99,7 +100,7 @@ def converter(to: str) -> Callable[[Any], Any]:
         return _pandas() if to == "pandas" else _polars()
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"tables as {to} need the package {error.name}: pip install 'nightwire[tables]'", name=error.name
+            f"tables as {to} need the package {error.name}: {install_command('tables')}", name=error.name
         ) from error
 
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 from nightwire.core.kafka import identity
-from nightwire.core.runtime import java_home
+from nightwire.core.runtime import install_command, java_home
 
 TOOL = "kafka.admin.ConfigCommand"
 PRODUCE, CONSUME = "producer_byte_rate", "consumer_byte_rate"
@@ -107,7 +107,7 @@ def _java() -> Sequence[str]:
 
         jars = jar_folder()
     except (ModuleNotFoundError, OSError) as error:
-        raise QuotaError("quotas are set by Kafka's own jars: pip install 'nightwire[stack]'") from error
+        raise QuotaError(f"quotas are set by Kafka's own jars: {install_command('stack')}") from error
     quick = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     return [str(java_home() / "bin" / "java"), *quick, "-cp", f"{jars}{os.sep}*"]
 

@@ -1,6 +1,7 @@
 """The `nightwire` command: it collects the verbs of all rooms, and imports the called one alone."""
 
 import ast
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -29,6 +30,15 @@ class Verbs(click.Group):
         for entry in entry_points(group=GROUP, name=cmd_name):
             return _load(entry)
         return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb; say which was meant where there is none of that name."""
+        close = get_close_matches(args[0], names := self.list_commands(ctx))
+        if close and args[0] not in names:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; turn the errors that a person can mend into one line."""
@@ -73,9 +83,10 @@ def _load(entry: EntryPoint) -> click.Command:
 
 
 def _missing(verb: str, error: ModuleNotFoundError) -> str:
+    from nightwire.core.runtime import install_command
+
     extras = [extra for entry in entry_points(group=GROUP, name=verb) for extra in entry.extras]
-    brings = f"nightwire[{','.join(extras)}]" if extras else "nightwire"
-    return f"`nightwire {verb}` needs the package {error.name}: pip install '{brings}'"
+    return f"`nightwire {verb}` needs the package {error.name}: {install_command(*extras)}"
 
 
 def _advice(error: Exception) -> str | None:

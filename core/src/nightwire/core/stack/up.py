@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
-from nightwire.core.runtime import NoJavaError, StateError, java_home
+from nightwire.core.runtime import NoJavaError, StateError, install_command, java_home, missing_packages
 from nightwire.core.runtime.endpoints import STATE_DIR, state_dir
 from nightwire.core.runtime.process import kill, setup_logging
 from nightwire.core.stack.fetch import fetch_jars
@@ -40,12 +40,31 @@ def state_folder(named: Path | None) -> Path:
     return (named or state_dir() or Path(STATE_DIR)).resolve()
 
 
+EXTRAS = ("stack", "gateway", "filters")
+"""What the stack's processes need beside the light client."""
+
+
+class NotInstalledError(Exception):
+    """Packages are missing; the message says how to get them."""
+
+
+def check_installed() -> None:
+    """Do nothing where the stack's packages are there.
+
+    Raises:
+        NotInstalledError: Some are missing.
+    """
+    if missing := missing_packages(*EXTRAS):
+        raise NotInstalledError(f"missing: {', '.join(missing)}. {install_command(*EXTRAS)}")
+
+
 def stay(plan: Plan) -> int:
     """Supervise in the foreground; return the exit status."""
     setup_logging("nightwire.stack")
     try:
+        check_installed()
         supervise(plan)
-    except (StateError, BrokerError, JarError, NoJavaError, TimeoutError) as error:
+    except (NotInstalledError, StateError, BrokerError, JarError, NoJavaError, TimeoutError) as error:
         console.print(f"[red]nightwire up:[/red] {error}")
         return 1
     return 0
@@ -66,10 +85,11 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
             if not quiet:
                 describe(state)
             return 0
+        check_installed()
         doors(plan.auth, plan.public, local=plan.local, before=state)
         java_home()
         fetch_jars()
-    except (StateError, JarError, NoJavaError) as error:
+    except (NotInstalledError, StateError, JarError, NoJavaError) as error:
         console.print(f"[red]nightwire up:[/red] {error}")
         return 1
     supervisor = _spawn(plan)

@@ -64,7 +64,7 @@ def best_engine() -> str:
     """Return the name of the fastest available engine; log once that native is missing."""
     if native_engine.available():
         return "native"
-    log.warning("%s; Python does its work more slowly", native_engine.why_missing())
+    log.info("%s; Python does its work more slowly", native_engine.why_missing())
     return "python"
 
 
