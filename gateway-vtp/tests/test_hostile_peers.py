@@ -187,3 +187,22 @@ def test_a_peer_that_floods_is_hung_up_on_and_counted_and_others_are_served(
     listener.wait_for(300)
     dropped = 'nightwire_gateway_connections_dropped_total{reason="flood",role="subscriber"}'
     assert metric(gateway, dropped) == 1
+
+
+def test_unfinished_frames_of_all_connections_have_one_budget(
+    start_gateway: Start, patience: Callable[..., None], metric: Callable[..., float]
+) -> None:
+    """Each is a bit shorter than the one before, so none is above the average of those there."""
+    gateway = start_gateway("--no-accounts", "--frame-timeout", "60", "--author-memory", "16")
+    before = memory(gateway, "VmRSS")
+    kinds = [(gateway.authors, PART, 1_000_000 - 500 * number) for number in range(200)]
+    kinds += [(gateway.subscribers, b"\0\0\xff\xff" + b"x" * 65_000, 65_000)] * 300
+    with ExitStack() as held:
+        for port, sent, size in kinds:
+            peer = held.enter_context(closing(connect(port)))
+            with suppress(ConnectionError):
+                peer.sendall(sent[:size])
+        text = 'nightwire_gateway_connections_dropped_total{reason="memory",role="author"}'
+        patience(lambda: metric(gateway, text) >= 185, what="all but a few to be cut off")
+        assert metric(gateway, "nightwire_gateway_intake_bytes") <= 16 << 20
+    assert memory(gateway, "VmHWM") - before < 48 << 20

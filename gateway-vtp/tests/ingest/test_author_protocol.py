@@ -7,7 +7,7 @@ from functools import partial
 
 from nightwire.gateway import FrameDecoder, encode_frame
 from nightwire.gateway.ingest.author_protocol import AuthorProtocol, UnreadableDocument
-from nightwire.gateway.net.limits import MemoryBudget
+from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.vtp.container import open_container
 from nightwire.gateway.vtp.conversation import WINDOW, AnswerCallback, AnswerQueue, MessageDeadline
 

@@ -12,6 +12,7 @@ from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import UpstreamSettings
 from nightwire.gateway.ingest.upstream import UpstreamService
 from nightwire.gateway.net.addresses import Address
+from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.vtp.session import encode_now
@@ -21,7 +22,7 @@ async def ends(remote: Address) -> str:
     """Follow *remote*; return why the first connection to it ended."""
     nothing = cast(Any, None)
     metrics, status = GatewayMetrics(CollectorRegistry()), StatusModel("ivo://test", time.time)
-    intake = EventIntake("broker", nothing, nothing, nothing, nothing, metrics)
+    intake = EventIntake("broker", nothing, nothing, nothing, nothing, metrics, MemoryBudget())
     service = UpstreamService("ivo://test", UpstreamSettings(), intake, status)
     async with asyncio.timeout(30):
         job = asyncio.ensure_future(service.follow(remote))

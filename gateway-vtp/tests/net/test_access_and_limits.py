@@ -4,11 +4,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
-from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nightwire.gateway.cli.log_limits import RateLimitFilter
 from nightwire.gateway.net.access import ADDRESS, DENIED, LOCAL, Access
@@ -17,8 +14,6 @@ from nightwire.gateway.net.limits import (
     FULL,
     ConnectionLimiter,
     Limits,
-    MemoryBudget,
-    MemoryExceededError,
 )
 from nightwire.gateway.vtp.conversation import SilenceError, SlownessError, messages
 from nightwire.gateway.vtp.frames import encode_frame
@@ -77,53 +72,6 @@ def test_one_line_of_ipv6_is_one_address_however_it_is_numbered() -> None:
     limiter.opened("2001:db8::1")
     assert limiter.refusal("2001:db8::ffff:2") == CROWDED
     assert limiter.refusal("2001:db8:0:1::1") is None
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), max_size=60))
-def test_incomplete_frames_never_take_more_than_the_limit_and_one_step(steps: list[tuple[int, int]]) -> None:
-    memory, held = MemoryBudget(limit=150), dict.fromkeys(range(6), 0)
-    for peer, grown in steps:
-        held[peer] = min(held[peer] + grown, 100)
-        try:
-            memory.hold_incomplete(peer, held[peer])
-        except MemoryExceededError:
-            held[peer] = 0
-            memory.hold_incomplete(peer, 0)
-        assert memory.held == sum(held.values())
-        assert memory.held <= 150 + 6 * 100
-
-
-def test_whoever_holds_least_is_not_the_one_to_go() -> None:
-    memory = MemoryBudget(limit=100)
-    memory.hold_incomplete("large", 99)
-    memory.hold_incomplete("small", 5)
-    with pytest.raises(MemoryExceededError):
-        memory.hold_incomplete("large", 100)
-    memory.hold_incomplete("large", 0)
-    assert memory.held == 5
-
-
-def test_events_wait_where_others_fill_the_memory_and_one_that_is_larger_goes_alone() -> None:
-    memory, seen = MemoryBudget(limit=10), list[str]()
-
-    def come(name: str, size: int) -> None:
-        if memory.has_room(size):
-            memory.reserve(size)
-            seen.append(name)
-        else:
-            memory.when_room(size, wakes[name])
-
-    sizes = {"a": 6, "b": 4, "c": 50, "d": 1}
-    wakes = {name: partial(come, name, size) for name, size in sizes.items()}
-    for wake in wakes.values():
-        wake()
-    assert (seen, memory.held) == (["a", "b"], 10)
-    memory.release(6)
-    assert seen == ["a", "b"]  # c is first in line, and waits until all are gone
-    memory.release(4)
-    assert (seen, memory.held) == (["a", "b", "c"], 50)
-    memory.release(50)
-    assert (seen, memory.held) == (["a", "b", "c", "d"], 1)
 
 
 def heard(

@@ -50,7 +50,8 @@ from nightwire.gateway.ingest.settings import AuthorSettings, GcnSettings, Upstr
 from nightwire.gateway.ingest.test_events import send_test_events
 from nightwire.gateway.ingest.upstream import UpstreamService
 from nightwire.gateway.net.addresses import Address
-from nightwire.gateway.net.limits import ConnectionLimiter, MemoryBudget
+from nightwire.gateway.net.limits import ConnectionLimiter
+from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.net.server import Endpoint
 from nightwire.gateway.net.tls import ServerTLS, TLSSettings
 from nightwire.gateway.signing.requirements import SignatureRequirement, SignatureSettings
@@ -126,6 +127,7 @@ class Components:
         self._dead_letters: Writer | None = None
         self._started = now_ms()
         self._trust = _trust(settings)
+        self.memory = MemoryBudget(settings.authors.memory)
         self.accounts = AccountWriter(self._make_writer)
         self.deduplicator = Deduplicator(
             open_event_index(settings.log), self._log, f"{settings.ivoid}@{socket.gethostname()}"
@@ -138,7 +140,6 @@ class Components:
         )
         self.gcn = self._make_gcn(begin)
         tls = None if settings.tls.certificate is None else ServerTLS(settings.tls)
-        self.memory = MemoryBudget(settings.authors.memory)
         self.authors = self._make_authors(tls)
         self.feeds = self._make_feeds(tls)
 
@@ -213,13 +214,13 @@ class Components:
         """Return where events of authors or of brokers go."""
         requirement = SignatureRequirement(source, self._trust.get(f"{source}s"), self._metrics)
         rejections = RejectionCounter(f"vtp-{source}s", self._started)
-        return EventIntake(source, self.deduplicator, requirement, self.accounts, rejections, self._metrics)
+        return EventIntake(
+            source, self.deduplicator, requirement, self.accounts, rejections, self._metrics, self.memory
+        )
 
     def _make_authors(self, tls: ServerTLS | None) -> AuthorListener:
         settings = self._settings.authors
-        service = AuthorService(
-            self._settings.ivoid, settings, self._intake("author"), self.memory, self._status
-        )
+        service = AuthorService(self._settings.ivoid, settings, self._intake("author"), self._status)
         limiter = ConnectionLimiter(settings.access, settings.limits)
         endpoint = Endpoint("author", settings.address, limiter, self._metrics, self._status, tls=tls)
         return AuthorListener(endpoint, service.protocol)
@@ -227,7 +228,7 @@ class Components:
     def _make_feeds(self, tls: ServerTLS | None) -> FeedListeners:
         ivoid, settings, metrics = self._settings.ivoid, self._settings.subscribers, self._metrics
         trust = self._trust.get("subscribers")
-        service = SubscriberService(ivoid, settings, self.accounts, metrics, self._status, trust)
+        service = SubscriberService(ivoid, settings, self.accounts, metrics, self._status, self.memory, trust)
         feeds = live_feeds(ivoid, settings, self._hubs, metrics, self._positions)
         return FeedListeners(settings, service, feeds, metrics, self._status, tls)
 

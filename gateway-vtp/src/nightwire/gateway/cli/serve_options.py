@@ -260,10 +260,10 @@ CONNECTION_OPTIONS = (
     click.option(
         "--author-memory",
         type=click.IntRange(4),
-        default=256,
+        default=64,
         show_default=True,
-        help="Most memory for incomplete events of all authors, and as much for those on their way to Kafka "
-        "[MiB].",
+        help="Most memory for incomplete messages of all peers, and as much for authors' events on their way "
+        "to Kafka [MiB].",
     ),
     click.option(
         "--max-depth",

@@ -17,6 +17,7 @@ from nightwire.gateway.fanout.feed import SubscriberSettings
 from nightwire.gateway.fanout.identity import Peer, owner_of
 from nightwire.gateway.fanout.subscriber_state import SILENCES, SubscriberState
 from nightwire.gateway.net.limits import FloodError
+from nightwire.gateway.net.memory import MemoryBudget, MemoryExceededError
 from nightwire.gateway.net.server import Converse
 from nightwire.gateway.signing.requirements import NotAdmittedError, SubscriberGate
 from nightwire.gateway.signing.trust import Trust
@@ -36,7 +37,12 @@ BUFFER = 256 << 10
 MAX_MESSAGE = 64 << 10
 """Longest message of a subscriber: the most filters of the longest kind take a third. [byte]"""
 ACCOUNT_INTERVAL = 3.0  # [s]
-DROPPED: dict[type[Exception], str] = {FrameError: "frame", SlownessError: "slow", FloodError: "flood"}
+DROPPED: dict[type[Exception], str] = {
+    FrameError: "frame",
+    SlownessError: "slow",
+    FloodError: "flood",
+    MemoryExceededError: "memory",
+}
 """Why we hang up on a subscriber, as the metrics name it."""
 
 
@@ -105,6 +111,7 @@ class SubscriberService:
         accounts: Writes accounts to Kafka.
         metrics: The process's metrics.
         status: Shows the connections.
+        memory: Bounds the memory for their messages.
         trust: Verifies their signatures; None where none are asked for.
     """
 
@@ -115,10 +122,12 @@ class SubscriberService:
         accounts: AccountWriter,
         metrics: GatewayMetrics,
         status: StatusModel,
+        memory: MemoryBudget,
         trust: Trust | None = None,
     ) -> None:
         self._ivoid, self._settings = ivoid, settings
         self._accounts, self._metrics, self._status, self._trust = accounts, metrics, status, trust
+        self._memory = memory
         self._numbers = count(now_ms())
         self._acked, self._naked = (metrics.answered.labels(answer) for answer in ("ack", "nak"))
 
@@ -169,8 +178,9 @@ class SubscriberService:
         clock = asyncio.get_running_loop()
         try:
             limit = self._settings.limits.frame_timeout
-            async for message in messages(reader, max_length=MAX_MESSAGE, frame_timeout=limit):
-                self._receive(connection, message, clock.time())
+            with self._memory.sender(connection.host, reader.set_exception) as hold:
+                async for message in messages(reader, max_length=MAX_MESSAGE, frame_timeout=limit, hold=hold):
+                    self._receive(connection, message, clock.time())
         except tuple(DROPPED) as error:
             self._metrics.dropped.labels("subscriber", DROPPED[type(error)]).inc()
             log.info("subscriber %s is disconnected: %s", connection, error)

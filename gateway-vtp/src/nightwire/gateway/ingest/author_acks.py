@@ -11,7 +11,6 @@ from nightwire.core.kafka import DeliveryError
 from nightwire.gateway.ingest.author_protocol import AuthorProtocol, UnreadableDocument
 from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import AuthorSettings
-from nightwire.gateway.net.limits import MemoryBudget
 from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.voevent.packet import Packet
 from nightwire.gateway.voevent.validation import InvalidEventError, author_packet
@@ -49,7 +48,6 @@ class AuthorService:
         ivoid: Of this gateway.
         settings: Limits of connections and events.
         intake: Where events go.
-        memory: Bounds the memory for events.
         status: Shows what authors sent.
     """
 
@@ -58,10 +56,9 @@ class AuthorService:
         ivoid: str,
         settings: AuthorSettings,
         intake: EventIntake,
-        memory: MemoryBudget,
         status: StatusModel,
     ) -> None:
-        self.memory = memory
+        self.memory = intake.memory
         self._ivoid, self._settings, self._intake, self._status = ivoid, settings, intake, status
         self._containers = asyncio.Semaphore(MAX_CONTAINERS)
 

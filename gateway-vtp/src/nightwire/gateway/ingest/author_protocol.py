@@ -7,9 +7,10 @@ for each event, so the cost of a connection is the cost of an event.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple, Protocol
 
-from nightwire.gateway.net.limits import MemoryBudget, MemoryExceededError
+from nightwire.gateway.net.memory import MemoryBudget, Sender
 from nightwire.gateway.vtp.container import ContainerError, is_container
 from nightwire.gateway.vtp.conversation import (
     CHUNK,
@@ -93,6 +94,7 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._host: str
         self._port: int
         self._host, self._port = (transport.get_extra_info("peername") or ("?", 0))[:2]
+        self._sender = Sender(self._host, partial(self._disconnect, "memory"))
         self._schedule_deadline()
 
     def secured(self, transport: asyncio.Transport) -> None:
@@ -115,8 +117,6 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             self._read_messages()
         except FrameError as error:
             self._refuse_rest(error, "too-large" if error.length else "invalid")
-        except MemoryExceededError as error:
-            self._disconnect("memory", error)
         self._process()
 
     def eof_received(self) -> bool:
@@ -168,7 +168,6 @@ class AuthorProtocol(asyncio.BufferedProtocol):
 
         Raises:
             FrameError: The framing is broken.
-            MemoryExceededError: There is no room for one that is incomplete.
         """
         for message in self._decoder:
             self._deadline.message_complete(self._loop.time())
@@ -176,7 +175,7 @@ class AuthorProtocol(asyncio.BufferedProtocol):
                 self._unpack(message)
                 return
             self._documents.append(message)
-        self._receiver.memory.hold_incomplete(self, self._decoder.partial)
+        self._receiver.memory.hold_incomplete(self._sender, self._decoder.held)
         if self._decoder.partial:
             self._deadline.message_begun(self._loop.time(), partial=self._decoder.partial)
             self._schedule_deadline()
@@ -315,4 +314,4 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         if not self._input_closed:
             self._input_closed = True
             self._decoder = FrameDecoder()
-            self._receiver.memory.hold_incomplete(self, 0)
+            self._receiver.memory.hold_incomplete(self._sender, 0)

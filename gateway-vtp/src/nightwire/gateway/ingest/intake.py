@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
 from nightwire.gateway.eventlog.deduplicator import Deduplicator
+from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.signing.requirements import SignatureRequirement
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.validation import InvalidEventError
@@ -21,6 +22,7 @@ class EventIntake:
         accounts: Writes accounts to Kafka.
         rejections: Counts the events that are rejected.
         metrics: The process's metrics.
+        memory: Bounds the memory for their messages.
     """
 
     source: str
@@ -29,6 +31,7 @@ class EventIntake:
     accounts: AccountWriter
     rejections: RejectionCounter
     metrics: GatewayMetrics
+    memory: MemoryBudget
 
     def reject(self, reason: str) -> asyncio.Future[None]:
         """Account for one rejected event; the future is done once Kafka has the account."""

@@ -22,8 +22,8 @@ class AuthorSettings:
         timeout: Longest time from one event to the end of the next. [s]
         max_frame: Longest event. [byte]
         max_depth: Deepest nesting of elements in an event.
-        memory: Most memory for incomplete events, and as much for those on their way to Kafka.
-            [byte]
+        memory: Most memory for incomplete messages of all peers, and as much for events on their
+            way to Kafka. [byte]
     """
 
     address: Address
@@ -32,7 +32,7 @@ class AuthorSettings:
     timeout: float = 20.0
     max_frame: int = MAX_FRAME
     max_depth: int = MAX_DEPTH
-    memory: int = 256 << 20
+    memory: int = 64 << 20
 
 
 @dataclass(frozen=True)

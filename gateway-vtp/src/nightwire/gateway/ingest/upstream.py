@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +13,7 @@ from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import UpstreamSettings
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import FloodError, TokenBucket
+from nightwire.gateway.net.memory import MemoryExceededError
 from nightwire.gateway.net.tls import client_context
 from nightwire.gateway.signing.signing_key import SigningKey
 from nightwire.gateway.status.model import StatusModel
@@ -28,6 +31,7 @@ GOOD_AFTER = 5.0
 """A connection that lasted so long resets the back-off. [s]"""
 ORIGIN = "broker:"
 """Prefix of the origin of their events in the log; their address follows."""
+REASONS_TO_LEAVE = (OSError, FrameError, SilenceError, FloodError, MemoryExceededError)
 CONNECT_TIMEOUT = 10.0  # [s]
 
 
@@ -84,7 +88,7 @@ class UpstreamService:
         with self._intake.metrics.connections.labels("broker").track_inprogress():
             try:
                 await self._listen(remote, reader, writer)
-            except (OSError, FrameError, SilenceError, FloodError) as error:
+            except REASONS_TO_LEAVE as error:
                 self._intake.count_dropped(_reason(error))
                 return str(error)
             finally:
@@ -99,21 +103,25 @@ class UpstreamService:
         self, remote: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         answers, unasked, clock = PendingAnswers(writer), TokenBucket(), asyncio.get_running_loop()
-        incoming = messages(
-            reader,
-            max_length=self._settings.max_frame,
-            timeout=self._settings.timeout,
-            frame_timeout=self._settings.frame_timeout,
-        )
-        try:
-            async for message in incoming:
+        with ExitStack() as stack:
+            stack.callback(answers.cancel)
+            hold = stack.enter_context(self._intake.memory.sender(remote.host, reader.set_exception))
+            async for message in self._messages(reader, hold):
                 packet = native_packet(message, self._settings.max_depth)
                 if packet is None and self._answer_transport(remote, message, writer):
                     unasked.take(len(message), clock.time())
                 else:
                     await self._take_event(packet or message, f"{ORIGIN}{remote}", answers)
-        finally:
-            answers.cancel()
+
+    def _messages(self, reader: asyncio.StreamReader, hold: Callable[[int], None]) -> AsyncIterator[bytes]:
+        settings = self._settings
+        return messages(
+            reader,
+            max_length=settings.max_frame,
+            timeout=settings.timeout,
+            frame_timeout=settings.frame_timeout,
+            hold=hold,
+        )
 
     def _answer_transport(self, remote: Address, document: bytes, writer: asyncio.StreamWriter) -> bool:
         """Answer *document* at once if it is a Transport message; say whether it is one."""
@@ -184,6 +192,5 @@ def _reason(error: Exception) -> str:
         return "slow"
     if isinstance(error, SilenceError):
         return "silent"
-    if isinstance(error, FloodError):
-        return "flood"
-    return "frame" if isinstance(error, FrameError) else "lost"
+    named = {FrameError: "frame", FloodError: "flood", MemoryExceededError: "memory"}
+    return named.get(type(error), "lost")

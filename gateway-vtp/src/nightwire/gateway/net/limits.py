@@ -1,11 +1,7 @@
-"""How many connections may be open, what one may send unasked, and how much memory events may take.
-
-For one event loop.
-"""
+"""How many connections may be open, and what one may send unasked.  For one event loop."""
 
 import ipaddress
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -98,66 +94,6 @@ class TokenBucket:
         self._at = now
         if self._left < 0:
             raise FloodError(f"it sends more than {self._rate} bytes a second that nobody asked for")
-
-
-class MemoryExceededError(Exception):
-    """Incomplete frames fill the memory for them, and this peer holds more than its share."""
-
-
-class MemoryBudget:
-    """Bound the memory of authors' events: incomplete frames, and events on their way to Kafka.
-
-    Args:
-        limit: Most of each. [byte]
-    """
-
-    def __init__(self, limit: int = 256 << 20) -> None:
-        self._limit = limit
-        self._incomplete: dict[object, int] = {}
-        self._incomplete_total = 0
-        self._reserved = 0
-        self._waiting: dict[Callable[[], None], int] = {}
-
-    @property
-    def held(self) -> int:
-        """How much is held now. [byte]"""
-        return self._incomplete_total + self._reserved
-
-    def hold_incomplete(self, peer: object, size: int) -> None:
-        """Note that *peer* has sent *size* [byte] of an incomplete frame; 0 where none is.
-
-        Raises:
-            MemoryExceededError: All together is too much, and *peer* holds the average or more.
-        """
-        self._incomplete_total += size - self._incomplete.pop(peer, 0)
-        if size:
-            self._incomplete[peer] = size
-        if self._incomplete_total > self._limit and size * len(self._incomplete) >= self._incomplete_total:
-            raise MemoryExceededError(
-                f"{self._incomplete_total} bytes of incomplete frames, the limit is {self._limit}"
-            )
-
-    def has_room(self, size: int) -> bool:
-        """Say whether an event of *size* [byte] may begin; one that is too large goes alone."""
-        return not self._reserved or self._reserved + size <= self._limit
-
-    def reserve(self, size: int) -> None:
-        """Note that an event of *size* [byte] is on its way."""
-        self._reserved += size
-
-    def release(self, size: int) -> None:
-        """Note that it is no longer, and call those who wait for room."""
-        self._reserved -= size
-        while self._waiting:
-            callback, wanted = next(iter(self._waiting.items()))
-            if not self.has_room(wanted):
-                return
-            del self._waiting[callback]
-            callback()
-
-    def when_room(self, size: int, callback: Callable[[], None]) -> None:
-        """Call *callback*, once, when there is room for *size* [byte], after earlier ones."""
-        self._waiting[callback] = size
 
 
 @lru_cache(maxsize=4096)

@@ -31,6 +31,7 @@ async def messages(
     max_length: int,
     timeout: float = math.inf,
     frame_timeout: float = math.inf,
+    hold: Callable[[int], None] = lambda _size: None,
 ) -> AsyncIterator[bytes]:
     """Yield the peer's messages until it hangs up.
 
@@ -39,6 +40,7 @@ async def messages(
         max_length: Longest message. [byte]
         timeout: Longest time from one message to the end of the next [s], however it trickles in.
         frame_timeout: Longest time from the first byte of a message to its last. [s]
+        hold: Takes how much memory an incomplete message takes. [byte]
 
     Raises:
         SilenceError: The next message took longer than *timeout*.
@@ -62,6 +64,7 @@ async def messages(
             for message in decoder:
                 yield message
                 deadline.message_complete(clock.time())
+            hold(decoder.held)
             deadline.message_begun(clock.time(), partial=decoder.partial)
 
 

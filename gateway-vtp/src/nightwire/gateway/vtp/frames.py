@@ -51,6 +51,11 @@ class FrameDecoder:
         """How much of an incomplete frame is held. [byte]"""
         return len(self._received)
 
+    @property
+    def held(self) -> int:
+        """How much memory an incomplete frame takes: more than has come. [byte]"""
+        return self._received.__alloc__() if self._received else 0
+
     def receive(self, chunk: bytes | memoryview) -> None:
         """Add what was read from the connection."""
         self._received += chunk
