@@ -42,7 +42,7 @@ PURE_LANGUAGE = "nightwire.filters.language"
 
 ORDER = {
     "schemas": [
-        "errors kafka_environment lazy stamps wsgi",
+        "errors kafka_environment lazy serving stamps",
         "avro retention",
         "survey_model wire",
         "records topics",

@@ -21,6 +21,7 @@ from nightwire.core.stack.kafka import jars as kafka_jars
 from nightwire.core.stack.services import Stream, port_names, services, stream_service
 from nightwire.core.stack.status import lag
 from nightwire.core.stack.topics import OTHERS_BYTES, broker_properties, stack_topics
+from nightwire.core.tls.public import ANYWHERE, public_side
 
 
 def fake_java(folder: Path, output: str) -> Path:
@@ -112,6 +113,20 @@ def test_filters_run_without_spark_where_they_are_told_to() -> None:
     for light in (False, True):
         (filters,) = (one for one in services(Path("state"), ports, light=light) if one.name == "filters")
         assert ("--light" in filters.command) == light
+
+
+def test_other_machines_come_to_doors_with_tls_and_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    public = public_side(tmp_path, "a.example.org")
+    ports = {name: 10_000 + n for n, name in enumerate(port_names(None, public=True))}
+    outside = {str(port) for name, port in ports.items() if name.startswith("public_")}
+    for side in (None, public):
+        commands = [one.command for one in services(Path("state"), ports, public=side)]
+        words = [word for command in commands for word in command]
+        doors = [word.split(":")[1] for word in words if word.startswith(ANYWHERE)]
+        assert set(doors) <= outside
+        assert bool(doors) == (side is not None)
+    for option in ("--tls-authors", "--tls-subscribers", "--tls-client-ca", "--tls-cert"):
+        assert option in words
 
 
 @pytest.mark.prometheus

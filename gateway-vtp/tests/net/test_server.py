@@ -18,9 +18,10 @@ from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.connect import connect
 from nightwire.gateway.net.limits import ConnectionLimiter, Limits
 from nightwire.gateway.net.server import Converse, Endpoint, Listener
-from nightwire.gateway.net.tls import ServerTLS, TLSError, TLSSettings
+from nightwire.gateway.net.tls import TLSSettings, server_tls
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
+from nightwire.schemas.serving import TLSError
 
 Authority = Callable[[str], Any]
 """Makes an authority of that name: an `Authority` of conftest."""
@@ -48,7 +49,7 @@ async def listening(
         ConnectionLimiter(access, limits),
         GatewayMetrics(registry),
         StatusModel("ivo://test", time.time),
-        tls=None if tls is None else ServerTLS(tls),
+        tls=None if tls is None else server_tls(tls),
     )
     listener = Listener(door, converse)
 
@@ -158,7 +159,7 @@ def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
     nonsense.write_text("nonsense")
     for settings in (TLSSettings(nonsense), TLSSettings()):
         with pytest.raises(TLSError, match=r"nonsense|--tls-cert"):
-            ServerTLS(settings)
+            server_tls(settings)
 
 
 def test_a_peer_that_takes_nothing_is_cut_off_and_its_place_is_free_again() -> None:

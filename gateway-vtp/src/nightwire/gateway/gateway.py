@@ -49,11 +49,12 @@ from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import AuthorSettings, GcnSettings, UpstreamSettings
 from nightwire.gateway.ingest.test_events import send_test_events
 from nightwire.gateway.ingest.upstream import UpstreamService
+from nightwire.gateway.net.access import Access, Door
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import ConnectionLimiter
 from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.net.server import Endpoint
-from nightwire.gateway.net.tls import ServerTLS, TLSSettings
+from nightwire.gateway.net.tls import TLSSettings, server_tls
 from nightwire.gateway.signing.requirements import SignatureRequirement, SignatureSettings
 from nightwire.gateway.signing.signing_key import PASSWORD_VARIABLE, SigningKey, open_signing_key
 from nightwire.gateway.signing.trust import Trust, TrustFiles
@@ -62,6 +63,7 @@ from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.voevent.times import load_time_scales
 from nightwire.gateway.voevent.validation import compile_schemas
 from nightwire.schemas.registry import AlertDecoder, SchemaRegistry
+from nightwire.schemas.serving import ServerTLS
 from nightwire.schemas.topics import VOEVENTS
 
 log = logging.getLogger(__name__)
@@ -139,7 +141,7 @@ class Components:
             settings.ivoid, settings.upstreams, self._intake("broker"), status, _signing_key(settings)
         )
         self.gcn = self._make_gcn(begin)
-        tls = None if settings.tls.certificate is None else ServerTLS(settings.tls)
+        tls = None if settings.tls.certificate is None else server_tls(settings.tls)
         self.authors = self._make_authors(tls)
         self.feeds = self._make_feeds(tls)
 
@@ -218,12 +220,18 @@ class Components:
             source, self.deduplicator, requirement, self.accounts, rejections, self._metrics, self.memory
         )
 
-    def _make_authors(self, tls: ServerTLS | None) -> AuthorListener:
+    def _make_authors(self, tls: ServerTLS | None) -> list[AuthorListener]:
+        """Return the listeners of authors, the usual one first."""
         settings = self._settings.authors
         service = AuthorService(self._settings.ivoid, settings, self._intake("author"), self._status)
-        limiter = ConnectionLimiter(settings.access, settings.limits)
-        endpoint = Endpoint("author", settings.address, limiter, self._metrics, self._status, tls=tls)
-        return AuthorListener(endpoint, service.protocol)
+
+        def listener(address: Address, access: Access) -> AuthorListener:
+            limiter = ConnectionLimiter(access, settings.limits)
+            endpoint = Endpoint("author", address, limiter, self._metrics, self._status, tls=tls)
+            return AuthorListener(endpoint, service.protocol)
+
+        door = [] if settings.tls_door is None else [settings.tls_door]
+        return [listener(one.address, one.access) for one in (Door(settings.address, settings.access), *door)]
 
     def _make_feeds(self, tls: ServerTLS | None) -> FeedListeners:
         ivoid, settings, metrics = self._settings.ivoid, self._settings.subscribers, self._metrics
@@ -361,10 +369,14 @@ class Gateway:
             raise GatewayFailedError("the log cannot be followed") from self._failure
 
     async def _listen(self, parts: Components) -> None:
-        self.addresses = (await parts.authors.start(), *await parts.feeds.start())
-        self.status.listens("authors", str(self.addresses[0]))
-        for feed, address in zip(self._settings.subscribers.feeds, self.addresses[1:], strict=True):
-            self.status.listens(f"subscribers of {feed.name}", str(address))
+        authors = [await one.start() for one in parts.authors]
+        self.addresses = (*authors, *await parts.feeds.start())
+        names = ["authors", "authors, by TLS"][: len(authors)]
+        settings = self._settings.subscribers
+        names += [f"subscribers of {feed.name}" for feed in settings.feeds]
+        names += [] if settings.tls_door is None else [f"subscribers of {settings.feeds[0].name}, by TLS"]
+        for name, address in zip(names, self.addresses, strict=True):
+            self.status.listens(name, str(address))
 
     async def _work(self, parts: Components, stop: Stop) -> None:
         """Run all jobs until *stop*; the gateway fails with the first that fails."""
@@ -402,11 +414,12 @@ class Gateway:
 
     async def _wind_up(self, parts: Components, thread: threading.Thread) -> None:
         log.info("stopping: finishing the events of authors")
-        parts.authors.refuse_new()
+        for one in parts.authors:
+            one.refuse_new()
         parts.feeds.refuse_new()
         settled = asyncio.ensure_future(parts.deduplicator.settled())
         await asyncio.wait([settled], timeout=SETTLE_TIMEOUT)
-        await parts.authors.finish(LAST_WORDS)
+        await asyncio.gather(*(one.finish(LAST_WORDS) for one in parts.authors))
         await parts.feeds.finish(LAST_WORDS)
         await parts.handlers.finish(HANDLER_TIMEOUT)
         self._stop_following.set()

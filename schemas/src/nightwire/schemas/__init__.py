@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.schemas import kafka_environment, lazy, records, topics, wire, wsgi
+    from nightwire.schemas import kafka_environment, lazy, records, topics, wire
     from nightwire.schemas.avro.codec import Codec
     from nightwire.schemas.avro.engines import engines
     from nightwire.schemas.avro.plans.field_changes import Change
@@ -62,7 +62,6 @@ __all__ = [
     "surveys",
     "topics",
     "wire",
-    "wsgi",
 ]
 
 __getattr__ = on_demand(

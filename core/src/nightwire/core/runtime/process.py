@@ -19,7 +19,7 @@ from prometheus_client import (
     make_wsgi_app,
 )
 
-from nightwire.schemas.wsgi import serve_wsgi
+from nightwire.schemas.serving import serve_wsgi
 
 # a series beside each counter that nobody reads
 disable_created_metrics()  # type: ignore[no-untyped-call]

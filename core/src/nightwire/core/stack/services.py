@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightwire.core.tls.public import ANYWHERE, Public
+
 
 @dataclass(frozen=True)
 class Service:
@@ -45,7 +47,7 @@ COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", 
 """What of the machine is watched."""
 PROCESSES = ("schema_registry", "gateway", "filters", "exporter")
 PORTS = ("kafka", "controller", "schema_registry", "vtp_authors", "vtp_subscribers", "prometheus")
-PUBLIC_PORTS = ("public_kafka",)
+PUBLIC_PORTS = ("public_kafka", "public_vtp_authors", "public_vtp_subscribers")
 """What other machines reach."""
 
 
@@ -69,6 +71,7 @@ def services(
     remotes: Sequence[str] = (),
     feeds: Sequence[str] = (),
     light: bool = False,
+    public: Public | None = None,
 ) -> list[Service]:
     """Return the processes beside Kafka, in the order of their start.
 
@@ -78,6 +81,7 @@ def services(
         remotes: VTP brokers that the gateway subscribes to.
         feeds: Filter topics that the gateway gives to VTP subscribers.
         light: Run the filters without Spark.
+        public: What other machines reach; None for nothing.
     """
     kafka = f"127.0.0.1:{ports['kafka']}"
     registry = f"http://127.0.0.1:{ports['schema_registry']}"
@@ -93,6 +97,7 @@ def services(
     gateway += ["--subscribers", f"127.0.0.1:{ports['vtp_subscribers']}"]
     gateway += [word for remote in remotes for word in ("--remote", remote)]
     gateway += [word for feed in feeds for word in ("--feed", feed)]
+    gateway += _vtp_doors(public, ports) if public else []
     filters = ["filter", "run", *where, "--state", str(folder / "filters"), *(["--light"] if light else [])]
     return [
         verb(
@@ -110,6 +115,15 @@ def services(
         *_node_exporter(ports),
         *_prometheus(folder, ports, light=light),
     ]
+
+
+def _vtp_doors(public: Public, ports: Mapping[str, int]) -> list[str]:
+    """Return the options by which the gateway lets in whoever shows a certificate of the site's."""
+    words = ["--tls-cert", str(public.certificate), "--tls-key", str(public.key)]
+    words += ["--tls-client-ca", str(public.client_ca)]
+    for role in ("authors", "subscribers"):
+        words += [f"--tls-{role}", f"{ANYWHERE}:{ports[f'public_vtp_{role}']}"]
+    return words
 
 
 def stream_service(stream: Stream, ports: Mapping[str, int]) -> Service:

@@ -36,6 +36,8 @@ from nightwire.core.tls.public import Public
 
 log = logging.getLogger("nightwire.stack")
 
+PUBLIC_SCHEMES = {"kafka": "", "vtp_authors": "tls://", "vtp_subscribers": "tls://"}
+"""What other machines reach, and what stands before its address."""
 RENEWAL_INTERVAL = 2.0
 """Time between two looks for renewed certificates. [s]"""
 
@@ -134,7 +136,14 @@ class Supervisor:
         await self._run(kafka, lambda: asyncio.to_thread(probe.answers))
         await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
         plan = self._plan
-        rest = services(plan.folder, self._ports, remotes=plan.remotes, feeds=plan.feeds, light=plan.light)
+        rest = services(
+            plan.folder,
+            self._ports,
+            remotes=plan.remotes,
+            feeds=plan.feeds,
+            light=plan.light,
+            public=self._public,
+        )
         await asyncio.gather(*(self._run(service, self._health(service)) for service in rest))
         if self._plan.stream:
             stream = stream_service(self._plan.stream, self._ports)
@@ -231,7 +240,8 @@ class Supervisor:
         """Return by what other machines reach us; empty where they do not."""
         if (public := self._public) is None:
             return {}
-        found = {"kafka": f"{public.host}:{self._ports['public_kafka']}"}
+        found = {name: f"{public.host}:{self._ports[f'public_{name}']}" for name in PUBLIC_SCHEMES}
+        found = {name: PUBLIC_SCHEMES[name] + address for name, address in found.items()}
         return found | ({"ca": str(public.ca)} if public.ca else {})
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 from nightwire.core.tls.authority import hosts_of
 from nightwire.core.tls.site import Site, read_certificate
 
+ANYWHERE = "0.0.0.0"  # noqa: S104  (who comes by TLS is asked who he is)
+"""Where public doors listen."""
+
 
 @dataclass(frozen=True)
 class Public:

@@ -36,11 +36,11 @@ from nightwire.gateway.handlers.settings import (
     read_handlers,
 )
 from nightwire.gateway.ingest.settings import AuthorSettings, GcnSettings, UpstreamSettings
-from nightwire.gateway.net.access import Access
-from nightwire.gateway.net.addresses import read_address
+from nightwire.gateway.net.access import ANYWHERE, Access, Door
+from nightwire.gateway.net.addresses import Address, read_address
 from nightwire.gateway.net.limits import Limits
 from nightwire.gateway.net.open_files import allow_open_files
-from nightwire.gateway.net.tls import ServerTLS, TLSSettings
+from nightwire.gateway.net.tls import TLSSettings, server_tls
 from nightwire.gateway.signing.requirements import SignatureSettings
 from nightwire.gateway.signing.signing_key import SigningError
 from nightwire.gateway.signing.trust_policy import PolicyError, read_policy
@@ -57,7 +57,7 @@ def read_settings(options: dict[str, Any]) -> Settings:
     """
     tls = read_tls_settings(options)
     limits = Limits(options["max_connections"], options["max_per_address"], options["frame_timeout"])
-    authors = _author_settings(options, limits)
+    authors = _author_settings(options, limits, tls)
     handlers, signatures = read_handler_settings(options), read_signature_settings(options)
     gcn, feeds = read_gcn_settings(options), _read_feeds(options)
     kafka, registry = _kafka_and_registry(options, feeds)
@@ -66,6 +66,7 @@ def read_settings(options: dict[str, Any]) -> Settings:
         authors=authors,
         subscribers=SubscriberSettings(
             feeds,
+            _tls_door(options["tls_subscribers"], 8499, feeds[0].access, tls),
             limits,
             iamalive=options["iamalive"],
             max_frame=options["subscriber_max_frame"],
@@ -80,8 +81,9 @@ def read_settings(options: dict[str, Any]) -> Settings:
         tls=tls,
         test_interval=options["test_interval"],
     )
-    if settings.authors.address.tls or any(feed.address.tls for feed in feeds):
-        ServerTLS(tls)
+    doors = (settings.authors.tls_door, settings.subscribers.tls_door)
+    if settings.authors.address.tls or any(feed.address.tls for feed in feeds) or any(doors):
+        server_tls(tls)
     return settings
 
 
@@ -97,16 +99,27 @@ def _log_settings(options: Mapping[str, Any], kafka: str, feeds: tuple[Feed, ...
     )
 
 
-def _author_settings(options: Mapping[str, Any], limits: Limits) -> AuthorSettings:
+def _author_settings(options: Mapping[str, Any], limits: Limits, tls: TLSSettings) -> AuthorSettings:
+    access = Access(options["author_allow"], options["author_deny"])
     return AuthorSettings(
         read_address(options["authors"], 8098),
-        Access(options["author_allow"], options["author_deny"]),
+        access,
+        _tls_door(options["tls_authors"], 8498, access, tls),
         limits,
         timeout=options["author_timeout"],
         max_frame=options["max_frame"],
         max_depth=options["max_depth"],
         memory=options["author_memory"] << 20,
     )
+
+
+def _tls_door(text: str | None, port: int, access: Access, tls: TLSSettings) -> Door | None:
+    """Return the door at *text*; who shows a certificate may come from everywhere."""
+    if text is None:
+        return None
+    address = read_address(text, port)
+    networks = Access(ANYWHERE, access.deny) if tls.client_ca else access
+    return Door(Address(address.host, address.port, tls=True), networks)
 
 
 def _upstream_settings(

@@ -272,6 +272,14 @@ CONNECTION_OPTIONS = (
         show_default=True,
         help="Deepest nesting of elements in an event; those of the standard have 9 at most.",
     ),
+    *(
+        click.option(
+            f"--tls-{role}",
+            metavar="HOST:PORT",
+            help=f"Where {role} come by TLS, beside --{role}; with --tls-client-ca from everywhere.",
+        )
+        for role in ("authors", "subscribers")
+    ),
     click.option(
         "--tls-client-ca",
         type=FILE,

@@ -39,7 +39,8 @@ def read_tls_settings(options: dict[str, Any]) -> "TLSSettings":
     Raises:
         click.UsageError: A file cannot be used.
     """
-    from nightwire.gateway.net.tls import TLSError, TLSSettings, client_context
+    from nightwire.gateway.net.tls import TLSSettings, client_context
+    from nightwire.schemas.serving import TLSError
 
     names = ("certificate", "key", "ca", "client_ca")
     settings = TLSSettings(**{name: options.pop(f"tls_{name}", None) for name in names})

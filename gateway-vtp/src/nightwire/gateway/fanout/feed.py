@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nightwire.gateway.net.access import Access
+from nightwire.gateway.net.access import Access, Door
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import Limits
 from nightwire.gateway.voevent.roles import ACTED_ON
@@ -68,6 +68,7 @@ class SubscriberSettings:
 
     Attributes:
         feeds: What they may subscribe to, the default feed first.
+        tls_door: Where they get the default feed by TLS as well; None: nowhere.
         limits: Connections and times, of each feed.
         iamalive: Time between iamalive messages. [s]
         max_frame: Longest event for those that gave no limit of their own. [byte]
@@ -75,6 +76,7 @@ class SubscriberSettings:
     """
 
     feeds: tuple[Feed, ...] = ()
+    tls_door: Door | None = None
     limits: Limits = field(default_factory=Limits)
     iamalive: float = 60.0
     max_frame: int = COMET_MAX_FRAME

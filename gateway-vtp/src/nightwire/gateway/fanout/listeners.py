@@ -9,14 +9,15 @@ from nightwire.gateway.fanout.feed import SubscriberSettings
 from nightwire.gateway.fanout.hub import Hubs
 from nightwire.gateway.fanout.positions import PositionStore
 from nightwire.gateway.fanout.subscribers import SubscriberService
+from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import ConnectionLimiter
 from nightwire.gateway.net.server import Endpoint, Listener
-from nightwire.gateway.net.tls import ServerTLS
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.voevent.roles import role_label
 from nightwire.gateway.voevent.test_event import is_test_of
+from nightwire.schemas.serving import ServerTLS
 
 
 class FeedListeners:
@@ -44,14 +45,17 @@ class FeedListeners:
         for one in live_feeds:
             status.feed(one.feed.name)
 
-        def endpoint(one: LiveFeed) -> Endpoint:
-            limiter = ConnectionLimiter(one.feed.access, settings.limits)
-            return Endpoint("subscriber", one.feed.address, limiter, metrics, status, tls=tls)
+        def listener(one: LiveFeed, address: Address, access: Access) -> Listener:
+            limiter = ConnectionLimiter(access, settings.limits)
+            endpoint = Endpoint("subscriber", address, limiter, metrics, status, tls=tls)
+            return Listener(endpoint, subscribers.conversation(one))
 
-        self._listeners = [Listener(endpoint(one), subscribers.conversation(one)) for one in live_feeds]
+        self._listeners = [listener(one, one.feed.address, one.feed.access) for one in live_feeds]
+        if (door := settings.tls_door) is not None:
+            self._listeners.append(listener(live_feeds[0], door.address, door.access))
 
     async def start(self) -> list[Address]:
-        """Listen; return the addresses, in the order of the feeds.
+        """Listen; return the addresses, in the order of the feeds, that of the TLS door last.
 
         Raises:
             OSError: One of them is taken.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from nightwire.gateway.ingest.author_protocol import AuthorProtocol
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.server import HANDSHAKE_ERRORS, Endpoint
-from nightwire.gateway.net.tls import ServerTLS
+from nightwire.schemas.serving import ServerTLS
 
 MakeProtocol = Callable[[Callable[[], None]], AuthorProtocol]
 """Makes a protocol; its argument is called when the connection is gone."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nightwire.gateway.net.access import Access
+from nightwire.gateway.net.access import Access, Door
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import Limits
 from nightwire.gateway.net.tls import TLSSettings
@@ -18,6 +18,7 @@ class AuthorSettings:
     Attributes:
         address: Where they connect to.
         access: The networks they may connect from.
+        tls_door: Where they connect to by TLS as well; None: nowhere.
         limits: Connections and times.
         timeout: Longest time from one event to the end of the next. [s]
         max_frame: Longest event. [byte]
@@ -28,6 +29,7 @@ class AuthorSettings:
 
     address: Address
     access: Access = field(default_factory=Access)
+    tls_door: Door | None = None
     limits: Limits = field(default_factory=Limits)
     timeout: float = 20.0
     max_frame: int = MAX_FRAME

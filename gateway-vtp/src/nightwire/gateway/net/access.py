@@ -2,14 +2,18 @@
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+
+from nightwire.gateway.net.addresses import Address
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 LOCAL = ("127.0.0.0/8", "::1/128")
 """This machine only."""
+ANYWHERE = ("0.0.0.0/0", "::/0")
+"""Every machine."""
 ADDRESS, DENIED = "address", "denied"
 """Why a peer is refused: its address is in no allowed network, or in a denied one."""
 
@@ -45,6 +49,19 @@ class Access:
     @cached_property
     def _networks(self) -> tuple[list[IPNetwork], list[IPNetwork]]:
         return _read(self.allow), _read(self.deny)
+
+
+@dataclass(frozen=True)
+class Door:
+    """A second address to listen on, beside the usual one.
+
+    Attributes:
+        address: Where.
+        access: Who may connect.
+    """
+
+    address: Address
+    access: Access = field(default_factory=Access)
 
 
 @lru_cache(maxsize=4096)

@@ -10,9 +10,9 @@ from functools import partial
 from nightwire.gateway.net.access import ADDRESS, DENIED
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import CROWDED, FULL, ConnectionLimiter
-from nightwire.gateway.net.tls import ServerTLS, TLSError
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
+from nightwire.schemas.serving import ServerTLS
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ REFUSALS = {
     CROWDED: "refused %s %s: there are as many connections from this address as may be",
 }
 """The line in the log for each reason, one kind of line each, so that none drowns the others."""
-HANDSHAKE_ERRORS = (OSError, ssl.SSLError, TLSError)
+HANDSHAKE_ERRORS = (OSError, ssl.SSLError)
 
 Converse = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 

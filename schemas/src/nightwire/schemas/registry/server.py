@@ -18,7 +18,7 @@ from starlette.routing import Route
 from nightwire.schemas.registry.api import Api, ApiError, Request
 from nightwire.schemas.registry.kafka_log import KafkaLog
 from nightwire.schemas.registry.store import Store
-from nightwire.schemas.wsgi import serve_wsgi
+from nightwire.schemas.serving import serve_wsgi
 
 
 class Metrics:

@@ -15,7 +15,7 @@ from nightwire.core.runtime import LogLimiter
 from nightwire.core.stack.kafka.auth import PROTOCOLS, SCRAM_LOGIN
 from nightwire.core.stack.kafka.storage import NODE
 from nightwire.core.tls.keystore import Keystore
-from nightwire.core.tls.public import Public
+from nightwire.core.tls.public import ANYWHERE, Public
 from nightwire.core.tls.site import SiteError
 
 log = logging.getLogger("nightwire.stack")
@@ -24,7 +24,6 @@ TIMEOUT = 10.0
 """Longest wait for Kafka to take a new certificate. [s]"""
 
 PUBLIC = "listener.name.public"
-ANYWHERE = "0.0.0.0"  # noqa: S104  (who comes by TLS is asked for a password)
 
 
 class PublicListener:
