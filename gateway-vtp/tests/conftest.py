@@ -28,7 +28,6 @@ from cryptography.x509.oid import NameOID
 from nightwire.core.kafka import read_to_end
 from nightwire.core.stack import die_with_parent, free_port
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, read_transport
-from nightwire.gateway.voevent.roles import ROLES
 from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.vtp.session import encode_now
 from nightwire.gateway.vtp.transport import is_transport
@@ -276,12 +275,6 @@ def container() -> Callable[..., bytes]:
 def free_ports() -> Callable[[int], list[int]]:
     """Return a function that names ports that are free."""
     return lambda count: [free_port() for _ in range(count)]
-
-
-@pytest.fixture(scope="session")
-def every_role() -> list[str]:
-    """Return the options of a gateway that gives its subscribers events of every role."""
-    return [word for role in ROLES for word in ("--feed-role", role)]
 
 
 @pytest.fixture

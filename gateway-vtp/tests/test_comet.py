@@ -51,9 +51,8 @@ def test_comet_as_author_and_comet_as_subscriber_through_our_gateway_byte_for_by
     ivorns: Callable[[int], list[str]],
     patience: Callable[..., None],
     tmp_path: Path,
-    every_role: list[str],
 ) -> None:
-    gateway = start_gateway(*every_role)
+    gateway = start_gateway()
     inbox = tmp_path / "inbox"
     comet(f"--remote=127.0.0.1:{gateway.subscribers}", "--save-event", f"--save-event-directory={inbox}")
     patience(lambda: subscribed(tmp_path), what="Comet to subscribe")
@@ -84,9 +83,8 @@ def test_comet_as_subscriber_filters_by_xpath(
     ivorns: Callable[[int], list[str]],
     patience: Callable[..., None],
     tmp_path: Path,
-    every_role: list[str],
 ) -> None:
-    gateway = start_gateway(*every_role)
+    gateway = start_gateway()
     inbox = tmp_path / "inbox"
     comet(
         f"--remote=127.0.0.1:{gateway.subscribers}",
@@ -113,14 +111,13 @@ def test_our_gateway_as_subscriber_of_a_comet_broker_that_does_not_mind_its_sign
     patience: Callable[..., None],
     telescope: Callable[..., Any],
     tmp_path: Path,
-    every_role: list[str],
 ) -> None:
     authors, subscribers = free_port(), free_port()
     ports = [f"--receive-port={authors}", f"--broadcast-port={subscribers}"]
     comet("--receive", "--broadcast", "--broadcast-test-interval=0", *ports)
     secret = tmp_path / "secret.asc"
     secret.write_text(str(Tsk.generate(user_id="ivo://test/gateway")))
-    gateway = start_gateway("--remote", f"127.0.0.1:{subscribers}", "--sign-key", str(secret), *every_role)
+    gateway = start_gateway("--remote", f"127.0.0.1:{subscribers}", "--sign-key", str(secret))
     listener = telescope(gateway.subscribers)
     patience(lambda: "New subscriber" in (tmp_path / "comet.log").read_text(), what="us to subscribe")
     files = unique(tmp_path, ivorns, packet)

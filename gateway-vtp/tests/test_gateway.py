@@ -208,7 +208,7 @@ def test_subscribers_get_what_their_xpath_filters_select(
     ivorns: Ivorns,
     patience: Callable[..., None],
 ) -> None:
-    gateway = start_gateway("--feed-role", "observation", "--feed-role", "test")
+    gateway = start_gateway()
     tests = telescope(gateway.subscribers, filters=("//[", "/*[@role='test']"))
     everything = telescope(gateway.subscribers, filters=("//[",))
     patience(lambda: gateway.log.read_text().count("filters by") == 2)
@@ -433,11 +433,15 @@ def test_while_kafka_is_away_authors_wait_and_nothing_is_acknowledged_that_it_do
 def test_a_job_that_fails_ends_the_gateway_instead_of_leaving_it_half_dead(
     kafka: str, tmp_path: Path
 ) -> None:
-    """The name of this remote broker has an empty label, which raises what is no `OSError`."""
+    """The name of this gateway makes test events that are none."""
     ports = [*("--authors", "127.0.0.1:0"), *("--subscribers", "127.0.0.1:0"), *("--metrics-port", "0")]
     where = ["--bootstrap", kafka, "--state", str(tmp_path), "--no-accounts", *ports]
     command = [sys.executable, "-m", "nightwire.core.cli", "gateway", "serve", *where]
     done = subprocess.run(
-        [*command, "--remote", "a..b:8099"], capture_output=True, text=True, timeout=60, check=False
+        [*command, "--test-event", "1h", "--ivorn", "no name"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, "a job of the gateway failed" in done.stderr) == (1, True)

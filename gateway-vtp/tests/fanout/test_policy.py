@@ -36,13 +36,13 @@ def policy(feed: Feed = FEED) -> DeliveryPolicy:
     return DeliveryPolicy(feed, matches, lambda one: one.ivorn == "ivo://a/b#7")
 
 
-def test_a_feed_carries_observations_and_predictions_of_its_topics_unless_told_otherwise() -> None:
-    roles = ("observation", "prediction", "utility", "test")
-    found = [policy().withholds(event(1, role=role), ALL) for role in roles]
-    assert found == [None, None, Withheld.ROLE, Withheld.ROLE]
-    everything = policy(replace(FEED, roles=roles))
-    assert [everything.withholds(event(1, role=role), ALL) for role in roles] == [None] * 4
-    assert policy().withholds(event(7, role="test"), ALL) is None  # a test of its own
+def test_a_feed_carries_every_role_of_its_topics_unless_told_otherwise() -> None:
+    roles = ("observation", "prediction", "utility", "test", "of-another-word")
+    assert [policy().withholds(event(1, role=role), ALL) for role in roles] == [None] * 5
+    some = policy(replace(FEED, roles=roles[:2]))
+    found = [some.withholds(event(1, role=role), ALL) for role in roles]
+    assert found == [None, None, *[Withheld.ROLE] * 3]
+    assert some.withholds(event(7, role="test"), ALL) is None  # a test of its own
     assert policy().withholds(event(1, topic="filter.a.b"), ALL) is Withheld.TOPIC
 
 
@@ -59,7 +59,7 @@ def test_a_feeds_own_expressions_bind_all_and_the_default_ones_those_who_ask_for
 
 
 def test_a_retraction_goes_wherever_the_event_went_and_nowhere_else() -> None:
-    feed = replace(FEED, xpath=("//Param[@name='a']",), rate=Rate(1, 60))
+    feed = replace(FEED, roles=("observation",), xpath=("//Param[@name='a']",), rate=Rate(1, 60))
     one = policy(feed)
     assert one.withholds(event(1), ALL) is None
     # it has no such Param, and the rate is used up

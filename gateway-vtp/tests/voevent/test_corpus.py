@@ -61,9 +61,8 @@ def test_the_corpus_goes_through_unchanged_and_what_is_invalid_is_refused(
     start_gateway: Callable[..., Any],
     telescope: Callable[..., Any],
     logged: Callable[[], dict[str, list[bytes]]],
-    every_role: list[str],
 ) -> None:
-    gateway = start_gateway("--subscriber-max-frame", str(1 << 20), *every_role)
+    gateway = start_gateway("--subscriber-max-frame", str(1 << 20))
     listener = telescope(gateway.subscribers)
     rows = manifest(data)
     valid = {file.read_bytes() for file, row in rows if row["xsd"].startswith("valid")}

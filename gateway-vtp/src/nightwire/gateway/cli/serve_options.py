@@ -156,9 +156,7 @@ FEED_OPTIONS = (
         metavar="ROLE",
         multiple=True,
         type=click.Choice(ROLES),
-        default=ACTED_ON,
-        show_default=True,
-        help="Give them events of this role; repeatable.",
+        help="Give them events of this role; repeatable.  [default: every role]",
     ),
     click.option(
         "--replay",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from nightwire.gateway.net.access import Access, Door
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.limits import Limits
-from nightwire.gateway.voevent.roles import ACTED_ON
 from nightwire.gateway.vtp.frames import COMET_MAX_FRAME
 from nightwire.schemas.topics import VOEVENTS
 
@@ -40,7 +39,7 @@ class Feed:
         template: Survey whose template makes VOEvents of alerts; None: as the record says.
         xpath: It carries events that match any of these; none means everything.
         default_xpath: The same for subscribers that ask for nothing themselves.
-        roles: It carries events of these.
+        roles: It carries events of these; none means every role, of whatever word.
         replay: How far back a subscriber is served that returns. [s]
         rate: At most so many events; None: all.
     """
@@ -52,7 +51,7 @@ class Feed:
     template: str | None = None
     xpath: tuple[str, ...] = ()
     default_xpath: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ACTED_ON
+    roles: tuple[str, ...] = ()
     replay: float = REPLAY
     rate: Rate | None = None
 

@@ -82,7 +82,7 @@ class DeliveryPolicy:
     def _feed_withholds(self, event: Event) -> Withheld | None:
         if event.topic not in self._feed.topics:
             return Withheld.TOPIC
-        if event.role not in self._feed.roles and not self._always(event):
+        if self._feed.roles and event.role not in self._feed.roles and not self._always(event):
             return Withheld.ROLE
         if self._feed.xpath and not self._xpath.active():  # too costly, and switched off
             return Withheld.XPATH

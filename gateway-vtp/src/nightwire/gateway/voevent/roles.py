@@ -3,7 +3,7 @@
 ROLES = ("observation", "prediction", "utility", "test")
 """All that the standard has; an event without one is an observation."""
 ACTED_ON = ("observation", "prediction")
-"""Roles that feeds carry and handlers act on by default: no test ever moves a telescope."""
+"""Roles that handlers act on by default: no test ever moves a telescope."""
 
 
 def role_label(role: str) -> str:
