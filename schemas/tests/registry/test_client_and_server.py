@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.schemas import SchemaError, SchemaRegistry, UnknownSchemaError
 from nightwire.schemas.registry.api import Api
-from nightwire.schemas.registry.server import Metrics, application
+from nightwire.schemas.registry.server import Metrics, application, routes
 from nightwire.schemas.registry.store import Store
 
 ONE: dict[str, Any] = {"type": "record", "name": "a", "fields": [{"name": "x", "type": "int"}]}
@@ -35,7 +35,7 @@ class MemoryLog:
 def client(tmp_path: Path) -> SchemaRegistry:
     store = Store()
     store.end_of_log()
-    app = httpx.ASGITransport(application(Api(store, MemoryLog(store)), Metrics(CollectorRegistry())))
+    app = httpx.ASGITransport(application(routes(Api(store, MemoryLog(store))), Metrics(CollectorRegistry())))
 
     async def ask(request: httpx.Request) -> httpx.Response:
         async with httpx.AsyncClient(transport=app) as http:

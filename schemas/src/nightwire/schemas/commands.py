@@ -12,8 +12,10 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from nightwire.schemas.registry.listeners import TLSDoor
     from nightwire.schemas.survey_model.versions import Pair
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 registry_option = click.option(
     "--registry",
     metavar="URL",
@@ -52,19 +54,49 @@ def schema() -> None:
     show_default=True,
     help="Port of the pages /metrics and /health; 0 = none.",
 )
-def serve(bootstrap: str, host: str, port: int, metrics_port: int) -> None:
+@click.option("--tls", "tls_address", metavar="HOST:PORT", help="Where other machines read, by TLS.")
+@click.option("--tls-cert", type=FILE, help="Certificate and chain for --tls (PEM).")
+@click.option("--tls-key", type=FILE, help="Its private key.  [default: in the file of --tls-cert]")
+def serve(
+    bootstrap: str,
+    host: str,
+    port: int,
+    metrics_port: int,
+    tls_address: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+) -> None:
     """Serve a schema registry with Confluent's REST interface over the topic _schemas.
 
     \b
-    Example:
+    Examples:
       nightwire schema serve --bootstrap 127.0.0.1:9092 --port 8081
+      nightwire schema serve --tls 0.0.0.0:8443 --tls-cert server.pem
     """
     import logging
 
     from nightwire.schemas.registry.server import serve as serve_registry
+    from nightwire.schemas.serving import TLSError
 
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    serve_registry(bootstrap, host, port, metrics_port)
+    try:
+        serve_registry(bootstrap, host, port, metrics_port, _door(tls_address, tls_cert, tls_key))
+    except TLSError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _door(address: str | None, certificate: Path | None, key: Path | None) -> "TLSDoor | None":
+    """Return where other machines come in; None for nowhere."""
+    from nightwire.schemas.registry.listeners import TLSDoor
+
+    if address is None:
+        return None
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) >= 1 << 16:
+        raise click.UsageError(f"--tls {address!r} is no HOST:PORT")
+    if certificate is None:
+        raise click.UsageError("--tls needs --tls-cert FILE")
+    return TLSDoor(host, int(port), certificate, key)
 
 
 @schema.command("list")

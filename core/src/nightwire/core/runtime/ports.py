@@ -12,6 +12,7 @@ USUAL = {
     "vtp_subscribers": 8099,
     "prometheus": 9090,
     "public_kafka": 9094,
+    "public_schema_registry": 8443,
     "public_vtp_authors": 8498,
     "public_vtp_subscribers": 8499,
 }

@@ -47,7 +47,7 @@ COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", 
 """What of the machine is watched."""
 PROCESSES = ("schema_registry", "gateway", "filters", "exporter")
 PORTS = ("kafka", "controller", "schema_registry", "vtp_authors", "vtp_subscribers", "prometheus")
-PUBLIC_PORTS = ("public_kafka", "public_vtp_authors", "public_vtp_subscribers")
+PUBLIC_PORTS = ("public_kafka", "public_schema_registry", "public_vtp_authors", "public_vtp_subscribers")
 """What other machines reach."""
 
 
@@ -108,6 +108,7 @@ def services(
             kafka,
             "--port",
             str(ports["schema_registry"]),
+            *(_registry_door(public, ports) if public else ()),
         ),
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0),
@@ -115,6 +116,12 @@ def services(
         *_node_exporter(ports),
         *_prometheus(folder, ports, light=light),
     ]
+
+
+def _registry_door(public: Public, ports: Mapping[str, int]) -> list[str]:
+    """Return the options by which other machines read the registry."""
+    words = ["--tls", f"{ANYWHERE}:{ports['public_schema_registry']}"]
+    return [*words, "--tls-cert", str(public.certificate), "--tls-key", str(public.key)]
 
 
 def _vtp_doors(public: Public, ports: Mapping[str, int]) -> list[str]:

@@ -36,7 +36,12 @@ from nightwire.core.tls.public import Public
 
 log = logging.getLogger("nightwire.stack")
 
-PUBLIC_SCHEMES = {"kafka": "", "vtp_authors": "tls://", "vtp_subscribers": "tls://"}
+PUBLIC_SCHEMES = {
+    "kafka": "",
+    "schema_registry": "https://",
+    "vtp_authors": "tls://",
+    "vtp_subscribers": "tls://",
+}
 """What other machines reach, and what stands before its address."""
 RENEWAL_INTERVAL = 2.0
 """Time between two looks for renewed certificates. [s]"""

@@ -15,9 +15,12 @@ from platformdirs import user_cache_path
 from nightwire.schemas.avro.codec import Codec
 from nightwire.schemas.avro.plans.schema import inlined
 from nightwire.schemas.errors import RegistryAwayError, SchemaError, UnknownSchemaError
+from nightwire.schemas.kafka_environment import properties
 from nightwire.schemas.records import own_schema
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 import hashlib
 import os
@@ -235,7 +238,13 @@ class SchemaRegistry:
     def _client(self) -> "httpx.Client":
         import httpx  # takes 0.1 s to import, and many processes never ask
 
-        return httpx.Client(base_url=self.url or "", timeout=TIMEOUT, transport=self._transport)
+        url = self.url or ""
+        return httpx.Client(
+            base_url=url,
+            timeout=TIMEOUT,
+            transport=self._transport,
+            verify=_trusted() if "https" in url else True,
+        )
 
     def _with_retries(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
         """Ask until there is an answer, or the last try has failed."""
@@ -254,6 +263,19 @@ class SchemaRegistry:
             if pause is not None:
                 time.sleep(pause)
         raise RegistryAwayError(f"the registry at {self.url} does not answer {method} {path}: {why}")
+
+
+def _trusted() -> "ssl.SSLContext":
+    """Return whom to believe: whom the machine believes, and the authority of our Kafka's
+    certificate.
+    """
+    import httpx
+
+    context, kafka = httpx.create_ssl_context(), properties()
+    file, text = kafka.get("ssl.ca.location"), kafka.get("ssl.ca.pem")
+    if text or (file and Path(file).is_file()):
+        context.load_verify_locations(cadata=text, cafile=None if text else file)
+    return context
 
 
 def _schema_in(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,10 @@
 import json
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +16,7 @@ from starlette.routing import Route
 
 from nightwire.schemas.registry.api import Api, ApiError, Request
 from nightwire.schemas.registry.kafka_log import KafkaLog
+from nightwire.schemas.registry.listeners import TLSDoor, plain_server, run, tls_server
 from nightwire.schemas.registry.store import Store
 from nightwire.schemas.serving import serve_wsgi
 
@@ -93,12 +93,25 @@ def routes(api: Api) -> list[tuple[str, str, Endpoint]]:
     ]
 
 
-def application(api: Api, metrics: Metrics) -> Starlette:
-    """Return the registry as an ASGI application."""
+def reading_routes(api: Api) -> list[tuple[str, str, Endpoint]]:
+    """Return the same for other machines: they change nothing."""
+    asking = (api.look_up, api.compatible)
+    return [
+        (method, path, answer if method == "GET" or answer in asking else _refuse)
+        for method, path, answer in routes(api)
+    ]
+
+
+def _refuse(_request: Request) -> Any:
+    raise ApiError(40301, "schemas are registered on the registry's own machine")
+
+
+def application(endpoints: Iterable[tuple[str, str, Endpoint]], metrics: Metrics) -> Starlette:
+    """Return the registry as an ASGI application with *endpoints*."""
     return Starlette(
         routes=[
             Route(path, partial(_respond, answer, metrics), methods=[method])
-            for method, path, answer in routes(api)
+            for method, path, answer in endpoints
         ],
         exception_handlers={404: _not_found, 405: _not_found},
     )
@@ -131,26 +144,40 @@ async def _not_found(http: HttpRequest, _error: Exception) -> Response:
     return _json({"error_code": 404, "message": f"HTTP 404 Not Found: {http.method} {http.url.path}"}, 404)
 
 
-def serve(bootstrap: str, host: str, port: int, metrics_port: int) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that are being answered are finished."""
+def serve(bootstrap: str, host: str, port: int, metrics_port: int, door: TLSDoor | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that are being answered are finished.
+
+    Args:
+        bootstrap: Kafka's address.
+        host: Where to listen.
+        port: And at which port.
+        metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
+        door: For other machines, by TLS; None for none.
+
+    Raises:
+        TLSError: The door's certificate cannot be used.
+    """
     collected = CollectorRegistry()
     metrics = Metrics(collected)
     store = Store(on_record=lambda outcome: metrics.records.labels(outcome).inc())
     metrics.ready.set_function(lambda: float(store.ready))
     metrics.schemas.set_function(lambda: float(store.count()))
     kafka = KafkaLog(bootstrap, on_record=store.take, on_restart=store.restart, on_ready=store.end_of_log)
+    api = Api(store, kafka)
+    servers = [plain_server(application(routes(api), metrics), host, port)]
+    servers += [tls_server(application(reading_routes(api), metrics), door)] if door else []
     kafka.start()
-    app = application(Api(store, kafka), metrics)
-    config = uvicorn.Config(app, host, port, log_config=None, access_log=False, timeout_graceful_shutdown=10)
-    server = uvicorn.Server(config)
     stop_page = serve_metrics(
-        collected, host, metrics_port, lambda: server.started and store.ready and kafka.alive()
+        collected,
+        host,
+        metrics_port,
+        lambda: all(server.started for server in servers) and store.ready and kafka.alive(),
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
     log.info("serving schemas on http://%s:%d from %s", host, port, bootstrap)
     try:
-        server.run()
+        run(servers)
     finally:
         kafka.stop()
         stop_page()

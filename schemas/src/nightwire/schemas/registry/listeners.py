@@ -1,0 +1,70 @@
+"""Where the registry listens: at its usual address, and by TLS beside it."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from nightwire.schemas.serving import ServerTLS
+
+LAST_WORDS = 10
+"""Longest wait at the end for requests that are being answered. [s]"""
+MOST_OUTSIDE = 512
+"""Most connections by TLS at once; the next one is answered 503."""
+
+
+@dataclass(frozen=True)
+class TLSDoor:
+    """A second address, for other machines.
+
+    Attributes:
+        host: Where to listen.
+        port: And at which port.
+        certificate: What it shows, with the chain behind it (PEM).
+        key: The private key; None: in the same file.
+    """
+
+    host: str
+    port: int
+    certificate: Path
+    key: Path | None = None
+
+
+def plain_server(app: Any, host: str, port: int) -> uvicorn.Server:
+    """Return a server of *app*."""
+    return uvicorn.Server(_config(app, host, port))
+
+
+def tls_server(app: Any, door: TLSDoor) -> uvicorn.Server:
+    """Return a server of *app* at *door*; a renewed certificate is used without a restart.
+
+    Raises:
+        TLSError: The certificate cannot be used.
+    """
+    config = _config(app, door.host, door.port, MOST_OUTSIDE)
+    config.load()
+    config.ssl = ServerTLS(door.certificate, door.key).following_context()
+    return uvicorn.Server(config)
+
+
+def run(servers: list[uvicorn.Server]) -> None:
+    """Run *servers* until a signal stops them: each hands it on to the one before."""
+
+    async def serve() -> None:
+        await asyncio.gather(*(server.serve() for server in servers))
+
+    asyncio.run(serve())
+
+
+def _config(app: Any, host: str, port: int, most: int | None = None) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host,
+        port,
+        log_config=None,
+        access_log=False,
+        limit_concurrency=most,
+        timeout_graceful_shutdown=LAST_WORDS,
+    )
