@@ -350,6 +350,12 @@ def telescope() -> Iterator[Callable[..., Telescope]]:
 
 
 @pytest.fixture(scope="session")
+def nightwire() -> list[str]:
+    """Return the words that begin a command."""
+    return NIGHTWIRE
+
+
+@pytest.fixture(scope="session")
 def patience() -> Callable[..., None]:
     """Return a function that waits for a condition."""
     return wait_until

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from nightwire.core.cli import bootstrap_option, json_option
+from nightwire.gateway.cli.send import author_address, to_option
 from nightwire.gateway.cli.serve_options import serve_options
 from nightwire.gateway.cli.tls_options import read_address_option, read_tls_settings, tls_options
 
@@ -99,17 +100,18 @@ def thread(ivorn: str, bootstrap: str | None, as_json: bool) -> None:
 
 
 @gateway.command()
-@click.option("--to", metavar="HOST:PORT", default="127.0.0.1:8098", show_default=True, help="VTP broker.")
+@to_option
 @click.option(
     "--ivorn", default="ivo://nightwire/test", show_default=True, help="IVOID in whose name it is sent."
 )
 @tls_options
-def test(to: str, ivorn: str, **tls: Path | None) -> None:
+def test(to: str | None, ivorn: str, **tls: Path | None) -> None:
     """Send one event of role *test*, named after the time, as its author.
 
     \b
-    Example:
-      nightwire gateway test --to 127.0.0.1:8098 --ivorn ivo://my.observatory/gateway
+    Examples:
+      nightwire gateway test
+      nightwire gateway test --to voevent.example.org:8098 --ivorn ivo://my.observatory/gateway
     """
     from datetime import UTC, datetime
 
@@ -117,7 +119,7 @@ def test(to: str, ivorn: str, **tls: Path | None) -> None:
     from nightwire.gateway.voevent.test_event import test_event
     from nightwire.gateway.vtp.submission import Submission
 
-    author = Author(read_address_option(to, 8098), timeout=60, patience=0, tls=read_tls_settings(dict(tls)))
+    author = Author(author_address(to), timeout=60, patience=0, tls=read_tls_settings(dict(tls)))
     receipt = author.send(Submission("test event", test_event(ivorn, datetime.now(UTC))))
     if receipt.verdict != "ack":
         raise click.ClickException(f"{receipt.verdict}: {receipt.reason}")

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +19,22 @@ if TYPE_CHECKING:
     from nightwire.gateway.vtp.submission import Receipt, Submission
 
 
-@click.command()
-@click.argument("files", metavar="FILE…", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
+to_option = click.option(
     "--to",
     metavar="HOST:PORT",
     help="VTP broker that takes events from authors.  [default: the running embedded stack's gateway]",
 )
-@click.option("--samples", type=click.IntRange(1), metavar="N", help="Send N made-up sample events.")
+
+
+@click.command()
+@click.argument("files", metavar="FILE…", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))
+@to_option
+@click.option("--samples", type=click.IntRange(1), metavar="N", help="Send N made-up events, new each time.")
 @click.option(
     "--first-sample",
     type=click.IntRange(0),
-    default=0,
-    show_default=True,
     metavar="N",
-    help="Number of the first sample; a sample that was sent before is a duplicate.",
+    help="Send the samples from number N on that are the same each time: copies, if they were sent before.",
 )
 @click.option(
     "--connections",
@@ -74,7 +76,7 @@ def send(
     files: tuple[Path, ...],
     to: str | None,
     samples: int | None,
-    first_sample: int,
+    first_sample: int | None,
     connections: int,
     bulk: bool,
     timeout: float,
@@ -100,7 +102,7 @@ def send(
         raise click.UsageError("name FILEs, or --samples N")
     from nightwire.gateway.client.author import Author
 
-    author = Author(_author_address(to), timeout, patience, _signing_key(key_file), read_tls_settings(tls))
+    author = Author(author_address(to), timeout, patience, _signing_key(key_file), read_tls_settings(tls))
     submissions, total = _submissions(files, samples, first_sample)
     receipts = _send(author, submissions, total, connections, bulk=bulk, as_json=as_json, quiet=quiet)
     if as_json:
@@ -112,7 +114,7 @@ def send(
 
 
 def _submissions(
-    files: tuple[Path, ...], count: int | None, first: int
+    files: tuple[Path, ...], count: int | None, first: int | None
 ) -> "tuple[Iterator[Submission], int]":
     from nightwire.gateway.client.author import find_files, read_submissions
     from nightwire.gateway.voevent.samples import samples
@@ -125,7 +127,8 @@ def _submissions(
 
     def each() -> "Iterator[Submission]":
         yield from read_submissions(found, sys.stdin.buffer.read)
-        for name, document in samples(count or 0, first):
+        run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-" if first is None else ""
+        for name, document in samples(count or 0, first or 0, run):
             yield Submission(name, document)
 
     return each(), len(found) + (count or 0)
@@ -182,7 +185,12 @@ def _signing_key(path: Path | None) -> "SigningKey | None":
         raise click.ClickException(str(error)) from error
 
 
-def _author_address(to: str | None) -> "Address":
+def author_address(to: str | None) -> "Address":
+    """Return the address *to*, or that of the running stack's gateway.
+
+    Raises:
+        click.ClickException: There is none.
+    """
     if to is not None:
         return read_address_option(to, 8098)
     from nightwire.core.runtime import NoStackError, find_endpoints

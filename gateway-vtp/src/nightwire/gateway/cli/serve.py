@@ -13,6 +13,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.runtime import (
+    Endpoints,
     MetricsPage,
     NoStackError,
     StateError,
@@ -21,6 +22,7 @@ from nightwire.core.runtime import (
     stopping,
 )
 from nightwire.gateway.cli.log_limits import RateLimitFilter
+from nightwire.gateway.cli.serve_defaults import with_defaults
 from nightwire.gateway.cli.serve_options import gcn_properties
 from nightwire.gateway.cli.tls_options import read_tls_settings
 from nightwire.gateway.eventlog.settings import EventLogSettings
@@ -55,14 +57,17 @@ def read_settings(options: dict[str, Any]) -> Settings:
     Raises:
         ValueError: One of them makes no sense, or there is no Kafka; the message says which.
     """
+    found = _find_endpoints(options)
+    options = with_defaults(options, beside=found.vtp_authors is not None)
     tls = read_tls_settings(options)
     limits = Limits(options["max_connections"], options["max_per_address"], options["frame_timeout"])
     authors = _author_settings(options, limits, tls)
     handlers, signatures = read_handler_settings(options), read_signature_settings(options)
     gcn, feeds = read_gcn_settings(options), _read_feeds(options)
-    kafka, registry = _kafka_and_registry(options, feeds)
+    if any(feed.has_alerts for feed in feeds) and not found.schema_registry:
+        raise ValueError("a feed of alerts needs the schema registry: name it with --registry URL")
     settings = Settings(
-        log=_log_settings(options, kafka, feeds),
+        log=_log_settings(options, found.kafka, feeds),
         authors=authors,
         subscribers=SubscriberSettings(
             feeds,
@@ -73,7 +78,7 @@ def read_settings(options: dict[str, Any]) -> Settings:
             answer_timeout=signatures.answer_timeout,
         ),
         ivoid=options["ivorn"],
-        registry=registry,
+        registry=found.schema_registry,
         upstreams=_upstream_settings(options, authors, tls),
         gcn=gcn,
         handlers=handlers,
@@ -156,14 +161,12 @@ def _read_feeds(options: Mapping[str, Any]) -> tuple[Feed, ...]:
     return read_feeds(options["config"], default)
 
 
-def _kafka_and_registry(options: Mapping[str, Any], feeds: tuple[Feed, ...]) -> tuple[str, str | None]:
+def _find_endpoints(options: Mapping[str, Any]) -> Endpoints:
+    """Return the addresses given, or those of the running stack, its gateway's among them."""
     try:
-        found = find_endpoints(options["bootstrap"], options["registry"])
+        return find_endpoints(options["bootstrap"], options["registry"])
     except NoStackError as error:
         raise ValueError(str(error)) from error
-    if any(feed.has_alerts for feed in feeds) and not found.schema_registry:
-        raise ValueError("a feed of alerts needs the schema registry: name it with --registry URL")
-    return found.kafka, found.schema_registry
 
 
 def read_gcn_settings(options: Mapping[str, Any]) -> GcnSettings | None:

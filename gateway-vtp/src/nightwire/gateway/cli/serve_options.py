@@ -12,6 +12,7 @@ from nightwire.core.cli import (
     registry_option,
     with_options,
 )
+from nightwire.gateway.cli.serve_defaults import shown
 from nightwire.gateway.cli.tls_options import FILE, TLS_OPTIONS
 from nightwire.gateway.net.access import LOCAL
 from nightwire.gateway.voevent.roles import ACTED_ON, ROLES
@@ -31,9 +32,7 @@ GENERAL_OPTIONS = (
     click.option(
         "--authors",
         metavar="HOST:PORT",
-        default="127.0.0.1:8098",
-        show_default=True,
-        help="Where authors send events; port 0 takes a free one.",
+        help=f"Where authors send events; port 0 takes a free one.{shown('authors')}",
     ),
     click.option(
         "--remote",
@@ -59,16 +58,12 @@ GENERAL_OPTIONS = (
     ),
     click.option(
         "--ivorn",
-        default="ivo://nightwire/gateway",
-        show_default=True,
-        help="IVOID of this gateway as a broker.",
+        help=f"IVOID of this gateway as a broker.{shown('ivorn')}",
     ),
     click.option(
         "--state",
         type=click.Path(file_okay=False, path_type=Path),
-        default=Path(".nightwire/gateway"),
-        show_default=True,
-        help="Folder of the index of known events; one per gateway.",
+        help=f"Folder of the index of known events; one per gateway.{shown('state')}",
     ),
     click.option(
         "--iamalive",
@@ -122,9 +117,9 @@ GENERAL_OPTIONS = (
     ),
     click.option(
         "--accounts/--no-accounts",
-        default=True,
-        show_default=True,
-        help="Account for the records of `voevents`; of several gateways on one Kafka, let one do so.",
+        default=None,
+        help="Account for the records of `voevents`; of several gateways on one Kafka, let one do so.  "
+        "[default: yes; beside the running stack's gateway no]",
     ),
     click.option(
         "--test-event",
@@ -139,9 +134,7 @@ FEED_OPTIONS = (
     click.option(
         "--subscribers",
         metavar="HOST:PORT",
-        default="127.0.0.1:8099",
-        show_default=True,
-        help="Where subscribers get events; port 0 takes a free one.",
+        help=f"Where subscribers get events; port 0 takes a free one.{shown('subscribers')}",
     ),
     click.option(
         "--feed",

@@ -1,6 +1,6 @@
 """Sample VOEvents, made up but valid: for demonstrations, and to try a telescope's software with.
 
-The same number of samples is the same bytes, always.
+The same number of the same run is the same bytes, always.
 """
 
 import random
@@ -31,13 +31,14 @@ class _Sky:
     system: str
 
 
-def samples(count: int, first: int = 0) -> Iterator[tuple[str, bytes]]:
+def samples(count: int, first: int = 0, run: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield *count* packets from number *first* on: a name and the document.
 
-    They are VOEvent 2.0, of all roles, some citing earlier ones.
+    They are VOEvent 2.0, of all roles, some citing earlier ones.  *run* begins the local part of
+    their IVORNs: those of another run are other events.
     """
     for number in range(first, first + count):
-        yield f"sample-{number:05d}", _packet(number)
+        yield f"sample-{number:05d}", _packet(number, run)
 
 
 def write_samples(directory: Path, count: int) -> list[Path]:
@@ -51,12 +52,12 @@ def write_samples(directory: Path, count: int) -> list[Path]:
     return files
 
 
-def _packet(number: int) -> bytes:
+def _packet(number: int, run: str) -> bytes:
     choice = random.Random(_SEED + number)  # noqa: S311  (made-up sky, not a secret)
     kind, concept, ucd, unit, (low, high) = choice.choice(_KINDS)
     role = choice.choices(("observation", "prediction", "utility", "test"), (85, 5, 5, 5))[0]
     date = _FIRST + timedelta(seconds=number * 37 + choice.random())
-    ivorn = f"{_STREAM}/{kind}#{number:05d}"
+    ivorn = f"{_STREAM}/{kind}#{run}{number:05d}"
     sky = _Sky(
         choice.uniform(0, 360), choice.uniform(-90, 90), choice.uniform(0.0003, 3), choice.choice(_SYSTEMS)
     )
@@ -68,7 +69,7 @@ def _packet(number: int) -> bytes:
         _what(choice, kind, ucd, unit, choice.uniform(low, high)),
         _where_when(sky, date) if role in ("observation", "prediction") else "",
         _why(concept, choice.random(), choice.random()),
-        _citations(choice, number) if number and choice.random() < 0.2 else "",
+        _citations(choice, number, run) if number and choice.random() < 0.2 else "",
         "</voe:VOEvent>\n",
     ]
     return "".join(parts).encode()
@@ -115,8 +116,9 @@ def _why(concept: str, importance: float, probability: float) -> str:
     )
 
 
-def _citations(choice: random.Random, number: int) -> str:
+def _citations(choice: random.Random, number: int, run: str) -> str:
     cited = choice.randrange(number)
     kind = random.Random(_SEED + cited).choice(_KINDS)[0]  # noqa: S311
     cite = choice.choice(("followup", "supersedes", "retraction"))
-    return f'  <Citations><EventIVORN cite="{cite}">{_STREAM}/{kind}#{cited:05d}</EventIVORN></Citations>\n'
+    ivorn = f"{_STREAM}/{kind}#{run}{cited:05d}"
+    return f'  <Citations><EventIVORN cite="{cite}">{ivorn}</EventIVORN></Citations>\n'
