@@ -209,14 +209,14 @@ def fresh_topic(kafka: str, request: pytest.FixtureRequest) -> Callable[..., str
 @pytest.fixture(scope="session")
 def serve_registry(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str], AbstractContextManager[str]]:
+) -> Callable[..., AbstractContextManager[str]]:
     """Return a function that runs our schema registry on a Kafka, for a while, and gives its
     URL.
     """
 
     @contextmanager
-    def serve(bootstrap: str) -> Iterator[str]:
-        port, log = free_port(), tmp_path_factory.mktemp("registry") / "log"
+    def serve(bootstrap: str, port: int = 0) -> Iterator[str]:
+        port, log = port or free_port(), tmp_path_factory.mktemp("registry") / "log"
         command = [
             sys.executable,
             "-m",

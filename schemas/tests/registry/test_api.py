@@ -337,3 +337,24 @@ def test_a_record_that_does_not_come_back_has_the_log_read_anew(monkeypatch: pyt
     log.followers.append(store.take)
     assert isinstance(store.register(log, "a-value", json.dumps(schema("A", "x")), None), Version)
     assert log.renewed == 1
+
+
+def test_a_server_that_has_just_started_answers_an_id_once_its_log_is_read() -> None:
+    log = MemoryLog()
+    number = server(log).register(post("a-value", schema("a", "x")))["id"]
+    store = Store()
+    store.restart()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(Api(store, log).schema, Request({"id": str(number)}))
+        assert not wait([answer], 0.2).done
+        for value in log.values:
+            store.take(value)
+        store.end_of_log()
+        assert json.loads(answer.result(10)["schema"]) == schema("a", "x")
+
+
+def test_whose_schemas_these_are_is_told_as_confluent_tells_it() -> None:
+    log = MemoryLog()
+    assert code(server(log).identity, Request()) == 50301
+    known = Api(Store(), log, lambda: "JIf1-lxlnAvT-WouSMjb6A").identity(Request())
+    assert known["scope"]["clusters"]["kafka-cluster"] == "JIf1-lxlnAvT-WouSMjb6A"

@@ -103,6 +103,61 @@ def test_registries_do_not_share_a_folder(fake: Fake, tmp_path: Path) -> None:
         connect(fake, tmp_path, "http://other:8081").schema(1100)
 
 
+def of_kafka(fake: Fake, cluster: str | None, known: str | None = None) -> SchemaRegistry:
+    """Return a client with the user's own cache, whose registry tells that it is on *cluster*."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path != "/v1/metadata/id" or fake.failures:
+            return fake(request)
+        if cluster is None:
+            return httpx.Response(404)
+        return httpx.Response(200, json={"id": "", "scope": {"clusters": {"kafka-cluster": cluster}}})
+
+    return SchemaRegistry(URL, cluster_id=lambda: known, transport=httpx.MockTransport(answer))
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_what_another_kafkas_registry_gave_at_the_same_address_is_not_believed(fake: Fake) -> None:
+    """Else the ids that the registry chooses would mean another schema, in silence."""
+    of_kafka(fake, "first").schema(1100)
+    fake.schemas.clear()
+    assert of_kafka(fake, "first").schema(1100) == SCHEMA
+    with pytest.raises(UnknownSchemaError):
+        of_kafka(fake, "second").schema(1100)
+    fake.failures = [refuse] * 9
+    with pytest.raises(RegistryAwayError):
+        of_kafka(fake, "second", known="second").schema(1100)
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_while_the_registry_is_away_kafka_itself_tells_whose_schemas_are_kept(fake: Fake) -> None:
+    of_kafka(fake, "first").schema(1100)
+    fake.failures = [refuse] * 12
+    assert of_kafka(fake, "first", known="first").schema(1100) == SCHEMA
+    fake.failures = [refuse] * 12
+    with pytest.raises(RegistryAwayError):
+        of_kafka(fake, "first").schema(1100)
+
+
+def test_a_registry_that_tells_nobody_whose_it_is_has_no_cache(fake: Fake, own_cache: Path) -> None:
+    of_kafka(fake, None).schema(1100)
+    assert not [path for path in own_cache.rglob("*") if path.is_file()]
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_whoever_registers_asks_the_registry_alone(fake: Fake) -> None:
+    of_kafka(fake, "first").schema(1100)
+    assert of_kafka(fake, "first").registered(1100) == SCHEMA
+    fake.schemas.clear()
+    assert of_kafka(fake, "first").registered(1100) is None
+
+
 def test_a_damaged_cache_is_as_none(fake: Fake, tmp_path: Path) -> None:
     connect(fake, tmp_path).schema(1100)
     for file in tmp_path.glob("*/*.json"):

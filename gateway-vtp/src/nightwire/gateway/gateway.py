@@ -10,13 +10,14 @@ import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaException, Message
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting import Account, send_message_to_dead_letters
-from nightwire.core.kafka import Writer, consumer, producer
+from nightwire.core.kafka import Writer, cluster_id, consumer, producer
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
 from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
@@ -278,7 +279,8 @@ class Components:
 def _alert_decoder(settings: Settings) -> AlertDecoder | None:
     if settings.registry is None or not any(feed.has_alerts for feed in settings.subscribers.feeds):
         return None
-    return AlertDecoder(SchemaRegistry(settings.registry))
+    known = partial(cluster_id, settings.log.bootstrap)
+    return AlertDecoder(SchemaRegistry(settings.registry, cluster_id=known))
 
 
 def _trust(settings: Settings) -> dict[str, Trust]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
@@ -17,7 +18,7 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
-from nightwire.core.kafka import consumer, properties
+from nightwire.core.kafka import cluster_id, consumer, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
@@ -67,7 +68,8 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         SchemaError: The version that was asked for cannot be had.
         KafkaException: Kafka cannot be reached.
     """
-    registry = SchemaRegistry(request.endpoints.schema_registry)
+    ends = request.endpoints
+    registry = SchemaRegistry(ends.schema_registry, cluster_id=partial(cluster_id, ends.kafka))
     try:
         context = DecodingContext(_decoder(request, registry), request.survey, deduplicator)
         source = _source(request)

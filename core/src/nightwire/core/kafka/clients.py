@@ -138,6 +138,14 @@ def admin(bootstrap: str) -> AdminClient:
     return AdminClient(COMMON | identity(bootstrap) | {"bootstrap.servers": bootstrap})
 
 
+def cluster_id(bootstrap: str) -> str | None:
+    """Return the id of the Kafka at *bootstrap*; None while it does not answer."""
+    try:
+        return admin(bootstrap).list_topics(timeout=5).cluster_id
+    except KafkaException:
+        return None
+
+
 def _dotted(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("_", "."): value for name, value in overrides.items()}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -82,7 +82,8 @@ def clients(bootstrap: str | None, registry: str | None) -> Clients:
     """Return the clients; None is the address of the environment, else of the embedded stack."""
     ends = find_endpoints(bootstrap, registry)
     consumer = kafka.consumer(ends.kafka, enable_partition_eof=True)
-    return Clients(consumer, kafka.admin(ends.kafka), SchemaRegistry(ends.schema_registry))
+    schemas = SchemaRegistry(ends.schema_registry, cluster_id=partial(kafka.cluster_id, ends.kafka))
+    return Clients(consumer, kafka.admin(ends.kafka), schemas)
 
 
 def topic_partitions(options: AlertOptions) -> list[TopicPartition]:

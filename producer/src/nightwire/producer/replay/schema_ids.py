@@ -8,7 +8,7 @@ from typing import Any
 
 import fastavro.schema
 
-from nightwire.schemas import SchemaError, SchemaRegistry, UnknownSchemaError, topics
+from nightwire.schemas import SchemaError, SchemaRegistry, topics
 
 Schema = Mapping[str, Any]
 
@@ -48,18 +48,12 @@ class SchemaIds:
 
     def _registered(self, schema: Schema) -> int:
         number = survey_id(schema, self._survey)
-        if number is not None and (known := self._known(number)) is not None:
+        if number is not None and (known := self._registry.registered(number)) is not None:
             if canonical(known) == canonical(schema):
                 return number
             raise SchemaError(f"the registry has another schema under id {number} than this file")
         subject = f"{topics.alerts(self._survey)}-value"
         return self._registry.register(subject, schema, schema_id=number)
-
-    def _known(self, number: int) -> Schema | None:
-        try:
-            return self._registry.schema(number)
-        except UnknownSchemaError:
-            return None
 
 
 def canonical(schema: Schema) -> str:

@@ -15,6 +15,7 @@ from nightwire.schemas.errors import SchemaError
 from nightwire.schemas.registry.compatibility import LEVELS, incompatibilities
 from nightwire.schemas.registry.store import Log, Store, UnavailableError
 from nightwire.schemas.registry.subjects import MODES, Rejected, Subjects, Version
+from nightwire.schemas.topics import SCHEMAS
 
 
 class ApiError(Exception):
@@ -59,11 +60,20 @@ class Api:
     Args:
         store: What is known.
         log: Where proposals go.
+        cluster_id: Returns the id of the Kafka that keeps the log; None while it is away.
     """
 
-    def __init__(self, store: Store, log: Log) -> None:
+    def __init__(self, store: Store, log: Log, cluster_id: Callable[[], str | None] = lambda: None) -> None:
         self._store = store
         self._log = log
+        self._cluster_id = cluster_id
+
+    def identity(self, _request: Request) -> Any:
+        """GET /v1/metadata/id: whose schemas these are, as Confluent's registry says it."""
+        if (cluster := self._cluster_id()) is None:
+            raise ApiError(50301, "Kafka has not told its id yet; try again")
+        clusters = {"kafka-cluster": cluster, "schema-registry-cluster": SCHEMAS}
+        return {"scope": {"path": [], "clusters": clusters}, "id": ""}
 
     def subjects(self, request: Request) -> Any:
         """GET /subjects"""
@@ -234,12 +244,12 @@ class Api:
 
     def _schema(self, request: Request) -> str:
         number = request.path["id"]
-        with self._store.subjects() as known:
-            found = known.schemas.get(int(number)) if number.isdecimal() else None
-        if found is None:
-            with self._known_subjects():
-                raise ApiError(40403, f"Schema {number} not found")
-        return found
+        for lend in (self._store.subjects, self._known_subjects):  # what is known needs no wait
+            with lend() as known:
+                found = known.schemas.get(int(number)) if number.isdecimal() else None
+            if found is not None:
+                return found
+        raise ApiError(40403, f"Schema {number} not found")
 
     def _users(self, request: Request) -> list[Version]:
         self._schema(request)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
@@ -40,12 +40,15 @@ class SchemaRegistry:
     """Schemas of a registry, kept in memory and on disk.  Safe to share between threads.
 
     The schemas of nightwire's own records are built in and never asked for.  Others are asked for
-    once per process; where the registry is away or has lost them, what was seen before is taken
-    from disk.
+    once per process; where the registry is away or has lost them, what the registry of the same
+    Kafka gave before is taken from disk.
 
     Args:
         url: Address of the registry (``http://127.0.0.1:8081``); None where there is none.
-        cache_dir: Folder of the disk cache; by default the user's own.
+        cache_dir: Folder of a disk cache that belongs to one Kafka; by default the user's, which
+            has a folder for each Kafka.
+        cluster_id: Returns the id of the registry's Kafka where the registry does not tell it, or
+            None; by default nobody knows it then, and the user's cache is not used.
         transport: Replaces the network in tests.
     """
 
@@ -54,13 +57,16 @@ class SchemaRegistry:
         url: str | None,
         *,
         cache_dir: Path | None = None,
+        cluster_id: Callable[[], str | None] = lambda: None,
         transport: "httpx.BaseTransport | None" = None,
     ) -> None:
         self.url = url
-        self._cache = SchemaCache(cache_dir or user_cache_path("nightwire") / "schemas", url or "")
+        self._disk = SchemaCache(cache_dir, url or "") if cache_dir else None
+        self._cluster_id = cluster_id
         self._transport = transport
         self._schemas: dict[int, dict[str, Any]] = {}
         self._codecs: dict[int, Codec] = {}
+        self._silent = url is None
         self._missing: dict[int, tuple[float, type[UnknownSchemaError], str]] = {}
 
     def __enter__(self) -> Self:
@@ -113,6 +119,19 @@ class SchemaRegistry:
             known = self._fetch(schema_id)
         self._schemas[schema_id] = known
         return known
+
+    def registered(self, schema_id: int) -> dict[str, Any] | None:
+        """Return the schema that the registry itself has under that id, never one of a cache.
+
+        Raises:
+            RegistryAwayError: The registry does not answer.
+        """
+        try:
+            return self._parsed(self._request("GET", f"/schemas/ids/{schema_id}"))
+        except RegistryAwayError:
+            raise
+        except UnknownSchemaError:
+            return None
 
     def codec(self, schema_id: int) -> Codec:
         """Return the codec of that schema, made once.
@@ -200,7 +219,7 @@ class SchemaRegistry:
         try:
             schema = self._parsed(self._request("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchemaError as error:
-            if cached := self._cache.load(schema_id):
+            if (cache := self._cache()) and (cached := cache.load(schema_id)):
                 return cached
             self._missing[schema_id] = (time.monotonic(), type(error), str(error))
             raise
@@ -222,7 +241,27 @@ class SchemaRegistry:
     def _remember(self, schema_id: int, schema: dict[str, Any]) -> None:
         self._schemas[schema_id] = schema
         self._missing.pop(schema_id, None)
-        self._cache.save(schema_id, schema)
+        if cache := self._cache():
+            cache.save(schema_id, schema)
+
+    def _cache(self) -> "SchemaCache | None":
+        """Return the disk cache; None as long as it is unknown whose schemas they are."""
+        if self._disk is None and (cluster := self._told_cluster() or self._cluster_id()):
+            self._disk = SchemaCache(user_cache_path("nightwire") / "schemas", cluster)
+        return self._disk
+
+    def _told_cluster(self) -> str | None:
+        """Return the id of the registry's Kafka, as Confluent's registries tell it; else None."""
+        if self._silent:
+            return None
+        try:
+            answer = self._request("GET", "/v1/metadata/id")
+            return str(answer["scope"]["clusters"]["kafka-cluster"])
+        except RegistryAwayError:
+            return None  # it may tell it later
+        except (SchemaError, LookupError, TypeError):
+            self._silent = True
+            return None
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         if self.url is None:
@@ -300,15 +339,15 @@ def _message(response: "httpx.Response") -> str:
 
 
 class SchemaCache:
-    """One folder per registry, one JSON file per id.  Losing it costs nothing but a request.
+    """One folder per owner, one JSON file per id.  Losing it costs nothing but a request.
 
     Args:
-        folder: Where the folders of all registries lie; made when first needed.
-        url: Address of the registry.
+        folder: Where the folders of all owners lie; made when first needed.
+        owner: Whose schemas they are: the id of a Kafka, or the address of its registry.
     """
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder = folder / hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16]
+    def __init__(self, folder: Path, owner: str) -> None:
+        self.folder = folder / hashlib.sha256(owner.rstrip("/").encode()).hexdigest()[:16]
 
     def load(self, schema_id: int) -> dict[str, Any] | None:
         """Return the schema of that id, or None where it is not here or not readable."""

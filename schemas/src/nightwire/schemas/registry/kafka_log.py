@@ -30,6 +30,9 @@ class KafkaLog:
         on_record: Called in the follower's thread with the value of each record.
         on_restart: Called there before the log is read from its beginning.
         on_ready: Called there each time the end of the log is reached.
+
+    Attributes:
+        cluster_id: Kafka's id; None before it answered.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class KafkaLog:
         on_ready: Callable[[], None],
     ) -> None:
         self._bootstrap = bootstrap
+        self.cluster_id: str | None = None
         self._on_record, self._on_restart, self._on_ready = on_record, on_restart, on_ready
         self._stop, self._renew = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="schemas-follower", daemon=True)
@@ -110,7 +114,7 @@ class KafkaLog:
 
     def _follow(self) -> None:
         """Read the log from its beginning until told to stop or it is lost."""
-        create_topic(self._bootstrap)
+        self.cluster_id = create_topic(self._bootstrap)
         self._renew.clear()
         consumer = Consumer(
             _client(self._bootstrap)
@@ -160,16 +164,17 @@ def _client(bootstrap: str) -> dict[str, Any]:
     return {**properties(), "bootstrap.servers": bootstrap}
 
 
-def create_topic(bootstrap: str) -> None:
-    """Make the log's topic where it is missing.
+def create_topic(bootstrap: str) -> str | None:
+    """Make the log's topic where it is missing; return Kafka's id.
 
     Raises:
         KafkaException: Kafka cannot be reached, or refuses.
     """
     admin = AdminClient(_client(bootstrap))
     cluster = admin.list_topics(timeout=5)
+    found = None if cluster.cluster_id is None else str(cluster.cluster_id)
     if SCHEMAS in cluster.topics:
-        return
+        return found
     wanted = settings(SCHEMAS)
     new = NewTopic(SCHEMAS, wanted.partitions, min(3, len(cluster.brokers)), config=dict(wanted.config))
     try:
@@ -177,3 +182,4 @@ def create_topic(bootstrap: str) -> None:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
+    return found

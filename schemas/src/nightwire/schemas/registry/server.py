@@ -71,6 +71,7 @@ def routes(api: Api) -> list[tuple[str, str, Endpoint]]:
         ("GET", version, api.version),
         ("DELETE", version, api.delete),
         ("GET", f"{version}/schema", api.version_schema),
+        ("GET", "/v1/metadata/id", api.identity),
         ("GET", "/schemas/types", api.types),
         ("GET", "/schemas/ids/{id}", api.schema),
         ("GET", "/schemas/ids/{id}/schema", api.schema_text),
@@ -163,7 +164,7 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int, door: TLSDoor
     metrics.ready.set_function(lambda: float(store.ready))
     metrics.schemas.set_function(lambda: float(store.count()))
     kafka = KafkaLog(bootstrap, on_record=store.take, on_restart=store.restart, on_ready=store.end_of_log)
-    api = Api(store, kafka)
+    api = Api(store, kafka, lambda: kafka.cluster_id)
     servers = [plain_server(application(routes(api), metrics), host, port)]
     servers += [tls_server(application(reading_routes(api), metrics), door)] if door else []
     kafka.start()
