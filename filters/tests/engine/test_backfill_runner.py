@@ -4,6 +4,7 @@ librdkafka's mock cluster.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -62,20 +63,20 @@ class Past:
         mark = {"backfill": "yes"} if number % 20 else {}
         return [(name, str(value).encode()) for name, value in {**origin, **mark}.items()]
 
-    def make_live(self, *, live: bool) -> None:
+    def make_live(self, *, live: bool, name: str = "") -> None:
         """Make the filter live, or end it, as the catalog does.
 
         Here `filters` has several partitions.
         """
         request = {
-            "id": "1", "action": "submit", "owner": "ann", "name": self.name, "survey": "sim", "time": 1,
-            "source": "def keep(alert):\n    return alert.id % 10 == 0", "entry": "keep",
+            "id": "1", "action": "submit", "owner": "ann", "name": name or self.name, "survey": "sim",
+            "time": 1, "source": "def keep(alert):\n    return alert.id % 10 == 0", "entry": "keep",
             "sources": [] if self.source == "alerts.sim" else [self.source],
         }  # fmt: skip
         known = records.REQUEST.decode(records.REQUEST.encode(request))
         record = records.FILTER.encode({**_record(known, compile_request(known), 1), "live": live})
         writer = Writer(producer(self.bootstrap))
-        for key in (f"ann/{self.name}/1", f"ann/{self.name}"):
+        for key in (f"ann/{name or self.name}/1", f"ann/{name or self.name}"):
             writer.write("filters", record, key=key.encode(), partition=0)
         writer.flush()
 
@@ -93,11 +94,11 @@ class Past:
         ]
         return sorted((int(one["alert"]), one["backfill"]) for one in found)
 
-    def notices(self) -> list[str]:
-        """Return the notices to its owner."""
+    def notices(self, name: str = "") -> list[str]:
+        """Return the notices to its owner about a filter, its own where none is named."""
         answers = (one.value() for one in read_to_end(self.bootstrap, ["answers.ann"]))
         found = [records.ANSWER.decode(value) for value in answers if value is not None]
-        return [text for one in found if one["name"] == self.name for text in one["reasons"]]
+        return [text for one in found if one["name"] == (name or self.name) for text in one["reasons"]]
 
 
 @pytest.fixture
@@ -148,6 +149,22 @@ def test_a_process_that_dies_before_it_notes_a_batch_sends_the_same_again(past: 
         pass
     assert past.sent() == sorted(once * 2)
     assert "1,200 alerts judged, 120 passed, 30 sent" in past.notices()[-1]
+
+
+def test_backfills_that_fail_cost_their_own_turn_alone(past: Past) -> None:
+    """Of three Kafka has no such partition; the fourth begins in a year that no calendar has."""
+    nowhere = {("alerts.sim", 999): 10}
+    wrong = [replace(past.job, name=f"{past.name}-{number}", until=nowhere) for number in range(3)]
+    wrong.append(replace(past.job, name=f"{past.name}-far", since=2**62))
+    for job in wrong:
+        past.make_live(live=True, name=job.name)
+        past.jobs.ask(job)
+    process = past.process()
+    for _ in range(6):
+        process.round()
+    assert past.notices()[-1] == "backfill ended: 1,200 alerts judged, 120 passed, 30 sent, 90 to overflow"
+    assert past.notices(f"{past.name}-far")[-1].startswith("backfill stopped, it failed: ValueError: year")
+    assert past.jobs.due() == wrong[:3]
 
 
 def test_it_ends_when_its_version_is_not_live_any_more(past: Past) -> None:

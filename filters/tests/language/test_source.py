@@ -30,7 +30,7 @@ from nightwire.filters.language import (
         ("def keep(a, b): return 1", "line 1: keep must take one argument"),
         ("def keep(a):\n\treturn (", "line 2"),
         ("x = '\0'", "null bytes"),
-        ("#" * 100_001, "limit is 100,000"),
+        ("#" * 2_500_001, "limit is 2,500,000"),
     ],
 )
 def test_what_is_refused_says_where_and_why(source: str, said: str) -> None:

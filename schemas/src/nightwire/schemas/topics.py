@@ -58,7 +58,8 @@ def check_name(name: str) -> str:
     if NAME.fullmatch(name):
         return name
     raise NameError_(
-        f"{name!r} is no name here: 1 to 32 characters, a small letter first, then small letters, digits, '-'"
+        f"{name[:64]!r} is no name here: 1 to 32 characters, a small letter first, then small letters, "
+        "digits, '-'"
     )
 
 

@@ -4,12 +4,18 @@ from typing import cast
 
 from confluent_kafka import Message
 
-from nightwire.core.kafka import Headers, Writer
+from nightwire.core.kafka import MAX_MESSAGE, Headers, Writer
 from nightwire.core.runtime import now_ms
 from nightwire.schemas.topics import DEAD_LETTERS
 
 MAX_REASON = 1000
 """Longest reason kept. [character]"""
+
+OVERHEAD = 8 << 10
+"""Room in a record for our headers, the reason's above all. [byte]"""
+
+MAX_BESIDES = 1 << 20
+"""Longest key and headers that are kept whole. [byte]"""
 
 ORIGINAL = "original."
 """Begins the names of headers that the record itself had."""
@@ -40,6 +46,8 @@ def send_to_dead_letters(
 ) -> None:
     """Queue *value* to `dead-letters`; the caller flushes and counts.
 
+    What makes a record too large is left out: the end of *value*, and headers above 1 MiB.
+
     Args:
         writer: Where to.
         value: The offending bytes, as they came.
@@ -52,8 +60,11 @@ def send_to_dead_letters(
     ours = [
         ("stage", stage.encode()),
         ("source", source.encode()),
-        ("reason", reason[:MAX_REASON].encode()),
+        ("reason", reason[:MAX_REASON].encode("utf-8", "replace")),
         ("time", str(now_ms()).encode()),
     ]
     theirs = [(ORIGINAL + name, content) for name, content in headers]
-    writer.write(DEAD_LETTERS, value, key=key, headers=[*ours, *theirs])
+    besides = len(key or b"") + sum(len(name) + len(content or b"") + 8 for name, content in theirs)
+    if besides > MAX_BESIDES:
+        key, theirs, besides = (key or b"")[:MAX_REASON], [], MAX_REASON
+    writer.write(DEAD_LETTERS, value[: MAX_MESSAGE - OVERHEAD - besides], key=key, headers=[*ours, *theirs])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nightwire.core.access import may_read
 from nightwire.core.kafka import ensure_topics
+from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.transform_check import (
     Request,
@@ -38,6 +39,9 @@ TRANSFORM_NEEDS_SANDBOX = (
 )
 
 CHOICES = ("first", "best")
+
+MAX_AHEAD_MS = 3_600_000
+"""By how much an owner's clock may be ahead of ours. [ms]"""
 
 
 @dataclass
@@ -182,8 +186,8 @@ def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str
         return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
     if request["cap"] < 0:
         return [f"a cap of {request['cap']} alerts a visit is none; 0 sends all"]
-    if request["backfill"] < 0:
-        return [f"a backfill of {request['backfill']} ms is none"]
+    if reasons := _backfill_objections(request, now_ms()):
+        return reasons
     if request["output"] and not _own(request["output"], request["owner"]):
         return [
             f"{request['owner']} may write to broker.{request['owner']}.<stream>, not to {request['output']}"
@@ -191,6 +195,18 @@ def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str
     if not request["trial"] and not policy.untried:
         return ["this engine tries every filter: submit it without --no-trial"]
     return objections(request["source"], request["entry"]) if request["language"] == "python" else []
+
+
+def _backfill_objections(request: Request, now: int) -> list[str]:
+    """Return what is wrong with the past that a submission asks for."""
+    asked, length = milliseconds(request["time"]), request["backfill"]
+    if length < 0:
+        return [f"a backfill of {length} ms is none"]
+    if length and asked > now + MAX_AHEAD_MS:
+        return ["a backfill begins before now, and the time of this request lies in the future"]
+    if length > asked:
+        return [f"a backfill of {length} ms reaches before 1970"]
+    return []
 
 
 def _backfill_remark(request: Request) -> list[str]:

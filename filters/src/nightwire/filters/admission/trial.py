@@ -4,8 +4,9 @@ Compiled filters are tried over columns, all others in the sandbox.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -123,6 +124,9 @@ TOP_LEVEL_PROBE = "def nightwire_probe(alert):\n    return False\n"
 CPU_S = 2.0
 """CPU time for a trial on one survey's alerts. [s]"""
 
+TRIAL_S = 30.0
+"""After this a trial goes on to no other survey's alerts. [s]"""
+
 
 class TrialRunner:
     """Tries filters.  For one thread; the sandbox is started by the first filter that needs one.
@@ -167,9 +171,12 @@ class TrialRunner:
         by_survey: dict[str, list[bytes]] = {}
         for name, value in samples:
             by_survey.setdefault(name, []).append(value)
-        if compilation.program is not None:
-            return combined([self._by_columns(one, compilation.program, *part) for part in by_survey.items()])
-        return combined([self._by_rows(one, *part) for part in by_survey.items()] or [self._top_level(one)])
+        if (program := compilation.program) is not None:
+            return combined(
+                _in_time(partial(self._by_columns, one, program, *part) for part in by_survey.items())
+            )
+        parts = [partial(self._by_rows, one, *part) for part in by_survey.items()]
+        return combined(_in_time(parts or [partial(self._top_level, one)]))
 
     def _by_columns(self, one: RowFilter, program: Program, name: str, values: Sequence[bytes]) -> Trial:
         try:
@@ -230,6 +237,16 @@ class TrialRunner:
                 schemas[alert.schema_id] = dict(alert.schema)
             readable.append(value)
         return readable, schemas
+
+
+def _in_time(parts: Iterable[Callable[[], Trial]]) -> list[Trial]:
+    """Return the trials of *parts*, as many as there is time for."""
+    began, trials = time.monotonic(), list[Trial]()
+    for part in parts:
+        if time.monotonic() - began > TRIAL_S:
+            return [*trials, Trial(broken=f"too slow: its trial was not done after {TRIAL_S:g} s")]
+        trials.append(part())
+    return trials
 
 
 def _trial_of(outcomes: Sequence[Outcome]) -> Trial:

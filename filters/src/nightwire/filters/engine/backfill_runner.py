@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -63,6 +64,9 @@ NICE = 10
 PAUSE = 1.0
 """Pause before what failed is tried again. [s]"""
 
+MAX_ERROR = 300
+"""Longest error that an owner is told. [character]"""
+
 QUIET = 5.0
 """Shortest time between two words of progress. [s]"""
 
@@ -92,6 +96,7 @@ class BackfillRunner:
     stop: Stop
     share: float = SHARE
     _reported: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _failures: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._jobs = BackfillJobs(self.settings.state)
@@ -100,18 +105,31 @@ class BackfillRunner:
         self._restart()
 
     def round(self) -> bool:
-        """Do a batch of those backfills with the least to do; return whether there were any."""
-        due = sorted(self._jobs.due(), key=self._left)[:AT_ONCE]
+        """Do a batch of those backfills with the least to do; return whether there were any.
+
+        Those that failed come behind those that did not, so that they delay nobody.
+        """
+        due = sorted(self._jobs.due(), key=lambda job: (self._failures[job.id], self._left(job)))[:AT_ONCE]
         for job in due:
             began = time.monotonic()
-            try:
-                self.step(job)
-            except (KafkaException, DeliveryError, RegistryAwayError, TimeoutError) as error:
-                log.warning("the backfill of %s is tried again: %s", job.id, error)
-                self._restart()
-                self.stop.wait(PAUSE)
+            self._turn(job)
             self.stop.wait((time.monotonic() - began) * (1 / self.share - 1))
         return bool(due)
+
+    def _turn(self, job: BackfillJob) -> None:
+        """Give *job* its turn; try it again if Kafka failed it, end it if it failed itself."""
+        try:
+            self.step(job)
+        except (KafkaException, DeliveryError, RegistryAwayError, TimeoutError) as error:
+            log.warning("the backfill of %s is tried again: %s", job.id, error)
+            self._failures[job.id] += 1
+            self._restart()
+            self.stop.wait(PAUSE)
+        except Exception as error:
+            log.exception("the backfill of %s is ended", job.id)
+            self._end(job, f"stopped, it failed: {type(error).__name__}: {str(error)[:MAX_ERROR]}")
+        else:
+            self._failures.pop(job.id, None)
 
     def step(self, job: BackfillJob) -> None:
         """Begin *job*, do its next batch, or end it.
@@ -157,7 +175,7 @@ class BackfillRunner:
 
     def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[TopicPartition, int]) -> None:
         """Find the start of the backfill, and tell its owner how many alerts there are."""
-        start = find_start(self.settings.bootstrap, job.since, until)
+        start = find_start(self.settings.bootstrap, max(0, job.since), until)
         progress = BackfillProgress(at=start.first, whole=sum(until.values()) - sum(start.first.values()))
         most = self.settings.trial.backfill
         self._tell(job, f"began: {progress.whole:,} alerts {start}; at most {most:,} are sent")

@@ -64,7 +64,9 @@ def start_services(
         "strong" if settings.sandbox == "strong" else "weak",
         computes=settings.sandbox != "none", backfills=BackfillJobs(settings.state),
     )  # fmt: skip
-    RequestConsumer(settings.bootstrap, engineer, stop).start()
+    RequestConsumer(
+        settings.bootstrap, engineer, stop, lambda outcome: metrics.requests.labels(outcome).inc()
+    ).start()
     BackfillSupervisor(settings, stop).start()
     threading.Thread(target=report_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()

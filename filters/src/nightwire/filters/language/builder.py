@@ -202,11 +202,12 @@ class Builder:
         known = self._known.get(key)
         if known is not None:
             return known
-        at = self._known[key] = len(self.nodes)
+        at = len(self.nodes)
         if at >= MAX_NODES:
             raise self.refuse(
                 f"the filter is longer than {MAX_NODES:,} operations once its helpers are put in"
             )
+        self._known[key] = at
         self.nodes.append(node)
         self.lines.append(self.line)
         self.extents.append(extent)

@@ -223,7 +223,7 @@ SCALAR: Mapping[str, Operation] = {**COMPARISONS, **ARITHMETIC, **BUILTINS, **TE
 SQL: Mapping[str, Operation] = {
     f"sql.{name}": SCALAR[name]
     for name in (
-        *COMPARISONS, *ARITHMETIC, "round", "round_to", "smallest", "largest", "size", "lower",
+        *COMPARISONS, *ARITHMETIC, "in", "round", "round_to", "smallest", "largest", "size", "lower",
         "upper", "math.sqrt", "math.log", "math.log10", "math.log2", "math.exp", "math.sin", "math.cos",
         "math.tan", "math.asin", "math.acos", "math.atan", "math.degrees", "math.radians", "math.floor",
         "math.ceil", "math.pow/2", "math.atan2/2",

@@ -2,6 +2,9 @@
 
 import json
 import math
+import re
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +24,13 @@ from nightwire.filters.language.source import FilterError
 Node = tuple[Any, ...]
 
 MAX_CONSTANT = 4_096
-"""Longest text, or tuple, that a program may hold."""
+"""Longest text that a program may hold. [character]"""
+
+MAX_CHOICES = 200_000
+"""Most constants among which a program may look for a value."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character, which no text in UTF-8 has."""
 
 HIGHEST_ORDER = 29
 """Highest order of HEALPix: pixels of 0.4 milliarcseconds."""
@@ -51,9 +60,10 @@ def operands(node: Node) -> Sequence[int]:
 def is_constant(value: Any, *, nested: bool = False) -> bool:
     """Return whether a program may hold *value* as a constant."""
     if isinstance(value, tuple | frozenset) and not nested:
-        return len(value) <= MAX_CONSTANT and all(is_constant(one, nested=True) for one in value)
+        return len(value) <= MAX_CHOICES and all(is_constant(one, nested=True) for one in value)
     if isinstance(value, str):
-        return len(value) <= MAX_CONSTANT and not value.endswith("\0")  # which NumPy drops
+        whole = not value.endswith("\0") and SURROGATE.search(value) is None  # which NumPy, Arrow refuse
+        return len(value) <= MAX_CONSTANT and whole
     if isinstance(value, int):
         return abs(value) < 1 << 63
     return value is None or isinstance(value, float)
@@ -187,8 +197,14 @@ def _fits(letter: str, argument: Any, index: int) -> bool:
 MAX_NODES = 2_000
 """Longest expression accepted. [node]"""
 
-MAX_TEXT = 400_000
+MAX_TEXT = 4_000_000
 """Longest program accepted as JSON text. [character]"""
+
+MAX_PLAIN = 100_000
+"""Longer ones are packed. [character]"""
+
+PACKED = "zlib:"
+"""Begins the text of a packed program; the rest is base64."""
 
 MAX_COST = 100_000
 """Most work for one alert. [comparison of two numbers, ~10 ns]"""
@@ -237,10 +253,11 @@ class Program:
         return work(self.nodes, self.extents)
 
     def dumps(self) -> str:
-        """Return it as JSON text."""
+        """Return it as JSON text, packed where that is long."""
         nodes = [_plain(node) for node in self.nodes]
         texts = {str(line): text for line, text in self.texts.items()}
-        return json.dumps({"nodes": nodes, "lines": self.lines, "texts": texts}, separators=(",", ":"))
+        text = json.dumps({"nodes": nodes, "lines": self.lines, "texts": texts}, separators=(",", ":"))
+        return text if len(text) <= MAX_PLAIN else PACKED + b64encode(zlib.compress(text.encode())).decode()
 
     @classmethod
     def loads(cls, text: str) -> "Program":
@@ -249,14 +266,15 @@ class Program:
         Raises:
             FilterError: It is no program: what is wrong, and at which node.
         """
-        if len(text) > MAX_TEXT:
-            raise FilterError(f"the program has {len(text):,} characters, limit is {MAX_TEXT:,}")
         try:
-            found = json.loads(text)
+            plain = _unpacked(text)
+            if len(plain) > MAX_TEXT:
+                raise FilterError(f"the program has {len(plain):,} characters or more, limit is {MAX_TEXT:,}")
+            found = json.loads(plain)
             nodes = tuple(_tupled(node) for node in found["nodes"])
             texts = {int(line): str(text)[:200] for line, text in found["texts"].items()}
             program = cls(nodes, tuple(found["lines"]), texts)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error) as error:
             raise FilterError(f"this is no program: {type(error).__name__}: {error}") from error
         program.check()
         return program
@@ -285,6 +303,13 @@ class Program:
         for index, node in enumerate(self.nodes):
             if why := misplaced(node, self.nodes, self.extents):
                 raise FilterError(f"node {index} of the program: {why}")
+
+
+def _unpacked(text: str) -> str:
+    if not text.startswith(PACKED):
+        return text
+    packed = b64decode(text.removeprefix(PACKED), validate=True)
+    return zlib.decompressobj().decompress(packed, MAX_TEXT + 1).decode("utf-8", "replace")
 
 
 def _plain(node: Node) -> list[Any]:

@@ -62,7 +62,7 @@ DUNDERS = frozenset(
 )
 """Special names that ordinary classes need; all others are refused."""
 
-MAX_SOURCE = 100_000
+MAX_SOURCE = 2_500_000
 """Longest source accepted. [character]"""
 
 Predicate = Callable[[Any], Any]
@@ -72,8 +72,9 @@ class FilterError(Exception):
     """A filter cannot be used; *reasons* say why, one line each."""
 
     def __init__(self, *reasons: str) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = list(reasons)
+        # a lone surrogate, of a text in the source, is no character that anybody can be sent
+        self.reasons = [one.encode("utf-8", "replace").decode() for one in reasons]
+        super().__init__("; ".join(self.reasons))
 
 
 def objections(source: str, entry: str) -> list[str]:

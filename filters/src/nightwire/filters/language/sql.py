@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nightwire.filters.language.builder import Builder
 from nightwire.filters.language.operations import CANONICAL
-from nightwire.filters.language.program import NotCompilable, Program
+from nightwire.filters.language.program import MAX_CHOICES, NotCompilable, Program, is_constant
 from nightwire.filters.language.source import FilterError
 from nightwire.schemas import survey as survey_called
 
@@ -30,7 +30,7 @@ KEYWORDS = frozenset(
     }
 )
 
-MAX_CONDITION = 20_000
+MAX_CONDITION = 2_500_000
 """Longest condition accepted. [character]"""
 
 
@@ -78,6 +78,9 @@ def _token(kind: str, text: str, at: int) -> Token:
         return Token("keyword", text.upper(), at)
     return Token(kind, text, at)
 
+
+MAX_DIGITS = 19
+"""Digits of the largest whole number of 64 bits."""
 
 MAX_DEPTH = 60
 """How deep conditions may be nested."""
@@ -203,11 +206,28 @@ class _Parser:
             return self._like(left)
         self._expect("IN")
         self._expect("(")
+        if (among := self._constants()) is not None:
+            return self._of("in", left, self._build.constant(among))
         found = self._of("==", left, self._sum())
         while self._takes(","):
             found = self._of("or", found, self._of("==", left, self._sum()))
         self._expect(")")
         return found
+
+    def _constants(self) -> frozenset[Any] | None:
+        """Return what follows, up to the bracket, if it is constants alone; None if it is not."""
+        start, values = self._at, list[Any]()
+        while self._token.kind in ("number", "text") and len(values) < MAX_CHOICES:
+            token = self._token
+            values.append(self._number(token) if token.kind == "number" else token.text)
+            self._at += 2
+            sign = self._tokens[self._at - 1].text
+            if sign == ")" and all(map(is_constant, values)):
+                return frozenset(values)
+            if sign != ",":
+                break
+        self._at = start
+        return None
 
     def _like(self, left: int) -> int:
         if self._token.kind != "text":
@@ -253,7 +273,7 @@ class _Parser:
 
     def _number(self, token: Token) -> int | float:
         if token.text.isdigit():
-            if int(token.text) >> 63:
+            if len(token.text.lstrip("0")) > MAX_DIGITS or int(token.text) >> 63:
                 raise error_at(self._condition, token.at, "whole numbers have 64 bits at most")
             return int(token.text)
         return float(token.text)

@@ -60,6 +60,9 @@ class Metrics:
         self.suspended = counter(
             "suspensions_total", "Filters suspended: too slow, or always failing.", "filter"
         )
+        self.requests = counter(
+            "requests_total", "Owners' requests: accepted, refused, or failed (dead letters).", "outcome"
+        )
         self.restarts = counter("query_restarts_total", "Times that the query was started again.")
         self.batch = Histogram(
             "nightwire_filters_batch_seconds",
@@ -85,8 +88,7 @@ class Metrics:
         self.held = gauge("held_alerts", "Alerts held by filters that take the best.")
         self.running = gauge("query_running", "Whether the query runs.")
         self.collector = StatsCollector()
-        self._copies: list[AcknowledgedCopy] = []
-        self._known: set[str] = set()
+        self._copies, self._known = list[AcknowledgedCopy](), set[str]()
         registry.register(StoppedMostCollector(self.collector))
 
     def acknowledged(self, copy: AcknowledgedCopy) -> None:

@@ -46,8 +46,8 @@ def compile_python(source: str, entry: str = "keep") -> Program:
     """
     tree = parsed(source)
     build = Builder()
-    scope, code = _entered(tree, build, entry)
     try:
+        scope, code = _entered(tree, build, entry)
         return build.program(body(scope, code.body), source.splitlines())
     except NotCompilable as error:
         raise NotCompilable(*_every(tree, entry, error.reasons)) from None
@@ -57,10 +57,10 @@ def compile_python(source: str, entry: str = "keep") -> Program:
 
 def _every(tree: ast.Module, entry: str, first: Sequence[str]) -> Sequence[str]:
     """Return all reasons why the function *entry* cannot be compiled; the *first* are known."""
-    scope, code = _entered(tree, Builder(), entry)
     try:
+        scope, code = _entered(tree, Builder(), entry)
         return all_reasons(scope, code, first)
-    except RecursionError:
+    except (NotCompilable, RecursionError):
         return first
 
 

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from nightwire.filters.language.operations import FORMAT
-from nightwire.filters.language.program import NotCompilable, is_constant
+from nightwire.filters.language.program import MAX_CHOICES, NotCompilable, is_constant
 from nightwire.filters.language.python.masks import failure, no_bits
 from nightwire.filters.language.python.scope import (
     HANDLERS,
@@ -33,7 +33,8 @@ UNARY: Mapping[type[ast.unaryop], str] = {
 def constant(scope: Scope, node: ast.Constant) -> Static:
     """Compile a number, text, True, False or None."""
     if not is_constant(node.value):
-        raise scope.build.refuse(f"the constant {str(node.value)[:40]} is none that can be compiled")
+        text = hex(node.value) if type(node.value) is int else str(node.value)  # any length, without limit
+        raise scope.build.refuse(f"the constant {text[:40]} is none that can be compiled")
     return scope.build.constant(node.value)
 
 
@@ -53,6 +54,9 @@ def collection(scope: Scope, node: ast.Tuple | ast.List | ast.Set) -> Static:
     """Compile a tuple, list or set of constants."""
     values = []
     for one in node.elts:
+        if isinstance(one, ast.Constant) and is_constant(one.value):
+            values.append(one.value)  # without a node: there may be 100,000
+            continue
         value = scope.value(one)
         at = scope.build.nodes[value] if isinstance(value, int) else ("",)
         if at[0] != "const":
@@ -229,8 +233,9 @@ def _contained(scope: Scope, left: Static, right: Static) -> int:
 
 def _choices(scope: Scope, right: Static) -> int:
     if isinstance(right, Known):
-        value = right.value
-        return scope.build.constant(value if isinstance(value, frozenset) else tuple(value))
+        if len(right.value) > MAX_CHOICES:
+            raise scope.build.refuse(f"`in` looks among {MAX_CHOICES:,} constants at most")
+        return scope.build.constant(frozenset(right.value))
     if not isinstance(right, int):
         raise scope.build.refuse("`in` looks in a tuple, list, set or dict of constants")
     return right
