@@ -56,6 +56,10 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "prometheus": (lambda: all(map(shutil.which, PROMETHEUS)), "make test-tools"),
     "apicurio": (_apicurio, "make test-tools"),
     "pictures": (PICTURES.exists, "npm ci and npm run build in monitoring/pictures"),
+    "netns": (
+        lambda: os.geteuid() == 0 and shutil.which("ip") is not None,
+        "apt-get install iproute2, as root",
+    ),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
     "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),
     "proof": (lambda: os.environ.get("NIGHTWIRE_PROOFS") == "1", "NIGHTWIRE_PROOFS=1 make test"),
@@ -67,6 +71,9 @@ ELSEWHERE = {"docker", "data", "pictures", "proof"}
 ours."""
 if shutil.which("cargo") is None:
     ELSEWHERE.add("native")  # without Rust there is nothing to build it with
+
+if os.geteuid() != 0:
+    ELSEWHERE.add("netns")  # only root makes network namespaces
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -54,6 +54,9 @@ state_option = click.option(
     "[default: as last time; at first none]",
 )
 @click.option(
+    "--new-password", is_flag=True, help="Another password for the stack's own processes, with --auth scram."
+)
+@click.option(
     "--tls",
     "host",
     is_flag=False,
@@ -78,6 +81,7 @@ def up(
     light: bool,
     jmx: bool,
     auth: str | None,
+    new_password: bool,
     host: str | None,
     tls_cert: Path | None,
     tls_key: Path | None,
@@ -113,6 +117,7 @@ def up(
         auth=auth,
         public=_public(folder, host, tls_cert, tls_key),
         local=no_tls,
+        new_password=new_password,
     )
     raise SystemExit(stay(plan) if foreground else detach(plan, timeout))
 

@@ -62,6 +62,7 @@ class Plan:
         auth: ``none`` or ``scram``; None is what it was the last time, and ``none`` at first.
         public: What other machines reach; None is what it was the last time, and nothing at first.
         local: Other machines reach nothing from now on.
+        new_password: Whether the stack's own processes get another password.
     """
 
     folder: Path
@@ -74,6 +75,7 @@ class Plan:
     auth: str | None = None
     public: Public | None = None
     local: bool = False
+    new_password: bool = False
 
 
 def supervise(plan: Plan) -> None:
@@ -167,7 +169,8 @@ class Supervisor:
     def _listener(self, public: PublicListener | None) -> dict[str, object]:
         """Return Kafka's settings of authentication; with any, use the stack's credentials."""
         if self._auth == SCRAM:
-            private = listener_properties(unlock(self._plan.folder)["sasl.password"])
+            own = unlock(self._plan.folder, renew=self._plan.new_password)
+            private = listener_properties(own["sasl.password"])
             ports = self._ports["kafka"], self._ports["controller"]
             return private | (public.properties(*ports) if public else {})
         log.warning(

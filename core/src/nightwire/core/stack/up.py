@@ -150,6 +150,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words = ["up", "--foreground", "--state", str(plan.folder)]
     words += ["--ports", "usual" if plan.usual_ports else "free"]
     words += ["--auth", plan.auth] if plan.auth else []
+    words += ["--new-password"] if plan.new_password else []
     words += _public_words(plan)
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []

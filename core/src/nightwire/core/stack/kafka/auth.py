@@ -45,15 +45,19 @@ def doors(
     return auth, public
 
 
-def unlock(folder: Path) -> Mapping[str, str]:
+def unlock(folder: Path, *, renew: bool = False) -> Mapping[str, str]:
     """Return the stack's own credentials, made at the first time, and use them from now on.
 
     They go into this process's environment, where its children find them; nobody else may enter
     *folder*.
+
+    Args:
+        folder: The stack's state.
+        renew: Make others than those of the last run.
     """
     folder.chmod(0o700)
     credentials = read_credentials(folder)
-    if not credentials:
+    if renew or not credentials:
         credentials = operator_credentials(secrets.token_urlsafe(32))
         write_credentials(folder, credentials)
     os.environ.update(environment(credentials))

@@ -1,0 +1,76 @@
+"""Another machine on this one: a network namespace, which reaches us by one address alone."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVER, LAPTOP = "198.51.100.1", "198.51.100.2"
+"""Addresses of the two, from a network that is for examples."""
+
+
+@dataclass(frozen=True)
+class Laptop:
+    """Somebody's machine.
+
+    Attributes:
+        name: Of the namespace.
+        home: A folder that nightwire has never seen.
+    """
+
+    name: str
+    home: Path
+
+    def start(self, *command: str, **given: str) -> subprocess.Popen[str]:
+        """Start *command* there, with nothing in its environment but what is *given*."""
+        entered = ["ip", "netns", "exec", self.name, *command]
+        bare = {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "XDG_CACHE_HOME": str(self.home / "cache"),
+        }
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            entered, cwd=self.home, env=bare | given, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
+
+    def nightwire(self, keys: Mapping[str, str], *words: str) -> subprocess.Popen[str]:
+        """Start a verb there."""
+        return self.start(sys.executable, "-m", "nightwire.core.cli", *words, **keys)
+
+    def run(self, keys: Mapping[str, str], *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a verb there."""
+        child = self.nightwire(keys, *words)
+        out, err = child.communicate(stdin, timeout=200)
+        return subprocess.CompletedProcess(words, child.returncode, out, err)
+
+    def python(self, program: str, *arguments: str, **given: str) -> str:
+        """Run a program of Python's there; return what it prints."""
+        child = self.start(sys.executable, "-c", program, *arguments, **given)
+        out, err = child.communicate(timeout=200)
+        assert child.returncode == 0, err
+        return out
+
+
+@contextmanager
+def laptop(home: Path) -> Iterator[Laptop]:
+    """Yield one that is connected to us by a cable: it is `LAPTOP`, and we are `SERVER`."""
+    name, cable = f"laptop-{os.getpid()}", f"nw{os.getpid()}"
+    _ip("netns", "add", name)
+    try:
+        _ip("link", "add", cable, "type", "veth", "peer", "name", "cable", "netns", name)
+        _ip("address", "add", f"{SERVER}/30", "dev", cable)
+        _ip("link", "set", cable, "up")
+        _ip("-n", name, "address", "add", f"{LAPTOP}/30", "dev", "cable")
+        for device in ("cable", "lo"):
+            _ip("-n", name, "link", "set", device, "up")
+        yield Laptop(name, home)
+    finally:
+        _ip("netns", "delete", name)  # and the cable with it
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
