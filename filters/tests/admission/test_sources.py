@@ -10,9 +10,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from nightwire.core.access.may_read import allows
-from nightwire.core.kafka import Writer, producer
+from nightwire.core.kafka import ensure_topics
 from nightwire.filters.admission.sources import SourceChecker, misnamed_sources
 from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.schemas.topics import settings
 
 
 def reading(*sources: str, survey: str = "*") -> LiveFilter:
@@ -41,11 +42,10 @@ def test_well_named_sources_are_accepted() -> None:
     assert not list(misnamed_sources(reading("alerts.sim", "filter.ann.b", "broker.fink.x", survey="sim")))
 
 
-def test_a_topic_must_be_there_and_no_filter_read_itself(bootstrap: str) -> None:
-    writer = Writer(producer(bootstrap))
-    writer.write("filter.ann.bright", b"")  # makes the topic
-    writer.flush()
-    sources = SourceChecker(bootstrap)
+@pytest.mark.kafka
+def test_a_topic_must_be_there_and_no_filter_read_itself(kafka: str) -> None:
+    ensure_topics(kafka, [settings("filter.ann.bright")])
+    sources = SourceChecker(kafka)
     live = [LiveFilter("ann", "bright", 1, "*", "", "", sources=("filter.bob.f",))]
     assert sources.refusals(reading("filter.ann.brigth"), []) == [
         "there is no topic filter.ann.brigth; there is filter.ann.bright"

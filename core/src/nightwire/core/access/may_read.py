@@ -1,6 +1,7 @@
 """Whether a principal may read a topic, by Kafka's own rights."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -9,6 +10,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclOperation,
     AclPermissionType,
     AdminClient,
+    ConfigEntry,
     ConfigResource,
     ResourcePatternType,
     ResourceType,
@@ -22,21 +24,52 @@ TIMEOUT = 30.0
 READING = (AclOperation.READ, AclOperation.ALL)
 
 
+@dataclass(frozen=True)
+class ReadRights:
+    """Kafka's rights to read topics, at one moment.
+
+    Attributes:
+        bindings: The rights; None where Kafka has no authorizer, and everybody may read.
+        super_users: Principals that may read everything, such as ``User:admin``.
+    """
+
+    bindings: Sequence[AclBinding] | None = None
+    super_users: Collection[str] = ()
+
+    def allow(self, name: str, topic: str) -> bool:
+        """Return whether principal *name* may read *topic*.  Pure."""
+        if self.bindings is None or f"User:{name}" in self.super_users:
+            return True
+        return allows((one for one in self.bindings if _covers(one, topic)), name)
+
+
+def read_rights(bootstrap: str) -> ReadRights:
+    """Return the rights to read topics as they are now.
+
+    Raises:
+        KafkaException: Kafka cannot be reached, or does not let us ask.
+    """
+    anything: Any = None
+    every = AclBindingFilter(
+        ResourceType.TOPIC, anything, ResourcePatternType.ANY, anything, anything,
+        AclOperation.ANY, AclPermissionType.ANY,
+    )  # fmt: skip
+    client = admin(bootstrap)  # kept until there is an answer
+    config = _broker_config(client)
+    if not _has_authorizer(config):
+        return ReadRights()
+    named = config.get("super.users")
+    super_users = (named.value or "").split(";") if named else []
+    return ReadRights(client.describe_acls(every).result(TIMEOUT), super_users)
+
+
 def may_read(bootstrap: str, name: str, topic: str) -> bool:
     """Return whether principal *name* may read *topic*; true where Kafka has no authorizer.
 
     Raises:
         KafkaException: Kafka cannot be reached, or does not let us ask.
     """
-    anything: Any = None
-    matching = AclBindingFilter(
-        ResourceType.TOPIC, topic, ResourcePatternType.MATCH, anything, anything,
-        AclOperation.ANY, AclPermissionType.ANY,
-    )  # fmt: skip
-    client = admin(bootstrap)  # kept until there is an answer
-    if is_open(client):
-        return True
-    return allows(client.describe_acls(matching).result(TIMEOUT), name)
+    return read_rights(bootstrap).allow(name, topic)
 
 
 def is_open(client: AdminClient) -> bool:
@@ -45,11 +78,7 @@ def is_open(client: AdminClient) -> bool:
     Raises:
         KafkaException: Kafka cannot be reached, or does not let us ask.
     """
-    brokers = client.list_topics(timeout=TIMEOUT).brokers
-    some = ConfigResource(ResourceType.BROKER, str(min(brokers)))
-    config = client.describe_configs([some])[some].result(TIMEOUT)
-    entry = config.get("authorizer.class.name")
-    return entry is not None and not entry.value
+    return not _has_authorizer(_broker_config(client))
 
 
 def allows(bindings: Iterable[AclBinding], name: str) -> bool:
@@ -63,3 +92,21 @@ def allows(bindings: Iterable[AclBinding], name: str) -> bool:
         if one.principal in (f"User:{name}", "User:*") and one.operation in READING
     ]
     return AclPermissionType.ALLOW in found and AclPermissionType.DENY not in found
+
+
+def _covers(one: AclBinding, topic: str) -> bool:
+    if one.resource_pattern_type is ResourcePatternType.PREFIXED:
+        return topic.startswith(one.name)
+    return one.name in (topic, "*")
+
+
+def _broker_config(client: AdminClient) -> dict[str, ConfigEntry]:
+    brokers = client.list_topics(timeout=TIMEOUT).brokers
+    some = ConfigResource(ResourceType.BROKER, str(min(brokers)))
+    config: dict[str, ConfigEntry] = client.describe_configs([some])[some].result(TIMEOUT)
+    return config
+
+
+def _has_authorizer(config: Mapping[str, ConfigEntry]) -> bool:
+    entry = config.get("authorizer.class.name")
+    return entry is None or bool(entry.value)

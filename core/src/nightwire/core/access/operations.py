@@ -108,7 +108,7 @@ def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -
     _report(name, steps, {}, dry_run, as_json)
     for live in admin.live_filters(name):
         advice = f"nightwire filter remove {live} --owner {name}"
-        click.echo(f"its filter {live} runs on: `{advice}`", err=True)
+        click.echo(f"its filter {live} is suspended, unless it reads only its own: `{advice}`", err=True)
 
 
 def show(kafka: str, kind: Kind, *, as_json: bool) -> None:

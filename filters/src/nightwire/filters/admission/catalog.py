@@ -9,6 +9,7 @@ from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.filter_set import FilterSet, milliseconds, to_filter
+from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.followers import FilterFollower
 from nightwire.schemas import records
 from nightwire.schemas.topics import FILTERS
@@ -68,6 +69,17 @@ class Catalog:
         """
         with self._lock:
             return self._sources.refusals(to_filter(request), self._refreshed().live())
+
+    def forbidden(self) -> dict[LiveFilter, list[str]]:
+        """Return the live filters that read what their owners may not, each with the reasons.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            live = self._refreshed().live()
+        reasons = self._sources.forbidden(live)
+        return {one: reasons[one.key] for one in live if one.key in reasons}
 
     def unchanged(self, request: Mapping[str, Any]) -> int:
         """Return the live version if *request* submits the same again, else 0.

@@ -1,17 +1,24 @@
-"""The topics that a filter may read: checked, by name, before it goes live."""
+"""The topics that a filter may read: checked by name and by right, before it is live and after."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from confluent_kafka import KafkaError, KafkaException
+
 from nightwire.core import kafka
-from nightwire.core.access import may_read
+from nightwire.core.access import ReadRights, read_rights
+from nightwire.filters.language import FilterError
 from nightwire.filters.model.chains import find_cycle
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.schemas import surveys
-from nightwire.schemas.topics import NameError_, settings
+from nightwire.schemas.topics import NameError_, alerts, settings
 
 KINDS = ("alerts", "filter", "broker")
+NOT_LET = (
+    "this engine may not ask Kafka who may read what: "
+    "its principal needs Describe and DescribeConfigs on the cluster"
+)
 FORMS = "alerts.<survey>, filter.<owner>.<name> or broker.<broker>.<stream>"
 
 
@@ -31,6 +38,28 @@ class SourceChecker:
         Raises:
             KafkaException: Kafka does not answer.
         """
+        return self._absent(one, live) or self.forbidden([one]).get(one.key, [])
+
+    def forbidden(self, filters: Sequence[LiveFilter]) -> dict[str, list[str]]:
+        """Return why those of *filters*, by their keys, may not go on that read what they may not.
+
+        Raises:
+            FilterError: Kafka does not let us ask.
+            KafkaException: Kafka does not answer.
+        """
+        rights = self._rights() if filters else ReadRights()
+        return {one.key: reasons for one in filters if (reasons := [*missing_rights(one, rights)])}
+
+    def _rights(self) -> ReadRights:
+        try:
+            return read_rights(self.bootstrap)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            raise FilterError(NOT_LET) from error
+
+    def _absent(self, one: LiveFilter, live: Sequence[LiveFilter]) -> list[str]:
+        """Return the objections to a filter's sources that are none, or make a cycle."""
         if not one.sources:
             return []
         if misnamed := [*misnamed_sources(one)]:
@@ -38,17 +67,18 @@ class SourceChecker:
         if cycle := find_cycle([one, *(other for other in live if other.key != one.key)]):
             return [f"a cycle: {' reads '.join(cycle)}"]
         topics = kafka.admin(self.bootstrap).list_topics(timeout=10).topics
-        if absent := [topic for topic in one.sources if topic not in topics]:
-            return [f"there is no topic {topic}{_suggestion(topic, [*topics])}" for topic in absent]
-        return [
-            f"{one.owner} may not read {topic}: {_advice(topic)}"
-            for topic in one.sources
-            if not self._is_readable(one, topic)
-        ]
+        absent = [topic for topic in one.sources if topic not in topics]
+        return [f"there is no topic {topic}{_suggestion(topic, [*topics])}" for topic in absent]
 
-    def _is_readable(self, one: LiveFilter, topic: str) -> bool:
-        own = topic.startswith((f"filter.{one.owner}.", f"broker.{one.owner}."))
-        return own or may_read(self.bootstrap, one.owner, topic)
+
+def missing_rights(one: LiveFilter, rights: ReadRights) -> Iterator[str]:
+    """Yield the topics that filter *one* reads and its owner may not, each with advice.  Pure."""
+    own = (f"filter.{one.owner}.", f"broker.{one.owner}.")
+    everything = one.survey == "*" and not one.sources
+    for topic in one.sources or (alerts(name) for name in surveys() if one.survey in ("*", name)):
+        if not topic.startswith(own) and not rights.allow(one.owner, topic):
+            advice = "name one survey in place of *" if everything else _advice(topic)
+            yield f"{one.owner} may not read {topic}: {advice}"
 
 
 def misnamed_sources(one: LiveFilter) -> Iterator[str]:

@@ -17,6 +17,7 @@ from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.engine.backfill_runner import BackfillSupervisor
+from nightwire.filters.engine.rights_watcher import RightsWatcher
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.supervisor import FilterSupervisor
 from nightwire.filters.model.offsets import lag, positions
@@ -70,6 +71,7 @@ def start_services(
     BackfillSupervisor(settings, stop).start()
     threading.Thread(target=report_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
+    RightsWatcher(settings.bootstrap, catalog, metrics, stop).start()
     StatsPublisher(settings.bootstrap, metrics.collector, stop).start()
     return FilterSupervisor(settings.bootstrap, catalog, metrics, state)
 

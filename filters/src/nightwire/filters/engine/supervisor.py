@@ -49,7 +49,7 @@ class FilterSupervisor:
         bad = list(suspensions(self._notices, number, decision))
         try:
             for one in bad:
-                self._suspend(one)
+                suspend(self._catalog, self._metrics, one)
             send_notices(self._control, [*notices, *bad])
         except (KafkaException, DeliveryError, TimeoutError) as error:
             log.warning("owners were not told: %s", error)
@@ -62,11 +62,18 @@ class FilterSupervisor:
                     filter_version, live_from(index, batch_start(self._state, number), decision.counts)
                 )
 
-    def _suspend(self, one: Notice) -> None:
-        owner, _, name = one.key.partition("/")
-        self._catalog.stop(owner, name, one.version, suspended=one.text.removeprefix("suspended: "))
-        self._metrics.suspended.labels(one.key).inc()
-        log.warning("filter %s version %d is %s", one.key, one.version, one.text)
+
+def suspend(catalog: Catalog, metrics: Metrics, one: Notice) -> None:
+    """Take a filter out of the live set, for the reason that the notice gives.
+
+    Raises:
+        DeliveryError: Kafka did not take it.
+        KafkaException: Kafka does not answer.
+    """
+    owner, _, name = one.key.partition("/")
+    catalog.stop(owner, name, one.version, suspended=one.text.removeprefix("suspended: "))
+    metrics.suspended.labels(one.key).inc()
+    log.warning("filter %s version %d is %s", one.key, one.version, one.text)
 
 
 def batch_start(state: EngineState, batch: int) -> dict[TopicPartition, int]:
