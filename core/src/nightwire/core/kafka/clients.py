@@ -101,6 +101,13 @@ def principal(bootstrap: str) -> str:
     return identity(bootstrap).get("sasl.username", "")
 
 
+def login(bootstrap: str) -> tuple[str, str] | None:
+    """Return our name and password at the Kafka at *bootstrap*, which its registry asks for too."""
+    known = identity(bootstrap)
+    name, password = known.get("sasl.username"), known.get("sasl.password")
+    return (name, password) if name and password else None
+
+
 def producer(bootstrap: str, **overrides: Any) -> Producer:
     """Return a producer that loses nothing: acks=all, idempotent, Java's partitioner.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from nightwire.core.accounting import write_account
 from nightwire.core.cli import progress
-from nightwire.core.kafka import Writer, producer, retry_while_unavailable
+from nightwire.core.kafka import Writer, login, producer, retry_while_unavailable
 from nightwire.core.runtime import Lateness, Stop, find_endpoints, now_ms, stopping
 from nightwire.producer.cli.table import summary
 from nightwire.producer.replay.replay import Player, Replay, by_visit, play_all
@@ -32,7 +32,8 @@ def run_replay(job: Replay, where: tuple[str | None, str | None], *, as_json: bo
     """
     found = find_endpoints(*where)
     described = survey(job.survey)
-    with stopping() as stop, SchemaRegistry(found.schema_registry) as registry:
+    registry = SchemaRegistry(found.schema_registry, login=login(found.kafka))
+    with stopping() as stop, registry:
         for schema in schemas_in(job.schemas) if job.schemas else ():
             SchemaIds(registry, job.survey).id(schema)
         writer = Writer(producer(found.kafka))

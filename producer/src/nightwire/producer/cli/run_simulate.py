@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import progress
-from nightwire.core.kafka import retry_while_unavailable
+from nightwire.core.kafka import login, retry_while_unavailable
 from nightwire.core.runtime import Endpoints, MetricsPage, find_endpoints, setup_logging, stopping
 from nightwire.producer.cli.table import summary
 from nightwire.producer.simulation.pool import AlertSource, DrawnAlerts, PatchedAlerts, make_pool
@@ -121,7 +121,7 @@ def register(found: Endpoints) -> None:
     if found.schema_registry is None:
         return
     try:
-        with SchemaRegistry(found.schema_registry) as registry:
+        with SchemaRegistry(found.schema_registry, login=login(found.kafka)) as registry:
             subject = f"{topics.alerts('sim')}-value"
             registry.register(subject, sim_alert_schema(), schema_id=SIM_ALERT_ID)
     except RegistryAwayError as error:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import Meter, progress
-from nightwire.core.kafka import retry_while_unavailable
+from nightwire.core.kafka import login, retry_while_unavailable
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop, setup_logging, stopping
 from nightwire.producer.ingest.batch import Batcher
 from nightwire.producer.ingest.items import Counts, Item
@@ -132,7 +132,7 @@ def run_ingest(plan: Plan, where: IngestSettings, *, metrics_port: int, quiet: b
     with (
         stopping() as stop,
         _page(metrics_port, plan.survey) as metrics,
-        SchemaRegistry(where.target.schema_registry) as ours,
+        SchemaRegistry(where.target.schema_registry, login=login(where.target.kafka)) as ours,
         source_registry(where.registry) as theirs,
     ):
         schemas = Schemas(ours, theirs, plan.survey)

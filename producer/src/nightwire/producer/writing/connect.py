@@ -58,7 +58,7 @@ def connect(
     found = find_endpoints(*where)
     answers = make_topics(found.kafka, name, may_be_away=may_be_away)
     try:
-        with SchemaRegistry(found.schema_registry) as schemas:
+        with SchemaRegistry(found.schema_registry, login=kafka.login(found.kafka)) as schemas:
             number = schemas.register(f"{topics.alerts(name)}-value", schema, schema_id=schema_id)
     except RegistryAwayError as error:
         if not may_be_away or schema_id is None:

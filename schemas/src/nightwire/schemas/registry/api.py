@@ -29,11 +29,12 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked: parts of the path, options behind ``?``, and the body."""
+    """What is asked: parts of the path, options behind ``?``, the body, and who asks."""
 
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    authorization: str = ""
 
     def flag(self, name: str) -> bool:
         """Whether an option is ``true``."""

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from platformdirs import user_cache_path
 
@@ -49,6 +49,9 @@ class SchemaRegistry:
             has a folder for each Kafka.
         cluster_id: Returns the id of the registry's Kafka where the registry does not tell it, or
             None; by default nobody knows it then, and the user's cache is not used.
+        login: Name and password for writing; by default those of ``KAFKA_SASL_USERNAME`` and
+            ``KAFKA_SASL_PASSWORD``.  They go to no other machine without TLS, unless it is
+            ``NIGHTWIRE_SCHEMA_REGISTRY_LOGIN`` (``NAME:PASSWORD``) that gives them.
         transport: Replaces the network in tests.
     """
 
@@ -58,11 +61,13 @@ class SchemaRegistry:
         *,
         cache_dir: Path | None = None,
         cluster_id: Callable[[], str | None] = lambda: None,
+        login: tuple[str, str] | None = None,
         transport: "httpx.BaseTransport | None" = None,
     ) -> None:
         self.url = url
         self._disk = SchemaCache(cache_dir, url or "") if cache_dir else None
         self._cluster_id = cluster_id
+        self._login = login or _login_of_kafka()
         self._transport = transport
         self._schemas: dict[int, dict[str, Any]] = {}
         self._codecs: dict[int, Codec] = {}
@@ -285,6 +290,15 @@ class SchemaRegistry:
             verify=_trusted() if "https" in url else True,
         )
 
+    def _auth(self, method: str) -> tuple[str, str] | None:
+        """Return the login for a request that writes, unless others could read it on its way."""
+        if named := os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY_LOGIN"):
+            name, _, password = named.partition(":")
+            return (name, password) if method != "GET" else None
+        url = urlsplit(self.url or "")
+        private = url.scheme == "https" or url.hostname in ("localhost", "127.0.0.1", "::1")
+        return self._login if method != "GET" and private else None
+
     def _with_retries(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
         """Ask until there is an answer, or the last try has failed."""
         from httpx import TransportError
@@ -292,7 +306,9 @@ class SchemaRegistry:
         why: object = ""
         for pause in (*RETRY_DELAYS, None):
             try:
-                response = self._client.request(method, path, json=body, headers={"Accept": CONTENT_TYPE})
+                response = self._client.request(
+                    method, path, json=body, headers={"Accept": CONTENT_TYPE}, auth=self._auth(method)
+                )
             except TransportError as error:
                 why = f"{type(error).__name__} {error}"
             else:
@@ -315,6 +331,12 @@ def _trusted() -> "ssl.SSLContext":
     if text or (file and Path(file).is_file()):
         context.load_verify_locations(cadata=text, cafile=None if text else file)
     return context
+
+
+def _login_of_kafka() -> tuple[str, str] | None:
+    known = properties()
+    name, password = known.get("sasl.username"), known.get("sasl.password")
+    return (name, password) if name and password else None
 
 
 def _schema_in(answer: Mapping[str, Any]) -> dict[str, Any]:

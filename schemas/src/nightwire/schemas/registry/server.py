@@ -5,6 +5,7 @@ import logging
 import signal
 from collections.abc import Callable, Iterable
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
@@ -14,6 +15,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
 
+from nightwire.schemas.kafka_environment import properties
+from nightwire.schemas.registry.access import WriteAccess
 from nightwire.schemas.registry.api import Api, ApiError, Request
 from nightwire.schemas.registry.kafka_log import KafkaLog
 from nightwire.schemas.registry.listeners import TLSDoor, plain_server, run, tls_server
@@ -94,17 +97,22 @@ def routes(api: Api) -> list[tuple[str, str, Endpoint]]:
     ]
 
 
-def reading_routes(api: Api) -> list[tuple[str, str, Endpoint]]:
-    """Return the same for other machines: they change nothing."""
+def guarded_routes(api: Api, guard: Callable[[Endpoint], Endpoint]) -> list[tuple[str, str, Endpoint]]:
+    """Return the same, with *guard* before those that change something."""
     asking = (api.look_up, api.compatible)
     return [
-        (method, path, answer if method == "GET" or answer in asking else _refuse)
+        (method, path, answer if method == "GET" or answer in asking else guard(answer))
         for method, path, answer in routes(api)
     ]
 
 
-def _refuse(_request: Request) -> Any:
-    raise ApiError(40301, "schemas are registered on the registry's own machine")
+def refuse(_answer: Endpoint) -> Endpoint:
+    """Return an endpoint that refuses: where nobody has a password, other machines only read."""
+
+    def refusal(_request: Request) -> Any:
+        raise ApiError(40301, "schemas are registered on the registry's own machine")
+
+    return refusal
 
 
 def application(endpoints: Iterable[tuple[str, str, Endpoint]], metrics: Metrics) -> Starlette:
@@ -120,10 +128,13 @@ def application(endpoints: Iterable[tuple[str, str, Endpoint]], metrics: Metrics
 
 async def _respond(answer: Endpoint, metrics: Metrics, http: HttpRequest) -> Response:
     try:
-        request = Request(http.path_params, dict(http.query_params), await _body(http))
+        body, login = await _body(http), http.headers.get("Authorization", "")
+        request = Request(http.path_params, dict(http.query_params), body, login)
         response = _json(await run_in_threadpool(answer, request), 200)
     except ApiError as error:
         response = _json({"error_code": error.code, "message": str(error)}, error.status)
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            response.headers["WWW-Authenticate"] = 'Basic realm="schema registry"'
     metrics.requests.labels(http.method, str(response.status_code)).inc()
     return response
 
@@ -165,8 +176,11 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int, door: TLSDoor
     metrics.schemas.set_function(lambda: float(store.count()))
     kafka = KafkaLog(bootstrap, on_record=store.take, on_restart=store.restart, on_ready=store.end_of_log)
     api = Api(store, kafka, lambda: kafka.cluster_id)
-    servers = [plain_server(application(routes(api), metrics), host, port)]
-    servers += [tls_server(application(reading_routes(api), metrics), door)] if door else []
+    access = WriteAccess({**properties(), "bootstrap.servers": bootstrap})
+    inside = guarded_routes(api, access.guard)
+    outside = inside if access.demanded else guarded_routes(api, refuse)
+    servers = [plain_server(application(inside, metrics), host, port)]
+    servers += [tls_server(application(outside, metrics), door)] if door else []
     kafka.start()
     stop_page = serve_metrics(
         collected,
