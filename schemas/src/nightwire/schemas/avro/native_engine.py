@@ -73,12 +73,17 @@ def batcher(
     import pyarrow as pa
 
     columns = [list(path) for path in paths]
-    batch = native.Batcher(json.dumps(plan.document), columns, list(plan.constants), schema).batch
+    try:
+        batch = native.Batcher(json.dumps(plan.document), columns, list(plan.constants), schema).batch
+    except ValueError as error:
+        raise DecodeError(f"{name}: {error}") from None
 
     def batch_named(bodies: Sequence[Any]) -> "pa.RecordBatch":
         try:
             return pa.record_batch(batch(list(bodies)))
         except native.DecodeError as error:
             raise DecodeError(f"message {error.message}: {name}{error}") from None
+        except ValueError as error:  # values that Arrow has no room for
+            raise DecodeError(f"{name}: {error}") from None
 
     return batch_named

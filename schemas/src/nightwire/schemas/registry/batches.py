@@ -65,8 +65,8 @@ class Batches:
         for group in self._groups.values():
             try:
                 batch, read = self._read(group)
-            except DecodeError:
-                raise
+            except DecodeError as error:
+                self._faults |= {at: DecodeError(str(error)) for at in group.rows}
             except SchemaError as error:
                 rejected.append(error)
                 self._faults |= {at: DecodeError(str(error)) for at in group.rows}

@@ -133,7 +133,7 @@ class AlertDecoder:
     def _of_container(self, text: bytes) -> Codec | str:
         try:
             return self._resolved(Codec(container_schema(text)))
-        except DecodeError as error:
+        except SchemaError as error:
             return str(error)
 
     def _resolved(self, codec: Codec) -> Codec | str:

@@ -1,5 +1,6 @@
 """Avro schemas, parsed by fastavro: names resolved, faults named."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -27,11 +28,29 @@ def parse(schema: Mapping[str, Any] | Sequence[Any] | str) -> Any:
         SchemaError: It is not an Avro schema; the message says what is wrong with it.
     """
     try:
-        return fastavro.parse_schema(cast("Any", schema), named_schemas={})
+        parsed = fastavro.parse_schema(cast("Any", schema), named_schemas={})
+        twice = next(_named_twice(parsed), None)
     except UnknownType as error:
         raise SchemaError(f"not an Avro schema: unknown type {error.name!r}") from error
     except (SchemaParseException, *CONVERSION_ERRORS, RecursionError) as error:
         raise SchemaError(f"not an Avro schema: {error_text(error)}") from error
+    if twice is not None:
+        raise SchemaError(f"not an Avro schema: {twice}")
+    return parsed
+
+
+def _named_twice(schema: Any) -> Iterator[str]:
+    """Yield the fields of records that have the name of another."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _named_twice(branch)
+    elif isinstance(schema, dict):
+        names = Counter(field["name"] for field in schema.get("fields", ()))
+        yield from (f"{schema['name']} has {name!r} twice" for name, count in names.items() if count > 1)
+        for part in (*(field["type"] for field in schema.get("fields", ())), schema.get("type")):
+            yield from _named_twice(part)
+        for part in ("items", "values"):
+            yield from _named_twice(schema.get(part))
 
 
 def parse_message(schema: Mapping[str, Any]) -> Any:

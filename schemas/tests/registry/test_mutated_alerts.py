@@ -1,0 +1,106 @@
+"""100,000 alerts with bytes changed, cut off and added: a value, or an error of decoding."""
+
+import io
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import fastavro
+import numpy as np
+import pytest
+
+from nightwire.schemas import AlertDecoder, Codec, DecodeError, SchemaError, UnknownSchemaError, wire
+
+POINT = {
+    "type": "record",
+    "name": "point",
+    "fields": [{"name": name, "type": ["null", "float"]} for name in ("mag1", "mag2", "mag3", "mag4")],
+}
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "alert",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "id2", "type": ["null", "string"]},
+        {"name": "source", "type": POINT},
+        {"name": "earlier", "type": ["null", {"type": "array", "items": "point"}]},
+        {"name": "stamp", "type": ["null", "bytes"]},
+        {"name": "kind", "type": {"type": "enum", "name": "kind", "symbols": ["a", "b", "c"]}},
+        {"name": "counts", "type": {"type": "map", "values": "int"}},
+    ],
+}
+FIELDS = ["id", "id2", "source", "source.mag1", "earlier", "earlier.mag2", "stamp", "kind"]
+AT_ONCE, BODIES, CONTAINERS = 1000, 97_000, 3_000
+
+
+def alert(number: int) -> dict[str, Any]:
+    """Return an alert with something of everything."""
+    point = {"mag1": 1.5, "mag2": None, "mag3": 2.5, "mag4": 0.0}
+    return {
+        "id": number, "id2": "x" * (number % 9), "source": point, "earlier": [point] * (number % 4),
+        "stamp": bytes(number % 50), "kind": "abc"[number % 3], "counts": {"a": number},
+    }  # fmt: skip
+
+
+def container(number: int) -> bytes:
+    """Return an alert that brings its schema along."""
+    file = io.BytesIO()
+    fastavro.writer(file, SCHEMA, [alert(number)])
+    return file.getvalue()
+
+
+def mutated(random: np.random.Generator, value: bytes) -> bytes:
+    """Return *value* changed in a place or three."""
+    changed = bytearray(value)
+    for _ in range(random.integers(1, 4)):
+        at, much = int(random.integers(len(changed) + 1)), int(random.integers(1, 9))
+        match random.integers(3):
+            case 0:
+                changed[at : at + 1] = bytes([random.integers(256)])
+            case 1:
+                del changed[at : at + much]
+            case _:
+                changed[at:at] = random.bytes(much)
+    return bytes(changed)
+
+
+def cases(random: np.random.Generator, engine: str) -> Iterator[list[bytes]]:
+    """Yield mutated alerts, some at a time: in wire format, and as containers."""
+    codec = Codec(SCHEMA, engine=engine)
+    framed = [wire.frame(5, codec.encode(alert(number))) for number in range(100)]
+    whole = [container(number) for number in range(20)]
+    for first in range(0, BODIES, AT_ONCE):
+        yield [mutated(random, framed[number % 100]) for number in range(first, first + AT_ONCE)]
+    for first in range(0, CONTAINERS, 10):
+        yield [mutated(random, whole[number % 20]) for number in range(first, first + 10)]
+
+
+def test_a_mutated_alert_gives_a_value_or_an_error_of_decoding(engine: str) -> None:
+    random, codec = np.random.default_rng(20261123), Codec(SCHEMA, engine=engine)
+    decoder = AlertDecoder(SimpleNamespace(codec=lambda number: known(codec, number)))
+    for values in cases(random, engine):
+        columns = decoder.columns(values, FIELDS, missing_ok=True)
+        assert {type(error) for error in columns.faults.values()} <= {DecodeError, UnknownSchemaError}
+        assert len(columns.rows) + len(columns.faults) == len(values)
+        for value in values[:10]:
+            try:
+                decoder.decode(value)
+            except (DecodeError, UnknownSchemaError):
+                continue
+
+
+def known(codec: Codec, number: int) -> Codec:
+    """Return the codec of schema 5, as a registry does."""
+    if number != 5:
+        raise UnknownSchemaError(f"no schema {number}")
+    return codec
+
+
+def test_a_schema_that_has_a_field_twice_is_none() -> None:
+    schema = json.loads(json.dumps(SCHEMA).replace("mag2", "mag1"))
+    with pytest.raises(SchemaError, match="point has 'mag1' twice"):
+        Codec(schema)
+    value = container(1).replace(b"mag2", b"mag1")
+    columns = AlertDecoder(SimpleNamespace(codec=None)).columns([value], ["source"], missing_ok=True)
+    assert [type(error) for error in columns.faults.values()] == [DecodeError]
