@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from nightwire.gateway import (
@@ -206,3 +207,29 @@ def test_unfinished_frames_of_all_connections_have_one_budget(
         patience(lambda: metric(gateway, text) >= 185, what="all but a few to be cut off")
         assert metric(gateway, "nightwire_gateway_intake_bytes") <= 16 << 20
     assert memory(gateway, "VmHWM") - before < 48 << 20
+
+
+def test_a_subscriber_that_says_it_is_alive_and_reads_nothing_is_left(
+    start_gateway: Start,
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
+    patience: Callable[..., None],
+    metric: Callable[..., float],
+) -> None:
+    gateway = start_gateway("--iamalive", "0.5", "--no-accounts")
+    alive = encode_frame(encode_now(Transport("iamalive", "ivo://nightwire/gateway", "ivo://test/deaf")))
+    author = Author(Address("127.0.0.1", gateway.authors))
+    dropped = 'nightwire_gateway_connections_dropped_total{reason="slow",role="subscriber"} '
+    with closing(socket.socket()) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        deaf.connect(("127.0.0.1", gateway.subscribers))
+
+        def left() -> bool:
+            with suppress(ConnectionError):
+                deaf.sendall(alive)
+            return dropped in httpx.get(f"http://127.0.0.1:{gateway.metrics}/metrics").text
+
+        padding = "<What><Description>" + "x" * 90_000 + "</Description></What>"
+        for ivorn in ivorns(60):
+            assert author.send(Submission(ivorn, packet(ivorn, what=padding))).verdict == "ack"
+        patience(left, what="it to be hung up on")

@@ -1,14 +1,17 @@
 """One author's connection: in which order he is answered, and when he has to wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+import gzip
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+
+import pytest
 
 from nightwire.gateway import FrameDecoder, encode_frame
 from nightwire.gateway.ingest.author_protocol import AuthorProtocol, UnreadableDocument
 from nightwire.gateway.net.memory import MemoryBudget
-from nightwire.gateway.vtp.container import open_container
+from nightwire.gateway.vtp.container import Container, open_container
 from nightwire.gateway.vtp.conversation import WINDOW, AnswerCallback, AnswerQueue, MessageDeadline
 
 MAX_FRAME = 20_000
@@ -40,7 +43,7 @@ class Receiver:
         read = document.explanation.encode() if isinstance(document, UnreadableDocument) else document
         self.asked.append((b"first " * first + read, reply))
 
-    async def unpack(self, container: bytes) -> Iterator[bytes]:
+    async def unpack(self, container: bytes) -> Container:
         return open_container(container, MAX_FRAME)
 
     def disconnected(self, peer: str, reason: str, error: Exception) -> None:
@@ -232,6 +235,45 @@ def test_whoever_is_silent_is_left_unless_we_owe_him_an_answer() -> None:
             assert await answers(reader) == []
             assert receiver.disconnected_for == ["silent", "slow"]
         assert receiver.memory.held == 0
+
+    asyncio.run(scene())
+
+
+class Quick(Receiver):
+    """Answers each document at once."""
+
+    def submit(
+        self, document: bytes | UnreadableDocument, host: str, reply: AnswerCallback, *, first: bool
+    ) -> None:
+        reply(bytes(MAX_FRAME))
+
+
+@pytest.mark.parametrize("end", [b"", bytes(4)], ids=["", "broken"])
+def test_whoever_does_not_read_the_answers_is_left(end: bytes) -> None:
+    async def scene() -> None:
+        receiver = Quick()
+        async with author(receiver, timeout=0.1) as (_, writer):
+            writer.write(frames(*[b"event"] * 10_000) + end)
+            while "slow" not in receiver.disconnected_for or not receiver.closed:
+                await asyncio.sleep(0.001)
+
+    asyncio.run(scene())
+
+
+def test_what_containers_hold_counts_until_they_are_answered(container: Callable[..., bytes]) -> None:
+    async def scene() -> None:
+        receiver, packed = Receiver(limit=400_000), frames(gzip.compress(container(*[b"a"] * (WINDOW + 9))))
+        async with author(receiver) as (one, first), author(receiver) as (other, second):
+            first.write(packed)
+            await receiver.has(WINDOW)
+            second.write(packed)
+            assert await answers(one) == []
+            await receiver.has(2 * WINDOW)
+            receiver.answer(*range(WINDOW, 2 * WINDOW))
+            await receiver.has(2 * WINDOW + 9)
+            receiver.answer(*range(2 * WINDOW, 2 * WINDOW + 9))
+            assert len(await answers(other)) == WINDOW + 9
+        assert receiver.disconnected_for == ["memory"]
 
     asyncio.run(scene())
 

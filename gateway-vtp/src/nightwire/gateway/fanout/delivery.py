@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
@@ -19,6 +20,7 @@ from nightwire.gateway.fanout.positions import PositionStore
 from nightwire.gateway.fanout.subscriber_state import SubscriberState
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.voevent.roles import role_label
+from nightwire.gateway.vtp.conversation import SlownessError
 from nightwire.gateway.vtp.frames import encode_frame
 from nightwire.gateway.vtp.session import MAX_ECHO, encode_now, filters_refused, nak
 
@@ -35,6 +37,7 @@ class LiveFeed:
         metrics: The process's metrics.
         ivoid: Of this gateway.
         max_frame: Longest event for peers that gave no limit of their own. [byte]
+        read_timeout: Longest time that a peer may take to read what fills its buffer. [s]
         positions: Where its subscribers stopped; None where they begin with what comes next.
         always: Events that pass the feed's roles whatever they are.
     """
@@ -44,6 +47,7 @@ class LiveFeed:
     metrics: GatewayMetrics
     ivoid: str
     max_frame: int
+    read_timeout: float
     positions: PositionStore | None = None
     always: Callable[[Event], bool] = lambda _event: False
     logged_too_large: bool = field(default=False, init=False)
@@ -175,10 +179,24 @@ class Delivery:
                 peer.event_sent(event)
                 self._writer.write(encode_frame(event.document))
                 live_feed.metrics.sent.labels(live_feed.feed.name, role_label(event.role)).inc()
-                await self._writer.drain()
+                await self._drain()
             if peer.filters.switched_off:
                 message = filters_refused(live_feed.ivoid, peer.filters.take_switched_off())
                 self._writer.write(encode_frame(encode_now(message)))
+
+    async def _drain(self) -> None:
+        """Wait until the peer has read enough.
+
+        Raises:
+            SlownessError: It does not.
+        """
+        waits = self._writer.transport.get_write_buffer_size() > 0
+        timeout = self._live_feed.read_timeout
+        try:
+            async with asyncio.timeout(timeout) if waits else nullcontext():
+                await self._writer.drain()
+        except TimeoutError:
+            raise SlownessError(f"it read too little within {timeout:g} s") from None
 
     def _withholds(self, policy: DeliveryPolicy, event: Event) -> Withheld | None:
         own = self._peer.max_frame

@@ -8,6 +8,7 @@ from nightwire.gateway.fanout.delivery import LiveFeed
 from nightwire.gateway.fanout.feed import SubscriberSettings
 from nightwire.gateway.fanout.hub import Hubs
 from nightwire.gateway.fanout.positions import PositionStore
+from nightwire.gateway.fanout.subscriber_state import SILENCES
 from nightwire.gateway.fanout.subscribers import SubscriberService
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import Address
@@ -102,6 +103,7 @@ def live_feeds(
             metrics,
             ivoid,
             settings.max_frame,
+            SILENCES * settings.iamalive,
             positions if feed.replay else None,
             is_own_test,
         )

@@ -1,5 +1,6 @@
 """A subscriber, from our side: its messages, the events it was sent, its answers.  Pure."""
 
+import re
 from dataclasses import dataclass, field
 
 from nightwire.gateway.eventlog.event import Event
@@ -22,6 +23,7 @@ SILENCES = 2.5
 """A subscriber that said nothing for so many iamalive intervals is gone."""
 MAX_NAME = 1000
 """Longest name under which a position is kept. [character]"""
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass
@@ -109,7 +111,7 @@ class SubscriberState:
     def _read_params(self, message: Transport) -> None:
         """Note what it says of itself; a value that is no number is ignored."""
         params = dict(message.params)
-        if (longest := params.get(MAX_FRAME_PARAM, "")).isdecimal():
+        if _NUMBER.fullmatch(longest := params.get(MAX_FRAME_PARAM, "")):
             self.max_frame = int(longest)
-        if (replay := params.get(REPLAY_PARAM, "")).isdecimal():
+        if _NUMBER.fullmatch(replay := params.get(REPLAY_PARAM, "")):
             self.replay = float(replay)

@@ -155,6 +155,9 @@ class SubscriberService:
             log.info("subscriber %s is not let in: %s", connection, error)
             self._metrics.dropped.labels("subscriber", "unsigned").inc()
             connection.send(nak(None, self._ivoid, str(error)))
+        except tuple(DROPPED) as error:
+            self._metrics.dropped.labels("subscriber", DROPPED[type(error)]).inc()
+            log.info("subscriber %s is disconnected: %s", connection, error)
         finally:
             self._end(connection)
 
@@ -175,15 +178,10 @@ class SubscriberService:
         log.info("subscriber %s (%s) left; sent %d, acked %d", connection, name, peer.sent, peer.acked)
 
     async def _listen(self, connection: SubscriberConnection, reader: asyncio.StreamReader) -> None:
-        clock = asyncio.get_running_loop()
-        try:
-            limit = self._settings.limits.frame_timeout
-            with self._memory.sender(connection.host, reader.set_exception) as hold:
-                async for message in messages(reader, max_length=MAX_MESSAGE, frame_timeout=limit, hold=hold):
-                    self._receive(connection, message, clock.time())
-        except tuple(DROPPED) as error:
-            self._metrics.dropped.labels("subscriber", DROPPED[type(error)]).inc()
-            log.info("subscriber %s is disconnected: %s", connection, error)
+        clock, limit = asyncio.get_running_loop(), self._settings.limits.frame_timeout
+        with self._memory.sender(connection.host, reader.set_exception) as hold:
+            async for message in messages(reader, max_length=MAX_MESSAGE, frame_timeout=limit, hold=hold):
+                self._receive(connection, message, clock.time())
 
     def _receive(self, connection: SubscriberConnection, message: bytes, now: float) -> None:
         peer = connection.peer

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.voevent.packet import Packet
 from nightwire.gateway.voevent.validation import InvalidEventError, author_packet
 from nightwire.gateway.vtp.bulk import OFFER
-from nightwire.gateway.vtp.container import open_container
+from nightwire.gateway.vtp.container import Container, open_container
 from nightwire.gateway.vtp.conversation import AnswerCallback, MessageDeadline
 from nightwire.gateway.vtp.session import Params, ack, encode_now, nak
 
@@ -92,8 +92,8 @@ class AuthorService:
             written = partial(self._written, packet, arrived, done)
             self._intake.deduplicator.begin(packet, "author", written)
 
-    async def unpack(self, container: bytes) -> Iterator[bytes]:
-        """Unpack *container*; return its documents, each taken from it when asked for.
+    async def unpack(self, container: bytes) -> Container:
+        """Unpack *container*.
 
         Raises:
             ContainerError: It is broken, or too large.

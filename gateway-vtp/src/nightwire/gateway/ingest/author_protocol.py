@@ -6,12 +6,12 @@ for each event, so the cost of a connection is the cost of an event.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from nightwire.gateway.net.memory import MemoryBudget, Sender
-from nightwire.gateway.vtp.container import ContainerError, is_container
+from nightwire.gateway.vtp.container import Container, ContainerError, is_container
 from nightwire.gateway.vtp.conversation import (
     CHUNK,
     WINDOW,
@@ -51,8 +51,8 @@ class EventReceiver(Protocol):
     ) -> None:
         """Begin to deal with *document*; *reply* takes the answer, now or later."""
 
-    async def unpack(self, container: bytes) -> Iterator[bytes]:
-        """Unpack *container*; return its documents, each taken from it when asked for."""
+    async def unpack(self, container: bytes) -> Container:
+        """Unpack *container*."""
 
     def disconnected(self, peer: str, reason: str, error: Exception) -> None:
         """Note that the connection from *peer* is ended, and why."""
@@ -83,10 +83,11 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._documents: deque[bytes | UnreadableDocument] = deque()
         self._answers = AnswerQueue(self._send)
         self._when_answered: Callable[[], None] | None = None
-        self._input_closed = self._reading_paused = self._writing_paused = False
+        self._input_closed = self._reading_paused = False
+        self._writing_paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._unpacking: asyncio.Task[Iterator[bytes]] | None = None
-        self._container: Iterator[bytes] | None = None
+        self._unpacking: asyncio.Task[Container] | None = None
+        self._container: Container | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen."""
@@ -131,11 +132,11 @@ class AuthorProtocol(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Take no more events from an author who does not read the answers."""
-        self._writing_paused = True
+        self._writing_paused_at = self._loop.time()
 
     def resume_writing(self) -> None:
         """Go on."""
-        self._writing_paused = False
+        self._writing_paused_at = None
         self._process()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -157,7 +158,11 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         """Drop the documents that were not submitted."""
         self._close_input()
         self._documents.clear()
-        self._container = None
+        self._close_container()
+
+    @property
+    def _writing_paused(self) -> bool:
+        return self._writing_paused_at is not None
 
     @property
     def _busy(self) -> bool:
@@ -202,10 +207,10 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             if self._container is not None and not self._documents:
                 self._documents.append(next(self._container))
         except StopIteration:
-            self._container = None
+            self._close_container()
             self._when_answered = self.hang_up
         except ContainerError as error:
-            self._container = None
+            self._close_container()
             self._refuse_rest(error, "invalid")
         return self._documents[0] if self._documents else None
 
@@ -258,10 +263,12 @@ class AuthorProtocol(asyncio.BufferedProtocol):
     def _check_deadline(self) -> None:
         """End the connection where the author's time is up."""
         self._timer, now = None, self._loop.time()
-        if self._input_closed:
+        if self._input_closed and not self._writing_paused:
             return
         try:
-            if self._reading_paused:
+            if self._writing_paused_at is not None:
+                self._deadline.unread_since(self._writing_paused_at, now)
+            elif self._reading_paused:
                 self._deadline.message_complete(now)
             elif self._deadline.end is not None and self._deadline.end <= now:
                 self._deadline.expired(now, partial=self._decoder.partial, answer_owed=self._busy)
@@ -295,15 +302,21 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._unpacking = asyncio.ensure_future(self._receiver.unpack(container))
         self._unpacking.add_done_callback(self._unpacked)
 
-    def _unpacked(self, unpacking: asyncio.Task[Iterator[bytes]]) -> None:
+    def _unpacked(self, unpacking: asyncio.Task[Container]) -> None:
         self._unpacking = None
         if unpacking.cancelled() or self._transport.is_closing():
             return
         try:
             self._container = unpacking.result()
+            self._receiver.memory.hold_incomplete(self._sender, self._container.size)
         except ContainerError as error:
             self._refuse_rest(error, "invalid")
         self._process_or_end()
+
+    def _close_container(self) -> None:
+        if self._container is not None:
+            self._container = None
+            self._receiver.memory.hold_incomplete(self._sender, 0)
 
     def _container_timed_out(self) -> None:
         message = f"the answers to a container took {CONTAINER_TIMEOUT:g} s"

@@ -38,8 +38,26 @@ def is_container(message: bytes) -> bool:
     return message.startswith(tuple(_COMPRESSED)) or message[_MAGIC] == b"ustar"
 
 
-def open_container(message: bytes, max_frame: int) -> Iterator[bytes]:
-    """Unpack the container *message* now; return its documents, in order, each read when asked for.
+class Container(Iterator[bytes]):
+    """The documents of an archive, in order, each read when asked for.
+
+    Args:
+        archive: Unpacked.
+        max_frame: Longest document. [byte]
+
+    Attributes:
+        size: Of the archive. [byte]
+    """
+
+    def __init__(self, archive: bytes, max_frame: int) -> None:
+        self.size, self._documents = len(archive), _documents(archive, max_frame)
+
+    def __next__(self) -> bytes:
+        return next(self._documents)
+
+
+def open_container(message: bytes, max_frame: int) -> Container:
+    """Unpack the container *message* now; return its documents.
 
     Args:
         message: The container.
@@ -48,7 +66,7 @@ def open_container(message: bytes, max_frame: int) -> Iterator[bytes]:
     Raises:
         ContainerError: It is damaged, or holds too much; what came before is good.
     """
-    return _documents(_unpacked(message, GROWTH * max_frame), max_frame)
+    return Container(_unpacked(message, GROWTH * max_frame), max_frame)
 
 
 def _documents(archive: bytes, max_frame: int) -> Iterator[bytes]:

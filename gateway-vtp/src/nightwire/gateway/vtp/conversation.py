@@ -96,6 +96,16 @@ class MessageDeadline:
         if partial and self._frame_end == math.inf:
             self._frame_end = now + self._frame_timeout
 
+    def unread_since(self, then: float, now: float) -> None:
+        """Note that the peer takes no answers since *then*; look again later, if that is new. [s]
+
+        Raises:
+            SlownessError: He had as long as for a message.
+        """
+        if now - then >= self._timeout:
+            raise SlownessError(f"no answer was read within {self._timeout:g} s")
+        self.message_complete(then)
+
     def expired(self, now: float, *, partial: int, answer_owed: bool) -> None:
         """Begin anew where we owe the peer an answer, and it has begun no message.
 
