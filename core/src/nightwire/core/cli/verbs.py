@@ -95,8 +95,13 @@ def _advice(error: Exception) -> str | None:
 
     from nightwire.core.kafka import DeliveryError
     from nightwire.core.runtime import NoStackError
+    from nightwire.core.runtime.disk import full_disk
+    from nightwire.core.runtime.endpoints import state_dir
     from nightwire.schemas import SchemaError
 
+    folder = state_dir()
+    if isinstance(error, KafkaException | DeliveryError) and folder and (why := full_disk(folder)):
+        return f"Kafka: {error.args[0]}; {why}"
     if isinstance(error, KafkaException):
         return f"Kafka: {error.args[0].str()}; {_way_out(error.args[0].code())}"
     return str(error) if isinstance(error, NoStackError | DeliveryError | SchemaError) else None

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nightwire.core.runtime.disk import full_disk
+
 STATE_DIR = ".nightwire"
 STATE_VERSION = 1
 
@@ -78,6 +80,8 @@ def find_endpoints(kafka: str | None = None, schema_registry: str | None = None)
             "no Kafka: start one with `nightwire up`, or name one with --bootstrap HOST:PORT "
             "or KAFKA_BOOTSTRAP_SERVERS"
         )
+    if folder and not kafka_lives(state) and (why := full_disk(folder)):
+        raise NoStackError(why)
     found = Endpoints(**_known(state["endpoints"], Endpoints.__dataclass_fields__))
     return Endpoints(**{**vars(found), "schema_registry": schema_registry or found.schema_registry})
 
@@ -90,6 +94,16 @@ def _alive(state: Mapping[str, Any]) -> bool:
     """Whether the supervisor that wrote *state* still runs; its pid alone may be used again."""
     who = state["supervisor"]
     return process_started(int(who["pid"])) == int(who["started"])
+
+
+def kafka_lives(state: Mapping[str, Any]) -> bool:
+    """Whether the Kafka process of *state* runs; what the state says of it may be old."""
+    return any(lives(one) for one in state["processes"] if one["name"] == "kafka")
+
+
+def lives(process: Mapping[str, Any]) -> bool:
+    """Whether a process of the state file still runs; its pid alone may be used again."""
+    return bool(process["pid"]) and process_started(int(process["pid"])) == process["started"]
 
 
 def process_started(pid: int) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli.options import duration_option, json_option, wide_option
+from nightwire.core.cli.parameter_types import Size
 
 if TYPE_CHECKING:
     from nightwire.core.tls.public import Public
@@ -68,6 +69,9 @@ state_option = click.option(
 @click.option("--tls-cert", type=FILE, help="Certificate and chain for HOST, of one's own (PEM).")
 @click.option("--tls-key", type=FILE, help="Its private key.  [default: in the file of --tls-cert]")
 @click.option("--no-tls", is_flag=True, help="For this machine alone again.")
+@click.option(
+    "--least-disk", type=Size(), default="1GB", show_default=True, help="Refuse to start with less room."
+)
 @click.option("--timeout", default=240.0, show_default=True, help="Longest wait until all is healthy. [s]")
 @state_option
 def up(
@@ -86,6 +90,7 @@ def up(
     tls_cert: Path | None,
     tls_key: Path | None,
     no_tls: bool,
+    least_disk: int,
     timeout: float,
     state: Path | None,
 ) -> None:
@@ -118,6 +123,7 @@ def up(
         public=_public(folder, host, tls_cert, tls_key),
         local=no_tls,
         new_password=new_password,
+        least_disk=least_disk,
     )
     raise SystemExit(stay(plan) if foreground else detach(plan, timeout))
 

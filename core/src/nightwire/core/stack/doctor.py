@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -15,12 +15,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from nightwire.core.runtime.endpoints import STATE_DIR
+from nightwire.core.runtime.disk import GB, LEAST, WANTED, disk_of
 from nightwire.core.runtime.java import NoJavaError, java_home, java_version
 from nightwire.core.runtime.ports import USUAL, is_free
 from nightwire.schemas import engines
-
-GB = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -74,18 +72,14 @@ def ports(free: Callable[[int], bool] = is_free) -> Finding:
 
 
 def disk(folder: Path | None = None, free: int | None = None) -> Finding:
-    """Look at the disk: 5 GB for a stack with its test stream."""
-    folder = folder or Path.cwd()
-    free = shutil.disk_usage(folder).free if free is None else free
-    found = f"{free / GB:.1f} GB free in {folder}"
-    if free >= 5 * GB:
-        return Finding("disk", "ok", found)
-    return Finding(
-        "disk",
-        "missing",
-        found + ", 5 GB are wanted",
-        f"rm -r {folder / STATE_DIR}, or nightwire up --state DIR elsewhere",
-    )
+    """Look at the disk: 5 GB for a stack with its test stream; `up` refuses below 1 GB."""
+    found = disk_of(folder or Path.cwd())
+    found = replace(found, free=found.free if free is None else free)
+    if found.free >= WANTED:
+        return Finding("disk", "ok", str(found))
+    state = "missing" if found.free < LEAST else "note"
+    mend = "make room there, or keep the stack on another disk: nightwire up --state DIR"
+    return Finding("disk", state, f"{found}; {WANTED / GB:g} GB are wanted", mend)
 
 
 def memory(available: int | None = None) -> Finding:

@@ -39,10 +39,18 @@ class ManagedProcess:
         logs: Folder of the logs.
         health: Tells whether the process does its work.
         changed: Called at each change of state.
+        hold: Returns why the process is not to be started now; None where it may be.
     """
 
-    def __init__(self, service: Service, logs: Path, health: Health, changed: Callable[[], None]) -> None:
-        self.service, self._health, self._changed = service, health, changed
+    def __init__(
+        self,
+        service: Service,
+        logs: Path,
+        health: Health,
+        changed: Callable[[], None],
+        hold: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.service, self._health, self._changed, self._hold = service, health, changed, hold
         self.state, self.restarts = "stopped", 0
         self._log = logs / f"{service.name}.log"
         self._process: asyncio.subprocess.Process | None = None
@@ -99,6 +107,7 @@ class ManagedProcess:
     async def _keep(self) -> None:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while True:
+            await self._wait_while_held()
             began = asyncio.get_running_loop().time()
             try:
                 await self._run_once()
@@ -113,6 +122,13 @@ class ManagedProcess:
             self._set_state("restarting")
             await asyncio.sleep(pause)
             self.restarts += 1
+
+    async def _wait_while_held(self) -> None:
+        while (why := self._hold()) is not None:
+            if self.state != "waiting":
+                log.error("%s is not started: %s", self.service.name, why)
+                self._set_state("waiting")
+            await asyncio.sleep(HEALTH_INTERVAL)
 
     async def _run_once(self) -> None:
         self._set_log_aside()

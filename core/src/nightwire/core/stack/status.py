@@ -14,7 +14,12 @@ from rich.text import Text
 from nightwire.core.accounting import Account, StageTotal, discrepancies, read_accounts, totals
 from nightwire.core.cli.tables import Cell, Column, Listing, show_tables, stage_table
 from nightwire.core.kafka import TopicPartition, end_offsets_at
+from nightwire.core.runtime.disk import LEAST, Disk, disk_of, full_disk
+from nightwire.core.runtime.endpoints import lives
 from nightwire.core.stack.state import checked, supervisor_alive
+
+NOT_RUNNING = frozenset({"stopped", "stopping", "restarting", "waiting"})
+"""States of a process that has none."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,14 @@ class Snapshot:
         accounts: All accounts; None while Kafka does not answer.
         lag: Records that each stage has not accounted for yet.
         at: When it was taken. [s, monotonic]
+        disk: The disk of the stack's folder.
     """
 
     state: Mapping[str, Any]
     accounts: list[Account] | None
     lag: Mapping[str, int]
     at: float
+    disk: Disk
 
 
 def take_snapshot(folder: Path) -> Snapshot | None:
@@ -39,13 +46,21 @@ def take_snapshot(folder: Path) -> Snapshot | None:
     state = checked(folder)
     if not supervisor_alive(state):
         return None
+    # a full disk keeps the supervisor from writing what it knows
+    state["processes"] = [one if lives(one) else gone(one) for one in state["processes"]]
     kafka = state["endpoints"]["kafka"]
     try:
         accounts = read_accounts(kafka)
         lags = lag(accounts, end_offsets_at(kafka, sorted({account.source for account in accounts})))
     except KafkaException:
-        return Snapshot(state, None, {}, time.monotonic())
-    return Snapshot(state, accounts, lags, time.monotonic())
+        return Snapshot(state, None, {}, time.monotonic(), disk_of(folder))
+    return Snapshot(state, accounts, lags, time.monotonic(), disk_of(folder))
+
+
+def gone(process: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of a process that does not run now."""
+    state = process["state"] if process["state"] in NOT_RUNNING else "ended"
+    return {**process, "pid": None, "state": state}
 
 
 def lag(accounts: Iterable[Account], ends: Mapping[TopicPartition, int]) -> dict[str, int]:
@@ -79,6 +94,7 @@ def collect(folder: Path) -> dict[str, Any] | None:
         "stages": [_stage(total, snapshot.lag) for total in totals(accounts)],
         "discrepancies": discrepancies(accounts),
         "kafka_answers": snapshot.accounts is not None,
+        "disk": {"free": snapshot.disk.free, "total": snapshot.disk.total},
     }
 
 
@@ -116,8 +132,11 @@ def _stage(total: StageTotal, lags: Mapping[str, int]) -> dict[str, Any]:
 
 def _page(now: Snapshot, before: Snapshot | None, *, wide: bool = False) -> list[RenderableType]:
     parts: list[RenderableType] = [_processes(now.state["processes"]), ""]
+    if now.disk.free < LEAST:
+        why = full_disk(now.disk.folder) or f"{now.disk}: Kafka stops when it is full"
+        parts += [Text(why, "red"), ""]
     if now.accounts is None:
-        parts.append("[yellow]Kafka does not answer now; its accounts are not shown.[/yellow]")
+        parts.append(Text("Kafka does not answer now; its accounts are not shown.", "yellow"))
         return parts
     parts.append(stage_table(totals(now.accounts), wide=wide))
     if before is not None and before.accounts is not None:

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import process_started
+from nightwire.core.runtime.disk import LEAST, full_disk
 from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import SCRAM, doors, listener_properties, unlock
@@ -63,6 +64,7 @@ class Plan:
         public: What other machines reach; None is what it was the last time, and nothing at first.
         local: Other machines reach nothing from now on.
         new_password: Whether the stack's own processes get another password.
+        least_disk: Free space below which it does not start. [byte]
     """
 
     folder: Path
@@ -76,6 +78,7 @@ class Plan:
     public: Public | None = None
     local: bool = False
     new_password: bool = False
+    least_disk: int = LEAST
 
 
 def supervise(plan: Plan) -> None:
@@ -140,7 +143,8 @@ class Supervisor:
         await asyncio.to_thread(broker.prepare)
         kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)
         probe = KafkaProbe(broker.bootstrap)
-        await self._run(kafka, lambda: asyncio.to_thread(probe.answers))
+        hold = partial(full_disk, self._plan.folder)
+        await self._run(kafka, lambda: asyncio.to_thread(probe.answers), hold)
         await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
         plan = self._plan
         rest = services(
@@ -178,8 +182,10 @@ class Supervisor:
         )
         return {}
 
-    async def _run(self, service: Service, health: Health) -> None:
-        child = ManagedProcess(service, self._logs, health, self._write)
+    async def _run(
+        self, service: Service, health: Health, hold: Callable[[], str | None] = lambda: None
+    ) -> None:
+        child = ManagedProcess(service, self._logs, health, self._write, hold)
         self._children.append(child)
         try:
             await child.start()
@@ -213,19 +219,23 @@ class Supervisor:
         self._write()
 
     def _write(self) -> None:
-        write_state(
-            self._plan.folder,
-            {
-                "supervisor": {"pid": os.getpid(), "started": process_started(os.getpid())},
-                "ready": self._ready,
-                "failure": self._failure,
-                "auth": self._auth,
-                "public": self._public.as_json() if self._public else None,
-                "ports": self._ports,
-                "endpoints": self._endpoints(),
-                "processes": [child.describe() for child in self._children],
-            },
-        )
+        """Write the state file; a full disk keeps the old one, and nobody from his work."""
+        try:
+            write_state(self._plan.folder, self._state())
+        except OSError as error:
+            log.error("the state file is not written: %s", error)  # noqa: TRY400
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "supervisor": {"pid": os.getpid(), "started": process_started(os.getpid())},
+            "ready": self._ready,
+            "failure": self._failure,
+            "auth": self._auth,
+            "public": self._public.as_json() if self._public else None,
+            "ports": self._ports,
+            "endpoints": self._endpoints(),
+            "processes": [child.describe() for child in self._children],
+        }
 
     def _endpoints(self) -> dict[str, Any]:
         local = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}

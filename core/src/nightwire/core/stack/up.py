@@ -12,7 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
+from nightwire.core.cli.parameter_types import spell_size
 from nightwire.core.runtime import NoJavaError, StateError, install_command, java_home, missing_packages
+from nightwire.core.runtime.disk import WANTED, disk_of
 from nightwire.core.runtime.endpoints import STATE_DIR, state_dir
 from nightwire.core.runtime.process import kill, setup_logging
 from nightwire.core.stack.fetch import fetch_jars
@@ -58,13 +60,38 @@ def check_installed() -> None:
         raise NotInstalledError(f"missing: {', '.join(missing)}. {install_command(*EXTRAS)}")
 
 
+class DiskError(Exception):
+    """There is too little room; the message says where, how much, and what to do."""
+
+
+REFUSALS = (DiskError, NotInstalledError, StateError, BrokerError, JarError, NoJavaError)
+"""Errors that a person can mend; the message says how."""
+
+
+def check_disk(plan: Plan) -> None:
+    """Warn where there is little room.
+
+    Raises:
+        DiskError: There is less than the plan asks for.
+    """
+    disk = disk_of(plan.folder)
+    if disk.free < plan.least_disk:
+        raise DiskError(
+            f"{disk}; {spell_size(plan.least_disk)} are needed: make room, or keep the stack on another "
+            "disk with --state DIR (--least-disk SIZE asks for less)"
+        )
+    if disk.free < WANTED:
+        console.print(f"[yellow]{disk}; {spell_size(WANTED)} are wanted: without room Kafka stops[/yellow]")
+
+
 def stay(plan: Plan) -> int:
     """Supervise in the foreground; return the exit status."""
     setup_logging("nightwire.stack")
     try:
         check_installed()
+        check_disk(plan)
         supervise(plan)
-    except (NotInstalledError, StateError, BrokerError, JarError, NoJavaError, TimeoutError) as error:
+    except (*REFUSALS, TimeoutError) as error:
         console.print(f"[red]nightwire up:[/red] {error}")
         return 1
     return 0
@@ -86,10 +113,11 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
                 describe(state)
             return 0
         check_installed()
+        check_disk(plan)
         doors(plan.auth, plan.public, local=plan.local, before=state)
         java_home()
         fetch_jars()
-    except (NotInstalledError, StateError, JarError, NoJavaError) as error:
+    except REFUSALS as error:
         console.print(f"[red]nightwire up:[/red] {error}")
         return 1
     supervisor = _spawn(plan)
@@ -154,6 +182,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += _public_words(plan)
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
+    words += ["--least-disk", f"{plan.least_disk}B"]
     if plan.stream:
         stream = plan.stream
         words += ["--stream", stream.survey, "--alerts", str(stream.alerts), "--interval", stream.interval]
