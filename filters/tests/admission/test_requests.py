@@ -365,3 +365,25 @@ def test_notebooks_run_in_jupyter(
     assert requests.live("by-kernel") == 1
     shown = in_jupyter(EXAMPLES / "bright-transient.ipynb", tmp_path)
     assert any("alerts pass" in one.get("text", "") for one in shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["--sql", "magnitud < 20"], "did you mean magnitude"),
+        (["--sql", "diaSource.psfFluxx > 20"], "did you mean diaSource.psfFlux"),
+        (['alert["diaSource"]["psfFluxx"] > 20'], "did you mean diaSource.psfFlux"),
+        (['len(str(alert["diaSource"]["psfFluxx"])) > 20'], "did you mean diaSource.psfFlux"),
+    ],
+    ids=["sql", "sql path", "compiled", "sandboxed"],
+)
+def test_a_mistyped_name_is_refused_even_untried(requests: Requests, words: list[str], near: str) -> None:
+    survey = ("--survey", "sim")
+    done = (
+        requests.ask("submit", *words, "--name", "typo", *survey)
+        if len(words) > 1
+        else requests.submit("typo", keep(words[0]))
+    )
+    assert done.exit_code == 1
+    assert near in done.output
+    assert not requests.live("typo")

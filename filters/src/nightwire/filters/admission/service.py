@@ -10,21 +10,20 @@ from nightwire.core.access import may_read
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
+from nightwire.filters.admission.examination import examine
 from nightwire.filters.admission.transform_check import (
     Request,
     schema_mismatches,
     surveys_of,
     transform_objections,
 )
-from nightwire.filters.admission.trial import AdmissionPolicy, Trial, TrialRunner
+from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
 from nightwire.filters.decision.backfill_decision import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.language import FilterError, objections
-from nightwire.filters.model.chains import is_derived
-from nightwire.filters.model.compilation import Compilation, compile_request
 from nightwire.filters.model.filter_set import milliseconds
-from nightwire.filters.reading.recent import newest_alerts
-from nightwire.filters.sandbox import RowFilter, Strength
+from nightwire.filters.reading.recent import Sample, newest_alerts
+from nightwire.filters.sandbox import Strength
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import NameError_, broker_topic, filter_topic, overflow, settings
 
@@ -110,18 +109,12 @@ class SubmissionService:
             return False, 0, reasons
         if not request["backfill"] and (version := self.catalog.unchanged(request)):
             return True, version, ["unchanged: it was live already"]
-        compilation = compile_request(request)
-        if compilation.program is None and (reason := self._trials.missing_sandbox()):
-            return False, 0, [reason, *compilation.remark_lines]
-        remark = "not tried, as was asked"
-        if request["trial"]:
-            trial = self._try(request, compilation)
-            if refusals := trial.refusals(self.policy, any_share=_takes_any_share(request)):
-                return False, 0, refusals
-            remark = trial.remark()
+        tried = examine(request, self._samples(request), self._trials)
+        if tried.refusals:
+            return False, 0, [*tried.refusals]
         self._make_topics(request)
-        version = self.catalog.accept(request, compilation, partial(self._ask_backfill, request))
-        return True, version, [remark, *compilation.remark_lines, *_backfill_remark(request)]
+        version = self.catalog.accept(request, tried.compilation, partial(self._ask_backfill, request))
+        return True, version, [*tried.remarks, *_backfill_remark(request)]
 
     def _refusals(self, request: Request) -> list[str]:
         """Return the reasons for which a submission is refused before it is compiled."""
@@ -143,11 +136,9 @@ class SubmissionService:
             since = milliseconds(request["time"]) - request["backfill"]
             self.backfills.ask(BackfillJob(request["owner"], request["name"], version, since))
 
-    def _try(self, request: Request, compilation: Compilation) -> Trial:
-        samples = newest_alerts(self.bootstrap, surveys_of(request), self.policy.alerts, request["sources"])
-        names = (request["owner"], request["name"], 0, request["source"], request["entry"])
-        one = RowFilter(*names, transform=request["transform"])
-        return self._trials.run(one, compilation, samples)
+    def _samples(self, request: Request) -> list[Sample]:
+        most = self.policy.alerts if request["trial"] else 1
+        return newest_alerts(self.bootstrap, surveys_of(request), most, request["sources"])
 
     def _make_topics(self, request: Request) -> None:
         owner, name = request["owner"], request["name"]
@@ -212,16 +203,6 @@ def _backfill_objections(request: Request, now: int) -> list[str]:
 def _backfill_remark(request: Request) -> list[str]:
     log_of = f"`nightwire filter log {request['name']}` tells how far that is"
     return [f"its past is judged beside the stream, {log_of}"] if request["backfill"] else []
-
-
-def _takes_any_share(request: Request) -> bool:
-    """Return whether a filter may pass any share: best of a visit, derived, or a broker's."""
-    best = request["choice"] == "best" and request["cap"] > 0
-    return (
-        best
-        or bool(request["output"])
-        or (bool(request["sources"]) and all(map(is_derived, request["sources"])))
-    )
 
 
 def _own(output: str, owner: str) -> bool:

@@ -141,15 +141,15 @@ class TrialRunner:
     def __init__(
         self, registry: str, cache: Path, policy: AdmissionPolicy, strength: Strength = "strong"
     ) -> None:
-        self._registry = SchemaRegistry(registry, cache_dir=cache)
-        self._policy, self._strength = policy, strength
+        self.registry = SchemaRegistry(registry, cache_dir=cache)
+        self.policy, self._strength = policy, strength
         self._sandbox: Sandbox | None = None
 
     def close(self) -> None:
         """End the sandbox and the registry's client."""
         if self._sandbox is not None:
             self._sandbox.close()
-        self._registry.close()
+        self.registry.close()
 
     def missing_sandbox(self) -> str | None:
         """Return why filters that are code cannot be judged here; None where they can."""
@@ -180,7 +180,7 @@ class TrialRunner:
 
     def _by_columns(self, one: RowFilter, program: Program, name: str, values: Sequence[bytes]) -> Trial:
         try:
-            table, _ = decode_table(values, program.names, name, AlertDecoder(self._registry))
+            table, _ = decode_table(values, program.names, name, AlertDecoder(self.registry))
             began = time.thread_time()
             verdicts = evaluate(program, table)
         except KeyError as error:
@@ -218,7 +218,7 @@ class TrialRunner:
 
     def _opened_sandbox(self) -> Sandbox:
         if self._sandbox is None:
-            limits = Limits(cpu_s=CPU_S, memory_mb=self._policy.memory_mb)
+            limits = Limits(cpu_s=CPU_S, memory_mb=self.policy.memory_mb)
             self._sandbox = Sandbox(self._strength, limits)
         return self._sandbox
 
@@ -226,7 +226,7 @@ class TrialRunner:
         self, values: Sequence[bytes], name: str
     ) -> tuple[list[bytes], dict[int, dict[str, object]]]:
         """Return the readable values and their schemas; others become dead letters later."""
-        decoder, readable, schemas = AlertDecoder(self._registry), [], {}
+        decoder, readable, schemas = AlertDecoder(self.registry), [], {}
         for value in values:
             try:
                 alert = decoder.decode(value)

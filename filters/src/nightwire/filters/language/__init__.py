@@ -6,6 +6,7 @@ the engine or not.  Names that need NumPy are imported when they are asked for.
 
 from typing import TYPE_CHECKING
 
+from nightwire.filters.language.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
@@ -35,11 +36,13 @@ __all__ = [
     "FORBIDDEN",
     "MAX_SOURCE",
     "MODULES",
+    "AskedFields",
     "FilterError",
     "NotCompilable",
     "Predicate",
     "Program",
     "Verdicts",
+    "asked_fields",
     "compile_explained",
     "compile_filter",
     "compile_python",

@@ -142,13 +142,13 @@ def decode_table(
     """
     described, wanted = survey(of_survey), list(names)
     paths = AlertTable.fields(wanted, described)
-    for schema in _schemas(values, decoder):
+    for schema in schemas_of(values, decoder):
         paths += AlertTable.fields(wanted, described, schema)
     found = decode_columns(decoder, values, list(dict.fromkeys(paths)), patience=0.0)
     return AlertTable(found.batch, described), found.rows
 
 
-def _schemas(values: Iterable[bytes], decoder: AlertDecoder) -> Iterator[Mapping[str, Any]]:
+def schemas_of(values: Iterable[bytes], decoder: AlertDecoder) -> Iterator[Mapping[str, Any]]:
     """Yield the schemas of *values*, each once; of containers that of the first one."""
     firsts: dict[int | None, bytes] = {}
     for value in values:

@@ -1,0 +1,83 @@
+"""The examination of a filter: compiled, its names checked, tried on recent alerts.
+
+The engine examines what is submitted, and `nightwire filter test` what will be.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nightwire.filters.admission.field_names import known_schemas, partial_names, unknown_names
+from nightwire.filters.admission.transform_check import Request, surveys_of
+from nightwire.filters.admission.trial import TrialRunner
+from nightwire.filters.language import asked_fields
+from nightwire.filters.model.chains import is_derived
+from nightwire.filters.model.compilation import Compilation, compile_request
+from nightwire.filters.reading.recent import Sample
+from nightwire.filters.sandbox import RowFilter
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What came out.
+
+    Attributes:
+        compilation: The filter, compiled as far as it can be.
+        refusals: Why it may not go live; empty where it may.
+        remarks: Remarks to its owner.
+    """
+
+    compilation: Compilation
+    refusals: Sequence[str] = ()
+    remarks: Sequence[str] = field(default_factory=list)
+
+
+def examine(request: Request, samples: Sequence[Sample], trials: TrialRunner) -> Examination:
+    """Return the examination of a submission.
+
+    Args:
+        request: The submission.
+        samples: Recent alerts that it would read.
+        trials: Tries filters.
+
+    Raises:
+        FilterError: It is no filter.
+    """
+    compilation = compile_request(request)
+    if compilation.program is None and (reason := trials.missing_sandbox()):
+        return Examination(compilation, [reason, *compilation.remark_lines])
+    unknown, partial = _names(request, compilation, samples, trials)
+    if unknown:
+        return Examination(compilation, unknown)
+    refusals, remark = _trial(request, compilation, samples, trials)
+    return Examination(compilation, refusals, [remark, *partial, *compilation.remark_lines])
+
+
+def _names(
+    request: Request, compilation: Compilation, samples: Sequence[Sample], trials: TrialRunner
+) -> tuple[list[str], list[str]]:
+    """Return the objections to names that a filter asks for, and the remarks on them."""
+    entries = [name for name in (request["entry"], request["transform"]) if name]
+    asked = asked_fields(request["source"], entries, compilation.program)
+    known = known_schemas(trials.registry, surveys_of(request), request["sources"], samples)
+    return [*unknown_names(asked, known)], [*partial_names(asked, known)]
+
+
+def _trial(
+    request: Request, compilation: Compilation, samples: Sequence[Sample], trials: TrialRunner
+) -> tuple[list[str], str]:
+    """Return the reasons for a refusal that a trial gives, and the remark on it."""
+    if not request["trial"]:
+        return [], "not tried, as was asked"
+    names = (request["owner"], request["name"], 0, request["source"], request["entry"])
+    trial = trials.run(RowFilter(*names, transform=request["transform"]), compilation, samples)
+    return trial.refusals(trials.policy, any_share=_takes_any_share(request)), trial.remark()
+
+
+def _takes_any_share(request: Request) -> bool:
+    """Return whether a filter may pass any share: best of a visit, derived, or a broker's."""
+    best = request["choice"] == "best" and request["cap"] > 0
+    return (
+        best
+        or bool(request["output"])
+        or (bool(request["sources"]) and all(map(is_derived, request["sources"])))
+    )

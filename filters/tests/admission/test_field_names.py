@@ -1,0 +1,69 @@
+"""Names that no schema has are refused; those that only some have are told of."""
+
+from typing import Any
+
+import pytest
+
+from nightwire.filters.admission.field_names import (
+    SurveySchemas,
+    partial_names,
+    schema_names,
+    unknown_names,
+)
+from nightwire.filters.language import AskedFields
+
+
+def schema(**sources: str) -> dict[str, Any]:
+    """Return an alert's schema whose record diaSource has fields of these types."""
+    fields = [{"name": name, "type": kind} for name, kind in sources.items()]
+    record = {"type": "record", "name": "s", "fields": fields}
+    tags = {"type": "map", "values": "string"}
+    return {
+        "type": "record",
+        "name": "alert",
+        "fields": [{"name": "diaSource", "type": ["null", record]}, {"name": "tags", "type": tags}],
+    }
+
+
+OLD, NEW = schema_names(schema(psfFlux="float")), schema_names(schema(psfFlux="float", trail="float"))
+LSST, ZTF, SIM = SurveySchemas("lsst", [OLD, NEW]), SurveySchemas("ztf"), SurveySchemas("sim", [OLD])
+
+
+@pytest.mark.parametrize(
+    ("path", "known", "said"),
+    [
+        ("diaSource.psfFlux", [LSST], ""),
+        ("diaSource.trail", [LSST], ""),
+        ("diaSource", [LSST], ""),
+        ("tags.anything", [LSST], ""),
+        ("diaSource.psfFluxx", [LSST], "alerts of lsst have no field diaSource.psfFluxx; did you mean "
+         "diaSource.psfFlux?"),
+        ("diaSource.magnitud", [LSST], "did you mean magnitude, which all surveys have?"),
+        ("qqqqqq", [LSST, SIM], "alerts of lsst or sim have no field qqqqqq"),
+        ("diaSource.psfFluxx", [ZTF], ""),
+        ("candidate.magpsf", [LSST, ZTF], ""),
+        ("diaSource.nope", [LSST, ZTF], "alerts of lsst have no field diaSource.nope"),
+        ("anything", [], ""),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_schema_has_is_refused(path: str, known: list[SurveySchemas], said: str) -> None:
+    found = [*unknown_names(AskedFields({path: 3}), known)]
+    assert found == [] if not said else said in found[0]
+    assert all(text.startswith("line 3: ") for text in found)
+
+
+def test_an_attribute_that_no_alert_has_is_refused() -> None:
+    asked = AskedFields(attributes={"magnitud": 2, "flux": 1, "light_curve": 1, "items": 1})
+    assert [*unknown_names(asked, [])] == [
+        "line 2: an alert has no attribute magnitud; did you mean magnitude?"
+    ]
+
+
+def test_a_name_that_some_schemas_have_is_told_of() -> None:
+    asked = AskedFields({"diaSource.trail": 1, "diaSource.psfFlux": 2})
+    assert [*partial_names(asked, [LSST, SIM, ZTF])] == [
+        "only 1 of 2 versions of lsst's schema have diaSource.trail",
+        "alerts of sim have no diaSource.trail",
+    ]
+    (unchecked,) = partial_names(asked, [ZTF])
+    assert unchecked.startswith("the names of its fields were not checked")
