@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SERVER, LAPTOP = "198.51.100.1", "198.51.100.2"
@@ -19,10 +19,12 @@ class Laptop:
     Attributes:
         name: Of the namespace.
         home: A folder that nightwire has never seen.
+        children: What was started there.
     """
 
     name: str
     home: Path
+    children: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(self, *command: str, **given: str) -> subprocess.Popen[str]:
         """Start *command* there, with nothing in its environment but what is *given*."""
@@ -33,9 +35,19 @@ class Laptop:
             "XDG_CACHE_HOME": str(self.home / "cache"),
         }
         pipe = subprocess.PIPE
-        return subprocess.Popen(
-            entered, cwd=self.home, env=bare | given, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        self.children.append(
+            subprocess.Popen(
+                entered, cwd=self.home, env=bare | given, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+            )
         )
+        return self.children[-1]
+
+    def switch_off(self) -> None:
+        """End what still runs there."""
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+                child.communicate()
 
     def nightwire(self, keys: Mapping[str, str], *words: str) -> subprocess.Popen[str]:
         """Start a verb there."""
@@ -59,6 +71,7 @@ class Laptop:
 def laptop(home: Path) -> Iterator[Laptop]:
     """Yield one that is connected to us by a cable: it is `LAPTOP`, and we are `SERVER`."""
     name, cable = f"laptop-{os.getpid()}", f"nw{os.getpid()}"
+    one = Laptop(name, home)
     _ip("netns", "add", name)
     try:
         _ip("link", "add", cable, "type", "veth", "peer", "name", "cable", "netns", name)
@@ -67,9 +80,10 @@ def laptop(home: Path) -> Iterator[Laptop]:
         _ip("-n", name, "address", "add", f"{LAPTOP}/30", "dev", "cable")
         for device in ("cable", "lo"):
             _ip("-n", name, "link", "set", device, "up")
-        yield Laptop(name, home)
+        yield one
     finally:
-        _ip("netns", "delete", name)  # and the cable with it
+        one.switch_off()
+        _ip("netns", "delete", name)  # and the cable, once nobody is there
 
 
 def _ip(*words: str) -> None:

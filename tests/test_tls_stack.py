@@ -4,11 +4,18 @@ VTP; without, it gets nothing; and while certificates and passwords change, noth
 
 import json
 import shlex
+import ssl
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
+from nightwire.core.kafka import read_to_end
+from nightwire.schemas.records import VOEVENT
 from tests._laptop import SERVER, Laptop, laptop
 from tests.test_stack import Stack, until
 
@@ -41,6 +48,47 @@ for words in (b"GET / HTTP/1.0\\r\\n\\r\\n", b"", bytes(64)):
 """Prints what a port says to somebody who does not speak TLS."""
 
 
+WRITES = """
+import os, sys, threading
+from nightwire.core.kafka import Writer, producer
+writer, leave, number = Writer(producer(os.environ["KAFKA_BOOTSTRAP_SERVERS"])), threading.Event(), 0
+threading.Thread(target=lambda: (sys.stdin.read(), leave.set())).start()
+while not leave.wait(0.01):
+    writer.write("returns.fink", str(number).encode())
+    number += 1
+writer.flush()
+print(number)
+"""
+"""Writes to a broker's topic until its standard input ends; prints how many were acknowledged."""
+SENDS = """
+import sys, threading
+from pathlib import Path
+from nightwire.gateway import Author, Submission
+from nightwire.gateway.net.addresses import read_address
+from nightwire.gateway.net.tls import TLSSettings
+from nightwire.gateway.voevent.samples import samples
+tls = TLSSettings(Path(sys.argv[2]), ca=Path(sys.argv[3]))
+author = Author(read_address(sys.argv[1], 0), 60, 120, tls=tls)
+leave, acked = threading.Event(), []
+threading.Thread(target=lambda: (sys.stdin.read(), leave.set())).start()
+for name, document in samples(100_000, 1000):
+    if leave.wait(0.05):
+        break
+    receipt = author.send(Submission(name, document))
+    assert receipt.verdict == "ack", receipt
+    acked.append(receipt.ivorn)
+print(*acked)
+"""
+"""Sends VOEvents until its standard input ends; prints those that were acknowledged."""
+READS = """
+where="--group fink.all --fields diaSourceId --format json"
+exec "$0" -m nightwire.core.cli subscribe alerts.sim $where > alerts.json
+"""
+"""Reads a survey's stream into a file."""
+QUIET = {"log_level": 0, "error_cb": lambda _error: None}
+STREAM = ("--stream", "sim", "--alerts", "20", "--interval", "2s")
+
+
 class Site(Stack):
     """A stack that other machines reach."""
 
@@ -59,7 +107,7 @@ class Site(Stack):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     one = Site(tmp_path_factory.mktemp("site"))
     tls = ("--auth", "scram", "--tls", SERVER)
-    one.run("up", "--light", "--ports", "free", "--state", ".nightwire", *tls)
+    one.run("up", "--light", "--ports", "free", "--state", ".nightwire", *tls, *STREAM)
     yield one
     one.run("down")
 
@@ -79,7 +127,6 @@ def test_an_owner_far_away_submits_a_filter_and_reads_what_passes(site: Site, st
     (stranger.home / "mine.py").write_text(FILTER)
     asked = stranger.run(ann, "filter", "submit", "mine.py", "--name", "mine", "--owner", "ann")
     assert asked.returncode == 0, asked.stdout + asked.stderr
-    site.run("simulate", "--alerts", "100")
     mine = ("subscribe", "filter.ann.mine", "--no-follow", "--format", "json", "--group", "ann.archive")
     read: list[str] = []
 
@@ -130,3 +177,69 @@ def test_without_the_password_or_the_authority_an_owner_gets_nothing(site: Site,
     ):
         done = stranger.run(wrong, "topics")
         assert (done.returncode, done.stdout) == (1, "")
+
+
+def renew(site: Site) -> None:
+    """Renew the certificate, and wait until each port shows the new one."""
+    ports = [port for name, port in site.state()["ports"].items() if name.startswith("public_")]
+    before = {port: ssl.get_server_certificate(("127.0.0.1", port)) for port in ports}
+    site.run("tls", "init")
+    for port, old in before.items():
+        until(
+            lambda p=port, o=old: ssl.get_server_certificate(("127.0.0.1", p)) != o,
+            f"{port} shows the new one",
+        )
+
+
+def records(site: Site, topic: str) -> list[bytes]:
+    """Return the values in a topic, as the operator reads them."""
+    with pytest.MonkeyPatch.context() as here:
+        here.setenv("NIGHTWIRE_STATE", str(site.folder / ".nightwire"))
+        return [record.value() or b"" for record in read_to_end(site.kafka, [topic])]
+
+
+def ended(child: subprocess.Popen[str]) -> str:
+    """End the standard input of *child*; return what it printed."""
+    out, err = child.communicate(timeout=200)
+    assert child.returncode == 0, err
+    return out
+
+
+def test_certificates_and_the_stacks_password_change_under_load_and_nothing_is_lost(
+    site: Site, stranger: Laptop
+) -> None:
+    fink = site.let_in("broker", "add", "fink", "--survey", "sim", "--no-quota")
+    site.run("tls", "client", "lco")
+    folder, keys = site.folder / ".nightwire", "kafka-client.json"
+    tls, old = folder / "tls", (folder / keys).read_text()
+    python = (sys.executable, "-c")
+    writer = stranger.start(*python, WRITES, **fink)
+    shown = (str(tls / "lco.client.pem"), str(tls / "ca.pem"))
+    author = stranger.start(*python, SENDS, site.state()["endpoints"]["public"]["vtp_authors"], *shown)
+    reader = stranger.start("sh", "-c", READS, sys.executable, **fink)
+    for _ in range(2):
+        renew(site)
+    site.run("down")
+    site.run("up", "--light", "--new-password", *STREAM)
+    assert (folder / keys).read_text() != old
+    renew(site)
+    written, acked = int(ended(writer)), ended(author).split()
+    site.run("down")
+    site.run("up", "--light")  # without the stream, so that its topic ends somewhere
+    assert sorted(map(int, records(site, "returns.fink"))) == list(range(written))
+    assert set(acked) <= {VOEVENT.decode(value)["ivorn"] for value in records(site, "voevents")}
+    assert min(written, len(acked)) > 20
+    alerts = len(records(site, "alerts.sim"))
+    until(lambda: len(set(read_by(stranger))) == alerts, "the reader has every alert")
+    reader.terminate()
+    ended(reader)
+    assert site.json("accounts")["discrepancies"] == []
+    stranger_now = AdminClient({"bootstrap.servers": site.kafka, **QUIET, **json.loads(old)})
+    with pytest.raises(KafkaException):
+        stranger_now.list_topics(timeout=3)
+
+
+def read_by(stranger: Laptop) -> list[int]:
+    """Return the ids of the alerts that the reader has."""
+    whole = (stranger.home / "alerts.json").read_text().rpartition("\n")[0]
+    return [json.loads(line)["diaSourceId"] for line in whole.splitlines()]
