@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.runtime import MetricsPage
-from nightwire.schemas import wsgi
+from nightwire.schemas.serving import wsgi
 
 
 def test_a_page_never_answers_by_another_app_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

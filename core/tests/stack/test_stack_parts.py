@@ -13,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.accounting import Account
-from nightwire.core.runtime import FolderInUseError, StateError, java, ports
+from nightwire.core.runtime import FolderInUseError, StateError, find_endpoints, java, ports
+from nightwire.core.runtime.endpoints import NoStackError
 from nightwire.core.stack import JarError, doctor
 from nightwire.core.stack import state as stack_state
 from nightwire.core.stack.kafka import broker
 from nightwire.core.stack.kafka import jars as kafka_jars
 from nightwire.core.stack.services import Stream, port_names, services, stream_service
 from nightwire.core.stack.status import lag
+from nightwire.core.stack.supervisor import Plan
 from nightwire.core.stack.topics import OTHERS_BYTES, broker_properties, stack_topics
+from nightwire.core.stack.up import differences
 from nightwire.core.tls.public import ANYWHERE, public_side
 
 
@@ -203,3 +206,31 @@ def test_the_topics_module_runs_as_compose_runs_it(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "no Kafka: start one with `nightwire up`" in done.stderr
+
+
+def test_options_that_a_running_stack_does_not_have_are_named(tmp_path: Path) -> None:
+    running = {"auth": "none", "public": None, "options": Plan(tmp_path, feeds=["filter.me.a"]).options()}
+    assert differences(Plan(tmp_path), running) == []
+    assert differences(Plan(tmp_path, feeds=["filter.me.a"], auth="none"), running) == []
+    asked = Plan(tmp_path, feeds=["filter.me.b"], auth="scram", light=True, stream=Stream("sim", 9, "39s"))
+    assert differences(asked, running) == [
+        "--stream sim 9 39s",
+        "--feed filter.me.b",
+        "--light",
+        "--auth scram",
+    ]
+
+
+def test_a_verb_called_elsewhere_says_where_a_stack_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS", raising=False)
+    words = ["nightwire.core.cli", "up", "--foreground", "--state", "here/.nightwire"]
+    command = [sys.executable, "-c", "print(flush=True); input()", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        with pytest.raises(NoStackError, match=f"NIGHTWIRE_STATE={tmp_path}/here/.nightwire"):
+            find_endpoints()
+        child.kill()

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from nightwire.core.runtime.disk import full_disk
 
 STATE_DIR = ".nightwire"
 STATE_VERSION = 1
+SUPERVISOR = frozenset({"nightwire.core.cli", "up", "--foreground"})
+"""Words in the command line of a stack's supervisor."""
 
 
 class NoStackError(Exception):
@@ -78,12 +81,31 @@ def find_endpoints(kafka: str | None = None, schema_registry: str | None = None)
     if state is None or not _alive(state):
         raise NoStackError(
             "no Kafka: start one with `nightwire up`, or name one with --bootstrap HOST:PORT "
-            "or KAFKA_BOOTSTRAP_SERVERS"
+            f"or KAFKA_BOOTSTRAP_SERVERS{elsewhere()}"
         )
     if folder and not kafka_lives(state) and (why := full_disk(folder)):
         raise NoStackError(why)
     found = Endpoints(**_known(state["endpoints"], Endpoints.__dataclass_fields__))
     return Endpoints(**{**vars(found), "schema_registry": schema_registry or found.schema_registry})
+
+
+def elsewhere() -> str:
+    """Return where stacks of this user run, to be put behind a message; empty where none does."""
+    found = [f"; a stack of yours runs in {folder}: NIGHTWIRE_STATE={folder}" for folder in running_stacks()]
+    return "".join(found)
+
+
+def running_stacks() -> list[Path]:
+    """Return the state folders of the stacks that this user runs on this machine."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            ours = process.stat().st_uid == os.getuid()
+            if ours and {*words} >= SUPERVISOR:
+                folder = words[words.index("--state") + 1] if "--state" in words else STATE_DIR
+                found.add((process / "cwd").readlink() / folder)
+    return sorted(found)
 
 
 def _known(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -98,7 +120,7 @@ def _alive(state: Mapping[str, Any]) -> bool:
 
 def kafka_lives(state: Mapping[str, Any]) -> bool:
     """Whether the Kafka process of *state* runs; what the state says of it may be old."""
-    return any(lives(one) for one in state["processes"] if one["name"] == "kafka")
+    return any(lives(one) for one in state.get("processes", ()) if one["name"] == "kafka")
 
 
 def lives(process: Mapping[str, Any]) -> bool:

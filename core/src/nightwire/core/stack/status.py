@@ -15,7 +15,7 @@ from nightwire.core.accounting import Account, StageTotal, discrepancies, read_a
 from nightwire.core.cli.tables import Cell, Column, Listing, show_tables, stage_table
 from nightwire.core.kafka import TopicPartition, end_offsets_at
 from nightwire.core.runtime.disk import LEAST, Disk, disk_of, full_disk
-from nightwire.core.runtime.endpoints import lives
+from nightwire.core.runtime.endpoints import elsewhere, lives
 from nightwire.core.stack.state import checked, supervisor_alive
 
 NOT_RUNNING = frozenset({"stopped", "stopping", "restarting", "waiting"})
@@ -103,7 +103,7 @@ def show(folder: Path, *, wide: bool = False) -> int:
     snapshot = take_snapshot(folder)
     console = Console()
     if snapshot is None:
-        console.print(f"No stack runs in {folder}.  `nightwire up` starts one.")
+        console.print(f"No stack runs in {folder}.  `nightwire up` starts one{elsewhere()}.", soft_wrap=True)
         return 1
     show_tables(*_page(snapshot, None, wide=wide))
     return 0
@@ -131,7 +131,7 @@ def _stage(total: StageTotal, lags: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _page(now: Snapshot, before: Snapshot | None, *, wide: bool = False) -> list[RenderableType]:
-    parts: list[RenderableType] = [_processes(now.state["processes"]), ""]
+    parts: list[RenderableType] = [_processes(now.state["processes"]), "", _addresses(now.state), ""]
     if now.disk.free < LEAST:
         why = full_disk(now.disk.folder) or f"{now.disk}: Kafka stops when it is full"
         parts += [Text(why, "red"), ""]
@@ -142,6 +142,15 @@ def _page(now: Snapshot, before: Snapshot | None, *, wide: bool = False) -> list
     if before is not None and before.accounts is not None:
         parts += ["", _rates(now, before)]
     return [*parts, *(Text(f"wrong: {line}", "red") for line in discrepancies(now.accounts))]
+
+
+def _addresses(state: Mapping[str, Any]) -> Listing:
+    """Return where each door of the stack is."""
+    found = state["endpoints"]
+    public = {f"{name}, for other machines": at for name, at in (found.get("public") or {}).items()}
+    doors = {name: at for name, at in found.items() if isinstance(at, str)} | public
+    rows = [(name.replace("_", " "), at) for name, at in doors.items()]
+    return Listing((Column("door"), Column("address")), rows)
 
 
 def _processes(processes: Iterable[Mapping[str, Any]]) -> Listing:

@@ -80,6 +80,14 @@ class Plan:
     new_password: bool = False
     least_disk: int = LEAST
 
+    def options(self) -> dict[str, Any]:
+        """Return the options of `nightwire up` that say what runs, as JSON has them."""
+        stream = self.stream and [self.stream.survey, self.stream.alerts, self.stream.interval]
+        return {
+            "stream": stream, "remote": list(self.remotes), "feed": list(self.feeds),
+            "light": self.light, "jmx": self.jmx,
+        }  # fmt: skip
+
 
 def supervise(plan: Plan) -> None:
     """Run the stack of *plan* until SIGTERM or Ctrl-C.
@@ -231,6 +239,7 @@ class Supervisor:
             "ready": self._ready,
             "failure": self._failure,
             "auth": self._auth,
+            "options": self._plan.options(),
             "public": self._public.as_json() if self._public else None,
             "ports": self._ports,
             "endpoints": self._endpoints(),

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,10 +108,7 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
     try:
         state = checked(plan.folder)
         if supervisor_alive(state):
-            console.print(f"Already running, in {plan.folder}; nothing was changed.")
-            if not quiet:
-                describe(state)
-            return 0
+            return _already(plan, state, quiet=quiet)
         check_installed()
         check_disk(plan)
         doors(plan.auth, plan.public, local=plan.local, before=state)
@@ -126,6 +123,37 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
     if not failed and not quiet:
         describe(checked(plan.folder))
     return failed
+
+
+def _already(plan: Plan, state: Mapping[str, Any], *, quiet: bool) -> int:
+    """Say that a stack runs, and whether it is the one that *plan* asks for; return the status."""
+    other = differences(plan, state)
+    if other:
+        console.print(f"[red]Already running, in {plan.folder}, without {', '.join(other)}.[/red]")
+        console.print("To have it so: `nightwire down`, then this again; topics and filters stay.")
+        return 1
+    console.print(f"Already running, in {plan.folder}; nothing was changed.")
+    if not quiet:
+        describe(dict(state))
+    return 0
+
+
+def differences(plan: Plan, state: Mapping[str, Any]) -> list[str]:
+    """Return the options of *plan* that the running stack of *state* was not started with."""
+    running = state.get("options", {})
+    found = [
+        f"--{name}" + (f" {' '.join(map(str, asked))}" if isinstance(asked, list) else "")
+        for name, asked in plan.options().items()
+        if asked and asked != running.get(name)
+    ]
+    if plan.auth and plan.auth != state.get("auth"):
+        found.append(f"--auth {plan.auth}")
+    if plan.new_password:
+        found.append("--new-password")
+    public = state.get("public")
+    if plan.public and plan.public.as_json() != public:
+        found.append("--tls")
+    return [*found, *(["--no-tls"] if plan.local and public else [])]
 
 
 def stop(where: Path) -> int:
