@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import pytest
@@ -159,13 +159,13 @@ def test_broken_framing_is_refused_after_the_events_before_it() -> None:
 
 def test_where_there_is_no_room_the_author_waits_and_loses_nothing() -> None:
     async def scene() -> None:
-        receiver = Receiver(limit=100)
-        documents = [bytes([65 + number]) * 40 for number in range(20)]
+        receiver = Receiver(limit=100_000)
+        documents = [bytes([65 + number]) * 19_000 for number in range(20)]
         async with author(receiver) as (reader, writer):
             writer.write(frames(*documents))
             for number in range(20):
-                await receiver.has(min(20, number + 2))
-                assert len(receiver.asked) <= number + 2  # two are all that there is room for
+                await receiver.has(min(20, number + 5))
+                assert len(receiver.asked) <= number + 5  # five are all that there is room for
                 receiver.answer(number)
             found = await answers(reader, 20)
             assert [found[0].removeprefix(b"first "), *found[1:]] == documents
@@ -274,6 +274,25 @@ def test_what_containers_hold_counts_until_they_are_answered(container: Callable
             receiver.answer(*range(2 * WINDOW, 2 * WINDOW + 9))
             assert len(await answers(other)) == WINDOW + 9
         assert receiver.disconnected_for == ["memory"]
+
+    asyncio.run(scene())
+
+
+def test_what_is_complete_and_waits_counts_as_well() -> None:
+    """As when Kafka is away, and many have sent a long event each."""
+
+    async def scene() -> None:
+        receiver = Receiver(limit=45_000)
+        async with AsyncExitStack() as stack:
+            peers = [await stack.enter_async_context(author(receiver)) for _ in range(6)]
+            for _, writer in peers:
+                writer.write(frames(bytes(19_000)))
+            while len(receiver.disconnected_for) < 2:
+                await asyncio.sleep(0.001)
+            assert (len(receiver.asked), receiver.memory.held) == (2, 4 * 19_000)
+            for number in range(4):
+                await receiver.has(number + 1)
+                receiver.answer(number)
 
     asyncio.run(scene())
 

@@ -88,6 +88,7 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._unpacking: asyncio.Task[Container] | None = None
         self._container: Container | None = None
+        self._packed = self._held = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen."""
@@ -158,7 +159,8 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         """Drop the documents that were not submitted."""
         self._close_input()
         self._documents.clear()
-        self._close_container()
+        self._container = None
+        self._hold()
 
     @property
     def _writing_paused(self) -> bool:
@@ -180,7 +182,6 @@ class AuthorProtocol(asyncio.BufferedProtocol):
                 self._unpack(message)
                 return
             self._documents.append(message)
-        self._receiver.memory.hold_incomplete(self._sender, self._decoder.held)
         if self._decoder.partial:
             self._deadline.message_begun(self._loop.time(), partial=self._decoder.partial)
             self._schedule_deadline()
@@ -200,6 +201,16 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             first = self._answers.promised == 1
             self._receiver.submit(self._documents.popleft(), self._host, reply, first=first)
         self._pause_reading(bool(self._documents) or self._writing_paused or len(self._answers) >= WINDOW)
+        self._hold()
+
+    def _hold(self) -> None:
+        """Say how much is held of what is incomplete, or waits."""
+        held = self._decoder.held + sum(map(len, self._documents))
+        if self._unpacking is not None or self._container is not None:
+            held += self._packed if self._container is None else self._container.size
+        if held != self._held:
+            self._held = held
+            self._receiver.memory.hold_incomplete(self._sender, held)
 
     def _next_document(self) -> bytes | UnreadableDocument | None:
         """Return the first of the queue; where it is empty, the next one of an open container."""
@@ -207,10 +218,10 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             if self._container is not None and not self._documents:
                 self._documents.append(next(self._container))
         except StopIteration:
-            self._close_container()
+            self._container = None
             self._when_answered = self.hang_up
         except ContainerError as error:
-            self._close_container()
+            self._container = None
             self._refuse_rest(error, "invalid")
         return self._documents[0] if self._documents else None
 
@@ -299,24 +310,20 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         """Queue the events in *container*, the last message that is read on a connection."""
         self._close_input()
         self._set_timer(self._loop.call_later(CONTAINER_TIMEOUT, self._container_timed_out))
+        self._packed = len(container)
         self._unpacking = asyncio.ensure_future(self._receiver.unpack(container))
         self._unpacking.add_done_callback(self._unpacked)
 
     def _unpacked(self, unpacking: asyncio.Task[Container]) -> None:
         self._unpacking = None
         if unpacking.cancelled() or self._transport.is_closing():
+            self._hold()
             return
         try:
             self._container = unpacking.result()
-            self._receiver.memory.hold_incomplete(self._sender, self._container.size)
         except ContainerError as error:
             self._refuse_rest(error, "invalid")
         self._process_or_end()
-
-    def _close_container(self) -> None:
-        if self._container is not None:
-            self._container = None
-            self._receiver.memory.hold_incomplete(self._sender, 0)
 
     def _container_timed_out(self) -> None:
         message = f"the answers to a container took {CONTAINER_TIMEOUT:g} s"
@@ -327,4 +334,3 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         if not self._input_closed:
             self._input_closed = True
             self._decoder = FrameDecoder()
-            self._receiver.memory.hold_incomplete(self._sender, 0)

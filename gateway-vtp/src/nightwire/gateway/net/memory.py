@@ -10,16 +10,16 @@ from nightwire.gateway.net.limits import counted_as
 
 
 class MemoryExceededError(Exception):
-    """Incomplete frames fill the memory for them, and this peer's is the largest."""
+    """What is incomplete or waits fills the memory for it, and this peer's is the largest."""
 
 
 @dataclass(eq=False)
 class Sender:
-    """A peer that may hold an incomplete frame.
+    """A peer of whom something may be incomplete, or wait.
 
     Attributes:
         host: Its address.
-        give_up: Called where its memory is needed; the frame is to be dropped.
+        give_up: Called where its memory is needed; what it sent is to be dropped.
     """
 
     host: str
@@ -27,9 +27,9 @@ class Sender:
 
 
 class MemoryBudget:
-    """Bound the memory of incomplete frames, and of events on their way to Kafka.
+    """Bound the memory of what is incomplete or waits, and of events on their way to Kafka.
 
-    Where incomplete frames have no room, the largest goes of the address that holds most, whoever
+    Where the first have no room, the largest goes of the address that holds most, whoever
     grew: so a good peer is not hit for many bad ones at another address.
 
     Args:
@@ -53,7 +53,7 @@ class MemoryBudget:
     def sender(
         self, host: str, give_up: Callable[[MemoryExceededError], None]
     ) -> Iterator[Callable[[int], None]]:
-        """Yield what takes how much a peer at *host* holds of an incomplete frame; see `Sender`."""
+        """Yield what takes how much of a peer at *host* is incomplete; see `Sender`."""
         sender = Sender(host, give_up)
         try:
             yield partial(self.hold_incomplete, sender)
@@ -61,14 +61,14 @@ class MemoryBudget:
             self.hold_incomplete(sender, 0)
 
     def hold_incomplete(self, sender: Sender, size: int) -> None:
-        """Note that *sender* holds *size* [byte] of an incomplete frame; 0 where none is."""
+        """Note that *size* [byte] of *sender* are incomplete, or wait."""
         self._note(sender, size)
         while self._incomplete_total > self._limit:
             largest = self._largest()
             self._note(largest, 0)
             largest.give_up(
                 MemoryExceededError(
-                    f"incomplete frames have more than {self._limit} bytes, its is the largest"
+                    f"incomplete messages have more than {self._limit} bytes, its is the largest"
                 )
             )
 
