@@ -43,7 +43,7 @@ class Submitted:
 
 
 def submit(
-    keep: Filter | str, name: str, *, survey: str = "*", owner: str | None = None, cap: int = 20,
+    keep: Filter | str, name: str, *, survey: str = "", owner: str | None = None, cap: int = 20,
     choice: str = "first", source: str | Sequence[str] = (), output: str = "",
     drop: str | Sequence[str] = (), mean: str | Sequence[str] = (), lite: bool = False,
     transform: Filter | None = None, backfill: str = "", trial: bool = True, timeout: float = 60.0,
@@ -54,7 +54,8 @@ def submit(
     Args:
         keep: The function of one alert, or a text such as ``"WHERE magnitude < 19"``.
         name: The filter's name: small letters, digits, ``-``.
-        survey: Whose alerts it judges; ``*`` for all.
+        survey: Whose alerts it judges, ``*`` for all; by default the notebook's ``SURVEY``, else
+            the only survey that has alerts.
         owner: Whose it is; by default Kafka's user, else ``me``.
         cap: Most alerts a visit; 0 for all.
         choice: Which ones: the ``first``, or the ``best`` by what the filter returns.
@@ -78,11 +79,13 @@ def submit(
     from nightwire.core.cli import parse_duration
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import default_owner, send_request
+    from nightwire.filters.authoring.default_survey import default_survey
     from nightwire.filters.model.transform import with_light_form
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or default_owner()
-    submission = _submission(keep, transform)
+    submission, kafka = _submission(keep, transform), find_endpoints(bootstrap).kafka
+    survey = survey or _survey_of(keep) or default_survey(kafka, sources=_listed(source))
     past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
     light = with_light_form(survey, _listed(drop), _listed(mean), light=lite)
     submission = replace(
@@ -90,7 +93,6 @@ def submit(
         output=output, drop=light["drop"], means=light["means"], backfill=past, trial=trial,
     )  # fmt: skip
     topic = output or filter_topic(owner, name)
-    kafka = find_endpoints(bootstrap).kafka
     answer = send_request(kafka, "submit", owner, name, timeout=timeout, **submission.fields())
     remarks = _source_map(keep, submission.source).translate(answer["reasons"])
     if not answer["accepted"]:
@@ -187,6 +189,12 @@ def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submiss
     values = values_of_namespace(namespace)
     source = extract(_code(keep, namespace), entry, values, transform_names(name))
     return Submission("python", checked_source(source, entry), entry, transform=name)
+
+
+def _survey_of(keep: Filter | str) -> str:
+    """Return the ``SURVEY`` of the notebook or script in which *keep* stands; empty for none."""
+    found = getattr(keep, "__globals__", {}).get("SURVEY")
+    return found if isinstance(found, str) else ""
 
 
 def _source_map(keep: Filter | str, source: str) -> "SourceMap":

@@ -6,14 +6,21 @@ from typing import Any
 import click
 
 from nightwire.core.cli import bootstrap_option, registry_option
-from nightwire.filters.cli.options import exit_refused, file_argument, function_option, sql_option
+from nightwire.filters.cli.options import (
+    exit_refused,
+    file_argument,
+    function_option,
+    sql_option,
+    survey_option,
+    survey_or_default,
+)
 
 
 @click.command()
 @click.argument("name")
-@click.option("--survey", default="sim", show_default=True, metavar="S", help="The survey it is for.")
+@survey_option
 @click.option("--force", is_flag=True, help="Replace a notebook that is there.")
-def new(name: str, survey: str, force: bool) -> None:
+def new(name: str, survey: str | None, force: bool) -> None:
     """Write NAME.ipynb, a notebook with a filter to begin with.
 
     Run from top to bottom it tries the filter on recent alerts, submits it, and reads what passes.
@@ -27,7 +34,7 @@ def new(name: str, survey: str, force: bool) -> None:
 
     file = Path(f"{name}.ipynb")
     try:
-        text = template_notebook(name, survey)
+        text = template_notebook(name, survey or survey_here())
     except (NameError_, SchemaError) as error:
         raise click.ClickException(str(error)) from error
     if file.exists() and not force:
@@ -36,6 +43,23 @@ def new(name: str, survey: str, force: bool) -> None:
     click.echo(
         f"{file} is written: open it in Jupyter, or change its function and `nightwire filter test {file}`"
     )
+
+
+def survey_here() -> str:
+    """Return the only survey that has alerts here; the simulated one where there is no Kafka.
+
+    Raises:
+        UsageError: Several have.
+    """
+    from confluent_kafka import KafkaException
+
+    from nightwire.core.runtime import NoStackError
+    from nightwire.filters.authoring.default_survey import SIMULATED
+
+    try:
+        return survey_or_default(None, None)
+    except (NoStackError, KafkaException):
+        return SIMULATED
 
 
 def template_notebook(name: str, survey: str) -> str:
@@ -78,7 +102,7 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
 
 @click.command()
 @file_argument
-@click.option("--survey", default="sim", show_default=True, metavar="S", help="Whose alerts to try it on.")
+@survey_option
 @click.option(
     "--last", default=200, show_default=True, type=click.IntRange(1), help="How many, the newest ones."
 )
@@ -91,7 +115,10 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
 @click.option("--each", is_flag=True, help="Print the verdict on every alert.")
 @bootstrap_option
 @registry_option
-def test(file: Path | None, sql: str | None, entry: str, html: Path | None, each: bool, **where: Any) -> None:
+def test(
+    file: Path | None, sql: str | None, entry: str, html: Path | None, each: bool, survey: str | None,
+    **where: Any,
+) -> None:  # fmt: skip
     """Try the filter in FILE (.ipynb, .py or .sql), or --sql, on recent alerts; submit nothing.
 
     Prints how many pass, how many alerts each of its conditions stopped, its failures with their
@@ -112,8 +139,9 @@ def test(file: Path | None, sql: str | None, entry: str, html: Path | None, each
 
     try:
         submission = file_submission(file, sql, entry)
+        survey = survey_or_default(survey, where["bootstrap"], file)
         names = file_source_map(file, submission.source)
-        report = with_owner_lines(try_on_recent(submission, **where), names)
+        report = with_owner_lines(try_on_recent(submission, survey, **where), names)
     except FilterError as error:
         exit_refused(f"{file.name if file else 'this'} is no filter:", error.reasons)
     except SchemaError as error:

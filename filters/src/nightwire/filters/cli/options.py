@@ -23,6 +23,9 @@ file_argument = click.argument(
 function_option = click.option(
     "--function", "entry", default="keep", show_default=True, metavar="F", help="The function of one alert."
 )
+survey_option = click.option(
+    "--survey", metavar="S", help="Whose alerts.  [default: SURVEY in FILE, else the only one that has some]"
+)
 sql_option = click.option("--sql", metavar="WHERE", help="An SQL condition, in place of FILE.")
 
 
@@ -31,6 +34,31 @@ def owner_or_default(owner: str | None) -> str:
     from nightwire.filters.authoring.client import default_owner
 
     return owner or default_owner()
+
+
+def survey_or_default(
+    survey: str | None, bootstrap: str | None, file: Path | None = None, sources: Sequence[str] = ()
+) -> str:
+    """Return *survey*; without one, that of *file*, else the only one that has alerts.
+
+    Raises:
+        UsageError: Several have.
+    """
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.filters.authoring.default_survey import default_survey
+    from nightwire.filters.authoring.notebook import python_of
+    from nightwire.filters.language import FilterError
+
+    if survey:
+        return survey
+    script = file is not None and file.suffix != ".sql"
+    code = python_of(file.read_text(), notebook=file.suffix == ".ipynb") if file and script else ""
+    try:
+        found = default_survey(find_endpoints(bootstrap).kafka, code, sources)
+    except FilterError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"survey: {found} (--survey names another)", err=True)
+    return found
 
 
 def exit_refused(what: str, reasons: Sequence[str]) -> NoReturn:

@@ -15,6 +15,8 @@ from nightwire.filters.cli.options import (
     owner_or_default,
     request_options,
     sql_option,
+    survey_option,
+    survey_or_default,
 )
 
 if TYPE_CHECKING:
@@ -24,9 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @file_argument
 @click.option("--name", required=True, metavar="NAME", help="The filter's name: small letters, digits, '-'.")
-@click.option(
-    "--survey", default="*", show_default=True, metavar="S", help="Whose alerts it judges; * for all."
-)
+@survey_option
 @function_option
 @sql_option
 @click.option(
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 @request_options
 def submit(
     file: Path | None, name: str, owner: str | None, timeout: float, bootstrap: str | None, wait: bool,
-    **options: Any,
+    survey: str | None, sources: Sequence[str], **options: Any,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb, .py), or the condition in FILE (.sql) or --sql, live.
 
@@ -96,7 +96,8 @@ def submit(
     owner = owner_or_default(owner)
     try:
         topic = filter_topic(owner, name)
-        submission = _submission(file, **options)
+        survey = survey_or_default(survey, bootstrap, file, sources)
+        submission = _submission(file, survey=survey, sources=sources, **options)
     except (FilterError, NameError_) as error:
         exit_refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
     answer = _ask(bootstrap, "submit", owner, name, timeout, **submission.fields())
