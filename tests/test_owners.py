@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
@@ -26,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from nightwire.core.access.kafka_admin import _all_of, _binding
 from nightwire.core.access.may_read import may_read
 from nightwire.core.access.rights import Grant, Operation
+from nightwire.core.cli import main
 from nightwire.core.kafka import Writer, admin, ensure_topics, producer, read_to_end
 from nightwire.core.stack.kafka.auth import SUPER_USER
 from nightwire.filters.admission import SourceChecker
@@ -127,6 +129,27 @@ def test_nobody_reads_what_is_not_theirs(guarded: Guarded, name: str, topic: str
     assert found.code() in DENIED
     with speaking_as(guarded.keys):
         assert not may_read(guarded.bootstrap, name, topic)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "topic"),
+    [
+        ("fink", "filter list", "filters"),
+        ("fink", "filter show bright", "filters"),
+        ("fink", "accounts", "accounts"),
+        ("fink", "dead-letters list", "dead-letters"),
+        ("fink", "dead-letters show 0", "dead-letters"),
+        ("bob", "dead-letters list", "dead-letters"),
+        ("fink", "subscribe alerts.lsst --no-follow", "alerts.lsst"),
+        ("fink", "filter test --sql snr>5 --survey lsst", "alerts.lsst"),
+        ("bob", "filter overflow bright --owner ann", "overflow.ann.bright"),
+    ],
+)
+def test_a_verb_says_which_right_is_missing(guarded: Guarded, name: str, words: str, topic: str) -> None:
+    with speaking_as(keys_of(name, SECRETS[name])):
+        done = CliRunner().invoke(main, [*words.split(), "--bootstrap", guarded.bootstrap])
+    assert done.exit_code == 1
+    assert f"no right to read {topic};" in " ".join(done.output.split())
 
 
 def test_a_filter_reads_what_its_owner_may_read(guarded: Guarded) -> None:

@@ -32,11 +32,15 @@ def list_(last: int, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
     from nightwire.consumers.admin.dead_letters import letter_record, letters_table
+    from nightwire.consumers.source import TopicError
     from nightwire.core.cli import show_tables
     from nightwire.core.runtime import find_endpoints
 
     store = DeadLetterStore(find_endpoints(bootstrap).kafka)
-    letters, replayed = store.newest(last), store.replayed()
+    try:
+        letters, replayed = store.newest(last), store.replayed()
+    except TopicError as error:
+        raise click.ClickException(str(error)) from error
     if as_json:
         records = [letter_record(letter, letter.number in replayed) for letter in letters]
         click.echo(json.dumps(records, indent=2))
@@ -57,13 +61,14 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
     from nightwire.consumers.admin.dead_letters import decodability, letter_lines
+    from nightwire.consumers.source import TopicError
     from nightwire.core.runtime import find_endpoints
     from nightwire.schemas import AlertDecoder, SchemaRegistry
 
     endpoints = find_endpoints(bootstrap, registry)
     try:
         letter = DeadLetterStore(endpoints.kafka).get(number)
-    except DeadLetterError as error:
+    except (DeadLetterError, TopicError) as error:
         raise click.ClickException(str(error)) from error
     with SchemaRegistry(endpoints.schema_registry) as client:
         click.echo("\n".join(letter_lines(letter, decodability(letter, AlertDecoder(client)))))

@@ -18,7 +18,7 @@ from nightwire.consumers.source.start_offsets import (
 )
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition, Watermarks
+from nightwire.core.kafka import TopicPartition, Watermarks, check_rights
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -238,10 +238,11 @@ def partitions_of(consumer: Consumer, topics: Sequence[str]) -> list[TopicPartit
 
     Raises:
         TopicError: One does not exist.
-        KafkaException: Kafka cannot be reached.
+        KafkaException: Kafka cannot be reached, or we may not read one.
     """
     known: Any = consumer.list_topics(timeout=OFFSET_TIMEOUT).topics
     if missing := [topic for topic in topics if topic not in known]:
+        check_rights(consumer, missing)
         there = sorted(name for name in known if not name.startswith("_"))
         raise TopicError(f"no topic {', '.join(missing)}; there are: {', '.join(there) or 'none'}")
     return [(topic, number) for topic in topics for number in sorted(known[topic].partitions)]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
@@ -89,11 +89,28 @@ def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float 
 
 
 def end_offsets(reader: Consumer, topics: Sequence[str]) -> dict[TopicPartition, int]:
-    """Return the offset after the last record of each partition that has records."""
+    """Return the offset after the last record of each partition that has records.
+
+    Raises:
+        KafkaException: Kafka does not answer, or we may not read one of *topics*.
+    """
     known = reader.list_topics(timeout=10).topics
+    check_rights(reader, (topic for topic in topics if topic not in known))
     wanted = [(topic, part) for topic in topics if topic in known for part in known[topic].partitions]
     found = {partition: watermarks(reader, *partition) for partition in wanted}
     return {partition: held.high for partition, held in found.items() if held.high > held.low}
+
+
+def check_rights(reader: Consumer, unseen: Iterable[str]) -> None:
+    """Check that topics which Kafka does not list to us are not kept from us.
+
+    Raises:
+        KafkaException: We have no right to one of them; it is named.
+    """
+    for topic in unseen:
+        error = reader.list_topics(topic, timeout=10).topics[topic].error
+        if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise KafkaException(KafkaError(error.code(), f"no right to read {topic}"))
 
 
 def end_offsets_at(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, Message
 
-from nightwire.core.kafka import TopicPartition, watermarks
+from nightwire.core.kafka import TopicPartition, check_rights, watermarks
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.derived import survey_of
 from nightwire.filters.reading.fetch import fetch, range_consumer
@@ -27,14 +27,16 @@ def newest_alerts(
         sources: Topics in which to look; none for the surveys' own.
 
     Raises:
-        KafkaException: Kafka does not answer.
+        KafkaException: Kafka does not answer, or we may not read one of the topics.
     """
     consumer = range_consumer(bootstrap)
     try:
         known = consumer.list_topics(timeout=10).topics
+        topics = [*(sources or map(alerts, surveys))]
+        check_rights(consumer, (topic for topic in topics if topic not in known))
         return [
             (name, message.value() or b"")
-            for topic in sources or map(alerts, surveys)
+            for topic in topics
             if topic in known
             for message in _newest(consumer, topic, len(known[topic].partitions), most)
             if (name := survey_of(message)) in surveys
