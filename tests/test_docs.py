@@ -40,6 +40,17 @@ def test_prose_wraps() -> None:
     assert long == []
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/user/owners.md"])
+def test_examples_pass_mypy_as_strictly_as_our_code(page: str, tmp_path: Path) -> None:
+    for number, code in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+    ):
+        (tmp_path / f"example_{number}.py").write_text(code)
+    command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 

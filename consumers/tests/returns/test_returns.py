@@ -169,3 +169,22 @@ def test_the_list_is_lines_for_people_and_objects_for_programs(bootstrap: str, s
     assert "in the topic of" in done.stderr
     text = CliRunner().invoke(returns, ["list", sender, "--bootstrap", bootstrap]).stdout
     assert "supernovae 2.1  111:0.25 112:0.75" in text
+
+
+def test_what_is_joined_keeps_numbers_as_numbers(
+    bootstrap: str, sender: str, write: Callable[..., None], encode: Callable[..., bytes]
+) -> None:
+    write(bootstrap, "alerts.sim", [encode(2)])
+    done = CliRunner().invoke(returns, ["join", sender, "--survey", "sim", "--bootstrap", bootstrap])
+    found = [json.loads(line)["alert"] for line in done.stdout.splitlines()]
+    alert = next(one for one in found if one["id"] == 2)
+    assert alert == {
+        "id": 2,
+        "object": 1002,
+        "time": "2025-11-20T23:59:23Z",
+        "ra": 10.5,
+        "dec": -20.25,
+        "band": "r",
+        "magnitude": pytest.approx(22.5),
+        "snr": pytest.approx(10.0, abs=0.01),
+    }

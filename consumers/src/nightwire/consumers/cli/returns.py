@@ -1,6 +1,7 @@
 """The verbs `nightwire returns check`, `list` and `join`."""
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,11 +117,14 @@ def list_(broker: str, as_json: bool, **options: Any) -> None:
 def join(broker: str, survey: str, **options: Any) -> None:
     """Join what BROKER sent to the alerts of a survey: an object a line, alert and classifications.
 
+    Numbers are numbers, times ISO 8601 in UTC, null what is not known.
+
     \b
     Example:
       nightwire returns join fink --survey lsst --since 1d
     """
     from nightwire.consumers import AlertReader
+    from nightwire.consumers.formats.json import json_value
     from nightwire.consumers.returns import ReturnReader, joined
     from nightwire.schemas.topics import alerts
 
@@ -129,8 +133,8 @@ def join(broker: str, survey: str, **options: Any) -> None:
         AlertReader(alerts(survey), follow=False, start=None, **options) as reader,
     ):
         for alert, items in joined(reader, sent):
-            line = {"alert": alert.summary.texts(), "returns": [as_record(item) for item in items]}
-            click.echo(json.dumps(line))
+            summary = json_value(asdict(alert.summary), with_bytes=False)
+            click.echo(json.dumps({"alert": summary, "returns": [as_record(item) for item in items]}))
 
 
 def as_record(item: "Return") -> dict[str, Any]:
