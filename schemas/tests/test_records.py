@@ -74,6 +74,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "means": ["prvDiaSources.psfFlux"],
         "transform": "transform",
         "program": "{}",
+        "facts": "{}",
         "remarks": ["line 3: a class"],
         "suspended": "too slow",
         "submitted": NOW,
@@ -177,7 +178,7 @@ def test_ids_are_these_for_ever() -> None:
         "account": 100_001,
         "visit": 100_002,
         "voevent": 100_003,
-        "filter": 100_011,
+        "filter": 100_015,
         "request": 100_012,
         "answer": 100_006,
         "overflow": 100_009,
@@ -185,7 +186,7 @@ def test_ids_are_these_for_ever() -> None:
         "position": 100_014,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
-        "filter": (100_007, 100_004),
+        "filter": (100_011, 100_007, 100_004),
         "request": (100_008, 100_005),
         "position": (100_013,),
     }
@@ -209,6 +210,7 @@ def test_an_older_record_is_read_as_the_newest() -> None:
         "means": [],
         "transform": "",
         "program": "",
+        "facts": "",
         "remarks": [],
         "suspended": "",
     }

@@ -18,7 +18,9 @@ from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.requests import FAILED, RequestConsumer
 from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.admission.trial import AdmissionPolicy
+from nightwire.filters.cli.queries import read_filters
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.language import FilterError
 from nightwire.schemas import Codec, records, topics, wire
 
 pytestmark = pytest.mark.kafka
@@ -152,3 +154,25 @@ def test_the_longest_record_that_is_no_request_is_a_dead_letter_cut(
 
     longest = until(lambda: [value for value in kept() if value.startswith(b"\xff")])[0]
     assert MAX_MESSAGE - 2 * OVERHEAD < len(longest) < MAX_MESSAGE
+
+
+def test_filters_of_an_earlier_engine_are_read_once_at_the_start(engine: Engine, answered: object) -> None:
+    """One has no facts of its text; another's text is beyond the limits, and is suspended."""
+    ones = f"def never():\n    return {'+'.join('1' * 99_999)}\n"
+    older = Codec(records.FILTER.schema_of(100_011))
+    writer = Writer(producer(engine.bootstrap))
+    for name, source in (("old", KEEP), ("deep", ones + KEEP)):
+        about = {"name": name, "owner": "me", "version": 1, "live": True, "submitted": now_ms()}
+        text = {"survey": "sim", "language": "python", "source": source, "entry": "keep"}
+        value = wire.frame(100_011, older.encode(about | text))
+        for key in (f"me/{name}/1", f"me/{name}"):
+            writer.write(topics.FILTERS, value, key=key.encode())
+    writer.flush()
+    Catalog(engine.bootstrap).complete()
+    known = read_filters(engine.bootstrap)
+    assert known.live_version("me", "old") == 1
+    assert known.versions["me", "old", 1]["facts"]
+    assert known.live_version("me", "deep") == 0
+    assert "cannot be parsed" in known.pointers["me", "deep"]["suspended"]
+    with pytest.raises(FilterError):
+        Catalog(engine.bootstrap).enable("me", "deep")

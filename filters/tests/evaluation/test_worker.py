@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from filters.tests.helpers.accepted import accepted
 from nightwire.core.kafka import Writer, producer, watermarks
 from nightwire.filters.decision.engine_state import EngineState
+from nightwire.filters.decision.notices import bad_filters
 from nightwire.filters.evaluation.in_process import judge_in_process
-from nightwire.filters.evaluation.probing import Prober, probe
+from nightwire.filters.evaluation.probing import Prober, instrumented
 from nightwire.filters.evaluation.results import Verdict
 from nightwire.filters.evaluation.worker import Task, _prober, run
 from nightwire.filters.language import compile_filter, compile_python, compile_sql
@@ -38,7 +40,7 @@ SOURCES = [BRIGHT, FAULTY, RANKED, CLASSY, OWN]
 
 def live(number: int, source: str, **about: Any) -> LiveFilter:
     """Return a filter of an owner of its own."""
-    return LiveFilter(f"owner{number}", "f", 1, "sim", source, "keep", **about)
+    return accepted(LiveFilter(f"owner{number}", "f", 1, "sim", source, "keep", **about))
 
 
 def compiled(number: int, source: str) -> LiveFilter:
@@ -165,11 +167,13 @@ def test_what_stopped_a_sample_is_told_however_a_filter_is_judged(
 
 
 def test_what_is_asked_of_a_transform_is_its_filter_alone() -> None:
-    found = probe(live(0, CLASSY, transform="transform"), "sim")
+    whole = "ADDS = {'a': float}\n" + CLASSY + "\ndef transform(alert):\n    return {'a': 1.0}"
+    one = live(0, whole, transform="transform")
+    found = one.text_facts.probe
     assert found is not None
-    assert found.live is not None
-    assert (found.live.transform, found.live.key) == ("", "owner0/f-stopped")
-    assert probe(live(0, "flux >", language="sql"), "sim") is None
+    asked = instrumented(one, found)
+    assert (asked.transform, asked.key) == ("", "owner0/f-stopped")
+    assert live(0, "flux >", language="sql").text_facts.probe is None
 
 
 def test_what_is_asked_stays_within_its_share_of_the_time() -> None:
@@ -177,8 +181,10 @@ def test_what_is_asked_stays_within_its_share_of_the_time() -> None:
     columns, known = AlertTable(batch, survey("sim")), AlertIdentities(*[[]] * 6)
     some = Alerts("sim", columns, batch, known, [], [], decoder=AlertDecoder(SchemaRegistry("http://h:9")))
     fast = [live(number, "def keep(alert):\n    return alert.flux > 300") for number in range(3)]
-    filters = [(n, replace(one, program=compile_python(one.source).dumps())) for n, one in enumerate(fast)]
-    verdicts, prober = [Verdict(0), Verdict(1, late=True), Verdict(2)], Prober("sim")
+    filters = [
+        (n, accepted(replace(one, program=compile_python(one.source).dumps()))) for n, one in enumerate(fast)
+    ]
+    verdicts, prober = [Verdict(0), Verdict(1, late=True), Verdict(2)], Prober()
 
     def asked(spent: float) -> dict[int, Mapping[str, int]]:
         found = prober.ask(some, filters, verdicts, judge_in_process(1.0), spent)
@@ -293,3 +299,28 @@ def test_whether_a_record_is_there_is_told_by_a_field_of_it(
     values = [encode(number) for number in range(1, 11)]
     found = judge(values, [make(0, there)])
     assert tally(found, 0) == (10, 10, 0)
+
+
+ONES = f"def never():\n    return {'+'.join('1' * 2_924)}\n"
+HEX = f"X = 0x{'f' * 5_000}\n"
+
+
+@pytest.mark.parametrize("sandbox", ["none", "weak"])
+def test_what_an_engine_should_not_have_accepted_is_its_own_fault_alone(
+    sandbox: str, judge: Callable[..., JudgedBatch], alerts: list[bytes]
+) -> None:
+    """Records that no catalog writes, and texts that an earlier one did: nobody else notices."""
+    bad = [
+        LiveFilter("a", "f", 1, "sim", BRIGHT, "keep", program="{"),
+        LiveFilter("b", "f", 1, "sim", BRIGHT, "keep", facts="no facts"),
+        LiveFilter("c", "f", 1, "sim", ONES + BRIGHT, "keep"),
+        LiveFilter("d", "f", 1, "sim", HEX + BRIGHT, "keep", program=compile_python(BRIGHT).dumps()),
+        LiveFilter("e", "f", 1, "sim", "flux " + 9_000 * "(", "", language="sql"),
+    ]
+    found = judge(alerts, [*bad, compiled(5, BRIGHT), live(6, CLASSY)], sandbox)
+    assert set(passes(found, 5)) == {str(number) for number in range(51, 101)}
+    assert set(passes(found, 6)) == {str(number) for number in range(71, 101)}
+    assert {number for one in found.counts for number in one.late} >= {0, 1}
+    reasons = bad_filters(found.counts)
+    assert reasons.keys() >= {0, 1}
+    assert all("cannot be judged" in reasons[number] for number in (0, 1))

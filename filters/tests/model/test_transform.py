@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from filters.tests.helpers.accepted import accepted
 from nightwire.filters.admission.transform_check import shape_mismatches, transform_objections
 from nightwire.filters.authoring.extract import extract
 from nightwire.filters.decision.apply_quotas import BatchContext
@@ -18,6 +19,7 @@ from nightwire.filters.decision.serialize import dump_decision, load_decision
 from nightwire.filters.delivery.transform_writer import TransformPlan, TransformWriter
 from nightwire.filters.evaluation.results import Verdict, added_rows, passed_rows
 from nightwire.filters.language import FilterError
+from nightwire.filters.model.compilation import compile_request
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import judged_batch, rows_to_arrow
 from nightwire.filters.model.transform import (
@@ -186,17 +188,24 @@ REQUEST: dict[str, Any] = {
         ({"means": ["prvDiaSources.psfFlux"], "choice": "best", "cap": 5}, "holds nothing for --choice best"),
         ({"drop": ["diaSource"]}, "diaSource tells which alert it is: it cannot be dropped"),
         ({"transform": "transform", "language": "sql"}, "what is added is computed in python"),
-        ({"transform": "other"}, "there is no function other(alert)"),
-        (
-            {"transform": "transform", "source": "def keep(a): return 1\ndef transform(a): ..."},
-            "declares what it adds",
-        ),
     ],
-    ids=["drop", "code", "no output", "best", "id", "sql", "no function", "no declaration"],
+    ids=["drop", "code", "no output", "best", "id", "sql"],
 )
 def test_a_transform_that_cannot_be_is_refused_by_name(about: dict[str, Any], said: str | None) -> None:
     wrong = transform_objections({**REQUEST, **about})
     assert (said in wrong[0]) if said else wrong == []
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"transform": "other"}, "there is no function other"),
+        ({"source": "def keep(a): return 1\ndef transform(a): ..."}, "declares what it adds"),
+    ],
+)
+def test_a_transform_without_its_parts_does_not_compile(about: dict[str, Any], said: str) -> None:
+    with pytest.raises(FilterError, match=said):
+        compile_request({**REQUEST, "entry": "keep", "transform": "transform", **about})
 
 
 def test_other_filters_are_no_transforms() -> None:
@@ -245,7 +254,7 @@ def test_what_is_added_comes_through_to_what_is_sent_and_survives_the_disk() -> 
     about: dict[str, Any] = {"output": "broker.fink.x", "cap": 0, "drop": ("cutoutScience",)}
     code = REQUEST["source"]
     filters = [
-        LiveFilter("fink", "x", 1, "sim", code, "keep", transform="transform", **about),
+        accepted(LiveFilter("fink", "x", 1, "sim", code, "keep", transform="transform", **about)),
         LiveFilter("ann", "y", 1, "sim", "", "keep"),
     ]
     decision = decide(judged_batch(pa.Table.from_batches(rows)), Quotas(), filters, BatchContext(0))

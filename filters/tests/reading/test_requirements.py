@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nightwire.filters.reading.requirements import canonical_mentioned, mentioned_names, schema_fields
+from nightwire.filters.language import mentioned_names, parsed
+from nightwire.filters.reading.requirements import canonical_mentioned, schema_fields
 from nightwire.schemas import Codec, sim_alert_schema, survey, wire
 
 
@@ -21,7 +22,7 @@ from nightwire.schemas import Codec, sim_alert_schema, survey, wire
     ],
 )
 def test_who_makes_names_or_takes_records_whole_may_read_anything(body: str) -> None:
-    assert mentioned_names(f"def keep(alert):\n    {body}", "keep") is None
+    assert mentioned_names(parsed(f"def keep(alert):\n    {body}"), "keep") is None
 
 
 def test_names_are_found_in_helpers_constants_and_text() -> None:
@@ -30,7 +31,7 @@ def test_names_are_found_in_helpers_constants_and_text() -> None:
         "def ratio(source):\n    return source[NAMES[0]] / source.get(NAMES[1])\n"
         "def keep(alert):\n    return ratio(alert['diaSource']) > 1 and alert.galactic_latitude > 10\n"
     )
-    found = mentioned_names(source, "keep")
+    found = mentioned_names(parsed(source), "keep")
     assert found is not None
     assert {"diaSource", "psfFlux", "apFlux"} <= found
     assert canonical_mentioned(found) == ["galactic_latitude"]
@@ -40,10 +41,10 @@ def test_names_are_found_in_helpers_constants_and_text() -> None:
 
 
 def test_history_is_read_by_attribute_and_a_light_curve_as_a_whole() -> None:
-    found = mentioned_names("def keep(a):\n    return max(p.flux for p in a.history) > 1", "keep")
+    found = mentioned_names(parsed("def keep(a):\n    return max(p.flux for p in a.history) > 1"), "keep")
     assert found is not None
     assert canonical_mentioned(found) == ["flux", "history.mjd_tai", "history.flux"]
-    curve = mentioned_names("def keep(a):\n    return a.light_curve()['flux'].max() > 1", "keep")
+    curve = mentioned_names(parsed("def keep(a):\n    return a.light_curve()['flux'].max() > 1"), "keep")
     assert curve is not None
     assert canonical_mentioned(curve) == ["flux", "light_curve"]
 

@@ -1,13 +1,14 @@
 """What filters may import works in a confined process, where no file can be opened."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from filters.tests.helpers.sandboxed import ROWS, function, judge, row_filter
 from nightwire.filters.language import MODULES
-from nightwire.filters.sandbox import Limits, Sandbox
+from nightwire.filters.sandbox import Limits, RowFilter, Sandbox
 from nightwire.filters.sandbox.preload import BASIC, GROUPS, groups_imported, import_advice
 
 USES = {
@@ -68,9 +69,16 @@ def test_every_package_that_a_filter_may_import_is_preloaded_or_in_a_group() -> 
     assert set(MODULES) - {"__future__"} <= preloaded
 
 
+def asked(source: str) -> RowFilter:
+    """Return a filter."""
+    return row_filter("alice", source)
+
+
 def test_groups_are_those_that_are_imported() -> None:
-    assert groups_imported(["import astropy.units as u", "import math"]) == {"astropy"}
-    assert groups_imported(["def f():\n  from pandas import NA", "no python ("]) == {"pandas"}
+    assert groups_imported(map(asked, ["import astropy.units as u", "import math"])) == {"astropy"}
+    assert groups_imported(map(asked, ["def f():\n  from pandas import NA", "no python ("])) == {"pandas"}
+    told = replace(asked("import pandas"), imports=frozenset({"astropy", "numpy"}))
+    assert groups_imported([told]) == {"astropy"}  # its source is not looked at
 
 
 def test_advice_says_what_there_is() -> None:

@@ -90,7 +90,7 @@ class Record:
 ACCOUNT = Record("account", 100_001)
 VISIT = Record("visit", 100_002)
 VOEVENT = Record("voevent", 100_003)
-FILTER = Record("filter", 100_011, 100_007, 100_004)
+FILTER = Record("filter", 100_015, 100_011, 100_007, 100_004)
 REQUEST = Record("request", 100_012, 100_008, 100_005)
 ANSWER = Record("answer", 100_006)
 OVERFLOW = Record("overflow", 100_009)

@@ -1,5 +1,12 @@
 """Owners' requests: check, compile and try a filter, make a version live, answer."""
 
-from nightwire.filters.admission.sources import SourceChecker
+from typing import TYPE_CHECKING
+
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.filters.admission.sources import SourceChecker
 
 __all__ = ["SourceChecker"]
+
+__getattr__ = on_demand(__name__, {"SourceChecker": "sources"})

@@ -4,11 +4,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nightwire.core.kafka import MAX_MESSAGE
+from nightwire.filters.admission.answers import MAX_REASON, cut
 from nightwire.filters.admission.sources import SourceChecker
+from nightwire.filters.admission.text_process import compile_apart
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.compilation import Compilation
-from nightwire.filters.model.filter_set import FilterSet, milliseconds, to_filter
+from nightwire.filters.model.filter_set import FilterRecord, FilterSet, milliseconds, to_filter
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.followers import FilterFollower
 from nightwire.schemas import records
@@ -19,6 +22,9 @@ SUBMITTED = (
     *("drop", "means", "transform"),
 )
 """Fields of a request that make a filter; two requests equal in them are the same version."""
+
+MAX_RECORD = MAX_MESSAGE - (64 << 10)
+"""Largest record of a filter. [byte]"""
 
 
 class Catalog:
@@ -50,16 +56,40 @@ class Catalog:
         Raises:
             DeliveryError: Kafka did not take it.
             KafkaException: Kafka does not answer.
+            FilterError: It is larger than a record may be.
         """
         with self._lock:
             known = self._refreshed()
             owner, name = request["owner"], request["name"]
             version = _same(known, request) or known.newest(owner, name) + 1
             record = _record(request, compilation, version)
+            if (size := len(records.FILTER.encode(record))) > MAX_RECORD:
+                raise FilterError(f"compiled it has {size:,} bytes, limit is {MAX_RECORD:,}: fewer constants")
             if known.live_version(owner, name) != version:
                 before(version)
                 self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
             return version
+
+    def complete(self) -> None:
+        """Find the facts of the texts of live filters that an earlier engine accepted without.
+
+        Raises:
+            DeliveryError: Kafka did not take something.
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            known = self._refreshed()
+            for one in known.live():
+                record = known.versions[one.owner, one.name, one.version]
+                if not record["facts"]:
+                    self._complete(record)
+
+    def _complete(self, record: FilterRecord) -> None:
+        try:
+            self._restore(record)
+        except FilterError as error:
+            suspended = {**record, "live": False, "suspended": cut(str(error), MAX_REASON)}
+            self._write({f"{record['owner']}/{record['name']}": suspended})
 
     def refusals(self, request: Mapping[str, Any]) -> list[str]:
         """Return the reasons why the filter of *request* may not read its sources.
@@ -166,8 +196,21 @@ class Catalog:
         if known.live_version(owner, name) != version:
             if reasons := self._sources.refusals(to_filter(record), known.live()):
                 raise FilterError(*reasons)
+            if not record["facts"]:
+                self._restore(record)
+                return version
             self._write({f"{owner}/{name}": {**record, "live": True, "suspended": ""}})
         return version
+
+    def _restore(self, record: FilterRecord) -> None:
+        """Make a version live that was accepted before texts had facts.
+
+        Raises:
+            FilterError: Its text is beyond the limits.
+        """
+        record = {**record, "facts": compile_apart(record).facts, "live": True, "suspended": ""}
+        key = f"{record['owner']}/{record['name']}"
+        self._write({f"{key}/{record['version']}": record, key: record})
 
     def _refreshed(self) -> FilterSet:
         self._follower.refresh()
@@ -202,6 +245,7 @@ def _record(request: Mapping[str, Any], compilation: Compilation, version: int) 
         "live": True,
         "fields": list(compilation.fields),
         "program": compilation.text,
+        "facts": compilation.facts,
         "remarks": list(compilation.remarks),
         "submitted": milliseconds(request["time"]),
     }

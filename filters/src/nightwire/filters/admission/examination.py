@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nightwire.filters.admission.field_names import known_schemas, partial_names, unknown_names
-from nightwire.filters.admission.transform_check import Request, surveys_of
+from nightwire.filters.admission.text_process import compile_apart
+from nightwire.filters.admission.transform_check import Request, schema_mismatches, surveys_of
 from nightwire.filters.admission.trial import TrialRunner
-from nightwire.filters.language import asked_fields
 from nightwire.filters.model.chains import is_derived
-from nightwire.filters.model.compilation import Compilation, compile_request
+from nightwire.filters.model.compilation import Compilation
+from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import RowFilter
 
@@ -42,7 +43,9 @@ def examine(request: Request, samples: Sequence[Sample], trials: TrialRunner) ->
     Raises:
         FilterError: It is no filter.
     """
-    compilation = compile_request(request)
+    compilation = compile_apart(request)
+    if reasons := schema_mismatches(request, load_facts(compilation.facts).adds, trials.registry):
+        return Examination(compilation, reasons)
     if compilation.program is None and (reason := trials.missing_sandbox()):
         return Examination(compilation, [reason, *compilation.remark_lines])
     unknown, partial = _names(request, compilation, samples, trials)
@@ -56,8 +59,7 @@ def _names(
     request: Request, compilation: Compilation, samples: Sequence[Sample], trials: TrialRunner
 ) -> tuple[list[str], list[str]]:
     """Return the objections to names that a filter asks for, and the remarks on them."""
-    entries = [name for name in (request["entry"], request["transform"]) if name]
-    asked = asked_fields(request["source"], entries, compilation.program)
+    asked = compilation.asked
     known = known_schemas(trials.registry, surveys_of(request), request["sources"], samples)
     return [*unknown_names(asked, known)], [*partial_names(asked, known)]
 
@@ -69,7 +71,9 @@ def _trial(
     if not request["trial"]:
         return [], "not tried, as was asked"
     names = (request["owner"], request["name"], 0, request["source"], request["entry"])
-    trial = trials.run(RowFilter(*names, transform=request["transform"]), compilation, samples)
+    imports = load_facts(compilation.facts).imports
+    one = RowFilter(*names, transform=request["transform"], imports=imports)
+    trial = trials.run(one, compilation, samples)
     return trial.refusals(trials.policy, any_share=_takes_any_share(request)), trial.remark()
 
 

@@ -13,14 +13,13 @@ from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.examination import examine
 from nightwire.filters.admission.transform_check import (
     Request,
-    schema_mismatches,
     surveys_of,
     transform_objections,
 )
 from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
 from nightwire.filters.decision.backfill_decision import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
-from nightwire.filters.language import FilterError, objections
+from nightwire.filters.language import FilterError
 from nightwire.filters.model.filter_set import milliseconds
 from nightwire.filters.reading.recent import Sample, newest_alerts
 from nightwire.filters.sandbox import Strength
@@ -123,8 +122,6 @@ class SubmissionService:
             return reasons
         if request["transform"] and not self.computes:
             return [TRANSFORM_NEEDS_SANDBOX]
-        if reasons := schema_mismatches(request, self.registry, self.schemas):
-            return reasons
         if output and not may_read(self.bootstrap, owner, output):
             return [f"{owner} may not read {output}: `nightwire broker add {owner}` makes it a broker"]
         if request["backfill"] and self.backfills is None:
@@ -168,7 +165,7 @@ class SubmissionService:
 
 
 def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str]:
-    """Return the objections to a submission, found without running anything of it.  Pure."""
+    """Return the objections to a submission, found without a look at its text.  Pure."""
     if request["language"] not in ("python", "sql"):
         return [f"filters are written in python or sql, not in {request['language']}"]
     if request["survey"] not in ("*", *surveys()):
@@ -185,7 +182,7 @@ def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str
         ]
     if not request["trial"] and not policy.untried:
         return ["this engine tries every filter: submit it without --no-trial"]
-    return objections(request["source"], request["entry"]) if request["language"] == "python" else []
+    return []
 
 
 def _backfill_objections(request: Request, now: int) -> list[str]:

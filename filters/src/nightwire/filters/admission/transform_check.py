@@ -1,11 +1,9 @@
 """Objections to a transform, each with the name of its field, before it goes live."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from nightwire.filters.language import FilterError, objections
-from nightwire.filters.model.transform import DECLARED, Transform, declared_fields
+from nightwire.filters.model.transform import DECLARED, AddedField, Transform
 from nightwire.schemas import Codec, SchemaError, SchemaRegistry, UnknownSchemaError, survey, surveys
 from nightwire.schemas.topics import alerts
 
@@ -26,27 +24,24 @@ def transform_objections(request: Request) -> list[str]:
         return ["a transform writes to broker.<broker>.<stream>, never to filter.…: name its --output"]
     if request["choice"] == "best" and request["cap"]:
         return ["a transform sends at once, and holds nothing for --choice best"]
-    return [*_lost_ids(request), *_wrong_code(request)]
+    if request["transform"] and request["language"] != "python":
+        return ["what is added is computed in python: submit the condition as a function, too"]
+    return [*_lost_ids(request)]
 
 
-def schema_mismatches(request: Request, registry: str, cache: Path) -> list[str]:
+def schema_mismatches(request: Request, adds: Sequence[AddedField], registry: SchemaRegistry) -> list[str]:
     """Return the parts of a transform that do not fit the known schemas of its surveys' alerts.
 
     Args:
         request: The submission of a transform, or of any other filter.
-        registry: The schema registry's URL.
-        cache: Folder in which schemas are kept.
+        adds: The fields that its source declares to add.
+        registry: Knows the schemas.
     """
     if not is_transform(request):
         return []
-    with SchemaRegistry(registry, cache_dir=cache) as known:
-        codecs = [*_newest(known, surveys_of(request))]
-    made = declared_fields(request["source"]) if request["transform"] else ()
-    return (
-        [*shape_mismatches(Transform(tuple(request["drop"]), tuple(request["means"]), made), codecs)]
-        if codecs
-        else []
-    )
+    codecs = [*_newest(registry, surveys_of(request))]
+    shape = Transform(tuple(request["drop"]), tuple(request["means"]), tuple(adds))
+    return [*shape_mismatches(shape, codecs)] if codecs else []
 
 
 def shape_mismatches(shape: Transform, codecs: Sequence[Codec]) -> Iterator[str]:
@@ -67,20 +62,6 @@ def _lost_ids(request: Request) -> Iterator[str]:
     for dropped in request["drop"]:
         if any(path == dropped or path.startswith(f"{dropped}.") for path in ids):
             yield f"{dropped} tells which alert it is: it cannot be dropped"
-
-
-def _wrong_code(request: Request) -> list[str]:
-    if not request["transform"]:
-        return []
-    if request["language"] != "python":
-        return ["what is added is computed in python: submit the condition as a function, too"]
-    if reasons := objections(request["source"], request["transform"]):
-        return reasons
-    try:
-        declared_fields(request["source"])
-    except FilterError as error:
-        return error.reasons
-    return []
 
 
 def surveys_of(request: Request) -> list[str]:

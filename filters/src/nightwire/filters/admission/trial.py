@@ -14,7 +14,8 @@ import pyarrow as pa
 from nightwire.filters.evaluation.rowwise import check_added
 from nightwire.filters.language import Program, evaluate
 from nightwire.filters.model.compilation import Compilation
-from nightwire.filters.model.transform import declared_fields
+from nightwire.filters.model.text_facts import load_facts
+from nightwire.filters.model.transform import AddedField
 from nightwire.filters.reading.decode import NoColumn, decode_table
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, SandboxError, Strength
@@ -175,7 +176,8 @@ class TrialRunner:
             return combined(
                 _in_time(partial(self._by_columns, one, program, *part) for part in by_survey.items())
             )
-        parts = [partial(self._by_rows, one, *part) for part in by_survey.items()]
+        adds = load_facts(compilation.facts).adds
+        parts = [partial(self._by_rows, one, *part, adds) for part in by_survey.items()]
         return combined(_in_time(parts or [partial(self._top_level, one)]))
 
     def _by_columns(self, one: RowFilter, program: Program, name: str, values: Sequence[bytes]) -> Trial:
@@ -197,10 +199,11 @@ class TrialRunner:
         fault = next((verdicts.faults[row] for row in sorted(verdicts.faults)), None)
         return Trial(count, int(verdicts.passed.sum()), len(verdicts.faults), fault, None, cost)
 
-    def _by_rows(self, one: RowFilter, name: str, values: Sequence[bytes]) -> Trial:
+    def _by_rows(
+        self, one: RowFilter, name: str, values: Sequence[bytes], adds: Sequence[AddedField] = ()
+    ) -> Trial:
         readable, schemas = self._readable(values, name)
         sandbox = self._opened_sandbox()
-        adds = declared_fields(one.source) if one.transform else ()
         first = check_added(sandbox.judge([one], name, values=readable[:1], schemas=schemas)[one.key], adds)
         if first.killed or first.late or len(readable) < 2:
             return _trial_of([first])

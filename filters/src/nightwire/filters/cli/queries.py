@@ -10,7 +10,7 @@ from nightwire.core.kafka import read_to_end
 from nightwire.filters.language import fields_read
 from nightwire.filters.model.chains import unwritten_topics
 from nightwire.filters.model.filter_set import FilterSet
-from nightwire.filters.model.transform import declared_fields
+from nightwire.filters.model.text_facts import load_facts
 from nightwire.schemas import DecodeError, records
 from nightwire.schemas.records import Record
 from nightwire.schemas.topics import FILTERS, answers, filter_topic, requests
@@ -138,7 +138,7 @@ def _transform_lines(record: Mapping[str, Any]) -> Iterator[str]:
     if record["means"]:
         yield f"adds means of {', '.join(record['means'])}"
     if record["transform"]:
-        adds = declared_fields(record["source"])
+        adds = load_facts(record["facts"]).adds
         yield f"adds {', '.join(f'{one.name} ({one.type})' for one in adds)}, by {record['transform']}"
     if record["output"]:
         yield f"writes to {record['output']}"

@@ -60,6 +60,7 @@ def start_services(
 ) -> FilterSupervisor:
     """Start all services, most in threads of their own; return the supervisor of the filters."""
     catalog = Catalog(settings.bootstrap)
+    catalog.complete()
     engineer = SubmissionService(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
         "strong" if settings.sandbox == "strong" else "weak",

@@ -13,53 +13,14 @@ import numpy as np
 
 from nightwire.filters.evaluation.results import Array, Verdict
 from nightwire.filters.evaluation.rowwise import RowJudge, take_rows
-from nightwire.filters.language import (
-    FilterError,
-    Program,
-    compile_python,
-    compile_sql,
-    evaluate_all,
-    instrumented_copy,
-    sql_conditions,
-)
-from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.language import evaluate_all
+from nightwire.filters.model.live_filter import FilterVersion, LiveFilter
+from nightwire.filters.model.text_facts import Probe
 from nightwire.filters.reading.alerts import Alerts
 from nightwire.filters.reading.requirements import NumberedFilter
 
 NAME = "-stopped"
 """Ends the name of a probe: no filter's, so that nothing of it is taken for the filter's own."""
-
-
-@dataclass(frozen=True)
-class Probe:
-    """The programs or the instrumented copy that find the condition that stopped an alert.
-
-    Attributes:
-        conditions: Of the filter.
-        programs: One for each condition, of which the first that is not true stopped the alert; or
-        numbered: one alone that returns the number of the condition that did, from 1, and 0 for
-            none.
-        live: The same as a filter that is code, where it cannot be compiled.
-    """
-
-    conditions: Sequence[str]
-    programs: Sequence[Program] = ()
-    numbered: bool = False
-    live: LiveFilter | None = None
-
-
-def probe(live: LiveFilter, survey: str) -> Probe | None:
-    """Return the probe of a filter of *survey*; None where its conditions cannot be told apart."""
-    try:
-        if live.language == "sql":
-            parts = sql_conditions(live.source)
-            return Probe(parts, [compile_sql(part, survey) for part in parts])
-        source, found = instrumented_copy(live.source, live.entry)
-        if live.program:
-            return Probe(found, [compile_python(source, live.entry)], numbered=True)
-    except (FilterError, SyntaxError, RecursionError):
-        return None
-    return Probe(found, live=replace(live, name=live.name + NAME, source=source, transform=""))
 
 
 SHARE = 0.02
@@ -72,7 +33,7 @@ SAMPLE = 64
 """Most alerts that a filter is asked about at once."""
 
 REMEMBERED = 4096
-"""Most filters of which it is remembered how to ask."""
+"""Most filters that are remembered to be beyond asking."""
 
 Answer = tuple[int, dict[str, int]]
 """The number of a filter, and how many alerts each of its conditions stopped."""
@@ -80,16 +41,11 @@ Answer = tuple[int, dict[str, int]]
 
 @dataclass
 class Prober:
-    """Asks about the alerts of one survey, in one worker.
+    """Asks about the alerts of one survey, in one worker."""
 
-    Args:
-        survey: Its name.
-    """
-
-    survey: str
     _credit: float = 0.0
     _turn: int = 0
-    _probes: dict[LiveFilter, Probe | None] = field(default_factory=dict)
+    _silent: set[FilterVersion] = field(default_factory=set)
 
     def ask(
         self,
@@ -130,25 +86,28 @@ class Prober:
                 yield number, stopped
 
     def _stopped(self, number: int, live: LiveFilter, alerts: Alerts, rowwise: RowJudge) -> dict[str, int]:
-        if live not in self._probes:
-            if len(self._probes) >= REMEMBERED:
-                self._probes.clear()
-            self._probes[live] = probe(live, self.survey)
-        one = self._probes[live]
-        if one is None:
+        version = (live.key, live.version)
+        if version in self._silent or (one := live.text_facts.probe) is None:
             return {}
         try:
             stopping = (
-                _ask_compiled(one, alerts)
-                if one.live is None
-                else _ask_code(one.live, number, alerts, rowwise)
+                _ask_code(instrumented(live, one), number, alerts, rowwise)
+                if one.source
+                else _ask_compiled(one, alerts)
             )
         except Exception:  # noqa: BLE001 - what cannot be asked is not worth a batch
             stopping = None
-        if stopping is None:
-            self._probes[live] = None
-            return {}
-        return counted(one.conditions, stopping)
+        if stopping is not None:
+            return counted(one.conditions, stopping)
+        if len(self._silent) >= REMEMBERED:
+            self._silent.clear()
+        self._silent.add(version)
+        return {}
+
+
+def instrumented(live: LiveFilter, one: Probe) -> LiveFilter:
+    """Return a filter that is code, instrumented."""
+    return replace(live, name=live.name + NAME, source=one.source, transform="")
 
 
 def _ask_compiled(one: Probe, alerts: Alerts) -> Array:

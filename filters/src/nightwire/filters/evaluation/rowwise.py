@@ -69,7 +69,7 @@ def judge_nothing(reason: str) -> RowJudge:
 def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
     fields = live.fields if reads_columns(live) else None
     named = (live.owner, live.name, live.version, live.source, live.entry)
-    return RowFilter(*named, fields, cpu_s, live.transform)
+    return RowFilter(*named, fields, cpu_s, live.transform, live.text_facts.imports if live.facts else None)
 
 
 def check_added(outcome: Outcome, adds: Sequence[AddedField]) -> Outcome:

@@ -26,6 +26,7 @@ from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import RangeCounts, rows_to_arrow
 from nightwire.filters.model.offsets import OffsetRange, chunks
+from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts
 from nightwire.filters.reading.decode import NoColumn
 from nightwire.filters.reading.derived import fetch_groups
@@ -35,7 +36,9 @@ from nightwire.filters.reading.requirements import (
     ColumnRequirements,
     NumberedFilter,
     SurveyKnowledge,
+    column_paths,
     column_requirements,
+    load_program,
 )
 from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
 from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
@@ -43,6 +46,10 @@ from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
 AT_ONCE = 2500
 """Alerts judged together: bounds what is held where filters want them whole, and what a filter
 takes."""
+
+
+MAX_ERROR = 300
+"""Longest error that a filter's owner is told. [character]"""
 
 
 @dataclass(frozen=True)
@@ -121,12 +128,36 @@ def judge(
     """
     live = enumerate(_filters(task.state, task.filters))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
-    alerts, verdicts = _judged(task, source, filters, name, work)
+    defects = {number: _defect(one.program, one.facts, name) for number, one in filters}
+    alerts, verdicts = _judged(task, source, [one for one in filters if not defects[one[0]]], name, work)
+    verdicts = sorted(
+        [*verdicts, *(_failed(number, why) for number, why in defects.items() if why)],
+        key=lambda one: one.number,
+    )
     yield passed_rows(verdicts, alerts.identities, name if is_derived(topic) else None, backfilled=backfilled)
     ranges = (count_range(portion, verdicts, alerts.identities.alert) for portion in alerts.ranges)
     yield rows_to_arrow(
         [*alerts.undecodable, *added_rows(verdicts, alerts.identities), *(one.row() for one in ranges)]
     )
+
+
+@lru_cache(maxsize=4096)
+def _defect(program: str, facts: str, name: str) -> str | None:
+    """Return why a filter's record cannot be used for alerts of survey *name*; None if it can."""
+    try:
+        load_facts(facts)
+        column_paths(load_program(program).names if program else (), name)
+    except Exception as error:  # noqa: BLE001 - one filter must not take the others along
+        return _said(error)
+    return None
+
+
+def _said(error: Exception) -> str:
+    return f"cannot be judged: {type(error).__name__}: {str(error)[:MAX_ERROR]}"
+
+
+def _failed(number: int, why: str) -> Verdict:
+    return Verdict(number, evaluated=0, late=True, fault=why)
 
 
 def _judged(
@@ -194,12 +225,24 @@ def _verdicts(task: Task, alerts: Alerts, wanted: ColumnRequirements) -> Iterato
 
 
 def _contained(rowwise: RowJudge, alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
-    """Judge alert by alert; a sandbox that is broken is not kept."""
+    """Judge alert by alert; a sandbox that is broken is not kept, nor a batch lost for a filter."""
     try:
         return rowwise(alerts, filters)
     except SandboxError:
         _rowwise.cache_clear()
         raise
+    except Exception:  # noqa: BLE001 - one of them does it: found out one by one
+        return [_judged_alone(rowwise, alerts, one) for one in filters]
+
+
+def _judged_alone(rowwise: RowJudge, alerts: Alerts, one: NumberedFilter) -> Verdict:
+    try:
+        (verdict,) = rowwise(alerts, [one])
+    except SandboxError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this filter's
+        return _failed(one[0], _said(error))
+    return verdict
 
 
 @lru_cache(maxsize=4)
@@ -233,7 +276,7 @@ def _cpu_budget(budget: float) -> CpuBudget:
 @lru_cache
 def _prober(name: str) -> Prober:
     """Return the prober of survey *name*."""
-    return Prober(name)
+    return Prober()
 
 
 @lru_cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nightwire.filters.language.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
+from nightwire.filters.language.mentions import imported_packages, mentioned_names
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
 from nightwire.filters.language.source import (
@@ -22,6 +23,7 @@ from nightwire.filters.language.source import (
     fault_text,
     fields_read,
     objections,
+    parsed,
     rank_of,
 )
 from nightwire.filters.language.sql import compile_sql
@@ -51,8 +53,11 @@ __all__ = [
     "evaluate_all",
     "fault_text",
     "fields_read",
+    "imported_packages",
     "instrumented_copy",
+    "mentioned_names",
     "objections",
+    "parsed",
     "rank_of",
     "sql_conditions",
 ]

@@ -22,6 +22,9 @@ MAX_TEXT = 90
 MAX_HELPER_DEPTH = 3
 """Depth to which calls of helper functions are followed."""
 
+MAX_COPIES = 200
+"""Most instrumented copies of helpers: helpers that call helpers could make a cube of them."""
+
 COPY_NAME = "_stopped_in_{}_{}"
 """Name of the instrumented copy of a helper."""
 
@@ -145,9 +148,11 @@ class _Instrumenter:
         name = value.func.id
         if name not in self._as_written or len(self._inside) >= MAX_HELPER_DEPTH:
             return None
+        if (number := next(self._names)) > MAX_COPIES:
+            return None
         before, known = len(self.found), {node: list(some) for node, some in self.copies.items()}
         copy = deepcopy(self._as_written[name])
-        copy.name = COPY_NAME.format(name, next(self._names))
+        copy.name = COPY_NAME.format(name, number)
         self._inside = (ast.unparse(value), *self._inside)
         self.change(copy)
         self._inside = self._inside[1:]

@@ -99,7 +99,7 @@ def parsed(source: str) -> ast.Module:
     except SyntaxError as error:
         raise FilterError(f"line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes, nested too deeply
-        raise FilterError(f"the source cannot be parsed: {error}") from error
+        raise FilterError(f"the source cannot be parsed: {str(error) or type(error).__name__}") from error
 
 
 def compile_filter(source: str, entry: str) -> Predicate:

@@ -1,10 +1,23 @@
 """The compilation of a submitted filter: its program, or why there is none.  Pure."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nightwire.filters.language import NotCompilable, Program, compile_python, compile_sql
+from nightwire.filters.language import (
+    AskedFields,
+    FilterError,
+    NotCompilable,
+    Program,
+    asked_fields,
+    compile_python,
+    compile_sql,
+    objections,
+)
+from nightwire.filters.model.text_facts import text_facts
+
+MAX_ASKED = 200
+"""Most names of fields that are held against schemas."""
 
 
 @dataclass(frozen=True)
@@ -14,10 +27,14 @@ class Compilation:
     Attributes:
         program: The compiled expression; None where the filter is judged row by row.
         remarks: Why it is judged row by row.
+        facts: What else its text says (`TextFacts.dumps`).
+        asked: The fields that it asks for, by their lines; the first of very many.
     """
 
     program: Program | None = None
     remarks: tuple[str, ...] = ()
+    facts: str = ""
+    asked: AskedFields = field(default_factory=AskedFields)
 
     @property
     def text(self) -> str:
@@ -43,6 +60,23 @@ def compile_request(request: Mapping[str, Any]) -> Compilation:
     Raises:
         FilterError: It is no filter.
     """
+    functions = [request["entry"], request.get("transform")] if request["language"] == "python" else []
+    for function in filter(None, functions):
+        if reasons := objections(request["source"], function):
+            raise FilterError(*reasons)
+    found = _compiled(request)
+    facts = text_facts(request, compiled=found.program is not None).dumps()
+    return replace(found, facts=facts, asked=_asked([*filter(None, functions)], request, found.program))
+
+
+def _asked(entries: Sequence[str], request: Mapping[str, Any], program: Program | None) -> AskedFields:
+    found = asked_fields(request["source"], entries, program)
+    return AskedFields(
+        dict([*found.fields.items()][:MAX_ASKED]), dict([*found.attributes.items()][:MAX_ASKED])
+    )
+
+
+def _compiled(request: Mapping[str, Any]) -> Compilation:
     if request.get("transform"):
         return Compilation(remarks=(f"{request['transform']}, which computes what is added",))
     if request["language"] == "sql":

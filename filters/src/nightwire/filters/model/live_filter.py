@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from nightwire.filters.model.transform import Transform, declared_fields
+from nightwire.filters.model.text_facts import TextFacts, load_facts
+from nightwire.filters.model.transform import Transform
 from nightwire.schemas import topics
 
 
@@ -27,6 +28,7 @@ class LiveFilter:
         drop: Dotted paths of what a transform leaves out.
         means: Dotted paths of numbers in arrays whose mean a transform adds.
         transform: Its function that computes what is added; empty where nothing is.
+        facts: What its text says, found when it was accepted (`TextFacts.dumps`).
     """
 
     owner: str
@@ -45,6 +47,7 @@ class LiveFilter:
     drop: tuple[str, ...] = ()
     means: tuple[str, ...] = ()
     transform: str = ""
+    facts: str = ""
 
     @property
     def key(self) -> str:
@@ -59,7 +62,12 @@ class LiveFilter:
     @property
     def transformation(self) -> Transform:
         """The transformation of alerts that passed."""
-        return Transform(self.drop, self.means, declared_fields(self.source) if self.transform else ())
+        return Transform(self.drop, self.means, self.text_facts.adds)
+
+    @property
+    def text_facts(self) -> TextFacts:
+        """What its text says."""
+        return load_facts(self.facts)
 
     def reads_topic(self, topic: str) -> bool:
         """Return whether it judges alerts that lie in *topic*."""

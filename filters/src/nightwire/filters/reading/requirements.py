@@ -1,12 +1,10 @@
 """The fields that filters read, and so how each of them can be judged.  Pure.
 
-The fields that a filter in Python may read follow from the names that its source mentions.  A name
-can only be asked for where the source holds it, as an attribute or as text, unless the source makes
-names as it runs, or takes a record as a whole; then it may read any field.  It is a guess all the
-same: a filter that asks for a field that was not read is judged anew on whole alerts.
+The fields that a filter in Python may read follow from the names that its source mentions, which
+were found when it was accepted.  It is a guess: a filter that asks for a field that was not read is
+judged anew on whole alerts.
 """
 
-import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -22,43 +20,8 @@ Steps = tuple[str, ...]
 UNREAD = "among the fields that are read here"
 """What the error says of a field that was not read."""
 
-WHOLE_RECORD_NAMES = frozenset(
-    {
-        *("items", "keys", "values", "dict", "vars", "dir", "asdict", "pop", "popitem", "copy", "deepcopy"),
-        *("DataFrame", "Series", "Table", "QTable", "from_records", "from_dict", "json_normalize"),
-        *(
-            "format",
-            "join",
-            "replace",
-            "lower",
-            "upper",
-            "title",
-            "capitalize",
-            "removeprefix",
-            "removesuffix",
-        ),
-    }
-)
-"""Who mentions one of these may read anything: it takes records whole, or makes text."""
-
 CANONICAL = (*ALERT_ATTRIBUTES, "light_curve", "colour", "magnitudes", "healpix_at", "stamps")
 """Names of an alert's canonical values; those of its history come beside."""
-
-
-@lru_cache(maxsize=4096)
-def mentioned_names(source: str, entry: str) -> frozenset[str] | None:
-    """Return the names that *source* mentions; None where *entry* may read any field."""
-    tree = ast.parse(source)
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if _makes_names(node):
-            return None
-        names.update(_names(node))
-    return (
-        None
-        if names & WHOLE_RECORD_NAMES or _takes_whole(tree, _parameter(tree, entry))
-        else frozenset(names)
-    )
 
 
 def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
@@ -136,41 +99,6 @@ def _record(schema: Mapping[str, Any], named: dict[str, Any], steps: Steps) -> I
 
 DEEPEST = 6
 """Depth of records within records: no survey has more, and one that holds itself has no end."""
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            yield name
-        case ast.Constant(value=str(text)):
-            yield text
-            yield from text.replace(".", " ").replace(",", " ").split()
-
-
-def _makes_names(node: ast.AST) -> bool:
-    match node:
-        case ast.JoinedStr():
-            return True
-        case ast.BinOp(op=ast.Add() | ast.Mod(), left=left, right=right):
-            return any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in (left, right))
-        case ast.keyword(arg=None):
-            return True
-    return False
-
-
-def _parameter(tree: ast.Module, entry: str) -> str | None:
-    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry)
-    return next((one.args.args[0].arg for one in functions if one.args.args), None)
-
-
-def _takes_whole(tree: ast.Module, alert: str | None) -> bool:
-    """Return whether a loop runs through the alert's own fields."""
-    return any(
-        isinstance(node, ast.For | ast.comprehension)
-        and isinstance(node.iter, ast.Name)
-        and node.iter.id == alert
-        for node in ast.walk(tree)
-    )
 
 
 PRESENCE = "?"
@@ -259,8 +187,8 @@ def fields_read(live: LiveFilter, known: SurveyKnowledge) -> tuple[str, ...] | N
         return None
     if live.fields:
         return live.fields
-    mentioned = mentioned_names(live.source, live.entry)
-    if mentioned is None or (live.transform and mentioned_names(live.source, live.transform) is None):
+    mentioned = live.text_facts.mentioned
+    if mentioned is None:
         return None
     own = (path for one in known.schemas.values() for path in one.mentioned(mentioned))
     return tuple(dict.fromkeys(["id", *canonical_mentioned(mentioned), *own]))

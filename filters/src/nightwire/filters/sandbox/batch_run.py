@@ -106,7 +106,7 @@ class BatchRun:
 
     def _start(self, queue: OwnerQueue) -> None:
         if queue.process is None:
-            groups = groups_imported(row_filter.source for row_filter in queue.waiting)
+            groups = groups_imported(queue.waiting)
             queue.process = self._pool.process_of(queue.owner, groups)
             queue.process.send(BATCH, self._shared.description, descriptor=self._shared.descriptor)
         row_filter = queue.waiting[0]

@@ -4,7 +4,6 @@ The basic modules are in every process, a group of heavy ones where a filter imp
 Some modules read files at their first use: exercises make them do so beforehand.
 """
 
-import ast
 import importlib
 import importlib.util
 import logging
@@ -13,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from nightwire.filters.language import MODULES
+from nightwire.filters.language import MODULES, FilterError, imported_packages, parsed
+from nightwire.filters.sandbox.types import RowFilter
 
 log = logging.getLogger(__name__)
 
@@ -46,20 +46,21 @@ GROUPS: Mapping[str, Sequence[str]] = {
 """By package: its modules that a filter can import in the sandbox; others it cannot."""
 
 
-def groups_imported(sources: Iterable[str]) -> frozenset[str]:
-    """Return the groups that filters of these *sources* import, of those that are installed."""
-    return frozenset(group for source in sources for group in _imported(source) if _installed(group))
+def groups_imported(filters: Iterable[RowFilter]) -> frozenset[str]:
+    """Return the groups that *filters* import, of those that are installed."""
+    return frozenset(group for one in filters for group in _groups(one) if _installed(group))
+
+
+def _groups(one: RowFilter) -> frozenset[str]:
+    return _imported(one.source) if one.imports is None else one.imports & GROUPS.keys()
 
 
 @lru_cache(maxsize=4096)
 def _imported(source: str) -> frozenset[str]:
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+        return imported_packages(parsed(source)) & GROUPS.keys()
+    except FilterError:
         return frozenset()
-    names = [item.name for node in ast.walk(tree) if isinstance(node, ast.Import) for item in node.names]
-    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return frozenset(name.split(".")[0] for name in names) & GROUPS.keys()
 
 
 @lru_cache(maxsize=len(GROUPS))

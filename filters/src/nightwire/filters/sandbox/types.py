@@ -30,6 +30,7 @@ class RowFilter:
             alert.
         cpu_s: Less CPU time than the limits allow, for one that was late before, say. [s]
         transform: Name of its function that computes what is added to what passes; empty for none.
+        imports: Packages that its source imports; None: the source is asked.
     """
 
     owner: str
@@ -40,6 +41,7 @@ class RowFilter:
     fields: tuple[str, ...] | None = None
     cpu_s: float | None = None
     transform: str = ""
+    imports: frozenset[str] | None = None
 
     @property
     def key(self) -> str:

@@ -1,0 +1,83 @@
+"""What a source mentions: names of fields, and packages.  Pure.
+
+A name can only be asked for where the source holds it, as an attribute or as text, unless the
+source makes names as it runs, or takes a record as a whole; then it may read any field.
+"""
+
+import ast
+from collections.abc import Iterator
+
+WHOLE_RECORD_NAMES = frozenset(
+    {
+        *("items", "keys", "values", "dict", "vars", "dir", "asdict", "pop", "popitem", "copy", "deepcopy"),
+        *("DataFrame", "Series", "Table", "QTable", "from_records", "from_dict", "json_normalize"),
+        *(
+            "format",
+            "join",
+            "replace",
+            "lower",
+            "upper",
+            "title",
+            "capitalize",
+            "removeprefix",
+            "removesuffix",
+        ),
+    }
+)
+"""Who mentions one of these may read anything: it takes records whole, or makes text."""
+
+MAX_NAMES = 5_000
+"""A source that mentions more, texts included, is taken to read any field."""
+
+
+def imported_packages(tree: ast.Module) -> frozenset[str]:
+    """Return the packages that a source imports, at any place."""
+    names = [item.name for node in ast.walk(tree) if isinstance(node, ast.Import) for item in node.names]
+    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return frozenset(name.split(".")[0] for name in names)
+
+
+def mentioned_names(tree: ast.Module, *functions: str) -> frozenset[str] | None:
+    """Return the names that a source mentions; None where one of *functions* may read any field."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if _makes_names(node):
+            return None
+        names.update(_names(node))
+    whole = any(_takes_whole(tree, _parameter(tree, one)) for one in functions)
+    return None if whole or names & WHOLE_RECORD_NAMES or len(names) > MAX_NAMES else frozenset(names)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            yield name
+        case ast.Constant(value=str(text)):
+            yield text
+            yield from text.replace(".", " ").replace(",", " ").split()
+
+
+def _makes_names(node: ast.AST) -> bool:
+    match node:
+        case ast.JoinedStr():
+            return True
+        case ast.BinOp(op=ast.Add() | ast.Mod(), left=left, right=right):
+            return any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in (left, right))
+        case ast.keyword(arg=None):
+            return True
+    return False
+
+
+def _parameter(tree: ast.Module, entry: str) -> str | None:
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry)
+    return next((one.args.args[0].arg for one in functions if one.args.args), None)
+
+
+def _takes_whole(tree: ast.Module, alert: str | None) -> bool:
+    """Return whether a loop runs through the alert's own fields."""
+    return any(
+        isinstance(node, ast.For | ast.comprehension)
+        and isinstance(node.iter, ast.Name)
+        and node.iter.id == alert
+        for node in ast.walk(tree)
+    )

@@ -1,0 +1,125 @@
+"""The facts of a filter's text, found once, when it is accepted: batches read no source.  Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from nightwire.filters.language import (
+    FilterError,
+    Program,
+    compile_python,
+    compile_sql,
+    imported_packages,
+    instrumented_copy,
+    mentioned_names,
+    parsed,
+    sql_conditions,
+)
+from nightwire.filters.model.transform import AddedField, declared_fields
+
+MAX_PROBED = 100_000
+"""Longest text whose conditions are told apart. [character]"""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The programs or the instrumented copy that find the condition that stopped an alert.
+
+    Attributes:
+        conditions: Of the filter.
+        texts: Programs, one for each condition, of which the first that is not true stopped the
+            alert; or
+        numbered: one alone that returns the number of the condition that did, from 1, and 0 for
+            none.
+        source: The instrumented copy of a filter that is code, which returns the same.
+    """
+
+    conditions: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    numbered: bool = False
+    source: str = ""
+
+    @cached_property
+    def programs(self) -> list[Program]:
+        """The programs."""
+        return [Program.loads(text) for text in self.texts]
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """What engines know of a filter's text.
+
+    Attributes:
+        imports: Packages that it imports.
+        mentioned: Names that it mentions; None where it may read any field.
+        adds: The fields that its transform declares.
+        probe: What finds the condition that stopped an alert; None where they cannot be told apart.
+    """
+
+    imports: frozenset[str] = frozenset()
+    mentioned: frozenset[str] | None = None
+    adds: tuple[AddedField, ...] = ()
+    probe: Probe | None = None
+
+    def dumps(self) -> str:
+        """Return them as JSON text."""
+        names = None if self.mentioned is None else sorted(self.mentioned)
+        return json.dumps(asdict(self) | {"imports": sorted(self.imports), "mentioned": names})
+
+
+@lru_cache(maxsize=4096)
+def load_facts(text: str) -> TextFacts:
+    """Return the facts of a result of `TextFacts.dumps`; of none, those of an empty text."""
+    if not text:
+        return TextFacts()
+    found = json.loads(text)
+    mentioned, probe = found["mentioned"], found["probe"]
+    return TextFacts(
+        frozenset(found["imports"]),
+        None if mentioned is None else frozenset(mentioned),
+        tuple(AddedField(**one) for one in found["adds"]),
+        None if probe is None else Probe(**{key: _tupled(value) for key, value in probe.items()}),
+    )
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def text_facts(request: Mapping[str, Any], *, compiled: bool) -> TextFacts:
+    """Return the facts of the text of a request.
+
+    Args:
+        request: Has language, source, entry, survey, transform.
+        compiled: Whether it is judged over columns.
+
+    Raises:
+        FilterError: Its source does not parse, or its transform declares nothing.
+    """
+    probe = _probe(request, compiled=compiled)
+    if request["language"] == "sql":
+        return TextFacts(probe=probe)
+    tree, transform = parsed(request["source"]), request.get("transform") or ""
+    functions = [name for name in (request["entry"], transform) if name]
+    adds = declared_fields(request["source"]) if transform else ()
+    mentioned = None if compiled else mentioned_names(tree, *functions)
+    return TextFacts(imported_packages(tree), mentioned, adds, probe)
+
+
+def _probe(request: Mapping[str, Any], *, compiled: bool) -> Probe | None:
+    source, entry = request["source"], request["entry"]
+    if len(source) > MAX_PROBED:
+        return None
+    try:
+        if request["language"] == "sql":
+            parts = sql_conditions(source)
+            programs = [compile_sql(part, request["survey"]).dumps() for part in parts]
+            return Probe(tuple(parts), tuple(programs))
+        copy, found = instrumented_copy(source, entry)
+        if compiled:
+            return Probe(tuple(found), (compile_python(copy, entry).dumps(),), numbered=True)
+    except (FilterError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return Probe(tuple(found), source=copy)
