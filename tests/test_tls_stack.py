@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,6 +117,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
     with laptop(tmp_path_factory.mktemp("laptop")) as one:
         yield one
+
+
+def test_each_process_is_a_user_of_its_own_and_only_the_supervisor_is_all_of_them(site: Site) -> None:
+    def user(pid: int) -> str:
+        words = Path(f"/proc/{pid}/environ").read_text().split("\0")
+        return dict(word.split("=", 1) for word in words if word)["KAFKA_SASL_USERNAME"]
+
+    found = {one["name"]: user(one["pid"]) for one in site.state()["processes"] if one["name"] != "kafka"}
+    own = ("schema_registry", "gateway", "filters", "exporter", "stream")
+    assert {name: found.pop(name) for name in own} == {
+        name: f"nightwire.{name.replace('_', '-')}" for name in own
+    }
+    assert set(found.values()) <= {""}
 
 
 def without(keys: Mapping[str, str], *parts: str) -> dict[str, str]:

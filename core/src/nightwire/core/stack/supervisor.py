@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import SCRAM, doors, listener_properties, unlock
 from nightwire.core.stack.kafka.broker import Broker, agent_options
+from nightwire.core.stack.kafka.principals import NOBODY, let_in
 from nightwire.core.stack.kafka.public_listener import PublicListener
 from nightwire.core.stack.process_restarts import Health, ManagedProcess
 from nightwire.core.stack.services import (
@@ -113,6 +114,7 @@ class Supervisor:
         names = port_names(plan.stream, jmx=plan.jmx, public=self._public is not None)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
         self._renewing: asyncio.Task[None] | None = None
+        self._users: Mapping[str, Mapping[str, str]] = {}
         self._logs = plan.folder / "logs"
         self._logs.mkdir(exist_ok=True)
         self._children: list[ManagedProcess] = []
@@ -155,6 +157,8 @@ class Supervisor:
         await self._run(kafka, lambda: asyncio.to_thread(probe.answers), hold)
         await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
         plan = self._plan
+        if self._auth == SCRAM:
+            self._users = await asyncio.to_thread(let_in, admin(broker.bootstrap))
         rest = services(
             plan.folder,
             self._ports,
@@ -193,7 +197,7 @@ class Supervisor:
     async def _run(
         self, service: Service, health: Health, hold: Callable[[], str | None] = lambda: None
     ) -> None:
-        child = ManagedProcess(service, self._logs, health, self._write, hold)
+        child = ManagedProcess(self._as_user(service), self._logs, health, self._write, hold)
         self._children.append(child)
         try:
             await child.start()
@@ -201,6 +205,12 @@ class Supervisor:
             raise TimeoutError(
                 f"{service.name} did not become healthy in {service.ready_timeout:g} s"
             ) from error
+
+    def _as_user(self, service: Service) -> Service:
+        """Return *service* with credentials of its own, where Kafka asks for any."""
+        if not self._users:  # as before Kafka itself is there
+            return service
+        return replace(service, environment=self._users.get(service.name, NOBODY))
 
     def _health(self, service: Service) -> Health:
         port = service.metrics or self._ports["prometheus"]

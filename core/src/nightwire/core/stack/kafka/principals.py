@@ -1,0 +1,122 @@
+"""The stack's processes as users of Kafka, each with the least rights that it works with.
+
+Their passwords are made anew at each start and live in their environment alone.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+
+from nightwire.core.kafka import environment
+from nightwire.schemas.topics import (
+    ACCOUNTS,
+    DEAD_LETTERS,
+    FILTERS,
+    SCHEMAS,
+    VISITS,
+    VOEVENTS,
+    VTP_POSITIONS,
+)
+
+TIMEOUT = 30.0
+"""Longest wait for an answer. [s]"""
+ITERATIONS = 4096
+"""Iterations of SCRAM, Kafka's least: passwords that we make are too long to be guessed."""
+
+READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
+DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER
+KAFKA = "kafka-cluster"
+"""What Kafka calls itself as a thing that one may have rights to."""
+
+Right = tuple[ResourceType, str, Sequence[AclOperation]]
+"""A kind of thing, its name (with ``*`` at its end: all that begin so), and what may be done."""
+
+
+def _topics(operations: Sequence[AclOperation], *names: str) -> list[Right]:
+    return [(TOPIC, name, operations) for name in names]
+
+
+KEEPS, APPENDS = (READ, WRITE, CREATE), (WRITE, CREATE)
+RIGHTS: Mapping[str, Sequence[Right]] = {
+    "schema_registry": [*_topics(KEEPS, SCHEMAS), (GROUP, "nightwire-schemas", [READ])],
+    "gateway": [
+        *_topics(KEEPS, VOEVENTS, ACCOUNTS, VTP_POSITIONS),
+        *_topics(APPENDS, DEAD_LETTERS),
+        *_topics([READ], "alerts.*", "filter.*", "broker.*"),
+    ],
+    "filters": [
+        *_topics(
+            KEEPS, FILTERS, ACCOUNTS, VISITS, "filter.*", "broker.*", "overflow.*", "answers.*", "seen.*"
+        ),
+        *_topics(APPENDS, DEAD_LETTERS),
+        *_topics([READ], "alerts.*", "requests.*"),
+        (GROUP, "nightwire-filters-requests", [READ]),
+        (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
+    ],
+    "exporter": [
+        *_topics([READ], ACCOUNTS),
+        *_topics([DESCRIBE], "*"),
+        (GROUP, "*", [DESCRIBE]),
+    ],
+    "stream": [*_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"), *_topics(APPENDS, DEAD_LETTERS)],
+}
+"""What each process may do, beside joining groups that begin with its own name."""
+
+
+def principal_of(process: str) -> str:
+    """Return the user name of *process*; names of owners and brokers have no dots."""
+    return f"nightwire.{process.replace('_', '-')}"
+
+
+def bindings(process: str) -> Iterator[AclBinding]:
+    """Yield the rights of *process*, as Kafka keeps them."""
+    user = principal_of(process)
+    for kind, name, operations in (*RIGHTS[process], (GROUP, f"{user}.*", [READ])):
+        prefixed = name.endswith("*") and name != "*"
+        pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
+        named = name.removesuffix("*") if prefixed else name
+        for operation in operations:
+            yield AclBinding(kind, named, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+
+
+def let_in(kafka: AdminClient) -> dict[str, dict[str, str]]:
+    """Make a user of each process, with its rights; return the environment of each, by process.
+
+    Raises:
+        KafkaException: Kafka refuses, or does not answer.
+    """
+    passwords = {process: secrets.token_urlsafe(32) for process in RIGHTS}
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
+    users: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(principal_of(process), info, password.encode())
+        for process, password in passwords.items()
+    ]
+    rights = [right for process in RIGHTS for right in bindings(process)]
+    for future in (
+        *kafka.create_acls(rights).values(),
+        *kafka.alter_user_scram_credentials(users).values(),
+    ):
+        future.result(TIMEOUT)
+    return {process: _environment(process, password) for process, password in passwords.items()}
+
+
+def _environment(process: str, password: str) -> dict[str, str]:
+    user = {"sasl.username": principal_of(process), "sasl.password": password}
+    return environment({"sasl.mechanism": "SCRAM-SHA-512", **user})
+
+
+NOBODY = environment({"sasl.username": "", "sasl.password": ""})
+"""The environment of processes that have nothing to do with Kafka."""

@@ -1,0 +1,123 @@
+"""Each process of the stack may do what it has to, and nothing beside, in Kafka's own words."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
+
+from nightwire.core.stack import Broker, free_port
+from nightwire.core.stack.kafka.auth import listener_properties, operator_credentials
+from nightwire.core.stack.kafka.principals import RIGHTS, let_in, principal_of
+from nightwire.schemas.kafka_environment import properties
+
+pytestmark = pytest.mark.kafka
+
+TOPICS = [
+    "_schemas",
+    "accounts",
+    "alerts.sim",
+    "answers.ann",
+    "broker.fink.lite",
+    "dead-letters",
+    "filter.ann.mine",
+    "filters",
+    "overflow.ann.mine",
+    "requests.ann",
+    "returns.fink",
+    "seen.ann",
+    "visits",
+    "voevents",
+    "vtp-positions",
+]
+READS = {
+    "schema_registry": "_schemas",
+    "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
+    "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
+    "requests.ann seen.ann visits",
+    "exporter": "accounts",
+    "stream": "accounts alerts.sim visits",
+}
+WRITES = {
+    "schema_registry": "_schemas",
+    "gateway": "accounts dead-letters voevents vtp-positions",
+    "filters": "accounts answers.ann broker.fink.lite dead-letters filter.ann.mine filters overflow.ann.mine "
+    "seen.ann visits",
+    "exporter": "",
+    "stream": "accounts alerts.sim dead-letters visits",
+}
+
+Operations = set[AclOperation]
+
+
+class Stack:
+    """A Kafka that asks who is there, and the processes that were let in."""
+
+    def __init__(self, folder: Path) -> None:
+        password = secrets.token_urlsafe()
+        self.broker = Broker(
+            folder, port=free_port(), controller=free_port(), properties=listener_properties(password)
+        )
+        self.broker.start()
+        operator = AdminClient(operator_credentials(password) | {"bootstrap.servers": self.broker.bootstrap})
+        for done in operator.create_topics([NewTopic(name, 1) for name in TOPICS]).values():
+            done.result(20)
+        self.given = let_in(operator)
+
+    def client(self, process: str, **other: str) -> AdminClient:
+        """Return a client with the environment of *process*, but for what is *other*."""
+        known = {"KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", **self.given[process], **other}
+        return AdminClient(properties(known) | {"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
+
+    def rights(self, process: str) -> Mapping[str, Operations]:
+        """Return what Kafka says that *process* may do with each topic."""
+        client = self.client(process)  # kept until there is an answer
+        asked = client.describe_topics(
+            TopicCollection(TOPICS), include_authorized_operations=True, request_timeout=20
+        )
+        found: dict[str, Operations] = {}
+        for name, future in asked.items():
+            try:
+                found[name] = set(future.result(20).authorized_operations)
+            except KafkaException:
+                found[name] = set()
+        return found
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    one = Stack(tmp_path_factory.mktemp("principals"))
+    yield one
+    one.broker.stop()
+
+
+@pytest.mark.parametrize("process", RIGHTS)
+def test_each_process_reads_and_writes_what_is_its_own(stack: Stack, process: str) -> None:
+    rights = stack.rights(process)
+    for operation, expected in ((AclOperation.READ, READS), (AclOperation.WRITE, WRITES)):
+        assert {name for name, known in rights.items() if operation in known} == set(
+            expected[process].split()
+        )
+    harmful = {AclOperation.ALTER, AclOperation.DELETE, AclOperation.ALTER_CONFIGS}
+    assert [name for name, known in rights.items() if known & harmful] == []
+
+
+@pytest.mark.parametrize("process", RIGHTS)
+def test_no_process_gives_rights_or_makes_users_or_any_topic(stack: Stack, process: str) -> None:
+    client = stack.client(process)
+    found = client.describe_cluster(include_authorized_operations=True, request_timeout=20).result(20)
+    allowed = set(found.authorized_operations or ())
+    assert allowed <= {AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS}
+    assert bool(allowed) == (process == "filters")
+    with pytest.raises(KafkaException, match="uthoriz"):
+        client.create_topics([NewTopic("anything", 1)])["anything"].result(20)
+
+
+def test_passwords_are_others_at_each_start_and_of_no_use_to_another(stack: Stack) -> None:
+    passwords = {given["KAFKA_SASL_PASSWORD"] for given in stack.given.values()}
+    assert len(passwords) == len(RIGHTS)
+    mistaken = stack.client("gateway", KAFKA_SASL_USERNAME=principal_of("filters"))
+    with pytest.raises(KafkaException):
+        mistaken.list_topics(timeout=3)
