@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -91,17 +91,32 @@ class WriteAccess:
             self._answers[key] = (self._clock(), answer)
         return answer
 
-    def _as(self, login: Login) -> dict[str, Any]:
+    def _mechanisms(self, login: Login) -> Sequence[str]:
+        """Return by what *login* may enter Kafka: the stack's operator, whose name has a dot, by
+        PLAIN.
+        """
+        own = self._client.get("sasl.mechanism", "")
+        scram = own if own.startswith("SCRAM") else "SCRAM-SHA-512"
+        return (scram, "PLAIN") if "." in login.name else (scram,)
+
+    def _as(self, login: Login, mechanism: str) -> dict[str, Any]:
         """Return librdkafka's properties of a client of *login*."""
-        mechanism = self._client.get("sasl.mechanism", "")
         return {
             **self._client, "sasl.username": login.name, "sasl.password": login.password, "log_level": 0,
-            "sasl.mechanism": mechanism if mechanism.startswith("SCRAM") else "SCRAM-SHA-512",
+            "sasl.mechanism": mechanism,
         }  # fmt: skip
 
     def _asked(self, login: Login, topic: str) -> bool:
+        for mechanism in self._mechanisms(login):
+            if (answer := self._asked_by(mechanism, login, topic)) is not None:
+                return answer
+        raise ApiError(401, f"the name {login.name!r} or the password is wrong")
+
+    def _asked_by(self, mechanism: str, login: Login, topic: str) -> bool | None:
+        """Return Kafka's answer; None where it does not let *login* in by *mechanism*."""
         errors: list[int] = []
-        admin = AdminClient(self._as(login) | {"error_cb": lambda error: errors.append(error.code())})
+        client = self._as(login, mechanism)
+        admin = AdminClient(client | {"error_cb": lambda error: errors.append(error.code())})
         asked = {"include_authorized_operations": True, "request_timeout": TIMEOUT}
         if topic:
             future = admin.describe_topics(TopicCollection([topic]), **asked)[topic]
@@ -110,7 +125,7 @@ class WriteAccess:
         while not future.done() and not NOT_IN & set(errors):
             admin.poll(0.05)
         if NOT_IN & set(errors):
-            raise ApiError(401, f"the name {login.name!r} or the password is wrong")
+            return None
         wanted = AclOperation.WRITE if topic else AclOperation.ALTER
         try:
             return wanted in (future.result().authorized_operations or ())
