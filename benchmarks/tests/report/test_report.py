@@ -21,7 +21,7 @@ from nightwire.benchmarks.report import (
     rewrite,
     terminal_lines,
 )
-from nightwire.benchmarks.report.content.formatting import grouped, measure, number, spread
+from nightwire.benchmarks.report.content.formatting import grouped, measure, number, ratio, spread
 from nightwire.benchmarks.report.content.goals import goals
 from nightwire.benchmarks.report.content.publications import Measured, Ours, Paper, Published, papers
 from nightwire.benchmarks.report.content.published_comparison import by_name, drawn, missing, rows
@@ -92,6 +92,22 @@ def test_a_measure_has_its_unit_unless_it_is_a_share() -> None:
     assert measure(None, "s") == "–"
 
 
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({"ratio": 0.0339, "better": "lower", "unit": "µs"}, "29.5 × faster"),
+        ({"ratio": 1.78, "better": "higher", "unit": "1/s"}, "1.78 × faster"),
+        ({"ratio": 0.514, "better": "lower", "unit": "MB"}, "1.95 × smaller"),
+        ({"ratio": 1.42, "better": "lower", "unit": "s"}, "0.704 ×"),
+        ({"ratio": 1.0001, "better": "higher", "unit": "1/s"}, "1.00 ×"),
+        ({"ratio": 0.0, "better": "lower", "unit": "1"}, "∞ ×"),
+        ({"ratio": None, "better": "lower", "unit": "s"}, "–"),
+    ],
+)
+def test_above_one_is_better_whatever_the_figure_is(entry: dict[str, Any], text: str) -> None:
+    assert ratio(entry) == text
+
+
 def test_the_spread_says_what_it_is_worth() -> None:
     entry = {"spread": 0.2, "unstable": True, "runs": 3}
     assert spread(entry) == "± 10% unstable"
@@ -117,7 +133,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
 def test_ratios_come_before_values() -> None:
     page = page_of()
     row = page[page.index('id="brief"') :]
-    assert row.index("2.00 ×") < row.index("2.00 s") < row.index("1.00 s")
+    assert row.index("0.500 ×") < row.index("2.00 s") < row.index("1.00 s")
     assert "A sample &lt;walk&gt; &amp; more" in page
 
 
@@ -136,7 +152,7 @@ def test_the_page_is_the_same_each_time() -> None:
 
 def test_the_markdown_is_a_table_with_its_circumstances() -> None:
     text = markdown([sample_result()])
-    assert "| A walk | 2.00 × | 2.00 s | 1.00 s | ± 4% |" in text
+    assert "| A walk | 0.500 × | 2.00 s | 1.00 s | ± 4% |" in text
     assert "Sample CPU" in text
     assert "10 alerts a run, 2 pairs, quick profile" in text
 
@@ -153,7 +169,7 @@ def test_the_markdown_has_published_numbers_beside_ours() -> None:
 
 def test_a_terminal_gets_a_line_a_figure() -> None:
     lines = terminal_lines(sample_result())
-    assert any(re.search(r"2\.00 × +2\.00 s +1\.00 s .*walk_seconds", line) for line in lines)
+    assert any(re.search(r"0\.500 × +2\.00 s +1\.00 s .*walk_seconds", line) for line in lines)
 
 
 def test_the_dots_of_a_share_are_the_ratios_it_is_made_of() -> None:
@@ -284,7 +300,7 @@ def made_up(**changes: Any) -> Published:
 
 def test_a_published_number_stands_beside_ours_and_its_baseline() -> None:
     (row,) = rows(made_up(), by_name([sample_result()]))
-    assert (row.theirs, row.ours, row.baseline, row.to_theirs) == (4.0, 2.0, 1.0, 0.5)
+    assert (row.theirs, row.ours, row.baseline, row.to_theirs) == (4.0, 2.0, 1.0, 2.0)
     assert row.entry is not None
     assert row.entry["ratio"] == 2.0
 
@@ -292,7 +308,7 @@ def test_a_published_number_stands_beside_ours_and_its_baseline() -> None:
 def test_numbers_are_brought_to_the_published_unit() -> None:
     one = walked(value=4.0, unit="ms", scale=1000.0)
     (row,) = rows(made_up(measured=(one,)), by_name([sample_result()]))
-    assert (row.ours, row.baseline, row.to_theirs) == (2000.0, 1000.0, 500.0)
+    assert (row.ours, row.baseline, row.to_theirs) == (2000.0, 1000.0, 1 / 500)
     (row,) = rows(made_up(measured=(walked(value=None),)), by_name([sample_result()]))
     assert (row.ours, row.theirs, row.to_theirs) == (2.0, None, None)
 
@@ -388,7 +404,7 @@ def test_the_block_is_rewritten_in_its_place_and_nowhere_else(tmp_path: Path) ->
     rewrite(path, [sample_result()])
     text = path.read_text()
     assert text == f"before\n{readme_block([sample_result()])}\nafter\n"
-    assert "| A walk | 2.00 × | 2.00 s | 1.00 s (a run) | ± 4% |" in text
+    assert "| A walk | 0.500 × | 2.00 s | 1.00 s (a run) | ± 4% |" in text
     rewrite(path, [sample_result()])
     assert path.read_text() == text
     path.write_text("nothing here\n")

@@ -1,12 +1,18 @@
 """Numbers and circumstances as a reader wants them.  Pure."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
+
+from nightwire.benchmarks.model.scenario import Better
 
 Result = dict[str, Any]
 Entry = dict[str, Any]
 
 GB = 1e9
+_FASTER = ("s", "ms", "us", "µs", "1/s", "MB/s", "Mbit/s", "MiB/s", "KiB/s")
+_WORDS = dict.fromkeys(_FASTER, " faster") | dict.fromkeys(("MB", "MiB", "GB", "GiB"), " smaller")
+"""What an advantage is called, by the unit of its figure."""
 
 
 def number(value: float) -> str:
@@ -28,9 +34,31 @@ def measure(value: float | None, unit: str) -> str:
     return number(value) if unit == "1" else f"{number(value)} {unit}"
 
 
+def advantage(ratio: float, better: str) -> float:
+    """Return how many times better ours is: above 1 where it is ahead, whatever the figure is.
+
+    Args:
+        ratio: Ours over theirs.
+        better: Which way the figure improves.
+    """
+    if better == Better.HIGHER:
+        return ratio
+    return 1 / ratio if ratio else math.inf
+
+
+def times(value: float | None, unit: str) -> str:
+    """Return an advantage in words, such as ``30 × faster``; a bare number where ours is behind."""
+    if value is None:
+        return "–"
+    text = "∞" if value == math.inf else number(value)
+    ahead = value > 1 and text != number(1)
+    return f"{text} ×{_WORDS.get(unit, '') if ahead else ''}"
+
+
 def ratio(entry: Entry) -> str:
-    """Return how often the baseline fits into the figure."""
-    return "–" if entry["ratio"] is None else f"{number(entry['ratio'])} ×"
+    """Return how many times better the figure is than its baseline."""
+    found = entry["ratio"]
+    return times(None if found is None else advantage(found, entry["better"]), entry["unit"])
 
 
 def spread(entry: Entry) -> str:

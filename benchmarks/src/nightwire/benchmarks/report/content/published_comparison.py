@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nightwire.benchmarks.model.scenario import Line
-from nightwire.benchmarks.report.content.formatting import Entry, Result
+from nightwire.benchmarks.model.scenario import Better, Line
+from nightwire.benchmarks.report.content.formatting import Entry, Result, advantage
 from nightwire.benchmarks.report.content.publications import Curve, Measured, Ours, Published
 from nightwire.benchmarks.report.content.resource_use import SAMPLED, over_time, process_use, thinned
 
@@ -41,9 +41,18 @@ class ComparedRow:
     missing: str = ""
 
     @property
+    def better(self) -> str:
+        """Which way it improves; where no figure says it, as rates and all else do."""
+        if self.entry is not None:
+            return str(self.entry["better"])
+        return Better.HIGHER if self.unit.endswith("/s") else Better.LOWER
+
+    @property
     def to_theirs(self) -> float | None:
-        """Ours over what was published."""
-        return None if self.ours is None or not self.theirs else self.ours / self.theirs
+        """How many times better ours is than what was published."""
+        if self.ours is None or not self.theirs:
+            return None
+        return advantage(self.ours / self.theirs, self.better)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from nightwire.benchmarks.model.scenario import Better
 from nightwire.benchmarks.model.statistics import UNSTABLE, median, ratios, summary
 from nightwire.benchmarks.report.content.formatting import Entry, Result
 from nightwire.benchmarks.report.content.publications import Measured
@@ -31,6 +32,8 @@ def process_use(result: Result, one: Measured) -> Entry | None:
         "unstable": spread > UNSTABLE,
         "runs": len(ours),
         "baseline_is": None,
+        "better": Better.LOWER,
+        "unit": "1",
     }
 
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.statistics import ratios
-from nightwire.benchmarks.report.content.formatting import Entry, Result
+from nightwire.benchmarks.report.content.formatting import Entry, Result, advantage
 from nightwire.benchmarks.report.plots.style import COLOURS, DASHES, INK, MARKERS, WIDTH, decades, styled, svg
 
 SMALL = 0.02
@@ -19,9 +19,9 @@ MOST = 20
 
 
 def ratios_plot(result: Result) -> str | None:
-    """Draw the ratios of figures with a baseline, and their pairs as dots; None without any.
+    """Draw how many times better figures are than their baselines; None without any.
 
-    Where there are too many, those of the headline.
+    Small dots are single pairs.  Where there are too many figures, those of the headline.
     """
     entries = [entry for entry in result["results"] if entry["ratio"]]
     if len(entries) > MOST:
@@ -32,9 +32,11 @@ def ratios_plot(result: Result) -> str | None:
         figure = Figure(figsize=(WIDTH, 0.9 + 0.42 * len(entries)), layout="constrained")
         axes = figure.subplots()
         for row, entry in enumerate(reversed(entries)):
-            dots = pair_ratios(result, entry)
+            dots = [advantage(one, entry["better"]) for one in pair_ratios(result, entry) if one]
             axes.scatter(dots, [row] * len(dots), s=14, color=COLOURS[0], alpha=0.45, linewidths=0)
-            axes.scatter([entry["ratio"]], [row], s=46, color=COLOURS[0], zorder=3)
+            axes.scatter(
+                [advantage(entry["ratio"], entry["better"])], [row], s=46, color=COLOURS[0], zorder=3
+            )
         axes.axvline(1.0, color=INK, linewidth=1)
         axes.set_xscale("log")
         axes.set_yticks(
@@ -42,8 +44,8 @@ def ratios_plot(result: Result) -> str | None:
         )
         axes.set_ylim(-0.6, len(entries) - 0.4)
         decades(axes.xaxis)
-        axes.set_xlabel("ratio (line: equal)")
-        return svg(figure, f"Ratios of {result['scenario']} to its baselines")
+        axes.set_xlabel("times better than the baseline (line: equal)")
+        return svg(figure, f"How many times better {result['scenario']} is than its baselines")
 
 
 def pair_ratios(result: Result, entry: Entry) -> list[float]:

@@ -50,8 +50,8 @@ def _scenario(result: Result) -> dict[str, object]:
 
 def terminal_lines(result: Result) -> list[str]:
     """Return all figures of *result*, a line each, ratios first."""
-    lines = [f"{result['title']}: ratio to the baseline, ours, the baseline's, spread"]
+    lines = [f"{result['title']}: times better than the baseline, ours, the baseline's, spread"]
     for entry in result["results"]:
         ours, theirs = (measure(entry[key], entry["unit"]) for key in ("value", "baseline"))
-        lines.append(f"  {ratio(entry):>9}  {ours:>13}  {theirs:>13}  {spread(entry):<16} {entry['name']}")
+        lines.append(f"  {ratio(entry):>15}  {ours:>13}  {theirs:>13}  {spread(entry):<16} {entry['name']}")
     return [*lines, *(f"  {name}: {value}" for name, value in machine(result))]

@@ -66,7 +66,7 @@ def scenario_section(result: Result, place: int) -> str:
     goals_run, found = goals(result["scenario"])
     opening = headline(result) or result["results"]
     plots = [
-        (ratios_plot(result), "Ratio to the baseline; small dots: single pairs."),
+        (ratios_plot(result), "Times better than the baseline; small dots: single pairs."),
         *((series_plot(one), one["title"]) for one in result["series"] if one["lines"]),
         (cpu_plot(result), "CPU time of each process, mean of our runs."),
     ]

@@ -5,7 +5,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from nightwire.benchmarks.report.content.formatting import measure, number, published, ratio, spread
+from nightwire.benchmarks.report.content.formatting import (
+    measure,
+    number,
+    published,
+    ratio,
+    spread,
+    times,
+)
 
 
 @cache
@@ -17,7 +24,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {one.__name__: one for one in (measure, number, published, ratio, spread)}
+    made.filters |= {one.__name__: one for one in (measure, number, published, ratio, spread, times)}
     return made
 
 
