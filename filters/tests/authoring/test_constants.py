@@ -75,7 +75,7 @@ def test_nan_is_a_call_of_float() -> None:
         (Path(), "reads no files"),
         (lambda: 0, "define it by def"),
         (np.array([object()]), "array of object"),
-        (list(range(100_000)), "limit is 50,000"),
+        (list(range(400_000)), "limit is 2,200,000"),
         (object(), "only numbers, text"),
     ],
     ids=lambda value: type(value).__name__,

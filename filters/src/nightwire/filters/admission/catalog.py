@@ -26,6 +26,9 @@ SUBMITTED = (
 MAX_RECORD = MAX_MESSAGE - (64 << 10)
 """Largest record of a filter. [byte]"""
 
+MAX_OWNED = 16 << 20
+"""Most that one owner's live filters have: every worker holds them. [byte]"""
+
 
 class Catalog:
     """Filters by owner, name and version.  Safe to use from several threads.
@@ -56,15 +59,14 @@ class Catalog:
         Raises:
             DeliveryError: Kafka did not take it.
             KafkaException: Kafka does not answer.
-            FilterError: It is larger than a record may be.
+            FilterError: It is too large, or its owner's filters are together.
         """
         with self._lock:
             known = self._refreshed()
             owner, name = request["owner"], request["name"]
             version = _same(known, request) or known.newest(owner, name) + 1
             record = _record(request, compilation, version)
-            if (size := len(records.FILTER.encode(record))) > MAX_RECORD:
-                raise FilterError(f"compiled it has {size:,} bytes, limit is {MAX_RECORD:,}: fewer constants")
+            check_sizes(known, record)
             if known.live_version(owner, name) != version:
                 before(version)
                 self._write({f"{owner}/{name}/{version}": record, f"{owner}/{name}": record})
@@ -188,7 +190,7 @@ class Catalog:
         """Make *version* the live one, if there is such a version; return it, else 0.
 
         Raises:
-            FilterError: It may not read its sources.
+            FilterError: It may not read its sources, or is too large beside the others.
         """
         record = known.versions.get((owner, name, version))
         if record is None:
@@ -196,6 +198,7 @@ class Catalog:
         if known.live_version(owner, name) != version:
             if reasons := self._sources.refusals(to_filter(record), known.live()):
                 raise FilterError(*reasons)
+            check_sizes(known, record)
             if not record["facts"]:
                 self._restore(record)
                 return version
@@ -221,6 +224,22 @@ class Catalog:
         with self._producer.writer() as writer:
             for key, record in entries.items():
                 writer.write(FILTERS, records.FILTER.encode(record), key=key.encode())
+
+
+def check_sizes(known: FilterSet, record: FilterRecord) -> None:
+    """Check that a filter fits in its record, and its owner's live filters in every worker.
+
+    Raises:
+        FilterError: One of them does not.
+    """
+    if (size := len(records.FILTER.encode(record))) > MAX_RECORD:
+        raise FilterError(f"compiled it has {size:,} bytes, limit is {MAX_RECORD:,}: fewer constants")
+    key = f"{record['owner']}/{record['name']}"
+    others = [one for one in known.live() if one.owner == record["owner"] and one.key != key]
+    whole = size + sum(len(one.source) + len(one.program) + len(one.facts) for one in others)
+    if whole > MAX_OWNED:
+        text = f"live filters would have {whole:,} bytes, limit is {MAX_OWNED:,}: disable one"
+        raise FilterError(f"{record['owner']}'s {text}")
 
 
 def _pointed(known: FilterSet, owner: str, name: str) -> int:

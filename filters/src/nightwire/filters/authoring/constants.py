@@ -35,8 +35,8 @@ CHILD = f"from {__name__} import answer; answer()"
 NOTEBOOK = "<notebook>"
 """File name of the code in tracebacks."""
 
-MAX_LENGTH = 50_000
-"""Longest literal. [character]  A filter's source may have 100,000."""
+MAX_LENGTH = 2_200_000
+"""Longest literal: 100,000 ids. [character]  A filter's source may have 2,500,000."""
 
 MAX_DEPTH = 20
 """Most levels of containers in one another."""
@@ -171,7 +171,7 @@ def literal(value: Any) -> str:
     """Return an expression whose value is *value*; one of NumPy's arrays names ``numpy``.
 
     Raises:
-        NotPlainError: It is no plain value, or its literal is longer than 50,000 characters.
+        NotPlainError: It is no plain value, or its literal is longer than 2,200,000 characters.
     """
     text = _text(value, MAX_DEPTH)
     if len(text) > MAX_LENGTH:

@@ -62,7 +62,7 @@ class LiveFilter:
     @property
     def transformation(self) -> Transform:
         """The transformation of alerts that passed."""
-        return Transform(self.drop, self.means, self.text_facts.adds)
+        return Transform(self.drop, self.means, self.text_facts.adds if self.transform else ())
 
     @property
     def text_facts(self) -> TextFacts:

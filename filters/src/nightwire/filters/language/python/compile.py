@@ -8,7 +8,7 @@ from nightwire.filters.language.program import NotCompilable, Program
 
 # Each of these modules enters the handlers of its expressions into the table in `scope`.
 from nightwire.filters.language.python import calls, expressions, lists, lookup  # noqa: F401
-from nightwire.filters.language.python.expressions import truth
+from nightwire.filters.language.python.expressions import literal, truth
 from nightwire.filters.language.python.scope import (
     Alert,
     Function,
@@ -53,6 +53,8 @@ def compile_python(source: str, entry: str = "keep") -> Program:
         raise NotCompilable(*_every(tree, entry, error.reasons)) from None
     except RecursionError:
         raise NotCompilable(f"line {build.line}: the expression is nested too deeply") from None
+    except ValueError as error:  # a whole number that has too many digits to be written out
+        raise NotCompilable(f"line {build.line}: {error}") from None
 
 
 def _every(tree: ast.Module, entry: str, first: Sequence[str]) -> Sequence[str]:
@@ -60,7 +62,7 @@ def _every(tree: ast.Module, entry: str, first: Sequence[str]) -> Sequence[str]:
     try:
         scope, code = _entered(tree, Builder(), entry)
         return all_reasons(scope, code, first)
-    except (NotCompilable, RecursionError):
+    except (NotCompilable, RecursionError, ValueError):
         return first
 
 
@@ -123,14 +125,14 @@ class _Top:
         return scope.value(value)
 
     def _table(self, scope: Scope, value: ast.Dict) -> Mapping[object, object]:
-        table = {}
-        for key, one in zip(value.keys, value.values, strict=True):
-            ends = [None if end is None else scope.value(end) for end in (key, one)]
-            nodes = [self._build.nodes[end] if isinstance(end, int) else ("",) for end in ends]
-            if any(node[0] != "const" for node in nodes):
-                raise self._build.refuse("a dict must hold constants alone")
-            table[nodes[0][1]] = nodes[1][1]
-        return table
+        keys = [one for one in value.keys if one is not None]
+        try:
+            if len(keys) == len(value.values):
+                pairs = zip(keys, value.values, strict=True)
+                return {literal(scope, key): literal(scope, one) for key, one in pairs}
+        except LookupError:
+            pass
+        raise self._build.refuse("a dict must hold constants alone")
 
     def _imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Static:
         alias = next(one for one in node.names if name in (one.asname, one.name.split(".")[0]))

@@ -38,6 +38,26 @@ def constant(scope: Scope, node: ast.Constant) -> Static:
     return scope.build.constant(node.value)
 
 
+def literal(scope: Scope, node: ast.expr) -> Any:
+    """Return the value of a constant; one that is written out needs no node: there may be 100,000.
+
+    Raises:
+        LookupError: It is none.
+    """
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    written = node.operand if isinstance(node, ast.UnaryOp) and negative else node
+    if isinstance(written, ast.Constant) and is_constant(written.value):
+        if not negative:
+            return written.value
+        if isinstance(written.value, int | float):
+            return -written.value
+    value = scope.value(node)
+    at = scope.build.nodes[value] if isinstance(value, int) else ("",)
+    if at[0] != "const":
+        raise LookupError
+    return at[1]
+
+
 def name(scope: Scope, node: ast.Name) -> Static:
     """Compile a name: the function's own, the source's, or Python's."""
     found = scope.names.get(node.id)
@@ -52,19 +72,13 @@ def name(scope: Scope, node: ast.Name) -> Static:
 
 def collection(scope: Scope, node: ast.Tuple | ast.List | ast.Set) -> Static:
     """Compile a tuple, list or set of constants."""
-    values = []
-    for one in node.elts:
-        if isinstance(one, ast.Constant) and is_constant(one.value):
-            values.append(one.value)  # without a node: there may be 100,000
-            continue
-        value = scope.value(one)
-        at = scope.build.nodes[value] if isinstance(value, int) else ("",)
-        if at[0] != "const":
-            raise scope.build.refuse(
-                f"`{ast.unparse(node)[:60]}` is made for each alert; what compiles are lists and tuples of "
-                f"constants, and [… for p in alert.history]"
-            )
-        values.append(at[1])
+    try:
+        values = [literal(scope, one) for one in node.elts]
+    except LookupError:
+        raise scope.build.refuse(
+            f"`{ast.unparse(node)[:60]}` is made for each alert; what compiles are lists and tuples of "
+            f"constants, and [… for p in alert.history]"
+        ) from None
     return Known(frozenset(values) if isinstance(node, ast.Set) else tuple(values))
 
 
