@@ -10,7 +10,7 @@ import pytest
 from nightwire.filters import FilterError, try_filter
 from nightwire.filters.authoring.extract import extract
 from nightwire.filters.authoring.page import html_document, stamp_img
-from nightwire.filters.authoring.report import report, sql_report
+from nightwire.filters.authoring.report import sql_report
 from nightwire.filters.model.compilation import compile_request
 from nightwire.schemas import SchemaRegistry, survey, wire
 
@@ -22,6 +22,45 @@ def keep(alert: Any) -> Any:
     if alert.flux is None:
         return False
     return alert.flux > BRIGHT and alert.id % 2 == 1 and alert.flux / (alert.id - 5)
+
+
+def seen_before(alert: Any) -> Any:
+    """Sure, and with a history."""
+    return alert.snr > 5 and len(alert.history) > 2
+
+
+def greedy(alert: Any) -> Any:
+    """Doubles a list for ever."""
+    found = [alert.flux]
+    while True:
+        found += found
+
+
+def endless(_alert: Any) -> Any:
+    """Never returns."""
+    while True:
+        pass
+
+
+def everything(alert: Any) -> Any:
+    """Anything at all."""
+    return alert.id is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (greedy, r"would be refused: too (much memory|slow): .*MemoryError"),
+        (endless, "would be refused: too slow: took longer than 2 s"),
+        (everything, "would be refused: passes too much: 240 of 240 recent alerts, 100.0%, limit is 5%"),
+        (keep, "would be accepted: tried on 240 recent alerts: "),
+    ],
+)
+def test_a_trial_has_the_limits_of_the_engines_and_says_its_verdict(
+    one: Any, said: str, make_alert: Callable[..., dict[str, Any]]
+) -> None:
+    sample = [survey("sim").view(make_alert(number, 10.0 * (number == 7))) for number in range(1, 241)]
+    assert re.search(said, str(try_filter(one, sample)))
 
 
 def test_a_function_of_this_file_is_tried(make_alert: Callable[..., dict[str, Any]]) -> None:
@@ -49,7 +88,9 @@ def test_objects_that_are_no_function_or_no_alert_are_refused() -> None:
 
 
 def test_an_empty_sample_is_reported() -> None:
-    assert "there are no alerts" in str(report("def keep(alert):\n    return True", "keep", []))
+    said = str(try_filter(keep, []))
+    assert "there are no alerts" in said
+    assert "would be accepted: not tried" in said
 
 
 def test_an_sql_condition_is_explained(encode: Callable[..., bytes], tmp_path: Path) -> None:
@@ -65,8 +106,9 @@ def test_an_sql_condition_is_explained(encode: Callable[..., bytes], tmp_path: P
 @pytest.mark.data
 def test_a_page_shows_light_curves_and_stamps(data: Path, tmp_path: Path) -> None:
     container = (data / "alerts/lsst/rubin_real_v11_0.avro").read_bytes()
-    sample = [survey("lsst").view(one.record) for one in wire.read_container(container)]
-    found = report("def keep(alert):\n    return alert.snr > 5 and len(alert.history) > 2", "keep", sample)
+    found = try_filter(
+        seen_before, [survey("lsst").view(one.record) for one in wire.read_container(container)]
+    )
     shown = html_document(found)
     assert shown.count("<svg ") == shown.count("<h4>") == min(10, len(found.passed)) > 0
     assert shown.count("data:image/png;base64,iVBOR") >= shown.count("<h4>")

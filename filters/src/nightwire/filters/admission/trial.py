@@ -133,14 +133,14 @@ class TrialRunner:
     """Tries filters.  For one thread; the sandbox is started by the first filter that needs one.
 
     Args:
-        registry: URL of the schema registry.
-        cache: Folder in which schemas are kept.
+        registry: URL of the schema registry; None for none.
+        cache: Folder in which schemas are kept; None for the user's.
         policy: The operator's conditions.
         strength: Strength of the sandbox.
     """
 
     def __init__(
-        self, registry: str, cache: Path, policy: AdmissionPolicy, strength: Strength = "strong"
+        self, registry: str | None, cache: Path | None, policy: AdmissionPolicy, strength: Strength = "strong"
     ) -> None:
         self.registry = SchemaRegistry(registry, cache_dir=cache)
         self.policy, self._strength = policy, strength
@@ -155,7 +155,7 @@ class TrialRunner:
     def missing_sandbox(self) -> str | None:
         """Return why filters that are code cannot be judged here; None where they can."""
         try:
-            self._opened_sandbox()
+            self.sandbox()
         except SandboxError as error:
             return f"it cannot be compiled, and this engine has no sandbox for it: {error}"
         return None
@@ -202,8 +202,8 @@ class TrialRunner:
     def _by_rows(
         self, one: RowFilter, name: str, values: Sequence[bytes], adds: Sequence[AddedField] = ()
     ) -> Trial:
-        readable, schemas = self._readable(values, name)
-        sandbox = self._opened_sandbox()
+        readable, schemas = self.readable(values, name)
+        sandbox = self.sandbox()
         first = check_added(sandbox.judge([one], name, values=readable[:1], schemas=schemas)[one.key], adds)
         if first.killed or first.late or len(readable) < 2:
             return _trial_of([first])
@@ -215,17 +215,22 @@ class TrialRunner:
         probe = replace(
             one, source=f"{one.source}\n{TOP_LEVEL_PROBE}", entry="nightwire_probe", fields=(), transform=""
         )
-        outcome = self._opened_sandbox().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
+        outcome = self.sandbox().judge([probe], "sim", batch=pa.record_batch({"id": [0]}))[one.key]
         found = _trial_of([outcome])
         return Trial(broken=found.broken or found.fault)
 
-    def _opened_sandbox(self) -> Sandbox:
+    def sandbox(self) -> Sandbox:
+        """Return the sandbox, with the limits of a trial.
+
+        Raises:
+            SandboxError: None can be had here.
+        """
         if self._sandbox is None:
             limits = Limits(cpu_s=CPU_S, memory_mb=self.policy.memory_mb)
             self._sandbox = Sandbox(self._strength, limits)
         return self._sandbox
 
-    def _readable(
+    def readable(
         self, values: Sequence[bytes], name: str
     ) -> tuple[list[bytes], dict[int, dict[str, object]]]:
         """Return the readable values and their schemas; others become dead letters later."""

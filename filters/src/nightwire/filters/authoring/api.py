@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from nightwire.filters.authoring.client import Submission
     from nightwire.filters.authoring.notebook import Cell, SourceMap
     from nightwire.filters.authoring.report import Report
-    from nightwire.schemas import AlertView
 
 Filter = Callable[[Any], Any]
 
@@ -117,8 +116,9 @@ def try_filter(
         FilterError: It is no filter.
         NoStackError: There is no Kafka.
     """
-    from nightwire.filters.authoring.report import report, with_owner_lines
-    from nightwire.filters.model.compilation import compile_request
+    from nightwire.filters.authoring.report import with_owner_lines
+    from nightwire.filters.authoring.samples import messages
+    from nightwire.filters.authoring.sandboxed import try_submission
 
     submission = _submission(keep)
     names = _source_map(keep, submission.source)
@@ -126,11 +126,10 @@ def try_filter(
         return with_owner_lines(try_on_recent(submission, sample, last, bootstrap, registry), names)
     if isinstance(keep, str):
         raise FilterError("an SQL condition is tried on a survey's newest alerts: give the survey's name")
-    compilation = compile_request(submission.fields())
-    views = [_view(one) for one in sample]
-    return with_owner_lines(
-        report(submission.source, submission.entry, views, compilation.remark_lines), names
-    )
+    samples = messages(sample)
+    of = samples[0][0] if samples else "sim"
+    request = replace(submission, survey=of).fields()
+    return with_owner_lines(try_submission(request, samples, registry), names)
 
 
 def try_on_recent(
@@ -148,21 +147,14 @@ def try_on_recent(
         SchemaError: There is no such survey.
     """
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.authoring.report import report, sql_report
-    from nightwire.filters.model.compilation import compile_request
-    from nightwire.filters.reading.recent import newest_alerts, views
-    from nightwire.schemas import SchemaRegistry
+    from nightwire.filters.authoring.sandboxed import try_submission
+    from nightwire.filters.reading.recent import newest_alerts
     from nightwire.schemas import survey as survey_called
 
     survey_called(survey)
     at = find_endpoints(bootstrap, registry)
-    with SchemaRegistry(at.schema_registry) as schemas:
-        samples = newest_alerts(at.kafka, [survey], last)
-        if submission.language == "sql":
-            return sql_report(submission.source, survey, samples, schemas)
-        compilation = compile_request(replace(submission, survey=survey).fields())
-        alerts = list(views(samples, schemas))
-        return report(submission.source, submission.entry, alerts, compilation.remark_lines)
+    samples = newest_alerts(at.kafka, [survey], last)
+    return try_submission(replace(submission, survey=survey).fields(), samples, at.schema_registry)
 
 
 def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submission":
@@ -240,12 +232,3 @@ def _name(transform: Filter | None) -> str:
 
 def _listed(one_or_more: str | Sequence[str]) -> list[str]:
     return [one_or_more] if isinstance(one_or_more, str) else list(one_or_more)
-
-
-def _view(one: Any) -> "AlertView":
-    from nightwire.schemas import AlertView
-
-    found = one if isinstance(one, AlertView) else getattr(one, "view", None)
-    if not isinstance(found, AlertView):
-        raise FilterError(f"a sample holds alerts as AlertReader gives them, not a {type(one).__name__}")
-    return found

@@ -1,28 +1,20 @@
 """A filter tried on a sample: alerts that pass, conditions that stop others, the cost.
 
-Python is judged row by row and SQL over columns, as the engine judges them.
+Python is judged in the sandbox (`sandboxed`), and SQL over columns, as the engine judges them.
 """
 
-import math
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from nightwire.filters.authoring.notebook import SourceMap
 from nightwire.filters.language import (
     FilterError,
-    compile_explained,
-    compile_filter,
     compile_sql,
     evaluate,
-    fault_text,
-    rank_of,
     sql_conditions,
 )
 from nightwire.filters.reading.decode import NoColumn, decode_table
@@ -53,7 +45,7 @@ class JudgedAlert:
         """The verdict in words."""
         if self.passed:
             return "passed" if self.rank is None else f"passed, rank {self.rank:g}"
-        return f"failed: {self.fault}" if self.fault else f"stopped by {self.stopped}"
+        return f"failed: {self.fault}" if self.fault else f"stopped by {self.stopped or 'the filter'}"
 
 
 @dataclass(frozen=True)
@@ -63,15 +55,13 @@ class Report:
     Attributes:
         name: The filter's function.
         judged: One per alert of the sample, in its order.
-        cost_us: Time for an alert, median. [µs]
-        worst_us: Time for an alert, 99th percentile. [µs]
-        remarks: How the engine will judge it.
+        cost_us: CPU time for an alert, mean. [µs]
+        remarks: What `submit` would say of it, and how the engine will judge it.
     """
 
     name: str
     judged: Sequence[JudgedAlert]
     cost_us: float = 0.0
-    worst_us: float = 0.0
     remarks: Sequence[str] = field(default_factory=list)
 
     @property
@@ -89,11 +79,12 @@ class Report:
         count, passed = len(self.judged), len(self.passed)
         if not count:
             yield f"{self.name}: there are no alerts to try it on"
+            yield from (f"  {remark}" for remark in self.remarks)
             return
         failed = sum(one.fault is not None for one in self.judged)
         yield (
             f"{self.name}: {passed} of {count} alerts pass ({100 * passed / count:.1f} %), {failed} failed; "
-            f"{self.cost_us:.0f} µs an alert, {self.worst_us:.0f} µs for the dearest 1 %"
+            f"{self.cost_us:.0f} µs an alert"
         )
         yield from (f"  {number:6}  {why}" for why, number in self.stages.most_common())
         yield from (f"  {remark}" for remark in self.remarks)
@@ -109,26 +100,6 @@ class Report:
         return html_fragment(self)
 
 
-def report(source: str, entry: str, sample: Sequence[AlertView], remarks: Sequence[str] = ()) -> Report:
-    """Judge *sample* by the filter that *source* holds, as the engine does, row by row.
-
-    Raises:
-        FilterError: It is no filter, or its top level fails.
-    """
-    function = compile_filter(source, entry)
-    explained = compile_explained(source, entry)
-    costs = []
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for alert in sample:
-            began = time.perf_counter()
-            _quietly(function, alert)
-            costs.append(1e6 * (time.perf_counter() - began))
-        judged = [_judged(explained, alert, source) for alert in sample]
-    median, worst = np.quantile(costs or [0.0], [0.5, 0.99]).tolist()
-    return Report(entry, judged, median, worst, list(remarks))
-
-
 def with_owner_lines(found: Report, names: SourceMap) -> Report:
     """Return a report with the owner's names of the lines of the source."""
 
@@ -139,21 +110,6 @@ def with_owner_lines(found: Report, names: SourceMap) -> Report:
         replace(one, stopped=translate(one.stopped), fault=translate(one.fault)) for one in found.judged
     ]
     return replace(found, judged=judged, remarks=names.translate(found.remarks))
-
-
-def _quietly(function: Any, alert: AlertView) -> None:
-    with suppress(Exception):  # reported when it is judged; here only its time counts
-        function(alert)
-
-
-def _judged(explained: Any, alert: AlertView, source: str) -> JudgedAlert:
-    try:
-        result, stopped = explained(alert)
-        passed = bool(result)
-        rank = rank_of(result) if passed else math.nan
-    except Exception as error:  # noqa: BLE001 - whatever the filter raises, its writer is told
-        return JudgedAlert(alert, passed=False, fault=fault_text(error, source))
-    return JudgedAlert(alert, passed, None if math.isnan(rank) else rank, stopped)
 
 
 def sql_report(condition: str, of_survey: str, samples: Sequence[Sample], registry: SchemaRegistry) -> Report:
@@ -185,4 +141,4 @@ def sql_report(condition: str, of_survey: str, samples: Sequence[Sample], regist
         JudgedAlert(alert, bool(passed), stopped=None if passed else why or condition)
         for alert, passed, why in zip(alerts, np.asarray(whole), stopped, strict=True)
     ]
-    return Report("the condition", judged, cost, cost, ["compiled: judged over columns"])
+    return Report("the condition", judged, cost, ["compiled: judged over columns"])

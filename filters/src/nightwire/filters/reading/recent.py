@@ -1,6 +1,6 @@
 """The newest alerts of a survey, or of derived topics, as they lie in Kafka."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, Message
 
@@ -8,7 +8,6 @@ from nightwire.core.kafka import TopicPartition, check_rights, watermarks
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.derived import survey_of
 from nightwire.filters.reading.fetch import fetch, range_consumer
-from nightwire.schemas import AlertDecoder, AlertView, DecodeError, SchemaError, SchemaRegistry, survey
 from nightwire.schemas.topics import alerts
 
 Sample = tuple[str, bytes]
@@ -43,19 +42,6 @@ def newest_alerts(
         ]
     finally:
         consumer.close()
-
-
-def views(samples: Iterable[Sample], registry: SchemaRegistry) -> Iterator[AlertView]:
-    """Yield the alerts of *samples* as filters see them; unreadable records are left out.
-
-    The engine puts such records into dead-letters when it meets them.
-    """
-    decoder = AlertDecoder(registry)
-    for name, value in samples:
-        try:
-            yield survey(name).view(decoder.decode(value).alert)
-        except (DecodeError, SchemaError):
-            continue
 
 
 def share_evenly(there: Mapping[TopicPartition, int], wanted: int) -> dict[TopicPartition, int]:

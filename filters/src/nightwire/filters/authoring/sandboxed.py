@@ -1,0 +1,119 @@
+"""A filter tried by its owner: examined as the engine will do, and judged alert by alert.
+
+Its code runs in the sandbox alone, under the limits of the engine's trial.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nightwire.filters.admission.examination import Examination, examine
+from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
+from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
+from nightwire.filters.language import FilterError, instrumented_copy
+from nightwire.filters.model.text_facts import TextFacts, load_facts
+from nightwire.filters.reading.recent import Sample
+from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox, SandboxError
+from nightwire.schemas import AlertDecoder, AlertView, survey
+
+PORTION = 300
+"""Alerts for which the limits hold, as in the engine's trial."""
+
+POLICY = AdmissionPolicy(untried=True)
+"""What operators ask for unless they say otherwise."""
+
+
+def try_submission(request: Mapping[str, Any], samples: Sequence[Sample], registry: str | None) -> Report:
+    """Return the report on a submission, with what `submit` would say of it.
+
+    Args:
+        request: The fields of a submission.
+        samples: Alerts.
+        registry: The schema registry's URL; None for none.
+
+    Raises:
+        FilterError: It is no filter, or cannot be tried here.
+    """
+    request = {**request, "owner": "me", "name": request["entry"] or "condition"}
+    trials = TrialRunner(registry, None, POLICY, "weak")
+    try:
+        examination = examine(request, samples[:: -(-len(samples) // PORTION) or 1], trials)
+        if request["language"] == "sql":
+            found = sql_report(request["source"], request["survey"], samples, trials.registry)
+        else:
+            found = _python_report(request, samples, trials, load_facts(examination.compilation.facts))
+    except SandboxError as error:
+        raise FilterError(f"it cannot be tried here, without a sandbox: {error}") from error
+    finally:
+        trials.close()
+    return replace(found, remarks=[verdict(examination), *examination.compilation.remark_lines])
+
+
+def verdict(examination: Examination) -> str:
+    """Return what `submit` would say, in one line."""
+    if examination.refusals:
+        return f"would be refused: {'; '.join(examination.refusals)}"
+    return f"would be accepted: {examination.remarks[0]}"
+
+
+def _python_report(
+    request: Mapping[str, Any], samples: Sequence[Sample], trials: TrialRunner, facts: TextFacts
+) -> Report:
+    """Return the report on a function, survey after survey."""
+    judged: list[JudgedAlert] = []
+    spent = 0.0
+    words = (request["owner"], request["name"], 0, request["source"], request["entry"])
+    one = RowFilter(*words, imports=facts.imports)
+    asking, conditions = _asking(one, facts)
+    for name in dict.fromkeys(name for name, _ in samples):
+        values, schemas = trials.readable([value for whose, value in samples if whose == name], name)
+        decoder = AlertDecoder(trials.registry)
+        for at in range(0, len(values), PORTION):
+            part = values[at : at + PORTION]
+            outcome, stopping = _judged(one, asking, name, part, schemas, trials.sandbox())
+            views = [survey(name).view(decoder.decode(value).alert) for value in part[: outcome.evaluated]]
+            judged += _alerts(views, outcome, stopping, conditions)
+            spent += outcome.cpu_s
+            if outcome.stopped:
+                break
+    return Report(request["entry"], judged, 1e6 * spent / max(1, len(judged)))
+
+
+def _asking(one: RowFilter, facts: TextFacts) -> tuple[RowFilter | None, Sequence[str]]:
+    """Return the copy that returns the number of the condition that stopped an alert, and these."""
+    if facts.probe is None:
+        return None, ()
+    source, conditions = instrumented_copy(one.source, one.entry)
+    return replace(one, name=f"{one.name}-stopped", source=source), conditions
+
+
+def _judged(
+    one: RowFilter, asking: RowFilter | None, name: str, values: Sequence[bytes],
+    schemas: Mapping[int, Any], sandbox: Sandbox,
+) -> tuple[Outcome, Mapping[int, int]]:  # fmt: skip
+    """Return the outcome, and by row the number of the condition that stopped it."""
+    outcome = sandbox.judge([one], name, values=values, schemas=schemas)[one.key]
+    if outcome.stopped or asking is None:
+        return outcome, {}
+    asked = sandbox.judge([asking], name, values=values, schemas=schemas)[asking.key]
+    numbers = np.nan_to_num(asked.rank).astype(int).tolist()
+    return outcome, dict(zip(asked.passed.tolist(), numbers, strict=True))
+
+
+def _alerts(
+    views: Sequence[AlertView], outcome: Outcome, stopping: Mapping[int, int], conditions: Sequence[str]
+) -> Iterator[JudgedAlert]:
+    """Yield the verdict on each of *views*."""
+    ranks = dict(zip(outcome.passed.tolist(), outcome.rank.tolist(), strict=True))
+    for row, view in enumerate(views):
+        rank = ranks.get(row)
+        number = stopping.get(row, 0)
+        yield JudgedAlert(
+            view,
+            passed=row in ranks,
+            rank=None if rank is None or np.isnan(rank) else rank,
+            stopped=conditions[number - 1] if row not in ranks and number else None,
+            fault=outcome.faults.get(row),
+        )
