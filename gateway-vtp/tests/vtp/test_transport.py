@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.gateway import Transport, encode_transport, read_transport
+from nightwire.gateway.voevent.samples import samples
 from nightwire.gateway.voevent.xml import XMLRefusedError, parse_xml
+from nightwire.gateway.vtp.transport import begins_transport
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
 
@@ -74,3 +76,14 @@ def test_filters_are_found_in_both_spellings_and_under_both_roles() -> None:
 def test_an_unknown_role_is_refused_by_name() -> None:
     with pytest.raises(XMLRefusedError, match="'dance'"):
         read_transport(parse_xml(b'<Transport role="dance"/>'))
+
+
+@given(transports)
+def test_a_transport_message_is_known_by_its_beginning(message: Transport) -> None:
+    assert begins_transport(encode_transport(message, NOON))
+    assert begins_transport(b"<!-- <a> --><?x?>\n<Transport role='ack'/>")
+
+
+def test_no_event_begins_like_one() -> None:
+    documents = [document for _, document in samples(20)]
+    assert not any(map(begins_transport, [*documents, b"", b"<!" * 1000, b"Transport", b"<Transported/>"]))

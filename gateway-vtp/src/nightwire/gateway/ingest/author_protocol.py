@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from nightwire.gateway.net.limits import FloodError, TokenBucket
 from nightwire.gateway.net.memory import MemoryBudget, Sender
 from nightwire.gateway.vtp.container import Container, ContainerError, is_container
 from nightwire.gateway.vtp.conversation import (
@@ -22,6 +23,7 @@ from nightwire.gateway.vtp.conversation import (
     SlownessError,
 )
 from nightwire.gateway.vtp.frames import FrameDecoder, FrameError
+from nightwire.gateway.vtp.transport import begins_transport
 
 LINGER = 2.0
 """Longest time that a refused author is listened to, so that he reads why before the end. [s]"""
@@ -89,6 +91,7 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._unpacking: asyncio.Task[Container] | None = None
         self._container: Container | None = None
         self._packed = self._held = 0
+        self._unasked = TokenBucket()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen."""
@@ -119,6 +122,8 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             self._read_messages()
         except FrameError as error:
             self._refuse_rest(error, "too-large" if error.length else "invalid")
+        except FloodError as error:
+            self._disconnect("flood", error)
         self._process()
 
     def eof_received(self) -> bool:
@@ -175,12 +180,15 @@ class AuthorProtocol(asyncio.BufferedProtocol):
 
         Raises:
             FrameError: The framing is broken.
+            FloodError: They are messages of a subscriber, and too many.
         """
         for message in self._decoder:
             self._deadline.message_complete(self._loop.time())
             if is_container(message):
                 self._unpack(message)
                 return
+            if begins_transport(message):
+                self._unasked.take(len(message), self._loop.time())
             self._documents.append(message)
         if self._decoder.partial:
             self._deadline.message_begun(self._loop.time(), partial=self._decoder.partial)

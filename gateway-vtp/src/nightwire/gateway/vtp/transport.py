@@ -33,6 +33,7 @@ _OPEN = (
 
 MAX_PLAIN = 2_000
 """Longest document that is read without an XML parser. [byte]"""
+_ROOT = re.compile(rb"\A[^<]*(?:<[?!][^>]*>[^<]*)*<(?:[^\s<>:]+:)?Transport\b")
 
 _SPACE = rb"[ \t\r\n]"
 _NAME = rb"[A-Za-z_][A-Za-z0-9_.-]*"
@@ -106,6 +107,11 @@ def transport_in(document: bytes) -> Transport | None:
 def is_transport(root: etree._Element) -> bool:
     """Say whether *root* begins a Transport document, of whatever namespace."""
     return local_name(root) == "Transport"
+
+
+def begins_transport(document: bytes) -> bool:
+    """Say whether *document* looks like a Transport message, without reading it."""
+    return _ROOT.search(document, 0, MAX_PLAIN) is not None
 
 
 def read_transport(root: etree._Element) -> Transport:
