@@ -43,10 +43,10 @@ def test_two_doors_lead_to_one_gateway(
         done = gateway.send("--to", f"tls://127.0.0.1:{port}", *words, "-", stdin=packet(ivorn))
         return bytes(done.stdout + done.stderr) if done.returncode else b"acked"
 
-    knows = ("--tls-ca", str(site.ca), "--timeout", "5")
-    for words in (knows, (*knows, "--tls-cert", str(strange)), ("--timeout", "5")):
+    knows = ("--tls-ca", str(site.ca), "--timeout", "5", "--patience", "0")
+    for words in (knows, (*knows, "--tls-cert", str(strange)), ("--patience", "0")):
         assert sent(*words) != b"acked"
-    assert gateway.send("--timeout", "5", "-", stdin=packet(ivorn)).returncode != 0  # no address is allowed
+    assert gateway.send("--patience", "0", "-", stdin=packet(ivorn)).returncode != 0  # no address is allowed
     assert sent(*knows, "--tls-cert", str(mine)) == b"acked"
     assert [event.count(ivorn.encode()) for event in inside.wait_for(1) + outside.wait_for(1)] == [1, 1]
     for tls, certificate in ((True, strange), (True, None), (False, None)):
