@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import click
 import pytest
@@ -11,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from nightwire.core.cli import verbs as cli
 from nightwire.core.runtime import NoStackError
+from nightwire.schemas import meant
 
 HEAVY = {"pyspark", "astropy", "httpx", "pyarrow", "pandas", "matplotlib", "lxml", "numpy", "fastavro"}
 VERBS = sorted(entry_points(group=cli.GROUP).names)
@@ -87,3 +89,26 @@ def test_what_kafka_denies_is_one_line_of_advice(
 
 def test_an_unknown_verb_is_wrong_use() -> None:
     assert CliRunner().invoke(cli.main, ["fly"]).exit_code == 2
+
+
+def test_a_file_that_cannot_be_written_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def read() -> None:
+        Path("/proc/not/there.csv").write_text("")
+
+    monkeypatch.setattr(cli, "_load", lambda _entry: read)
+    result = CliRunner().invoke(cli.main, ["topics"])
+    assert (result.exit_code, result.output) == (1, "Error: /proc/not/there.csv: No such file or directory\n")
+
+
+def test_names_that_were_meant_are_named() -> None:
+    assert meant("alerts.simm", ["alerts.lsst", "alerts.sim"]) == "; did you mean alerts.sim?"
+    assert meant("zzz", ["alerts.lsst"]) == ""
+    result = CliRunner().invoke(cli.main, ["replay", "--survey", "lst", "."])
+    assert "did you mean lsst?" in result.output
+
+
+def test_logs_without_a_stack_say_how_to_start_one(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli.main, ["logs", "--state", str(tmp_path / ".nightwire")])
+    assert result.exit_code == 1
+    assert "`nightwire up` starts one" in result.output

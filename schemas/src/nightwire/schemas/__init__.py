@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         RegistryAwayError,
         SchemaError,
         UnknownSchemaError,
+        meant,
     )
     from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
     from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
@@ -56,6 +57,7 @@ __all__ = [
     "kafka_environment",
     "kept_fields",
     "lazy",
+    "meant",
     "records",
     "sim_alert_schema",
     "survey",
@@ -91,6 +93,7 @@ __getattr__ = on_demand(
         "engines": "avro.engines",
         "extension_of": "stamps",
         "kept_fields": "avro.plans.schema",
+        "meant": "errors",
         "sim_alert_schema": "records",
         "survey": "survey_model.view",
         "surveys": "survey_model.description",

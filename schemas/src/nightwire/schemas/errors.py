@@ -7,6 +7,15 @@ SchemaError
       └── RegistryAwayError   nobody can be asked just now: wait and ask again
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return which of *known* was meant by *name*, to be put behind a message; else empty."""
+    near = get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
 
 class SchemaError(Exception):
     """Base of all errors about schemas, and raised itself where a schema is no Avro schema."""

@@ -34,9 +34,10 @@ def list_(last: int, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     from nightwire.consumers.admin.dead_letters import letter_record, letters_table
     from nightwire.consumers.source import TopicError
     from nightwire.core.cli import show_tables
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
-    store = DeadLetterStore(find_endpoints(bootstrap).kafka)
+    store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
     try:
         letters, replayed = store.newest(last), store.replayed()
     except TopicError as error:
@@ -62,12 +63,13 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
     from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
     from nightwire.consumers.admin.dead_letters import decodability, letter_lines
     from nightwire.consumers.source import TopicError
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.schemas import AlertDecoder, SchemaRegistry
 
     endpoints = find_endpoints(bootstrap, registry)
     try:
-        letter = DeadLetterStore(endpoints.kafka).get(number)
+        letter = DeadLetterStore(enter(endpoints.kafka)).get(number)
     except (DeadLetterError, TopicError) as error:
         raise click.ClickException(str(error)) from error
     with SchemaRegistry(endpoints.schema_registry) as client:
@@ -90,9 +92,10 @@ def replay(numbers: tuple[int, ...], again: bool, bootstrap: str | None) -> None
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
     from nightwire.consumers.source import TopicError
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
-    store = DeadLetterStore(find_endpoints(bootstrap).kafka)
+    store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
     try:
         letters = [store.get(number) for number in dict.fromkeys(numbers)]
         for copy in store.replay(letters, again=again):

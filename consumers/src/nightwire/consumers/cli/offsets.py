@@ -33,9 +33,10 @@ def show(group: str, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """
     from nightwire.consumers.admin.offsets import GroupAdmin, group_record, group_table
     from nightwire.core.cli import show_tables
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
-    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as admin:
+    with GroupAdmin(enter(find_endpoints(bootstrap).kafka), group) as admin:
         positions, members = admin.positions(), admin.members()
     if as_json:
         click.echo(json.dumps(group_record(group, positions, members), indent=2))
@@ -74,9 +75,10 @@ def reset(group: str, target: Any, topics: tuple[str, ...], dry_run: bool, boots
     """
     from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin
     from nightwire.consumers.source import TopicError
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
-    with GroupAdmin(find_endpoints(bootstrap).kafka, group) as admin:
+    with GroupAdmin(enter(find_endpoints(bootstrap).kafka), group) as admin:
         try:
             moves = admin.plan(target, topics)
             if not moves:

@@ -20,9 +20,10 @@ def topics(ctx: click.Context, wide: bool, bootstrap: str | None, as_json: bool)
     if ctx.invoked_subcommand is not None:
         return
     from nightwire.consumers.admin.topics import list_topics, topics_json, topics_table
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
-    rows = list_topics(find_endpoints(bootstrap).kafka)
+    rows = list_topics(enter(find_endpoints(bootstrap).kafka))
     if as_json:
         click.echo(topics_json(rows))
     else:

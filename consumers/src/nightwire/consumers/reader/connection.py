@@ -18,7 +18,7 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
-from nightwire.core.kafka import cluster_id, consumer, properties
+from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
@@ -69,6 +69,7 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         KafkaException: Kafka cannot be reached.
     """
     ends = request.endpoints
+    enter(ends.kafka)
     registry = SchemaRegistry(ends.schema_registry, cluster_id=partial(cluster_id, ends.kafka))
     try:
         context = DecodingContext(_decoder(request, registry), request.survey, deduplicator)

@@ -9,7 +9,7 @@ from nightwire.consumers.reader import AlertReader, BadRecord
 from nightwire.consumers.returns.broker_message import Return, ReturnError, as_return
 from nightwire.core import kafka
 from nightwire.core.accounting import send_to_dead_letters
-from nightwire.core.kafka import Writer
+from nightwire.core.kafka import Writer, enter
 from nightwire.core.runtime import find_endpoints
 from nightwire.schemas.topics import returns
 
@@ -115,7 +115,7 @@ class DeadLetterSink:
     """
 
     def __init__(self, bootstrap: str | None = None) -> None:
-        self._writer = Writer(kafka.producer(find_endpoints(bootstrap).kafka))
+        self._writer = Writer(kafka.producer(enter(find_endpoints(bootstrap).kafka)))
 
     def __call__(self, bad: BadReturn) -> None:
         """Send *bad*.

@@ -19,6 +19,7 @@ from nightwire.consumers.source.start_offsets import (
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition, Watermarks, check_rights
+from nightwire.schemas import meant
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -244,5 +245,6 @@ def partitions_of(consumer: Consumer, topics: Sequence[str]) -> list[TopicPartit
     if missing := [topic for topic in topics if topic not in known]:
         check_rights(consumer, missing)
         there = sorted(name for name in known if not name.startswith("_"))
-        raise TopicError(f"no topic {', '.join(missing)}; there are: {', '.join(there) or 'none'}")
+        named = f"no topic {', '.join(missing)}; there are: {', '.join(there) or 'none'}"
+        raise TopicError(named + "".join(meant(one, there) for one in missing))
     return [(topic, number) for topic in topics for number in sorted(known[topic].partitions)]

@@ -176,9 +176,12 @@ def add_broker(
 
 
 def _found(bootstrap: str | None) -> Any:
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
-    return find_endpoints(bootstrap)
+    found = find_endpoints(bootstrap)
+    enter(found.kafka)
+    return found
 
 
 def _named(rights: Callable[[str], Any], name: str) -> Any:

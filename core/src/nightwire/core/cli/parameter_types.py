@@ -93,8 +93,10 @@ class SurveyName(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return *value*, where there is such a survey."""
+        from nightwire.schemas import meant
+
         if value not in (known := _known()):
-            self.fail(f"no survey {value!r}; there are: {', '.join(known)}", param, ctx)
+            self.fail(f"no survey {value!r}; there are: {', '.join(known)}{meant(value, known)}", param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:

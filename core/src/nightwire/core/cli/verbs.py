@@ -102,6 +102,8 @@ def _advice(error: Exception) -> str | None:
     folder = state_dir()
     if isinstance(error, KafkaException | DeliveryError) and folder and (why := full_disk(folder)):
         return f"Kafka: {error.args[0]}; {why}"
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
     if isinstance(error, KafkaException):
         return f"Kafka: {error.args[0].str()}; {_way_out(error.args[0].code())}"
     return str(error) if isinstance(error, NoStackError | DeliveryError | SchemaError) else None

@@ -15,6 +15,7 @@ from nightwire.core.kafka.clients import (
     producer,
     retry_while_unavailable,
 )
+from nightwire.core.kafka.entry import enter
 from nightwire.core.kafka.offset_tracker import OffsetTracker
 from nightwire.core.kafka.offsets import (
     END,
@@ -58,6 +59,7 @@ __all__ = [
     "end_offsets",
     "end_offsets_at",
     "ensure_topics",
+    "enter",
     "environment",
     "headers_of",
     "identity",

@@ -81,6 +81,17 @@ TRANSIENT_ERRORS = frozenset(
 """Errors while Kafka is away, from which librdkafka recovers by itself.
 (``KafkaError.retriable`` speaks of transactions alone.)"""
 
+REFUSALS = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+"""Errors that asking again does not mend: a wrong password, a missing right."""
+
 STARTUP_ERRORS = TRANSIENT_ERRORS | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
 """Those, and the errors of a topic that is new, or whose leader was just away."""
 
@@ -166,7 +177,8 @@ def retry_while_unavailable(
         request: Asks Kafka.
         patience: How long to ask again. [s]
         stop: Ends that early.  With it, as when a process starts, every error of Kafka's is logged
-            and the request made again a second later: a cluster may be there in part.
+            and the request made again a second later: a cluster may be there in part.  But for
+            refusals: those are raised at once.
 
     Raises:
         KafkaException: Kafka refuses, or does not answer for so long.
@@ -176,7 +188,7 @@ def retry_while_unavailable(
         try:
             return request()
         except KafkaException as error:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or error.args[0].code() in REFUSALS:
                 raise
             if stop is not None:
                 log.warning("Kafka does not answer: %s", error)

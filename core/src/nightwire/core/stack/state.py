@@ -13,12 +13,15 @@ import click
 
 from nightwire.core import __version__
 from nightwire.core.runtime import lock_folder, refused_version
-from nightwire.core.runtime.endpoints import STATE_VERSION, process_started, read_state
+from nightwire.core.runtime.endpoints import STATE_VERSION, elsewhere, process_started, read_state
 
 
 def show_logs(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:
     """Print the last *lines* of logs, and new ones with *follow*; return the exit status."""
     found = sorted(folder.glob(f"{name or '*'}.log"))
+    if not found and name is None:
+        click.echo(f"no stack has run in {folder.parent}: `nightwire up` starts one{elsewhere()}", err=True)
+        return 1
     if not found:
         names = ", ".join(sorted(path.stem for path in folder.glob("*.log"))) or "none"
         click.echo(f"no log called {name} in {folder}; there are: {names}", err=True)

@@ -76,6 +76,7 @@ def submit(
         ValueError: *backfill* is no duration.
     """
     from nightwire.core.cli import parse_duration
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import default_owner, send_request
     from nightwire.filters.authoring.default_survey import default_survey
@@ -83,7 +84,7 @@ def submit(
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or default_owner()
-    submission, kafka = _submission(keep, transform), find_endpoints(bootstrap).kafka
+    submission, kafka = _submission(keep, transform), enter(find_endpoints(bootstrap).kafka)
     survey = survey or _survey_of(keep) or default_survey(kafka, sources=_listed(source))
     past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
     light = with_light_form(survey, _listed(drop), _listed(mean), light=lite)
@@ -146,6 +147,7 @@ def try_on_recent(
         NoStackError: There is no Kafka.
         SchemaError: There is no such survey.
     """
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.sandboxed import try_submission
     from nightwire.filters.reading.recent import newest_alerts
@@ -153,7 +155,7 @@ def try_on_recent(
 
     survey_called(survey)
     at = find_endpoints(bootstrap, registry)
-    samples = newest_alerts(at.kafka, [survey], last)
+    samples = newest_alerts(enter(at.kafka), [survey], last)
     return try_submission(replace(submission, survey=survey).fields(), samples, at.schema_registry)
 
 

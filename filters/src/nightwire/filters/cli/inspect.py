@@ -30,12 +30,13 @@ def list_(wide: bool, as_json: bool, bootstrap: str | None) -> None:
     from datetime import UTC, datetime
 
     from nightwire.core.cli import show_tables
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import listed_filters
     from nightwire.filters.cli.summaries import summary_of, take_snapshot
     from nightwire.filters.cli.tables import list_table, listed_json
 
-    where = find_endpoints(bootstrap).kafka
+    where = enter(find_endpoints(bootstrap).kafka)
     filters = listed_filters(where)
     summaries = {key: summary_of(record) for key, record in take_snapshot(where, None).records.items()}
     if as_json:
@@ -62,12 +63,13 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
     """
     from datetime import UTC, datetime
 
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import read_filters, shown_version, version_lines
     from nightwire.filters.cli.summaries import summary_lines, summary_of
     from nightwire.filters.stats.publish import read_stats
 
-    owner, where = owner_or_default(owner), find_endpoints(bootstrap).kafka
+    owner, where = owner_or_default(owner), enter(find_endpoints(bootstrap).kafka)
     known = read_filters(where)
     record = known.versions.get((owner, name, version or shown_version(known, owner, name)))
     if record is None:
@@ -96,10 +98,11 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
     """
     from dataclasses import asdict
 
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import filter_log
 
-    entries = filter_log(find_endpoints(bootstrap).kafka, owner_or_default(owner), name)
+    entries = filter_log(enter(find_endpoints(bootstrap).kafka), owner_or_default(owner), name)
     if as_json:
         _echo_json([asdict(entry) for entry in entries])
         return
@@ -132,10 +135,11 @@ def top(
       nightwire filter top
       nightwire filter top --once --all
     """
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.summaries import summaries_of, take_snapshot
 
-    where, whom = find_endpoints(bootstrap).kafka, None if everybody else owner_or_default(owner)
+    where, whom = enter(find_endpoints(bootstrap).kafka), None if everybody else owner_or_default(owner)
     first = take_snapshot(where, whom)
     if as_json:
         from dataclasses import asdict
@@ -205,12 +209,13 @@ def overflow(
       nightwire replay missed/*.avro --survey lsst
     """
     from nightwire.core.cli import show_tables
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.tables import overflow_table
     from nightwire.filters.delivery.overflow import read_overflow, save_overflow
 
     at = find_endpoints(bootstrap, registry)
-    found = read_overflow(at.kafka, owner_or_default(owner), name, visit)
+    found = read_overflow(enter(at.kafka), owner_or_default(owner), name, visit)
     if as_json:
         _echo_json(found)
     elif save is None:

@@ -44,6 +44,7 @@ def survey_or_default(
     Raises:
         UsageError: Several have.
     """
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.default_survey import default_survey
     from nightwire.filters.authoring.notebook import python_of
@@ -54,7 +55,7 @@ def survey_or_default(
     script = file is not None and file.suffix != ".sql"
     code = python_of(file.read_text(), notebook=file.suffix == ".ipynb") if file and script else ""
     try:
-        found = default_survey(find_endpoints(bootstrap).kafka, code, sources)
+        found = default_survey(enter(find_endpoints(bootstrap).kafka), code, sources)
     except FilterError as error:
         raise click.UsageError(str(error)) from error
     click.echo(f"survey: {found} (--survey names another)", err=True)

@@ -137,11 +137,12 @@ def _submission(
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:
     """Print the progress of a backfill until it ends; leave with status 1 if it was stopped."""
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import BACKFILL_STOPPED, follow_backfill
 
     message = ""
-    for message in follow_backfill(find_endpoints(bootstrap).kafka, owner, name, version):
+    for message in follow_backfill(enter(find_endpoints(bootstrap).kafka), owner, name, version):
         click.echo(message)
     if message.startswith(BACKFILL_STOPPED):
         raise SystemExit(1)
@@ -229,10 +230,11 @@ def _ask(
     """Return the engine's answer, with a spinner while it is awaited."""
     from rich.console import Console
 
+    from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import NoAnswerError, send_request
 
-    kafka = find_endpoints(bootstrap).kafka
+    kafka = enter(find_endpoints(bootstrap).kafka)
     try:
         with Console(stderr=True).status(f"waiting for the engine to {action} {owner}/{name}"):
             return dict(send_request(kafka, action, owner, name, timeout=timeout, **fields))

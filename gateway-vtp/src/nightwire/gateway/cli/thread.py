@@ -8,7 +8,7 @@ import click
 from confluent_kafka import KafkaException
 
 from nightwire.core.cli import progress
-from nightwire.core.kafka import read_to_end
+from nightwire.core.kafka import enter, read_to_end
 from nightwire.core.runtime import NoStackError, find_endpoints
 from nightwire.gateway.eventlog.decoder import element_hash
 from nightwire.gateway.voevent.threads import Post, missing, post, thread
@@ -43,7 +43,7 @@ def show_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
         click.ClickException: There is no such event, or no Kafka.
     """
     try:
-        found = thread(posts(find_endpoints(bootstrap).kafka), ivorn)
+        found = thread(posts(enter(find_endpoints(bootstrap).kafka)), ivorn)
     except (NoStackError, KafkaException) as error:
         raise click.ClickException(str(error)) from error
     if not found:

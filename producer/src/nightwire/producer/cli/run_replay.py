@@ -5,7 +5,7 @@ from typing import Any
 
 from nightwire.core.accounting import write_account
 from nightwire.core.cli import progress
-from nightwire.core.kafka import Writer, login, producer, retry_while_unavailable
+from nightwire.core.kafka import Writer, enter, login, producer, retry_while_unavailable
 from nightwire.core.runtime import Lateness, Stop, find_endpoints, now_ms, stopping
 from nightwire.producer.cli.table import summary
 from nightwire.producer.replay.replay import Player, Replay, by_visit, play_all
@@ -31,6 +31,7 @@ def run_replay(job: Replay, where: tuple[str | None, str | None], *, as_json: bo
         DeliveryError: Kafka did not take an alert.
     """
     found = find_endpoints(*where)
+    enter(found.kafka, must_answer=False)
     described = survey(job.survey)
     registry = SchemaRegistry(found.schema_registry, login=login(found.kafka))
     with stopping() as stop, registry:

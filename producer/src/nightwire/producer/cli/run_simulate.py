@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import progress
-from nightwire.core.kafka import login, retry_while_unavailable
+from nightwire.core.kafka import enter, login, retry_while_unavailable
 from nightwire.core.runtime import Endpoints, MetricsPage, find_endpoints, setup_logging, stopping
 from nightwire.producer.cli.table import summary
 from nightwire.producer.simulation.pool import AlertSource, DrawnAlerts, PatchedAlerts, make_pool
@@ -53,6 +53,7 @@ def run_simulate(
         DeliveryError: Kafka did not take an alert.
     """
     found = find_endpoints(*where)
+    enter(found.kafka, must_answer=False)
     endless = plan.visits == 0
     if endless:
         setup_logging("nightwire.producer")

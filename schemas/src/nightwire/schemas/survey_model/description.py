@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.schemas.avro.plans.field_changes import Change, parse_changes
-from nightwire.schemas.errors import SchemaError
+from nightwire.schemas.errors import SchemaError, meant
 from nightwire.schemas.retention import Retention
 
 FOLDER = files("nightwire.schemas") / "surveys"
@@ -124,7 +124,8 @@ def description(name: str) -> Description:
     """
     known = _files()
     if name not in known:
-        raise SchemaError(f"no description of a survey {name!r}; there are: {', '.join(sorted(known))}")
+        there = ", ".join(sorted(known))
+        raise SchemaError(f"no description of a survey {name!r}; there are: {there}{meant(name, known)}")
     try:
         table = tomllib.loads(known[name].read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
