@@ -29,7 +29,7 @@ TABLE = tomllib.loads((Path(__file__).parent / "attempts.toml").read_text(encodi
 ATTEMPTS = {one["name"]: one for one in TABLE["attempt"]}
 KEEP = "\ndef keep(alert):\n    return alert.flux > 97\n"
 ALERTS = 100
-LONGEST_S = 60.0
+LONGEST_S = 120.0
 """Longest wait for an answer, as the page promises. [s]"""
 
 SUBMIT = {
