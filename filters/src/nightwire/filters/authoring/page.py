@@ -1,7 +1,9 @@
 """A report as self-contained HTML: counts, light curves as SVG, stamps as PNG."""
 
 import base64
+import math
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Any
 
@@ -13,9 +15,19 @@ from nightwire.schemas import AlertView, Stamp, StampError
 MAX_ALERTS = 10
 """Passed alerts of which a page shows light curves and stamps."""
 
+STAMPS = ("science", "template", "difference")
+"""The order of stamps: what was seen, what was there before, what is new."""
+
+PICTURES = (
+    "Light curves: difference flux with its standard error, in colours of the bands; the ring is the alert. "
+    "Stamps: as the survey turned them, each between ZScale's limits, in an arcsinh stretch."
+)
+"""What the pictures show."""
+
 STYLE = (
     ".nightwire td,.nightwire th{text-align:left;padding:2px 12px 2px 0;vertical-align:top}"
-    ".nightwire img{width:84px;height:84px;image-rendering:pixelated;margin-right:4px}"
+    ".nightwire figure{display:inline-block;margin:0 4px 0 0;text-align:center;font-size:11px}"
+    ".nightwire img{width:126px;height:126px;image-rendering:pixelated;display:block}"
 )
 
 
@@ -27,6 +39,7 @@ def html_fragment(report: Report) -> str:
         f"<div class='nightwire'><style>{STYLE}</style><p><b>{escape(head)}</b></p>",
         "".join(f"<p>{escape(remark)}</p>" for remark in report.remarks),
         _table(("alerts", "what stopped them"), ((f"{n:,}", why) for why, n in report.stages.most_common())),
+        f"<p>{PICTURES}</p>" if passed else "",
         *(_alert(one) for one in passed[:MAX_ALERTS]),
         f"<p>and {len(passed) - MAX_ALERTS} more that passed</p>" if len(passed) > MAX_ALERTS else "",
         _table(("alert", "verdict"), ((str(one.alert.id), one.why) for one in report.judged), folded=True),
@@ -44,7 +57,11 @@ def _alert(one: JudgedAlert) -> str:
     title = [f"alert {alert.id}", one.why]
     if alert.magnitude is not None:
         title.insert(1, f"{alert.band or '?'} = {alert.magnitude:.2f} mag")
-    stamps = "".join(stamp_img(name, stamp) for name, stamp in alert.stamps.items())
+    if alert.mjd_tai is not None:
+        title.insert(1, date(alert.mjd_tai))
+    known = alert.stamps
+    order = [*(name for name in STAMPS if name in known), *(name for name in known if name not in STAMPS)]
+    stamps = "".join(stamp_img(name, known[name]) for name in order)
     return f"<h4>{escape(', '.join(title))}</h4><div>{light_curve_svg(alert)} {stamps}</div>"
 
 
@@ -56,15 +73,24 @@ def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]], *, folded: b
     return f"<details><summary>every alert</summary>{table}</details>" if folded else table
 
 
-WIDTH, HEIGHT, EDGE = 360, 120, 14
-"""Size of a light curve, and its margin. [pixel]"""
+WIDTH, HEIGHT = 480, 200
+"""Size of a light curve with its axes. [pixel]"""
+
+LEFT, RIGHT, TOP, BOTTOM = 70, 12, 20, 36
+"""Margins, in which axes and legend stand. [pixel]"""
+
+GAP = 10
+"""Least distance of a point from an axis. [pixel]"""
+
+TICKS = 5
+"""Ticks of an axis, about."""
 
 COLOURS = {"u": "#56b4e9", "g": "#009e73", "r": "#d55e00", "i": "#cc79a7", "z": "#8c510a", "y": "#555555"}
 """Colours of the bands, distinguishable to the colour-blind (Okabe & Ito 2008)."""
 
 
 def light_curve_svg(alert: AlertView) -> str:
-    """Return the light curve as SVG: difference flux [nJy] over time [d].
+    """Return the light curve as SVG: difference flux [nJy] over the time since the alert [d].
 
     A ring marks the alert's own point.
     """
@@ -74,31 +100,90 @@ def light_curve_svg(alert: AlertView) -> str:
         return "<span>no light curve</span>"
     times, fluxes, bands = (curve[name][good] for name in ("mjd_tai", "flux", "band"))
     errors = np.nan_to_num(curve["flux_error"][good])
-    x = _scaled(times, WIDTH)
-    y = HEIGHT - _scaled(np.concatenate([fluxes, fluxes - errors, fluxes + errors]), HEIGHT).reshape(3, -1)
-    marks = [_mark(*one) for one in zip(x, *y, bands, times == alert.mjd_tai, strict=True)]
-    text = f"{fluxes.min():.3g} … {fluxes.max():.3g} nJy, {np.ptp(times):.1f} d"
-    size = f"width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}'"
-    return (
-        f"<svg {size} style='border:1px solid #ccc'>"
-        f"{''.join(marks)}<text x='4' y='11' font-size='10'>{escape(text)}</text></svg>"
+    zero = float(times[-1]) if alert.mjd_tai is None else alert.mjd_tai
+    x = Axis(times - zero, LEFT + GAP, WIDTH - RIGHT - GAP)
+    y = Axis(np.concatenate([fluxes - errors, fluxes + errors]), HEIGHT - BOTTOM - GAP, TOP + GAP)
+    places = (x.at(times - zero), y.at(fluxes), y.at(fluxes - errors), y.at(fluxes + errors))
+    marks = [_mark(*one) for one in zip(*places, bands, times == zero, strict=True)]
+    size = f"width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}' font-size='10'"
+    parts = [*_axes(x, y, f"days since {date(zero)}"), *_legend(bands), *marks]
+    return f"<svg {size} font-family='sans-serif'>{''.join(parts)}</svg>"
+
+
+def date(mjd_tai: float) -> str:
+    """Return a time as date, hour and minute on TAI, and as modified Julian date."""
+    found = datetime(1858, 11, 17, tzinfo=UTC) + timedelta(days=mjd_tai)
+    return f"{found:%Y-%m-%d %H:%M} TAI (MJD {mjd_tai:.3f})"
+
+
+class Axis:
+    """An axis from the smallest to the largest of some values.
+
+    Args:
+        values: Those that have to find room.
+        first: Where the smallest lies; and
+        last: the largest. [pixel]
+    """
+
+    def __init__(self, values: np.ndarray[Any, Any], first: float, last: float) -> None:
+        low, high = float(values.min()), float(values.max())
+        half = max(1.0, 1e-6 * abs(low)) if high <= low else 0.0
+        self._low, self._high = low - half, high + half
+        self._first, self._last = first, last
+
+    def at(self, values: "np.ndarray[Any, Any] | float") -> Any:
+        """Return where *values* lie. [pixel]"""
+        part = (values - self._low) / (self._high - self._low)
+        return self._first + part * (self._last - self._first)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return round values on it, each with its text."""
+        rough = (self._high - self._low) / TICKS
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(power * one for one in (1, 2, 5, 10) if power * one >= rough)
+        numbers = range(math.ceil(self._low / step), math.floor(self._high / step) + 1)
+        return [(step * one, f"{step * one:.6g}") for one in numbers]
+
+
+def _axes(x: Axis, y: Axis, days: str) -> Iterator[str]:
+    """Yield the frame, the ticks with their numbers, and what the axes are."""
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    size = f"width='{right - LEFT}' height='{bottom - TOP}'"
+    yield f"<rect x='{LEFT}' y='{TOP}' {size} fill='none' stroke='#999'/>"
+    for value, text in x.ticks():
+        at = f"{x.at(value):.1f}"
+        yield f"<line x1='{at}' x2='{at}' y1='{bottom}' y2='{bottom + 4}' stroke='#999'/>"
+        yield f"<text x='{at}' y='{bottom + 15}' text-anchor='middle'>{text}</text>"
+    for value, text in y.ticks():
+        at, dash = f"{y.at(value):.1f}", "" if value else " stroke-dasharray='3'"
+        end = LEFT if value else right
+        yield f"<line x1='{LEFT - 4}' x2='{end}' y1='{at}' y2='{at}' stroke='#999'{dash}/>"
+        yield f"<text x='{LEFT - 6}' y='{at}' text-anchor='end' dominant-baseline='middle'>{text}</text>"
+    yield f"<text x='{(LEFT + right) / 2}' y='{HEIGHT - 6}' text-anchor='middle'>{escape(days)}</text>"
+    middle = (TOP + bottom) / 2
+    yield (
+        f"<text x='12' y='{middle}' text-anchor='middle' transform='rotate(-90 12 {middle})'>"
+        "difference flux [nJy]</text>"
     )
 
 
+def _legend(bands: np.ndarray[Any, Any]) -> Iterator[str]:
+    """Yield the names of the bands that there are, each in its colour, from blue to red."""
+    order = {name: at for at, name in enumerate(COLOURS)}
+    for at, band in enumerate(sorted({str(one) for one in bands}, key=lambda one: (order.get(one, 99), one))):
+        x, colour = LEFT + 8 + 36 * at, COLOURS.get(band, "#000000")
+        yield f"<circle cx='{x}' cy='10' r='3' fill='{colour}'/>"
+        yield f"<text x='{x + 6}' y='13' class='band'>{escape(band) or '?'}</text>"
+
+
 def stamp_img(name: str, stamp: bytes) -> str:
-    """Return a stamp as an HTML image; its name where it is not an image."""
+    """Return a stamp as an HTML image above its name; its name where it is not an image."""
     try:
         text = base64.b64encode(Stamp(name, stamp).png()).decode()
     except StampError:
         return f"<span>{escape(name)}: no picture</span>"
-    return f"<img alt='{escape(name)}' title='{escape(name)}' src='data:image/png;base64,{text}'>"
-
-
-def _scaled(values: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, Any]:
-    low, high = float(values.min()), float(values.max())
-    return EDGE + (length - 2 * EDGE) * (
-        (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
-    )
+    image = f"<img alt='{escape(name)}' src='data:image/png;base64,{text}'>"
+    return f"<figure>{image}<figcaption>{escape(name)}</figcaption></figure>"
 
 
 def _mark(x: float, y: float, low: float, high: float, band: str, own: bool) -> str:
