@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.cli import main
 from nightwire.filters.stats import Metrics as FilterMetrics
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.monitoring.config import COMPOSE, rules
@@ -22,6 +24,7 @@ from nightwire.schemas.registry.server import Metrics as SchemaMetrics
 from tests._tracked import ROOT, tracked
 
 COMPOSE_FILE = ROOT / "docker-compose.yml"
+COMPOSE_FILES = sorted(ROOT.glob("docker-compose*.yml"))
 DOCKERFILES = sorted(ROOT.glob("*/Dockerfile"))
 FOREIGN = ("up", "node_", "ALERTS", "process_")
 """Metrics of Prometheus and node-exporter."""
@@ -73,8 +76,36 @@ def test_compose_scrapes_services_that_are_there() -> None:
     assert {target.split(":")[0] for target in COMPOSE.values()} <= services
 
 
-def test_the_compose_file_is_valid() -> None:
-    check = ["check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(COMPOSE_FILE)]
+def options_by_variable(*words: str) -> set[str]:
+    """Return the variables from which a verb takes its options."""
+    context, command = click.Context(main, auto_envvar_prefix="NIGHTWIRE"), main
+    for word in words:
+        command = command.get_command(context, word)  # type: ignore[union-attr, assignment]
+        context = click.Context(command, info_name=word, parent=context)
+    return {f"{context.auto_envvar_prefix}_{one.name}".upper() for one in command.params}
+
+
+def test_compose_names_options_by_variables_that_are_there() -> None:
+    known = options_by_variable("gateway", "serve") | options_by_variable("schema", "serve")
+    asked = set(
+        re.findall(r"NIGHTWIRE_(?:GATEWAY|SCHEMA)_SERVE\w+", " ".join(map(Path.read_text, COMPOSE_FILES)))
+    )
+    assert len(asked) > 4
+    assert asked <= known
+
+
+def test_what_other_machines_reach_in_compose_speaks_tls() -> None:
+    """Every port that is published beyond 127.0.0.1 is a door with TLS."""
+    port = re.compile(r'"(\S*?):?\$\{\w+:-\d+\}:(\d+)"')
+    published = {file.name: port.findall(file.read_text()) for file in COMPOSE_FILES}
+    assert {where for where, _ in published["docker-compose.yml"]} == {"127.0.0.1"}
+    doors = {("${PUBLIC_BIND:-0.0.0.0}", port) for port in ("29092", "8443", "8498", "8499")}
+    assert set(published["docker-compose.tls.yml"]) == doors
+
+
+@pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: file.name)
+def test_the_compose_file_is_valid(file: Path) -> None:
+    check = ["check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(file)]
     done = subprocess.run([sys.executable, "-m", *check], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

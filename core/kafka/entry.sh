@@ -9,6 +9,8 @@
 #   KAFKA_SUPER_USER  who may do everything: the brokers, and the stack's own processes
 #   KAFKA_PASSWORD    its password, of letters, digits, - and _
 #   KAFKA_HEAP        Java's heap, 512m by default
+#   KAFKA_PUBLIC      HOST:PORT by which other machines reach it, over TLS; nothing where it is empty
+#   KAFKA_KEYSTORE    key and certificates for that (PEM), /etc/nightwire/tls/server.pem by default
 set -eu
 umask 077 # a password is in it
 settings=/tmp/server.properties
@@ -26,6 +28,20 @@ login="$security.plain.PlainLoginModule required username=\"${KAFKA_SUPER_USER:?
         echo "listener.name.$listener.scram-sha-512.sasl.jaas.config=$security.scram.ScramLoginModule required;"
     done
 } >"$settings"
+if [ -n "${KAFKA_PUBLIC:-}" ]; then # later lines displace earlier ones
+    public=listener.name.public
+    sed -n 's/^listeners=.*/&,PUBLIC:\/\/:29092/p; s/^listener.security.protocol.map=.*/&,PUBLIC:SASL_SSL/p
+        s/^advertised.listeners=.*/&,PUBLIC:\/\/'"$KAFKA_PUBLIC"'/p' "$settings" >"$settings.public"
+    cat >>"$settings.public" <<END
+$public.sasl.enabled.mechanisms=SCRAM-SHA-512
+$public.scram-sha-512.sasl.jaas.config=$security.scram.ScramLoginModule required;
+$public.ssl.keystore.type=PEM
+$public.ssl.keystore.location=${KAFKA_KEYSTORE:-/etc/nightwire/tls/server.pem}
+$public.ssl.allow.dn.changes=true
+$public.ssl.allow.san.changes=true
+END
+    cat "$settings.public" >>"$settings"
+fi
 heap=${KAFKA_HEAP:-512m}
 if [ ! -f /var/lib/kafka/data/meta.properties ]; then
     java -Xmx128m -cp '/opt/kafka/jars/*' kafka.tools.StorageTool format \

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from nightwire.core.access import operations
 from nightwire.core.cli import main
-from nightwire.core.runtime import Endpoints, StateError
+from nightwire.core.runtime import Endpoints, StateError, find_endpoints
 from nightwire.core.stack.kafka.auth import NONE, SCRAM, doors
 from nightwire.core.tls.keystore import Keystore, key_and_chain
 from nightwire.core.tls.public import Public, public_side
@@ -88,3 +88,16 @@ def test_kafkas_file_follows_certificate_and_key_and_is_never_of_two_kinds(tmp_p
     assert file.path.read_bytes() == site.server.read_bytes()
     with pytest.raises(SiteError, match="is not that of the certificate"):
         key_and_chain(site.server, other.server)
+
+
+def test_the_environment_says_what_is_public_where_no_stack_of_ours_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:19092",
+        "NIGHTWIRE_PUBLIC_KAFKA": "a.example.org:29092",
+        "NIGHTWIRE_PUBLIC_CA": "tls/ca.pem",
+        "NIGHTWIRE_PUBLIC_SCHEMA_REGISTRY": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert find_endpoints().public == {"kafka": "a.example.org:29092", "ca": "tls/ca.pem"}

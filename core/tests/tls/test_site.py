@@ -1,5 +1,6 @@
 """A site's authority and certificates are such that others' TLS believes them, and nobody else."""
 
+import os
 import shutil
 import socket
 import ssl
@@ -93,6 +94,15 @@ def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert {name for name, mode in modes.items() if mode & 0o77} == {"ca.pem"}
     assert modes.keys() == {"ca.pem", "ca.key.pem", "server.pem", "lco.client.pem"}
     assert b"PRIVATE" not in (folder / "ca.pem").read_bytes()
+
+
+def test_who_reads_the_certificate_is_said_once_and_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "tls"
+    run("init", "--folder", str(folder), "--owner", str(os.getuid()))
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o711
+    run("init", "--folder", str(folder))
+    server = (folder / "server.pem").stat()
+    assert (server.st_uid, stat.S_IMODE(server.st_mode)) == (os.getuid(), 0o600)
 
 
 @pytest.mark.parametrize("host", ["-a.example.org", "a b", "münchen.example.org", "a..b", "x" * 300])

@@ -37,10 +37,18 @@ def write_credentials(folder: Path, credentials: Mapping[str, str]) -> None:
     write_private_file(folder / FILE, json.dumps(credentials, indent=2))
 
 
-def write_private_file(path: Path, text: str) -> None:
-    """Replace *path* by a file with *text* that only its owner can read."""
+def write_private_file(path: Path, text: str, owner: int | None = None) -> None:
+    """Replace *path* by a file with *text* that only its owner can read.
+
+    Args:
+        path: The file.
+        text: What it holds from now on.
+        owner: User id of another owner than us.
+    """
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.touch(mode=0o600)
     fresh.chmod(0o600)  # where one of that name was left over
     fresh.write_text(text)
+    if owner is not None:
+        os.chown(fresh, owner, -1)
     fresh.replace(path)

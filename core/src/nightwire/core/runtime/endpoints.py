@@ -75,7 +75,7 @@ def find_endpoints(kafka: str | None = None, schema_registry: str | None = None)
     kafka = kafka or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     schema_registry = schema_registry or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY")
     if kafka:
-        return Endpoints(kafka=kafka, schema_registry=schema_registry)
+        return Endpoints(kafka=kafka, schema_registry=schema_registry, public=_public(os.environ))
     folder = state_dir()
     state = read_state(folder) if folder else None
     if state is None or not _alive(state):
@@ -106,6 +106,12 @@ def running_stacks() -> list[Path]:
                 folder = words[words.index("--state") + 1] if "--state" in words else STATE_DIR
                 found.add((process / "cwd").readlink() / folder)
     return sorted(found)
+
+
+def _public(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the addresses for other machines that are in the environment."""
+    names = {name: f"NIGHTWIRE_PUBLIC_{name.upper()}" for name in ("kafka", "schema_registry", "ca")}
+    return {name: env[variable] for name, variable in names.items() if env.get(variable)}
 
 
 def _known(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

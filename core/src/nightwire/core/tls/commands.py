@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nightwire.core.cli.options import json_option
+from nightwire.core.cli.options import bootstrap_option, json_option
 
 if TYPE_CHECKING:
     from nightwire.core.tls.site import Site
@@ -36,7 +36,13 @@ def tls() -> None:
 @tls.command()
 @click.argument("hosts", metavar="[HOST]...", nargs=-1)
 @folder_option
-def init(hosts: tuple[str, ...], folder: Path | None) -> None:
+@click.option(
+    "--owner",
+    type=click.IntRange(0),
+    metavar="UID",
+    help="User id of who reads it: 10001 for the containers of compose.  [default: as before, else yours]",
+)
+def init(hosts: tuple[str, ...], folder: Path | None, owner: int | None) -> None:
     """Make the server's certificate for HOSTs, and before the first one the site's authority.
 
     A HOST is a name or an address by which others reach this machine; without any, those of the
@@ -48,9 +54,10 @@ def init(hosts: tuple[str, ...], folder: Path | None) -> None:
     Examples:
       nightwire tls init broker.example.org 192.0.2.7
       nightwire tls init                                 the same names, for another year
+      nightwire tls init --folder tls --owner 10001 broker.example.org     for compose
     """
     with _advice(folder) as site:
-        names = site.init(hosts)
+        names = site.init(hosts, owner)
         click.echo(f"{site.server}: for {', '.join(names)}, until {site.ends():%Y-%m-%d}")
         click.echo(f"{site.ca}: give it to your users; keep the other files of {site.folder} to yourself")
 
@@ -85,6 +92,24 @@ def show(folder: Path | None, as_json: bool) -> None:
             click.echo(json.dumps({"ca": str(site.ca), "hosts": hosts, "until": ends.isoformat()}, indent=2))
         else:
             click.echo(f"{site.server}: for {', '.join(hosts)}, until {ends:%Y-%m-%d}; signed by {site.ca}")
+
+
+@tls.command()
+@bootstrap_option
+def reload(bootstrap: str | None) -> None:
+    """Let the brokers of a Kafka of one's own, as of compose, show a renewed certificate.
+
+    The embedded stack, the registry and the gateway look for themselves.
+
+    \b
+    Example:
+      nightwire tls reload
+    """
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.core.tls.reload import reload_certificates
+
+    count = reload_certificates(find_endpoints(bootstrap).kafka)
+    click.echo(f"{count} brokers have read their certificates again")
 
 
 @contextmanager

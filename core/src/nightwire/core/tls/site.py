@@ -42,12 +42,13 @@ class Site:
         self.ca, self.server = folder / "ca.pem", folder / "server.pem"
         self._authority = folder / "ca.key.pem"
 
-    def init(self, hosts: Sequence[str] = ()) -> list[str]:
+    def init(self, hosts: Sequence[str] = (), owner: int | None = None) -> list[str]:
         """Make a new certificate of the server, and before the first one the authority.
 
         Args:
             hosts: Names and addresses by which others reach it; without any those of the present
                 certificate, else this machine's name.
+            owner: User id of who reads the certificate and its key; without it who did so before.
 
         Returns:
             All names and addresses for which it holds.
@@ -58,7 +59,12 @@ class Site:
         wanted = list(hosts) or self.hosts() or [socket.gethostname()]
         every = list(dict.fromkeys([*wanted, *HERE]))
         self.make_authority()
-        self._write(self.server, server_identity(self._present_authority(), every))
+        made = server_identity(self._present_authority(), every)
+        if owner is not None:
+            self.folder.chmod(0o711)  # to be entered, not to be listed
+        elif self.server.exists():
+            owner = self.server.stat().st_uid
+        self._write(self.server, made, owner)
         return every
 
     def make_authority(self) -> None:
@@ -103,8 +109,8 @@ class Site:
         except (OSError, ValueError) as error:
             raise SiteError(f"{self._authority} cannot be read: {error}") from error
 
-    def _write(self, path: Path, identity: Identity) -> None:
-        write_private_file(path, (identity.private_pem() + identity.public_pem()).decode())
+    def _write(self, path: Path, identity: Identity, owner: int | None = None) -> None:
+        write_private_file(path, (identity.private_pem() + identity.public_pem()).decode(), owner)
 
 
 def read_certificate(path: Path) -> x509.Certificate:

@@ -4,26 +4,16 @@ import logging
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-)
+from confluent_kafka.admin import AdminClient
 
 from nightwire.core.runtime import LogLimiter
 from nightwire.core.stack.kafka.auth import PROTOCOLS, SCRAM_LOGIN
-from nightwire.core.stack.kafka.storage import NODE
 from nightwire.core.tls.keystore import Keystore
 from nightwire.core.tls.public import ANYWHERE, Public
+from nightwire.core.tls.reload import PUBLIC, reload_brokers
 from nightwire.core.tls.site import SiteError
 
 log = logging.getLogger("nightwire.stack")
-
-TIMEOUT = 10.0
-"""Longest wait for Kafka to take a new certificate. [s]"""
-
-PUBLIC = "listener.name.public"
 
 
 class PublicListener:
@@ -75,7 +65,7 @@ class PublicListener:
         try:
             if not self._keystore.refresh():
                 return False
-            _reload(kafka)
+            reload_brokers(kafka)
         except (SiteError, KafkaException) as error:
             self._keystore.forget()
             if self._limiter.allows():
@@ -83,11 +73,3 @@ class PublicListener:
             return False
         log.info("Kafka shows the renewed certificate")
         return True
-
-
-def _reload(kafka: AdminClient) -> None:
-    """Let Kafka read the file again: it does when any setting of its own broker is set anew."""
-    setting = ConfigEntry(f"{PUBLIC}.ssl.keystore.type", "PEM", incremental_operation=AlterConfigOpType.SET)
-    broker = ConfigResource(ConfigResource.Type.BROKER, str(NODE), incremental_configs=[setting])
-    for done in kafka.incremental_alter_configs([broker]).values():
-        done.result(TIMEOUT)
