@@ -97,3 +97,9 @@ def test_a_file_that_is_no_notebook_is_refused() -> None:
 
 def test_the_function_may_have_another_name_than_keep() -> None:
     assert "def mine" in extract("def mine(a):\n    return True", "mine")
+
+
+@pytest.mark.parametrize("text", ["X = 0x" + 5_000 * "f", "X = " + "+".join("1" * 50_000)])
+def test_code_that_cannot_be_written_out_is_refused_in_words(text: str) -> None:
+    with pytest.raises(FilterError, match="cannot be read"):
+        extract(f"{text}\ndef keep(alert):\n    return alert.flux > X\n", "keep")

@@ -34,9 +34,11 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     """
     try:
         tree = ast.parse(code)
+        known = {found.name: found for found in definitions(tree, code)}  # the last definition counts
     except SyntaxError as error:
         raise FilterError(f"line {error.lineno}: {error.msg}") from error
-    known = {found.name: found for found in definitions(tree, code)}  # the last definition counts
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise FilterError(f"the code cannot be read: {str(error) or type(error).__name__}") from error
     if entry not in known or known[entry].kind is not Kind.FUNCTION:
         functions = sorted(name for name, found in known.items() if found.kind is Kind.FUNCTION)
         names = ", ".join(functions) or "none"
