@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import polars
@@ -17,6 +18,7 @@ from nightwire.consumers.alert.deduplication import Deduplicator, RecentKeys
 from nightwire.consumers.reader.batch import ColumnDecoder, DecodingContext
 from nightwire.consumers.reader.connection import schema_for
 from nightwire.consumers.reader.unpack import TableUnpacker
+from nightwire.core.kafka import ensure_topics
 from nightwire.schemas import (
     AlertDecoder,
     Codec,
@@ -25,6 +27,7 @@ from nightwire.schemas import (
     SchemaRegistry,
     sim_alert_schema,
 )
+from nightwire.schemas.topics import TopicSettings
 from nightwire.schemas.wire import frame
 
 Encode = Callable[..., bytes]
@@ -195,6 +198,29 @@ class Two:
         return Codec(self.schemas[schema_id])
 
 
+@pytest.mark.kafka
+def test_a_topic_without_alerts_gives_one_table_without_rows(kafka: str) -> None:
+    topic = f"tables.{os.getpid()}.{next(numbers)}"
+    ensure_topics(kafka, [TopicSettings(topic, 1, {})])
+    with AlertReader(topic, bootstrap=kafka, follow=False) as reader:
+        (table,) = reader.tables(FIELDS, metadata=["offset"])
+    assert (table.num_rows, table.column_names) == (0, ["offset", *FIELDS])
+    with AlertReader(topic, bootstrap=kafka, follow=False, as_version=sim_alert_schema()) as reader:
+        (frame_,) = reader.tables(FIELDS, to="polars")
+    assert list(frame_.schema.values()) == [polars.Int64, polars.Float64, polars.String]
+
+
+@pytest.mark.kafka
+def test_columns_without_rows_are_of_the_registered_types(kafka: str, registry_url: str) -> None:
+    topic = f"tables.{os.getpid()}.{next(numbers)}"
+    ensure_topics(kafka, [TopicSettings(topic, 1, {})])
+    with SchemaRegistry(registry_url) as registry:
+        registry.register(f"{topic}-value", sim_alert_schema())
+    with AlertReader(topic, bootstrap=kafka, registry=registry_url, follow=False) as reader:
+        (table,) = reader.tables(FIELDS)
+    assert table.schema.types == [pa.int64(), pa.float64(), pa.string()]
+
+
 def test_two_versions_in_a_table_look_like_the_one_that_was_asked_for(
     make_alert: Callable[..., dict[str, Any]],
 ) -> None:
@@ -210,7 +236,7 @@ def test_two_versions_in_a_table_look_like_the_one_that_was_asked_for(
     ]
     decoder: ColumnDecoder = AlertDecoder(two, reader=schema_for("11.1", two.schemas.__getitem__))
     tables = TableUnpacker(
-        DecodingContext(decoder, None, Deduplicator(None, RecentKeys())),
+        DecodingContext(decoder, None, Deduplicator(None, RecentKeys()), partial(decoder.columns, [])),
         ["diaSourceId", "grade"],
         [],
         "arrow",

@@ -1,6 +1,7 @@
 """What becomes of records that cannot be read: bad, or not yet."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ class Decoder:
         return Columns(columns, rows, faults)
 
 
-CONTEXT = DecodingContext(Decoder(), None, Deduplicator(None, RecentKeys()))
+CONTEXT = DecodingContext(Decoder(), None, Deduplicator(None, RecentKeys()), partial(Decoder().columns, []))
 
 
 def numbers(batch: Batch[Any]) -> list[int]:

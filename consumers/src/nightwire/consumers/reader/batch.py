@@ -57,11 +57,13 @@ class DecodingContext:
         decoder: Decodes the records' values.
         survey: The survey of all records, where the reader was given one.
         deduplicator: Leaves out what came before.
+        no_rows: Gives fields as columns of their types, without rows.
     """
 
     decoder: ColumnDecoder
     survey: str | None
     deduplicator: Deduplicator
+    no_rows: Callable[[Sequence[str]], Columns]
 
 
 Unpack = Callable[[Sequence[Message]], Batch[Item]]

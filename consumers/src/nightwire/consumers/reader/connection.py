@@ -1,7 +1,8 @@
 """From what was asked for to an open reader: clients of Kafka and of the schema registry."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from nightwire.consumers.source import (
 )
 from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
-from nightwire.schemas import AlertDecoder, SchemaRegistry
+from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
 
 VERSION = re.compile(r"(\d+)\.(\d+)")
 
@@ -72,7 +73,9 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
     enter(ends.kafka)
     registry = SchemaRegistry(ends.schema_registry, cluster_id=partial(cluster_id, ends.kafka))
     try:
-        context = DecodingContext(_decoder(request, registry), request.survey, deduplicator)
+        decoder = _decoder(request, registry)
+        no_rows = partial(_no_rows, request, registry, decoder)
+        context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
         source = _source(request)
     except BaseException:
         registry.close()
@@ -86,6 +89,17 @@ def _decoder(request: ReadRequest, registry: SchemaRegistry) -> AlertDecoder:
     reader = schema_for(request.as_version, registry.schema)
     described = known_survey(request.survey or _only_survey(request.plan))
     return AlertDecoder(registry, reader=reader, survey=described.name if described else None)
+
+
+def _no_rows(
+    request: ReadRequest, registry: SchemaRegistry, decoder: AlertDecoder, fields: Sequence[str]
+) -> Columns:
+    """Return *fields* without rows, of the types in the topic's newest schema, if it is known."""
+    if request.as_version is None:
+        with suppress(SchemaError):
+            newest = registry.latest(f"{request.plan.topics[0]}-value")[2]
+            decoder = AlertDecoder(registry, reader=newest)
+    return decoder.columns([], fields, missing_ok=True)
 
 
 def _only_survey(plan: Plan) -> str | None:

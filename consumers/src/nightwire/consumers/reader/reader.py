@@ -9,7 +9,7 @@ from nightwire.consumers.alert import WINDOW, Dedup, Deduplicator, ReceivedAlert
 from nightwire.consumers.reader.batch import DecodingContext, Unpack
 from nightwire.consumers.reader.connection import ReadRequest
 from nightwire.consumers.reader.read_loop import BadRecord, ReadPolicy
-from nightwire.consumers.reader.session import ReaderSession, Stream
+from nightwire.consumers.reader.session import ReaderSession, Stream, TableStream
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.consumers.source import Plan, StartMode
@@ -158,7 +158,7 @@ class AlertReader:
     ) -> Stream[Any]:
         """Return tables, a row an alert and a column a field: the fastest way.
 
-        They are for ``for`` and ``async for``.
+        They are for ``for`` and ``async for``.  Where no alert comes there is one, without rows.
         A message is read as far as its last field that was asked for; damage behind that is not
         seen.
 
@@ -181,7 +181,7 @@ class AlertReader:
         def factory(context: DecodingContext) -> Unpack[Any]:
             return TableUnpacker(context, names, columns, to)
 
-        return Stream(self._session, factory, size=size, wait=wait)
+        return TableStream(self._session, factory, size=size, wait=wait)
 
     def open(self) -> Self:
         """Connect, and find where to begin; iteration does so by itself.

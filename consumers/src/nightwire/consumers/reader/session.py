@@ -48,10 +48,14 @@ class ReaderSession:
 
     def next_batch(self, factory: UnpackFactory[Item], size: int, wait: float) -> Batch[Item] | None:
         """Return the next batch; None at the end.  Blocks."""
-        connection = self.open()
+        return self.open().loop.next_batch(self.unpack(factory), size, wait)
+
+    def unpack(self, factory: UnpackFactory[Item]) -> Unpack[Item]:
+        """Return what *factory* gives for this connection."""
+        context = self.open().context
         if factory not in self._unpacks:
-            self._unpacks[factory] = factory(connection.context)
-        return connection.loop.next_batch(self._unpacks[factory], size, wait)
+            self._unpacks[factory] = factory(context)
+        return self._unpacks[factory]
 
     def hand_out(self, batch: Batch[Item]) -> Item:
         """Return what is in *batch*: from now on it is the caller's."""
@@ -125,3 +129,17 @@ class Stream(Generic[Item]):
 
     def _next_batch(self) -> Batch[Item] | None:
         return self._session.next_batch(self._factory, self._size, self._wait)
+
+
+class TableStream(Stream[Any]):
+    """Tables; one without rows, but with its columns, where no alert came until the end."""
+
+    _any = False
+
+    def _next_batch(self) -> Batch[Any] | None:
+        batch = super()._next_batch()
+        if batch is None and not self._any:
+            unpacker: Any = self._session.unpack(self._factory)
+            batch = unpacker.empty()
+        self._any = True
+        return batch

@@ -105,6 +105,10 @@ class TableUnpacker:
             batch.item = self._table(kept.select(list(self.fields)), [messages[rows[at]] for at in new])
         return batch
 
+    def empty(self) -> Batch[Any]:
+        """Return a table without rows, for where no alert came."""
+        return Batch((), self._table(self.context.no_rows(self.fields).batch, ()))
+
     def _table(self, columns: Any, messages: Sequence[Message]) -> Any:
         return converter(self.to)(with_metadata(columns, messages, self.metadata, self.context.survey))
 
