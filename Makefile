@@ -80,8 +80,8 @@ report: setup  ## the one report page from the results
 docs: setup  ## the site of docs into build/site, links checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html"
 
-compose-up:  ## docker compose up --wait
-	@test -f .env || cp .env.example .env
+compose-up:  ## docker compose up --wait; the first time with passwords of its own in .env
+	@sh core/kafka/make-env.sh
 	@docker compose up --wait
 
 compose-down:  ## and back, with volumes

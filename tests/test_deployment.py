@@ -2,6 +2,7 @@
 watched.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -187,3 +188,32 @@ def test_images_are_built_from_every_rooms_sources() -> None:
     assert {f"!{room}/src" for room in rooms} <= set(kept)
     copied = {name for path in DOCKERFILES for name in re.findall(r"COPY (\S+\.lock)", path.read_text())}
     assert {f"!{name}" for name in copied} <= set(kept) | {"!core/src/nightwire/core/stack/kafka/jars.lock"}
+
+
+def made_env(folder: Path) -> "subprocess.CompletedProcess[str]":
+    script = ROOT / "core" / "kafka" / "make-env.sh"
+    return subprocess.run(["sh", str(script)], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_env_gets_passwords_of_its_own_once(tmp_path: Path) -> None:
+    (tmp_path / ".env.example").write_text((ROOT / ".env.example").read_text())
+    assert made_env(tmp_path).returncode == 0
+    text = (tmp_path / ".env").read_text()
+    values = dict(re.findall(r"^([A-Z0-9_]+)=(.*)$", text, re.MULTILINE))
+    secrets = [value for name, value in values.items() if name.endswith("PASSWORD")]
+    assert len(secrets) == len(set(secrets)) == 3
+    assert all(re.fullmatch(r"[\w-]{32}", secret) for secret in secrets)
+    assert re.fullmatch(r"[\w-]{22}", values["KAFKA_CLUSTER_ID"])
+    assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
+    assert made_env(tmp_path).returncode == 0
+    assert (tmp_path / ".env").read_text() == text
+
+
+def test_the_examples_passwords_are_refused(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text((ROOT / ".env.example").read_text())
+    assert made_env(tmp_path).returncode == 1
+    environment = os.environ | {"KAFKA_PASSWORD": "change-me-too", "KAFKA_SUPER_USER": "nightwire.stack"}
+    entry = ["sh", str(ROOT / "core" / "kafka" / "entry.sh")]
+    done = subprocess.run(entry, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "everybody knows" in done.stderr

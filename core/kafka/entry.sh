@@ -13,6 +13,12 @@
 #   KAFKA_KEYSTORE    key and certificates for that (PEM), /etc/nightwire/tls/server.pem by default
 set -eu
 umask 077 # a password is in it
+case ${KAFKA_PASSWORD:?} in
+change-me*)
+    echo "KAFKA_PASSWORD is the example's, which everybody knows: make compose-up makes a .env with one of its own" >&2
+    exit 1
+    ;;
+esac
 settings=/tmp/server.properties
 security=org.apache.kafka.common.security
 login="$security.plain.PlainLoginModule required username=\"${KAFKA_SUPER_USER:?}\" password=\"${KAFKA_PASSWORD:?}\" \"user_$KAFKA_SUPER_USER\"=\"$KAFKA_PASSWORD\";"

@@ -2,7 +2,7 @@
 
 import json
 import os
-import re
+import secrets
 import subprocess
 import sys
 import threading
@@ -23,12 +23,14 @@ from nightwire.producer import AlertWriter, Sky, VisitLog, Visits
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = dict(re.findall(r"^([A-Z0-9_]+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE))
+NAMES = ("KAFKA_PASSWORD", "CONSUMER_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
+PASSWORDS = {name: secrets.token_urlsafe(24) for name in NAMES}
+"""Kafka refuses those of `.env.example`."""
 OPERATOR = {
     "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
     "KAFKA_SASL_MECHANISM": "PLAIN",
     "KAFKA_SASL_USERNAME": "nightwire.stack",
-    "KAFKA_SASL_PASSWORD": EXAMPLE["KAFKA_PASSWORD"],
+    "KAFKA_SASL_PASSWORD": PASSWORDS["KAFKA_PASSWORD"],
 }
 PATIENCE = 400.0  # [s]  two cores carry everything, and perhaps others' work
 
@@ -71,7 +73,7 @@ class Stack:
         done = subprocess.run(
             [*project, *files, *words],
             cwd=ROOT,
-            env=os.environ | self.environment,
+            env=os.environ | PASSWORDS | self.environment,
             capture_output=True,
             text=True,
             timeout=timeout,
