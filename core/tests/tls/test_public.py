@@ -13,6 +13,7 @@ from nightwire.core.stack.kafka.auth import NONE, SCRAM, doors
 from nightwire.core.tls.keystore import Keystore, key_and_chain
 from nightwire.core.tls.public import Public, public_side
 from nightwire.core.tls.site import Site, SiteError
+from nightwire.schemas.serving import ServerTLS
 
 
 def test_the_certificate_is_made_for_the_name_that_is_asked_for_and_kept(tmp_path: Path) -> None:
@@ -101,3 +102,28 @@ def test_the_environment_says_what_is_public_where_no_stack_of_ours_runs(
     }.items():
         monkeypatch.setenv(name, value)
     assert find_endpoints().public == {"kafka": "a.example.org:29092", "ca": "tls/ca.pem"}
+
+
+def test_links_that_a_renewal_leads_elsewhere_are_followed(tmp_path: Path) -> None:
+    """As in Let's Encrypt's folder ``live``: certificate and key are links of their own."""
+    own = Site(tmp_path / "own")
+    for number in (1, 2):
+        own.init(["c.example.org"])
+        key, _, certificate = own.server.read_text().partition("-----BEGIN CERT")
+        (tmp_path / f"privkey{number}.pem").write_text(key)
+        (tmp_path / f"fullchain{number}.pem").write_text(f"-----BEGIN CERT{certificate}")
+    for name in ("privkey", "fullchain"):
+        (tmp_path / f"{name}.pem").symlink_to(f"{name}1.pem")
+    public = public_side(tmp_path / "tls", "", tmp_path / "fullchain.pem", tmp_path / "privkey.pem")
+    file, server = (
+        Keystore(tmp_path / "kafka.pem", public.certificate, public.key),
+        ServerTLS(public.certificate, public.key),
+    )
+    assert file.refresh()
+    before, shown = file.path.read_bytes(), server.context()
+    for name in ("privkey", "fullchain"):
+        (tmp_path / f"{name}.pem").unlink()
+        (tmp_path / f"{name}.pem").symlink_to(f"{name}2.pem")
+    assert file.refresh()
+    assert file.path.read_bytes() == own.server.read_bytes() != before
+    assert server.context() is not shown

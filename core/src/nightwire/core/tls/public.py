@@ -58,7 +58,8 @@ def public_side(
     site.make_authority()
     if certificate is not None:
         host = host or hosts_of(read_certificate(certificate))[0]
-        return Public(host, certificate.resolve(), (key or certificate).resolve(), site.ca)
+        # as they are named: Let's Encrypt's are links, which a renewal leads elsewhere
+        return Public(host, certificate.absolute(), (key or certificate).absolute(), site.ca)
     if not site.server.exists() or (host and host not in site.hosts()):
         site.init([*([host] if host else []), *site.hosts()])
     return Public(host or site.hosts()[0], site.server, site.server, site.ca, site.ca)
