@@ -10,10 +10,14 @@ import pytest
 from nightwire.gateway.cli.log_limits import RateLimitFilter
 from nightwire.gateway.net.access import ADDRESS, DENIED, LOCAL, Access
 from nightwire.gateway.net.limits import (
+    ADDRESS_BURST,
     CROWDED,
     FULL,
+    UNASKED_BURST,
     ConnectionLimiter,
+    FloodError,
     Limits,
+    UnaskedLimiter,
 )
 from nightwire.gateway.vtp.conversation import SilenceError, SlownessError, messages
 from nightwire.gateway.vtp.frames import encode_frame
@@ -72,6 +76,17 @@ def test_one_line_of_ipv6_is_one_address_however_it_is_numbered() -> None:
     limiter.opened("2001:db8::1")
     assert limiter.refusal("2001:db8::ffff:2") == CROWDED
     assert limiter.refusal("2001:db8:0:1::1") is None
+
+
+def test_who_comes_again_and_again_has_one_bucket_for_all_and_others_have_theirs() -> None:
+    limiter, times = UnaskedLimiter(), ADDRESS_BURST // UNASKED_BURST
+    for _ in range(times):
+        limiter.bucket("192.0.2.1").take(UNASKED_BURST, 1.0)
+    again = limiter.bucket("192.0.2.1")
+    with pytest.raises(FloodError):
+        again.take(1000, 1.0)
+    limiter.bucket("192.0.2.2").take(1000, 1.0)
+    again.take(1000, 2.0)
 
 
 def heard(

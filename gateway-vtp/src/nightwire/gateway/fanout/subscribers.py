@@ -16,7 +16,7 @@ from nightwire.gateway.fanout.delivery import Delivery, LiveFeed
 from nightwire.gateway.fanout.feed import SubscriberSettings
 from nightwire.gateway.fanout.identity import Peer, owner_of
 from nightwire.gateway.fanout.subscriber_state import SILENCES, SubscriberState
-from nightwire.gateway.net.limits import FloodError
+from nightwire.gateway.net.limits import FloodError, UnaskedLimiter
 from nightwire.gateway.net.memory import MemoryBudget, MemoryExceededError
 from nightwire.gateway.net.server import Converse
 from nightwire.gateway.signing.requirements import NotAdmittedError, SubscriberGate
@@ -69,7 +69,7 @@ class SubscriberConnection:
     @property
     def host(self) -> str:
         """Address of the peer."""
-        return str((self.writer.get_extra_info("peername") or ("?", 0))[0])
+        return host_of(self.writer)
 
     def __str__(self) -> str:
         host, port = (self.writer.get_extra_info("peername") or ("?", 0))[:2]
@@ -102,6 +102,11 @@ class SubscriberConnection:
         }
 
 
+def host_of(writer: asyncio.StreamWriter) -> str:
+    """Return the address of the peer."""
+    return str((writer.get_extra_info("peername") or ("?", 0))[0])
+
+
 class SubscriberService:
     """Our side of connections from subscribers.
 
@@ -127,7 +132,7 @@ class SubscriberService:
     ) -> None:
         self._ivoid, self._settings = ivoid, settings
         self._accounts, self._metrics, self._status, self._trust = accounts, metrics, status, trust
-        self._memory = memory
+        self._memory, self._unasked = memory, UnaskedLimiter()
         self._numbers = count(now_ms())
         self._acked, self._naked = (metrics.answered.labels(answer) for answer in ("ack", "nak"))
 
@@ -164,7 +169,9 @@ class SubscriberService:
     def _begin(self, live_feed: LiveFeed, writer: asyncio.StreamWriter) -> SubscriberConnection:
         cursor = live_feed.hub.live()
         now = asyncio.get_running_loop().time()
-        peer = SubscriberState(FilterList(), last_message=now, acks=AckTracker(cursor.positions))
+        unasked = self._unasked.bucket(host_of(writer))
+        acks = AckTracker(cursor.positions)
+        peer = SubscriberState(FilterList(), last_message=now, acks=acks, unasked=unasked)
         number = next(self._numbers)
         delivery = Delivery(live_feed, peer, writer, cursor, number)
         gate = SubscriberGate(self._ivoid, self._trust, self._metrics)

@@ -1,7 +1,7 @@
 """How many connections may be open, and what one may send unasked.  For one event loop."""
 
 import ipaddress
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,6 +12,10 @@ FULL, CROWDED = "full", "address-full"
 
 UNASKED_RATE, UNASKED_BURST = 8 << 10, 128 << 10
 """What a peer may send that nobody asked for: in a second, and at once. [byte]"""
+ADDRESS_RATE, ADDRESS_BURST = 64 << 10, 4 << 20
+"""The same of all connections from one address: a peer may come again and again. [byte]"""
+MAX_ADDRESSES = 4096
+"""Most addresses that are remembered."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,16 @@ class TokenBucket:
     Args:
         rate: What comes back in a second. [byte]
         burst: Most at once. [byte]
+        shared: What all peers at its address have together.
     """
 
-    def __init__(self, rate: float = UNASKED_RATE, burst: float = UNASKED_BURST) -> None:
-        self._rate, self._burst = rate, burst
+    def __init__(
+        self,
+        rate: float = UNASKED_RATE,
+        burst: float = UNASKED_BURST,
+        shared: "TokenBucket | None" = None,
+    ) -> None:
+        self._rate, self._burst, self._shared = rate, burst, shared
         self._left, self._at = burst, 0.0
 
     def take(self, size: int, now: float) -> None:
@@ -90,10 +100,29 @@ class TokenBucket:
         Raises:
             FloodError: There is not so much left.
         """
-        self._left = min(self._burst, self._left + self._rate * (now - self._at)) - size
+        self._left = min(self._burst, self._left + self._rate * (now - self._at))
         self._at = now
-        if self._left < 0:
-            raise FloodError(f"it sends more than {self._rate} bytes a second that nobody asked for")
+        if size > self._left:
+            raise FloodError(f"more than {self._rate} bytes a second come that nobody asked for")
+        if self._shared is not None:
+            self._shared.take(size, now)
+        self._left -= size
+
+
+class UnaskedLimiter:
+    """Give each connection a bucket, and all connections from one address one that they share."""
+
+    def __init__(self) -> None:
+        self._shared: OrderedDict[str, TokenBucket] = OrderedDict()
+
+    def bucket(self, host: str) -> TokenBucket:
+        """Return the bucket of a new connection from *host*."""
+        address = counted_as(host)
+        shared = self._shared.setdefault(address, TokenBucket(ADDRESS_RATE, ADDRESS_BURST))
+        self._shared.move_to_end(address)
+        if len(self._shared) > MAX_ADDRESSES:
+            self._shared.popitem(last=False)
+        return TokenBucket(shared=shared)
 
 
 @lru_cache(maxsize=4096)
