@@ -14,6 +14,7 @@ import pytest
 from nightwire.core.accounting.dead_letters import OVERHEAD
 from nightwire.core.kafka import MAX_MESSAGE, Writer, ensure_topics, headers_of, producer, read_to_end
 from nightwire.core.runtime import Stop, now_ms
+from nightwire.filters.admission.answers import MAX_NAME
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.requests import FAILED, RequestConsumer
 from nightwire.filters.admission.service import SubmissionService
@@ -140,6 +141,15 @@ def test_a_request_at_which_the_engine_fails_is_refused_and_the_next_is_taken(
     assert not answer["accepted"]
     assert "made the engine fail: IndexError: list index" in answer["reasons"][0]
     assert engine.outcomes[-2:] == [FAILED, "accepted"]
+
+
+def test_an_id_that_is_a_text_is_not_remembered(
+    engine: Engine, answered: object, until: Callable[..., Any]
+) -> None:
+    engine.ask({3_000_000 * "i": {}})
+    (short,) = until(lambda: [one for one in engine.answers() if one.startswith("iii")])
+    assert len(short) == MAX_NAME
+    assert not engine.answers()[short]["accepted"]
 
 
 def test_the_longest_record_that_is_no_request_is_a_dead_letter_cut(

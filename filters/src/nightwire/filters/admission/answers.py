@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nightwire.core.runtime import now_ms
+from nightwire.filters.language import without_surrogates
 from nightwire.schemas import Codec, DecodeError, records, wire
 
 MAX_NAME = 200
@@ -30,7 +31,7 @@ def answer_record(
 def cut(text: str, most: int) -> str:
     """Return *text* in so many characters, all of which UTF-8 has."""
     short = text if len(text) <= most else f"{text[: most - 1]}…"
-    return short.encode("utf-8", "replace").decode()
+    return without_surrogates(short)
 
 
 def _shortened(reasons: Sequence[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from nightwire.core import kafka
 from nightwire.core.accounting import send_message_to_dead_letters
 from nightwire.core.kafka import DeliveryError, TopicPartition
 from nightwire.core.runtime import Stop
-from nightwire.filters.admission.answers import answer_record, cut, identified
+from nightwire.filters.admission.answers import MAX_NAME, answer_record, cut, identified
 from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.schemas import DecodeError, records
@@ -187,6 +187,8 @@ class RequestConsumer:
     def _reply(self, request: Mapping[str, Any], owner: str) -> None:
         if (owner, request["id"]) in self._answered:
             return
+        if len(request["id"]) > MAX_NAME:
+            raise DecodeError(f"its id has {len(request['id']):,} characters, limit is {MAX_NAME}")
         accepted, version, reasons = self._service.reply(request, owner)
         self._send(answer_record(request, owner, accepted=accepted, version=version, reasons=reasons))
         self._answered.append((owner, request["id"]))

@@ -25,6 +25,7 @@ from nightwire.filters.language.source import (
     objections,
     parsed,
     rank_of,
+    without_surrogates,
 )
 from nightwire.filters.language.sql import compile_sql
 from nightwire.schemas.lazy import on_demand
@@ -60,6 +61,7 @@ __all__ = [
     "parsed",
     "rank_of",
     "sql_conditions",
+    "without_surrogates",
 ]
 
 __getattr__ = on_demand(__name__, dict.fromkeys(("Verdicts", "evaluate", "evaluate_all"), "vector"))

@@ -191,7 +191,7 @@ def _fits(letter: str, argument: Any, index: int) -> bool:
         return type(argument) is int and 0 <= argument <= HIGHEST_ORDER
     if letter == "r":
         return type(argument) in (int, float) and math.isfinite(argument) and abs(argument) < 1 << 31
-    return isinstance(argument, str) and len(argument) <= MAX_CONSTANT
+    return isinstance(argument, str) and len(argument) <= MAX_CONSTANT and not SURROGATE.search(argument)
 
 
 MAX_NODES = 2_000

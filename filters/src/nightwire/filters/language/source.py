@@ -68,12 +68,16 @@ MAX_SOURCE = 2_500_000
 Predicate = Callable[[Any], Any]
 
 
+def without_surrogates(text: str) -> str:
+    """Return *text* in characters that can be sent; a lone surrogate of a source's is none."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class FilterError(Exception):
     """A filter cannot be used; *reasons* say why, one line each."""
 
     def __init__(self, *reasons: str) -> None:
-        # a lone surrogate, of a text in the source, is no character that anybody can be sent
-        self.reasons = [one.encode("utf-8", "replace").decode() for one in reasons]
+        self.reasons = [*map(without_surrogates, reasons)]
         super().__init__("; ".join(self.reasons))
 
 
@@ -124,7 +128,8 @@ def compile_filter(source: str, entry: str) -> Predicate:
 
 def fault_text(error: BaseException, source: str) -> str:
     """Describe *error*, raised by the filter *source*, with the line where it happened."""
-    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:300]
+    said = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    text = without_surrogates(said[-1][:300])
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILENAME]
     if not lines or lines[-1] is None:
         return text

@@ -16,6 +16,7 @@ from nightwire.filters.language import (
     mentioned_names,
     parsed,
     sql_conditions,
+    without_surrogates,
 )
 from nightwire.filters.model.transform import AddedField, declared_fields
 
@@ -117,9 +118,10 @@ def _probe(request: Mapping[str, Any], *, compiled: bool) -> Probe | None:
             parts = sql_conditions(source)
             programs = [compile_sql(part, request["survey"]).dumps() for part in parts]
             return Probe(tuple(parts), tuple(programs))
-        copy, found = instrumented_copy(source, entry)
+        copy, conditions = instrumented_copy(source, entry)
+        found = tuple(map(without_surrogates, conditions))
         if compiled:
-            return Probe(tuple(found), (compile_python(copy, entry).dumps(),), numbered=True)
+            return Probe(found, (compile_python(copy, entry).dumps(),), numbered=True)
     except (FilterError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return Probe(tuple(found), source=copy)
+    return Probe(found, source=copy)
