@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 from pyarrow import csv, parquet
 
-from nightwire.consumers.cli.subscribe import subscribe
 from nightwire.consumers.cli.topics import topics
+from nightwire.core.cli import main
 from nightwire.schemas import SchemaRegistry, survey
 from nightwire.schemas.wire import frame, read_container
 
@@ -42,7 +42,7 @@ def run(kafka: str) -> Callable[..., Result]:
     """Return a function that runs `nightwire subscribe` to the present end."""
 
     def call(*arguments: str) -> Result:
-        return CliRunner().invoke(subscribe, [*arguments, "--bootstrap", kafka, "--no-follow"])
+        return CliRunner().invoke(main, ["subscribe", *arguments, "--bootstrap", kafka, "--no-follow"])
 
     return call
 
@@ -162,6 +162,15 @@ def test_wrong_use_says_what_is_wrong(
 ) -> None:
     result = run(*arguments)
     assert (result.exit_code, words in result.output) == (code, True)
+
+
+@pytest.mark.parametrize("option", ["--out", "--stamps"])
+def test_a_place_that_cannot_be_written_is_named(
+    run: Callable[..., Result], three: str, tmp_path: Path, option: str
+) -> None:
+    (tmp_path / "file").touch()
+    result = run(three, option, str(tmp_path / "file" / "in"))
+    assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path}/file/in: Not a directory\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

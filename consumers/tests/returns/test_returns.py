@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from nightwire.consumers import AlertReader, BadReturn, ReturnReader, joined
 from nightwire.consumers.cli.returns import returns
 from nightwire.consumers.returns.broker_message import message_faults
+from nightwire.core.cli import main
 from nightwire.core.kafka import ensure_topics, headers_of, read_to_end
 from nightwire.schemas.topics import DEAD_LETTERS, TopicSettings
 
@@ -160,6 +161,14 @@ def test_what_cannot_be_used_goes_to_dead_letters_once_with_its_reason(
     mine = [one for one in letters if one["source"].startswith(f"returns.{sender}[".encode())]
     assert [one["stage"] for one in mine] == [b"returns"] * 3
     assert f"brokerName is 'Fink' in the topic of {sender}".encode() in [one["reason"] for one in mine]
+
+
+@pytest.mark.parametrize("words", [["check"], ["list"], ["join", "--survey", "sim"]])
+def test_a_broker_that_there_is_not_is_said(bootstrap: str, sender: str, words: list[str]) -> None:
+    done = CliRunner().invoke(main, ["returns", *words, f"{sender}x", "--bootstrap", bootstrap])
+    meant = f"no topic returns.{sender}x; there are: .*; did you mean returns.{sender}\\?"
+    assert done.exit_code == 1
+    assert re.fullmatch(f"Error: {meant}\n", done.stderr)
 
 
 def test_the_list_is_lines_for_people_and_objects_for_programs(bootstrap: str, sender: str) -> None:

@@ -234,3 +234,12 @@ def test_a_verb_called_elsewhere_says_where_a_stack_runs(
         with pytest.raises(NoStackError, match=f"NIGHTWIRE_STATE={tmp_path}/here/.nightwire"):
             find_endpoints()
         child.kill()
+
+
+def test_the_log_that_was_meant_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "kafka.log").touch()
+    assert stack_state.show_logs(tmp_path, "kafak", lines=5, follow=False) == 1
+    assert (
+        capsys.readouterr().err
+        == f"no log called kafak in {tmp_path}; there are: kafka; did you mean kafka?\n"
+    )

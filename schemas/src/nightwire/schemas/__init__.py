@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nightwire.schemas.errors import (
         DecodeError,
         EncodeError,
+        MendableError,
         RegistryAwayError,
         SchemaError,
         UnknownSchemaError,
@@ -43,6 +44,7 @@ __all__ = [
     "DecodeError",
     "Decoded",
     "EncodeError",
+    "MendableError",
     "Point",
     "RegistryAwayError",
     "SchemaError",
@@ -81,6 +83,7 @@ __getattr__ = on_demand(
         "Decoded": "registry",
         "EncodeError": "errors",
         "Point": "survey_model.view",
+        "MendableError": "errors",
         "RegistryAwayError": "errors",
         "SIM_ALERT_ID": "records",
         "SchemaError": "errors",

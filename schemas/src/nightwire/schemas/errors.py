@@ -17,7 +17,11 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-class SchemaError(Exception):
+class MendableError(Exception):
+    """An error that a person can mend, and whose message says how: verbs print that alone."""
+
+
+class SchemaError(MendableError):
     """Base of all errors about schemas, and raised itself where a schema is no Avro schema."""
 
 

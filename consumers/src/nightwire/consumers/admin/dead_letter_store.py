@@ -16,13 +16,14 @@ from nightwire.consumers.source import TopicError, partitions_of
 from nightwire.core import kafka
 from nightwire.core.accounting import read_accounts, write_account
 from nightwire.core.kafka import Writer
+from nightwire.schemas import MendableError
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
 PARTITION = (DEAD_LETTERS, 0)
 """The one partition of the topic."""
 
 
-class DeadLetterError(Exception):
+class DeadLetterError(MendableError):
     """A dead letter is not there, or cannot be replayed; the message says why."""
 
 

@@ -12,6 +12,7 @@ from nightwire.consumers.source import OFFSET_TIMEOUT, at_time, milliseconds, pa
 from nightwire.core import kafka
 from nightwire.core.cli import Cell, Column, Listing
 from nightwire.core.kafka import TopicPartition, Watermarks
+from nightwire.schemas import MendableError
 
 Target = int | str | datetime | timedelta
 """An offset, ``beginning``, ``end``, a time, or how long ago."""
@@ -22,7 +23,7 @@ GROUP_IS_ACTIVE = frozenset(
 """What Kafka answers to a commit from outside, while the group has members."""
 
 
-class GroupActiveError(Exception):
+class GroupActiveError(MendableError):
     """A group has members, so its positions are theirs; the message names them."""
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from nightwire.consumers.cli.options import OutputOptions
-from nightwire.consumers.formats import MixedSchemasError, StampFolder, open_output
+from nightwire.consumers.formats import StampFolder, open_output
 from nightwire.consumers.reader import AlertReader
-from nightwire.consumers.source import GroupError, TopicError
 from nightwire.core.runtime import setup_logging, stopping
 
 BATCH_WAIT = 0.2
@@ -27,20 +26,17 @@ def follow(topics: Sequence[str], output: OutputOptions, **reading: Any) -> None
 
     Raises:
         ValueError: Options that exclude each other.
-        ClickException: A topic does not exist, or standard output cannot hold two schemas.
+        MendableError: A topic does not exist, or standard output cannot hold two schemas.
     """
     setup_logging("nightwire.consumers", "WARNING")
     began = time.monotonic()
     with stopping() as stop:
         reader = AlertReader(topics, stopped=stop.is_set, **reading)
         folder = StampFolder(output.stamps) if output.stamps else None
-        try:
-            if output.fields:
-                _write_tables(reader, output)
-            else:
-                _write_alerts(reader, output, folder, topics=len(topics))
-        except (TopicError, MixedSchemasError, GroupError) as error:
-            raise click.ClickException(str(error)) from error
+        if output.fields:
+            _write_tables(reader, output)
+        else:
+            _write_alerts(reader, output, folder, topics=len(topics))
     click.echo(count_line(reader, folder, topics, time.monotonic() - began), err=True)
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from nightwire.consumers.alert import ReceivedAlert
+from nightwire.schemas import MendableError
 from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
 
 
-class MixedSchemasError(Exception):
+class MixedSchemasError(MendableError):
     """An alert has another schema than those before in the same stream, which can hold one only."""
 
 

@@ -18,6 +18,7 @@ from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.record_source import OFFSET_TIMEOUT, RecordSource, partitions_of, position_of
 from nightwire.consumers.source.start_offsets import resume
 from nightwire.core.kafka import TopicPartition
+from nightwire.schemas import MendableError
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -36,7 +37,7 @@ ERROR_ADVICE = {
 """What to do about errors that end a membership."""
 
 
-class GroupError(Exception):
+class GroupError(MendableError):
     """A group does not take this member; the message says what to do."""
 
 

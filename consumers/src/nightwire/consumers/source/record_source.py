@@ -19,7 +19,7 @@ from nightwire.consumers.source.start_offsets import (
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core import kafka
 from nightwire.core.kafka import TopicPartition, Watermarks, check_rights
-from nightwire.schemas import meant
+from nightwire.schemas import MendableError, meant
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -34,7 +34,7 @@ TRANSIENT_ERRORS = kafka.TRANSIENT_ERRORS | {
 """Errors after which librdkafka goes on by itself."""
 
 
-class TopicError(Exception):
+class TopicError(MendableError):
     """A topic that was asked for does not exist; the message names those that do."""
 
 

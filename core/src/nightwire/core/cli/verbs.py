@@ -94,10 +94,9 @@ def _advice(error: Exception) -> str | None:
     from confluent_kafka import KafkaException
 
     from nightwire.core.kafka import DeliveryError
-    from nightwire.core.runtime import NoStackError
     from nightwire.core.runtime.disk import full_disk
     from nightwire.core.runtime.endpoints import state_dir
-    from nightwire.schemas import SchemaError
+    from nightwire.schemas import MendableError
 
     folder = state_dir()
     if isinstance(error, KafkaException | DeliveryError) and folder and (why := full_disk(folder)):
@@ -106,7 +105,7 @@ def _advice(error: Exception) -> str | None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, KafkaException):
         return f"Kafka: {error.args[0].str()}; {_way_out(error.args[0].code())}"
-    return str(error) if isinstance(error, NoStackError | DeliveryError | SchemaError) else None
+    return str(error) if isinstance(error, MendableError) else None
 
 
 def _way_out(code: int) -> str:

@@ -8,13 +8,15 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from nightwire.schemas import MendableError
+
 Headers = Sequence[tuple[str, bytes]]
 Delivered = Callable[[Message], None]
 Refused = Callable[[KafkaError], None]
 Failed = Callable[[KafkaError], bool]
 
 
-class DeliveryError(Exception):
+class DeliveryError(MendableError):
     """Kafka did not take a record.  Stop, and start again from the last position."""
 
 

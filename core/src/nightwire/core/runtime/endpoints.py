@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.core.runtime.disk import full_disk
+from nightwire.schemas import MendableError
 
 STATE_DIR = ".nightwire"
 STATE_VERSION = 1
@@ -16,7 +17,7 @@ SUPERVISOR = frozenset({"nightwire.core.cli", "up", "--foreground"})
 """Words in the command line of a stack's supervisor."""
 
 
-class NoStackError(Exception):
+class NoStackError(MendableError):
     """There is no Kafka to talk to; the message says how to get one."""
 
 

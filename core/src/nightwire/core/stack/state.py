@@ -14,6 +14,7 @@ import click
 from nightwire.core import __version__
 from nightwire.core.runtime import lock_folder, refused_version
 from nightwire.core.runtime.endpoints import STATE_VERSION, elsewhere, process_started, read_state
+from nightwire.schemas import meant
 
 
 def show_logs(folder: Path, name: str | None, *, lines: int, follow: bool) -> int:
@@ -23,8 +24,9 @@ def show_logs(folder: Path, name: str | None, *, lines: int, follow: bool) -> in
         click.echo(f"no stack has run in {folder.parent}: `nightwire up` starts one{elsewhere()}", err=True)
         return 1
     if not found:
-        names = ", ".join(sorted(path.stem for path in folder.glob("*.log"))) or "none"
-        click.echo(f"no log called {name} in {folder}; there are: {names}", err=True)
+        names = sorted(path.stem for path in folder.glob("*.log"))
+        there = f"there are: {', '.join(names) or 'none'}{meant(name or '', names)}"
+        click.echo(f"no log called {name} in {folder}; {there}", err=True)
         return 1
     places = {path: _print_tail(path, lines, prefix=len(found) > 1) for path in found}
     try:

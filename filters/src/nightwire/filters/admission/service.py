@@ -23,7 +23,7 @@ from nightwire.filters.language import FilterError
 from nightwire.filters.model.filter_set import milliseconds
 from nightwire.filters.reading.recent import Sample, newest_alerts
 from nightwire.filters.sandbox import Strength
-from nightwire.schemas import surveys
+from nightwire.schemas import meant, surveys
 from nightwire.schemas.topics import NameError_, broker_topic, filter_topic, overflow, settings
 
 log = logging.getLogger("nightwire.filters.requests")
@@ -168,8 +168,8 @@ def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str
     """Return the objections to a submission, found without a look at its text.  Pure."""
     if request["language"] not in ("python", "sql"):
         return [f"filters are written in python or sql, not in {request['language']}"]
-    if request["survey"] not in ("*", *surveys()):
-        return [f"no survey {request['survey']}; there are: {', '.join(surveys())}"]
+    if (name := request["survey"]) not in ("*", *surveys()):
+        return [f"no survey {name}; there are: {', '.join(surveys())}{meant(name, surveys())}"]
     if request["choice"] not in CHOICES:
         return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
     if request["cap"] < 0:

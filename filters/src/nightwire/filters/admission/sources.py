@@ -11,7 +11,7 @@ from nightwire.core.access import ReadRights, read_rights
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.chains import find_cycle
 from nightwire.filters.model.live_filter import LiveFilter
-from nightwire.schemas import surveys
+from nightwire.schemas import meant, surveys
 from nightwire.schemas.topics import NameError_, alerts, settings
 
 KINDS = ("alerts", "filter", "broker")
@@ -92,7 +92,7 @@ def misnamed_sources(one: LiveFilter) -> Iterator[str]:
         if kind not in KINDS:
             yield f"a filter reads {FORMS}, not {topic}"
         elif kind == "alerts" and survey not in surveys():
-            yield f"no survey {survey}; there are: {', '.join(surveys())}"
+            yield f"no survey {survey}; there are: {', '.join(surveys())}{meant(survey, surveys())}"
         elif kind == "alerts" and one.survey not in ("*", survey):
             yield f"{topic} holds no alerts of survey {one.survey}, for which it is submitted"
 

@@ -17,7 +17,7 @@ from nightwire.filters.authoring.extract import extract
 from nightwire.filters.authoring.notebook import SourceMap, code_cells, python_of, source_map
 from nightwire.filters.language import FilterError, objections
 from nightwire.filters.model.transform import DECLARED
-from nightwire.schemas import records
+from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import answers, requests, settings
 
 BACKFILL = "backfill "
@@ -30,7 +30,7 @@ TIMEOUT = 60.0
 """Longest wait for an answer. [s]"""
 
 
-class NoAnswerError(Exception):
+class NoAnswerError(MendableError):
     """The engine did not answer in time; the message says what to do."""
 
 
