@@ -39,6 +39,7 @@ LSST, ZTF, SIM = SurveySchemas("lsst", [OLD, NEW]), SurveySchemas("ztf"), Survey
         ("diaSource.psfFluxx", [LSST], "alerts of lsst have no field diaSource.psfFluxx; did you mean "
          "diaSource.psfFlux?"),
         ("diaSource.magnitud", [LSST], "did you mean magnitude, which all surveys have?"),
+        ("diaSourc.psfFlux", [LSST], "did you mean diaSource.psfFlux?"),
         ("qqqqqq", [LSST, SIM], "alerts of lsst or sim have no field qqqqqq"),
         ("diaSource.psfFluxx", [ZTF], ""),
         ("candidate.magpsf", [LSST, ZTF], ""),

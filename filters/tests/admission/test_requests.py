@@ -227,6 +227,10 @@ def test_a_filter_is_tried_where_it_is_written(requests: Requests, tmp_path: Pat
     done = requests.ask("test", str(file), "--last", "100", "--html", str(page))
     assert "29 of 100 alerts pass" in done.output
     assert "50  stopped by line 2: alert.flux > 50" in done.output
+    assert (
+        "would be accepted: tried on 100 recent alerts"
+        in requests.ask("test", str(file), "--last", "9").output
+    )
     assert page.read_text().count("<svg ") == 10
     done = requests.ask("test", "--sql", "flux > 50 AND flux < 80", "--last", "100", "--each")
     assert "29 of 100 alerts pass" in done.output

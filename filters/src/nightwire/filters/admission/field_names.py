@@ -135,10 +135,15 @@ def _may_be_elsewhere(path: str, known: Sequence[SurveySchemas]) -> bool:
 
 
 def _near(path: str, told: Sequence[SurveySchemas]) -> str:
-    if found := get_close_matches(path.rpartition(".")[2], CANONICAL, 1, 0.8):
+    """Return the name that was meant: one that all surveys have, or one beside it, or another."""
+    record, _, last = path.rpartition(".")
+    if found := get_close_matches(last, CANONICAL, 1, 0.8):
         return f"; did you mean {found[0]}, which all surveys have?"
-    versions = [version for one in told for version in one.versions]
-    return _suggestion(path, frozenset().union(*(one.records | one.leaves for one in versions)))
+    names = {name for one in told for version in one.versions for name in version.records | version.leaves}
+    beside = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == record}
+    if near := get_close_matches(last, sorted(beside), 1):
+        return f"; did you mean {beside[near[0]]}?"
+    return "" if record in names else _suggestion(path, frozenset(names))
 
 
 def _suggestion(name: str, known: frozenset[str]) -> str:

@@ -149,14 +149,16 @@ def try_on_recent(
     """
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.authoring.sandboxed import try_submission
+    from nightwire.filters.authoring.sandboxed import POLICY, try_submission
     from nightwire.filters.reading.recent import newest_alerts
     from nightwire.schemas import survey as survey_called
 
     survey_called(survey)
     at = find_endpoints(bootstrap, registry)
     samples = newest_alerts(enter(at.kafka), [survey], last)
-    return try_submission(replace(submission, survey=survey).fields(), samples, at.schema_registry)
+    examined = newest_alerts(at.kafka, [survey], POLICY.alerts)
+    request = replace(submission, survey=survey).fields()
+    return try_submission(request, samples, at.schema_registry, examined)
 
 
 def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submission":

@@ -25,13 +25,19 @@ POLICY = AdmissionPolicy(untried=True)
 """What operators ask for unless they say otherwise."""
 
 
-def try_submission(request: Mapping[str, Any], samples: Sequence[Sample], registry: str | None) -> Report:
+def try_submission(
+    request: Mapping[str, Any],
+    samples: Sequence[Sample],
+    registry: str | None,
+    examined: Sequence[Sample] | None = None,
+) -> Report:
     """Return the report on a submission, with what `submit` would say of it.
 
     Args:
         request: The fields of a submission.
         samples: Alerts.
         registry: The schema registry's URL; None for none.
+        examined: The alerts on which the engine would try it; by default some of *samples*.
 
     Raises:
         FilterError: It is no filter, or cannot be tried here.
@@ -39,7 +45,8 @@ def try_submission(request: Mapping[str, Any], samples: Sequence[Sample], regist
     request = {**request, "owner": "me", "name": request["entry"] or "condition"}
     trials = TrialRunner(registry, None, POLICY, "weak")
     try:
-        examination = examine(request, samples[:: -(-len(samples) // PORTION) or 1], trials)
+        some = samples[:: -(-len(samples) // PORTION) or 1]
+        examination = examine(request, some if examined is None else examined, trials)
         if request["language"] == "sql":
             found = sql_report(request["source"], request["survey"], samples, trials.registry)
         else:
