@@ -1,15 +1,19 @@
 """What other machines reach: nothing without being asked for, and then by TLS and a password."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
 
 from nightwire.core.access import operations
 from nightwire.core.cli import main
 from nightwire.core.runtime import Endpoints, StateError, find_endpoints
 from nightwire.core.stack.kafka.auth import NONE, SCRAM, doors
+from nightwire.core.stack.kafka.public_listener import PublicListener
+from nightwire.core.tls import authority
 from nightwire.core.tls.keystore import Keystore, key_and_chain
 from nightwire.core.tls.public import Public, public_side
 from nightwire.core.tls.site import Site, SiteError
@@ -127,3 +131,17 @@ def test_links_that_a_renewal_leads_elsewhere_are_followed(tmp_path: Path) -> No
     assert file.refresh()
     assert file.path.read_bytes() == own.server.read_bytes() != before
     assert server.context() is not shown
+
+
+def test_a_certificate_that_ends_soon_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = "the certificate for other machines ends in 19 days: renew it"
+    for days in (397, 20):
+        monkeypatch.setattr(authority, "LIFE", timedelta(days=days))
+        Site(tmp_path / "tls").init()
+        listener = PublicListener(public_side(tmp_path / "tls"), tmp_path, 9094)
+        listener.properties(9092, 9093)
+        for _ in range(3):
+            assert not listener.follow(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}))
+        assert caplog.messages.count(said) == (days == 20)

@@ -1,13 +1,14 @@
 """The one file of key and certificates that Kafka reads, made anew when its sources change."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from nightwire.core.runtime.credentials import write_private_file
-from nightwire.core.tls.site import SiteError
+from nightwire.core.tls.site import SiteError, read_certificate
 
 
 class Keystore:
@@ -39,6 +40,10 @@ class Keystore:
     def forget(self) -> None:
         """Write it at the next `refresh`, whatever its sources."""
         self._written = ()
+
+    def left(self) -> timedelta:
+        """Return for how long the certificate that was written last still holds."""
+        return read_certificate(self.path).not_valid_after_utc - datetime.now(UTC)
 
     def _ages(self) -> list[int]:
         try:

@@ -1,6 +1,7 @@
 """The listener of Kafka's that other machines reach: by TLS, with the password of an owner."""
 
 import logging
+from datetime import timedelta
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -14,6 +15,9 @@ from nightwire.core.tls.reload import PUBLIC, reload_brokers
 from nightwire.core.tls.site import SiteError
 
 log = logging.getLogger("nightwire.stack")
+
+RENEW_BEFORE = timedelta(days=30)
+"""Who has not renewed a certificate so long before its end is reminded, once a day."""
 
 
 class PublicListener:
@@ -30,7 +34,7 @@ class PublicListener:
     def __init__(self, public: Public, folder: Path, port: int) -> None:
         self._keystore = Keystore(folder / "public.pem", public.certificate, public.key)
         self.port, self.address = port, f"{public.host}:{port}"
-        self._limiter = LogLimiter()
+        self._limiter, self._daily = LogLimiter(), LogLimiter(86_400)
 
     def properties(self, port: int, controller: int) -> dict[str, object]:
         """Return Kafka's settings, beside those of `auth.listener_properties`.
@@ -60,8 +64,11 @@ class PublicListener:
     def follow(self, kafka: AdminClient) -> bool:
         """Let *kafka* show a certificate that was renewed; return whether it does.
 
-        What cannot be used is logged, and the one before stays.
+        What cannot be used is logged, and the one before stays; so is one that ends soon.
         """
+        left = self._keystore.left()
+        if left < RENEW_BEFORE and self._daily.allows():
+            log.warning("the certificate for other machines ends in %d days: renew it", left.days)
         try:
             if not self._keystore.refresh():
                 return False
