@@ -6,11 +6,13 @@ import pytest
 
 from nightwire.filters.admission.field_names import (
     SurveySchemas,
+    known_schemas,
     partial_names,
     schema_names,
     unknown_names,
 )
 from nightwire.filters.language import AskedFields
+from nightwire.schemas import SchemaRegistry
 
 
 def schema(**sources: str) -> dict[str, Any]:
@@ -68,3 +70,14 @@ def test_a_name_that_some_schemas_have_is_told_of() -> None:
     ]
     (unchecked,) = partial_names(asked, [ZTF])
     assert unchecked.startswith("the names of its fields were not checked")
+
+
+@pytest.mark.kafka
+def test_every_version_of_the_registry_is_known(registry_url: str) -> None:
+    with SchemaRegistry(registry_url) as registry:
+        for fields in ({"psfFlux": "float"}, {"psfFlux": "float", "trail": "float"}):
+            registry.register("alerts.made-value", schema(**fields))
+        (known, unknown) = known_schemas(registry, ["made", "unmade"], [], [])
+        assert known_schemas(registry, ["made"], ["filter.ann.bright"], []) == []
+    assert (known.count("diaSource.psfFlux"), known.count("diaSource.trail")) == (2, 1)
+    assert not unknown.versions

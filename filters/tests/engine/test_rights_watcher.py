@@ -12,18 +12,22 @@ from nightwire.core.access.kafka_admin import _binding
 from nightwire.core.access.rights import Grant, Operation
 from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import Stop, now_ms
+from nightwire.filters.admission import SourceChecker
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.service import Reply, SubmissionService
 from nightwire.filters.admission.transform_check import Request
 from nightwire.filters.authoring.client import Submission
 from nightwire.filters.cli.queries import read_filters
 from nightwire.filters.engine.rights_watcher import RightsWatcher
+from nightwire.filters.language import FilterError
+from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.stats.metrics import Metrics
 from nightwire.schemas.topics import settings
-from tests._guarded_broker import Guarded, guarded_broker, speaking_as
+from tests._guarded_broker import Guarded, guarded_broker, keys_of, speaking_as
 
 pytestmark = pytest.mark.kafka
 
+SECRETS = {"fink": "fink's own password"}
 REQUEST = {"id": "1", "owner": "fink", "version": 0}
 
 
@@ -31,7 +35,7 @@ REQUEST = {"id": "1", "owner": "fink", "version": 0}
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """Yield a Kafka with the broker fink, which may read the survey sim; we are its operator."""
     with guarded_broker(tmp_path_factory.mktemp("guarded")) as one, speaking_as(one.keys):
-        done = one.run("broker", "add", "fink", "--survey", "sim", "--quota", "0B")
+        done = one.run("broker", "add", "fink", "--survey", "sim", "--quota", "0B", password=SECRETS["fink"])
         assert done.exit_code == 0, done.output
         topics = ("filters", "alerts.sim", "alerts.lsst", "answers.fink")
         ensure_topics(one.bootstrap, [settings(name) for name in topics])
@@ -79,6 +83,15 @@ def test_a_filter_whose_survey_is_taken_away_is_suspended(
         assert "fink may not read alerts.sim" in reasons[0]
     assert kafka.create_acls([right])[right].result(30) is None
     assert asked(service, "enable", "mine")[0]
+
+
+def test_an_engine_that_may_not_ask_for_rights_refuses(guarded: Guarded) -> None:
+    one = LiveFilter("fink", "mine", 1, "sim", "", "keep")
+    with (
+        speaking_as(keys_of("fink", SECRETS["fink"])),
+        pytest.raises(FilterError, match="may not ask Kafka who may"),
+    ):
+        SourceChecker(guarded.bootstrap).forbidden([one])
 
 
 def _one(right: AclBinding) -> AclBindingFilter:
