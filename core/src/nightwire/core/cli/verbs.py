@@ -42,8 +42,11 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; turn the errors that a person can mend into one line."""
+        from nightwire.core.runtime.interrupts import answering_interrupts
+
         try:
-            return super().invoke(ctx)
+            with answering_interrupts():
+                return super().invoke(ctx)
         except ModuleNotFoundError as error:
             verb = ctx.invoked_subcommand or ""
             raise click.ClickException(_missing(verb, error)) from error
