@@ -132,6 +132,15 @@ def test_bad_files_are_refused_by_name_and_the_rest_goes_on(
     assert discrepancies(read_accounts(kafka)) == []
 
 
+def test_of_many_refused_files_the_first_are_named_and_all_are_counted(
+    kafka: str, registry_url: str, tmp_path: Path
+) -> None:
+    for number in range(30):
+        (tmp_path / f"{number}.avro").write_bytes(b"nothing")
+    _status, counts, log = nightwire(kafka, registry_url, "replay", str(tmp_path), "--survey", "lsst")
+    assert (counts["refused"], log.count("refused (")) == (30, 10)
+
+
 @pytest.mark.data
 def test_a_wire_file_needs_its_schema_and_keeps_its_id(
     fresh_broker: Broker, serve_registry: ServeRegistry, data: Path

@@ -4,7 +4,6 @@ import ctypes
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from prometheus_client import (
     make_wsgi_app,
 )
 
+from nightwire.core.runtime.log_repeats import AggregatingHandler
 from nightwire.schemas.serving import serve_wsgi
 
 # a series beside each counter that nobody reads
@@ -80,8 +80,8 @@ def _end_at_once(waited: float) -> None:
 
 
 def setup_logging(name: str, level: str = "INFO") -> logging.Logger:
-    """Send one line per record to standard error, and return the logger *name*."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Send records to standard error, a line each, and return the logger *name*."""
+    handler = AggregatingHandler()
     handler.setFormatter(
         logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     )

@@ -21,6 +21,8 @@ log = logging.getLogger("nightwire.producer")
 
 MAX_DEAD_LETTER = MAX_MESSAGE - (64 << 10)
 """Most bytes of a refused file that go to `dead-letters`."""
+LOGGED_ONE_BY_ONE = 10
+"""So many refused files are logged one by one, then each thousandth."""
 SECONDS_A_DAY = 86_400.0
 
 
@@ -176,8 +178,9 @@ class Player:
         self._writer.flush()
 
     def _send_to_dead_letters(self, refused: Refused) -> None:
-        self.batch.dead_lettered += 1
-        log.warning("refused: %s: %s", refused.path, refused.reason)
+        count = self.batch.dead_lettered = self.batch.dead_lettered + 1
+        if count <= LOGGED_ONE_BY_ONE or count % 1000 == 0:
+            log.warning("refused (%d so far): %s: %s", count, refused.path, refused.reason)
         reason, content = refused.reason, refused.content
         if len(content) > MAX_DEAD_LETTER:
             reason += f" (the first {MAX_DEAD_LETTER} of {len(content)} bytes)"
