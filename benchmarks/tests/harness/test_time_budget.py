@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.tests.sample import Pairwise
 from nightwire.benchmarks.harness.options import RunOptions
-from nightwire.benchmarks.harness.time_budget import EstimateRatio, fit_pairs
+from nightwire.benchmarks.harness.suite import EstimateRatio, fit_pairs
 
 ONE = Pairwise()
 

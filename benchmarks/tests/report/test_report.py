@@ -25,7 +25,7 @@ from nightwire.benchmarks.report.content.formatting import grouped, measure, num
 from nightwire.benchmarks.report.content.goals import goals
 from nightwire.benchmarks.report.content.publications import Measured, Ours, Paper, Published, papers
 from nightwire.benchmarks.report.content.published_comparison import by_name, drawn, missing, rows
-from nightwire.benchmarks.report.plots.result import largest, pair_ratios, processes, ratios_plot
+from nightwire.benchmarks.report.plots import largest, pair_ratios, processes, ratios_plot
 from nightwire.benchmarks.report.rendering.page import scenario_section
 from nightwire.benchmarks.report.rendering.readme import BEGIN, CHOSEN, END, chosen_figures
 from nightwire.benchmarks.resources.process_stats import LOOPBACK

@@ -16,12 +16,13 @@ from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import Alert, load_pool, make_pool, save_pool
 from nightwire.benchmarks.harness.result_files import schema
 from nightwire.benchmarks.model.sample import TcpTraffic
-from nightwire.benchmarks.scenarios.dmtn028.drawings import SIZE, drawings
 from nightwire.benchmarks.scenarios.dmtn028.experiments import VOLUMES, Group, Point, groups
 from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES
 from nightwire.benchmarks.scenarios.dmtn028.scenario import (
+    SIZE,
     Dmtn028Scenario,
     TransferExperiment,
+    drawings,
     lasting,
     stored,
 )
@@ -32,8 +33,8 @@ from nightwire.benchmarks.workers.alerts.transfer import (
     LATEST,
     Transfer,
     TransferResult,
+    TransferRunner,
 )
-from nightwire.benchmarks.workers.alerts.transfer_runner import TransferRunner
 from nightwire.schemas import Codec, sim_alert_schema
 
 PLAYED = TransferResult(

@@ -14,9 +14,9 @@ from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, Size
 from nightwire.benchmarks.scenarios.filters.burst import firsts
-from nightwire.benchmarks.scenarios.filters.figures import FIGURES
 from nightwire.benchmarks.scenarios.filters.language import Language
 from nightwire.benchmarks.scenarios.filters.queries import judging
+from nightwire.benchmarks.scenarios.filters.scenario import FIGURES
 from nightwire.filters.language import (
     compile_filter,
 )

@@ -9,8 +9,7 @@ from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers, check_comet
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.scenarios.gateway.experiments import EventStream, Herd, Latency, Rate, stages
-from nightwire.benchmarks.scenarios.gateway.plan import HEADLINE, full, quick
-from nightwire.benchmarks.scenarios.gateway.scenario import GatewayScenario
+from nightwire.benchmarks.scenarios.gateway.scenario import HEADLINE, GatewayScenario, full, quick
 from nightwire.benchmarks.scenarios.gateway.traced import read_trace
 from nightwire.benchmarks.workers.vtp.exchange import ExchangeResult
 

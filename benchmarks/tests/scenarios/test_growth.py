@@ -14,9 +14,8 @@ from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
 from nightwire.benchmarks.scenarios.filters.visits import Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve, exponent, exponents, figures
 from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
-from nightwire.benchmarks.scenarios.growth.passes import FILTERS, Alerts, Filters
 from nightwire.benchmarks.scenarios.growth.readers import CLIENTS, EVENTS, Consumers, Subscribers, events_for
-from nightwire.benchmarks.scenarios.growth.scenario import POINTS, GrowthScenario
+from nightwire.benchmarks.scenarios.growth.scenario import FILTERS, POINTS, Alerts, Filters, GrowthScenario
 
 NAMES = {figure.name for figure in GrowthScenario().figures}
 counts = st.sets(st.integers(1, 1_000_000), min_size=2)

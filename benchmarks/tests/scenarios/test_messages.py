@@ -11,8 +11,6 @@ from nightwire.benchmarks.environment.alert_pool import Alert, make_pool, patch
 from nightwire.benchmarks.harness.options import RunOptions
 from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.scenarios.messages.alerts import DISTINCT, STAMP, alerts_of, value_size
-from nightwire.benchmarks.scenarios.messages.conversation import WARM_UP, Endpoint, round_trips
-from nightwire.benchmarks.scenarios.messages.drawings import drawings
 from nightwire.benchmarks.scenarios.messages.experiments import (
     Flow,
     MessageWorkers,
@@ -20,7 +18,6 @@ from nightwire.benchmarks.scenarios.messages.experiments import (
     flow_name,
     trip_figures,
 )
-from nightwire.benchmarks.scenarios.messages.figures import figures_of
 from nightwire.benchmarks.scenarios.messages.plan import (
     FLOW,
     KIB,
@@ -32,7 +29,8 @@ from nightwire.benchmarks.scenarios.messages.plan import (
     plan_of,
     words_of,
 )
-from nightwire.benchmarks.scenarios.messages.scenario import MessagesScenario
+from nightwire.benchmarks.scenarios.messages.scenario import MessagesScenario, drawings, figures_of
+from nightwire.benchmarks.scenarios.messages.worker import WARM_UP, Endpoint, round_trips
 from nightwire.benchmarks.workers.alerts.sender import VISIT, Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import DICTS, Transfer, checked_result
 from nightwire.core.kafka import read_to_end

@@ -14,13 +14,14 @@ from nightwire.benchmarks.environment.filter_mixture import mixture
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, RunError, Size
 from nightwire.benchmarks.scenarios.faults.environment import EVERYTHING
-from nightwire.benchmarks.scenarios.night.experiment import (
+from nightwire.benchmarks.scenarios.night.observatory import Observatory, exposed
+from nightwire.benchmarks.scenarios.night.scenario import (
     Night,
+    NightScenario,
     NightSetting,
     check_evaluated,
+    schedules,
 )
-from nightwire.benchmarks.scenarios.night.observatory import Observatory, exposed
-from nightwire.benchmarks.scenarios.night.scenario import NightScenario, schedules
 from nightwire.benchmarks.scenarios.night.schedule import Delays, Schedule, within
 from nightwire.benchmarks.workers.alerts.owner import age
 from nightwire.consumers import ReceivedAlert

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from nightwire.benchmarks.commands import bench
-from nightwire.benchmarks.scenarios.stretch.three_visits import bounds
+from nightwire.benchmarks.scenarios.stretch.scenario import bounds
 
 
 def test_a_topic_keeps_less_than_a_visit_and_rolls_often() -> None:

@@ -6,12 +6,12 @@ from nightwire.benchmarks.model.sample import Kind, Sample, values_of
 from nightwire.benchmarks.model.scenario import Line, Series
 from nightwire.benchmarks.model.statistics import median, quantile, rounded
 
-Point = tuple[float | str, str, Kind]
+PlotPoint = tuple[float | str, str, Kind]
 """A place on the horizontal axis (or the figure that has it), a figure, and whose it is."""
 OWNERS = {Kind.SUBJECT: "nightwire", Kind.BASELINE: "raw librdkafka"}
 
 
-def figure_line(name: str, points: Iterable[Point], samples: Sequence[Sample]) -> Line:
+def figure_line(name: str, points: Iterable[PlotPoint], samples: Sequence[Sample]) -> Line:
     """Return the medians of figures over their places; what was not measured is left out."""
     found: dict[float, list[float]] = {}
     for place, figure, kind in points:

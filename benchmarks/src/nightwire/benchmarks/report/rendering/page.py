@@ -23,9 +23,14 @@ from nightwire.benchmarks.report.content.published_comparison import (
     missing,
     rows,
 )
-from nightwire.benchmarks.report.plots.over_time import time_plots
-from nightwire.benchmarks.report.plots.published import published_plot
-from nightwire.benchmarks.report.plots.result import cpu_plot, processes, ratios_plot, series_plot
+from nightwire.benchmarks.report.plots import (
+    cpu_plot,
+    processes,
+    published_plot,
+    ratios_plot,
+    series_plot,
+    time_plots,
+)
 from nightwire.benchmarks.report.rendering.readme import chosen_figures
 from nightwire.benchmarks.report.rendering.templates import render
 from nightwire.benchmarks.scenarios.registry import names

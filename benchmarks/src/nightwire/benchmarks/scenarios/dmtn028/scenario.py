@@ -1,13 +1,23 @@
 """The scenario `dmtn028`: its figures, its size, its experiments, and what they have to show."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from nightwire.benchmarks.environment.cluster import PARTITIONS
+from nightwire.benchmarks.model.drawing import OWNERS, PlotPoint, figure_line, plot
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
-from nightwire.benchmarks.scenarios.dmtn028.drawings import drawings
+from nightwire.benchmarks.model.scenario import (
+    Context,
+    Experiment,
+    Figure,
+    Needs,
+    Outcome,
+    Scenario,
+    Series,
+    Size,
+)
 from nightwire.benchmarks.scenarios.dmtn028.experiments import (
     VISIT,
     VOLUMES,
@@ -17,8 +27,36 @@ from nightwire.benchmarks.scenarios.dmtn028.experiments import (
     groups,
 )
 from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES, VISIT_SIZE
-from nightwire.benchmarks.workers.alerts.transfer import LATEST, Transfer
-from nightwire.benchmarks.workers.alerts.transfer_runner import POOL, TransferRunner
+from nightwire.benchmarks.workers.alerts.transfer import LATEST, POOL, Transfer, TransferRunner
+
+SIZE = "size of a visit [MB]"
+
+
+def drawings(groups: Iterable[Group], samples: Sequence[Sample]) -> Iterator[Series]:
+    """Yield plots of the quantities of groups with an axis; of volumes also over their size."""
+    for group in groups:
+        for name in group.quantities if group.axis else ():
+            for axis in (group.axis, SIZE) if group.name == "volume" else (group.axis,):
+                yield from _plot(group, name, axis, samples)
+
+
+def _plot(group: Group, name: str, axis: str, samples: Sequence[Sample]) -> list[Series]:
+    quantity = QUANTITIES[name]
+    lines: dict[str, list[PlotPoint]] = {}
+    for kind, point in product(Kind, group.points):  # ours first, so that colours stay
+        line, at = point.line, point.at
+        if kind is Kind.BASELINE:  # it lies on the same line, or on one of its own
+            line = f"{OWNERS[kind]}, {line}" if point.baseline_at is None else line
+            at = at if point.baseline_at is None else point.baseline_at
+        place = figure_name(group, point, VISIT_SIZE) if axis == SIZE else at
+        lines.setdefault(line, []).append((place, figure_name(group, point, name), kind))
+    return plot(
+        f"{group.title}: {quantity.words}",
+        (axis, f"{quantity.short} [{quantity.unit}]"),
+        [figure_line(line, points, samples) for line, points in lines.items()],
+        log=("x" if group.wide else "") + ("y" if group.wide and quantity.wide else ""),
+    )
+
 
 STARTING = 15.0
 """Kafka, and a first transfer. [s]"""

@@ -6,7 +6,7 @@ from functools import cached_property
 from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers
 from nightwire.benchmarks.model.scenario import Context
-from nightwire.benchmarks.workers.alerts.transfer_runner import TransferRunner
+from nightwire.benchmarks.workers.alerts.transfer import TransferRunner
 
 
 class GrowthEnvironment:

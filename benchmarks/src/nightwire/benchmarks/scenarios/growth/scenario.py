@@ -1,15 +1,74 @@
 """The scenario `growth`: its curves, their figures, and what they take."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, POOL, make_pool, pool_memory
-from nightwire.benchmarks.model.sample import Sample
+from nightwire.benchmarks.environment.filter_engine import FilterEngine
+from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
-from nightwire.benchmarks.scenarios.filters.visits import Visits
-from nightwire.benchmarks.scenarios.growth.curve import Curve
+from nightwire.benchmarks.scenarios.filters.backlog import Backlog
+from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
+from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
+from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
 from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
-from nightwire.benchmarks.scenarios.growth.passes import FILTERS, Alerts, Filters
 from nightwire.benchmarks.scenarios.growth.readers import CLIENTS, Consumers, Subscribers
+
+WARM_UP = 300
+"""Alerts that are judged by filters that are new, twice, before those that count."""
+FILTERS = 10
+"""Live filters, where alerts are what grows."""
+
+
+class Passes(Curve):
+    """Visits through the engine."""
+
+    def __init__(self, context: Context, points: Sequence[int], engine: FilterEngine, visits: Visits) -> None:
+        super().__init__(context, points)
+        self._engine, self._visits = engine, visits
+
+    def cost(self, kind: Kind, count: int) -> Cost:
+        """Judge a visit, or only take it."""
+        filters, alerts = self._what(count)
+        setting = FilterSetting(self._context, self._engine, self._visits, filters, MIXTURES[filters])
+        one = Backlog(setting)
+        if kind is Kind.BASELINE:
+            return Cost(alerts, *one.consumed(alerts))
+        self._make_live(setting, one)
+        before = self._engine.engine_cpu()
+        seconds = one.pass_seconds(alerts)
+        return Cost(alerts, seconds, self._engine.engine_cpu() - before)
+
+    def _make_live(self, setting: FilterSetting, one: Backlog) -> None:
+        """Make the filters live, where they are not, and have them judge some alerts."""
+        filters = setting.filters()
+        if self._engine.filters.keys() != {each.key for each in filters}:
+            self._engine.live(filters)
+            for _turn in range(2):
+                one.pass_seconds(min(self._context.size.alerts, WARM_UP))
+
+    @abstractmethod
+    def _what(self, count: int) -> tuple[int, int]:
+        """Return how many filters judge how many alerts."""
+
+
+class Alerts(Passes):
+    """Visits that grow, by ten filters."""
+
+    axis, whole = "alerts", True
+
+    def _what(self, count: int) -> tuple[int, int]:
+        return FILTERS, count
+
+
+class Filters(Passes):
+    """Filters that grow, over one visit."""
+
+    axis = "filters"
+
+    def _what(self, count: int) -> tuple[int, int]:
+        return count, self._context.size.alerts
+
 
 TAKEN = "a plain librdkafka consumer that takes such a visit's bytes"
 CROWD = f"as many librdkafka consumers of a topic, up to {CLIENTS}"

@@ -1,23 +1,140 @@
 """The scenario `messages`: its figures, its size, its experiments, and what they have to show."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, Needs, Outcome, Scenario, Size
-from nightwire.benchmarks.scenarios.messages.drawings import drawings
-from nightwire.benchmarks.scenarios.messages.experiments import Flow, MessageWorkers, PingPong
-from nightwire.benchmarks.scenarios.messages.figures import figures_of
+from nightwire.benchmarks.model.drawing import OWNERS, figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
+from nightwire.benchmarks.model.scenario import (
+    Better,
+    Context,
+    Experiment,
+    Figure,
+    Line,
+    Needs,
+    Outcome,
+    Scenario,
+    Series,
+    Size,
+)
+from nightwire.benchmarks.scenarios.messages.experiments import Flow, MessageWorkers, PingPong, flow_name
 from nightwire.benchmarks.scenarios.messages.plan import (
     FLOW,
+    KIB,
     LARGEST,
     MIB,
     MOST,
     PINGPONG,
     Plan,
+    Point,
+    name_of,
     plan_of,
     words_of,
 )
+
+SIZE = "message size [byte]"
+RATE = "bandwidth [MB/s]"
+DRAWN = (1, 4, 14)
+"""Numbers of producers, or consumers, that have a line of their own over sizes."""
+
+
+def drawings(plan: Plan, samples: Sequence[Sample]) -> Iterator[Series]:
+    """Yield latency and bandwidth over sizes, and over numbers of producers and consumers."""
+    latency = [
+        _over_sizes(
+            f"{owner}, {words}", kind, {s: f"latency_{name_of(s)}_{share}_ms" for s in plan.pingpong}, samples
+        )
+        for kind, owner in OWNERS.items()
+        for words, share in (("median", "p50"), ("99 %", "p99"))
+    ]
+    rates = [
+        _over_sizes(
+            owner, kind, {s: f"pingpong_{name_of(s)}_megabytes_per_second" for s in plan.pingpong}, samples
+        )
+        for kind, owner in OWNERS.items()
+    ]
+    yield from plot("Ping-pong: half a round trip", (SIZE, "latency [ms]"), latency)
+    yield from plot("Ping-pong: bandwidth", (SIZE, RATE), rates)
+    for what, title in (("producers", "Many producers"), ("consumers", "Many consumers, rate of each")):
+        points = {count: point for point in plan.points if (count := point.number_of(what))}
+        yield from plot(f"{title}: over sizes", (SIZE, RATE), _flow_sizes(plan, what, points, samples))
+        yield from plot(f"{title}: over their number", (what, RATE), _counts(plan, points, samples), log="y")
+
+
+def _over_sizes(name: str, kind: Kind, figures: dict[int, str], samples: Sequence[Sample]) -> Line:
+    return figure_line(name, [(size, figure, kind) for size, figure in figures.items()], samples)
+
+
+def _flow_sizes(plan: Plan, what: str, points: dict[int, Point], samples: Sequence[Sample]) -> Iterable[Line]:
+    for kind, owner in OWNERS.items():
+        for count in DRAWN:
+            if count in points:
+                name = f"{owner}, {count} {what if count > 1 else what[:-1]}"
+                figures = {size: flow_name(points[count], size) for size in plan.flow}
+                yield _over_sizes(name, kind, figures, samples)
+
+
+def _counts(plan: Plan, points: dict[int, Point], samples: Sequence[Sample]) -> Iterable[Line]:
+    for kind, owner in OWNERS.items():
+        for size in plan.flow:
+            places = [(count, flow_name(point, size), kind) for count, point in sorted(points.items())]
+            yield figure_line(f"{owner}, {words_of(size)}", places, samples)
+
+
+RAW = "bytes of the same sizes through raw librdkafka, both ways"
+HEADLINE_SIZES = (256, 16 * KIB, MIB)
+UNIT = "MB/s"
+
+
+def figures_of(plan: Plan) -> Iterator[Figure]:
+    """Yield every figure of *plan*."""
+    for size in plan.pingpong:
+        yield from _pingpong(size)
+    for point in plan.points:
+        for size in plan.flow:
+            yield _flow(point, size, most=max(plan.counts))
+
+
+def _pingpong(size: int) -> Iterator[Figure]:
+    name, words = name_of(size), words_of(size)
+    for share, title in (("p50", "median"), ("p99", "99 %")):
+        yield _figure(
+            f"latency_{name}_{share}_ms",
+            "ms",
+            f"Half a round trip of {words}, {title}",
+            "Ping-pong: latency",
+            headline=size in HEADLINE_SIZES,
+        )
+    yield _figure(
+        f"pingpong_{name}_megabytes_per_second",
+        UNIT,
+        f"{words} over half its round trip",
+        "Ping-pong: bandwidth",
+    )
+
+
+def _flow(point: Point, size: int, most: int) -> Figure:
+    group = "Many producers" if point.producers > 1 else "Many consumers, rate of each"
+    return _figure(
+        flow_name(point, size),
+        UNIT,
+        f"{point.title}, messages of {words_of(size)}",
+        group if point != Point() else "One producer, one consumer",
+        headline=size == MIB and max(point.producers, point.consumers) in (1, most),
+    )
+
+
+def _figure(name: str, unit: str, title: str, group: str, *, headline: bool = False) -> Figure:
+    return Figure(
+        name,
+        unit,
+        title,
+        Better.HIGHER if unit == UNIT else Better.LOWER,
+        baseline=RAW,
+        headline=headline,
+        group=group,
+    )
+
 
 STARTING = 15.0
 """Kafka, and the alerts of all sizes. [s]"""

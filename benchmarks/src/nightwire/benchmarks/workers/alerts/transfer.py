@@ -1,13 +1,25 @@
-"""One visit as it is transferred, and what came of it.  Pure."""
+"""Transfers: their parts, and the senders and consumers that run one as processes."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from nightwire.benchmarks.environment.cluster import PARTITIONS
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks.environment.alert_pool import make_pool, save_pool
+from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
+from nightwire.benchmarks.model.sample import TcpTraffic
+from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
+from nightwire.benchmarks.workers.client import (
+    LATEST_OFFSET,
+    READER,
+    SENDER,
+    WorkerClient,
+    worker_process,
+)
 
 DICTS, COLUMNS, BYTES = "dicts", "columns", "bytes"
 """Consumers of the first kind take the whole stream, to dictionaries, columns or nothing."""
@@ -115,3 +127,97 @@ def checked_result(
     if others := [one["size"] for one in found if one["size"] != transfer.load.alerts * size]:
         raise RunError(f"{transfer.load.alerts:,} messages of {size:,} bytes came as {others} bytes")
     return result
+
+
+WARM_UP = Transfer(Load(200))
+POOL = 250
+"""Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
+
+
+class TransferRunner:
+    """Runs transfers on one Kafka; `close` ends it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._exits = context, ExitStack()
+        self._cluster = Cluster(context)
+        self._exits.callback(self._cluster.close)
+        self._warmed_up = False
+
+    @cached_property
+    def warm(self) -> str:
+        """A topic that nobody measures; asking for it starts Kafka."""
+        return self._exits.enter_context(self._cluster.topic("warm", partitions=1))
+
+    @cached_property
+    def pool(self) -> Path:
+        """File of the alerts that all senders go through in turn."""
+        path = self._context.folder / "pool.pickle"
+        save_pool(make_pool(POOL), path)
+        return path
+
+    def warm_up(self) -> None:
+        """Start Kafka and move something, unless that was done: Java compiles while it runs."""
+        if not self._warmed_up:
+            self.run(WARM_UP)
+            self._warmed_up = True
+
+    def run(self, transfer: Transfer) -> TransferResult:
+        """Move one visit through a new topic, which is deleted afterwards.
+
+        The clock runs from the first dictionary to the last decode; before, every process is in
+        place.
+
+        Raises:
+            RunError: An alert was lost or doubled.
+            ChildError: A process failed.
+        """
+        where = {"bootstrap": self._cluster.bootstrap, "warm": self.warm, "pool": str(self.pool)}
+        with self._cluster.topic("dmtn028", partitions=transfer.partitions) as topic:
+            with self._processes(transfer, where | {"topic": topic}) as (senders, consumers):
+                for one in (*senders, *consumers):
+                    one.await_ready()
+                for sender in senders:
+                    sender.close_input()
+                sent = [Sent(**sender.findings()) for sender in senders]
+                found = [consumer.findings() for consumer in consumers]
+            self._note_traffic(transfer, sent, found)
+            return transfer_result(
+                transfer, sent, found, stored=self._cluster.stored(topic), memory=self._cluster.memory()
+            )
+
+    def close(self) -> None:
+        """Delete the topics and end Kafka, where it was started here."""
+        self._exits.close()
+
+    @contextmanager
+    def _processes(
+        self, transfer: Transfer, where: Mapping[str, str]
+    ) -> Iterator[tuple[list[WorkerClient], list[WorkerClient]]]:
+        """Start all processes of *transfer* at once; they may not be in place yet."""
+        reading = {**where, "topics": [where["topic"]], "expect": transfer.load.alerts}
+        with ExitStack() as exits:
+
+            def start(module: str, role: str, order: Mapping[str, Any]) -> WorkerClient:
+                return exits.enter_context(worker_process(self._context, module, order, role=role))
+
+            senders = [start(SENDER, "producer", {**where, "load": asdict(load)}) for load in transfer.loads]
+            consumers = [start(*_consumer(work), reading | {"work": work}) for work in transfer.consumers]
+            yield senders, consumers
+
+    def _note_traffic(
+        self, transfer: Transfer, sent: Sequence[Sent], found: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Note what each process moved; Kafka, where it is ours, moved all of it."""
+        moved = [("producer", TcpTraffic(one.sent, one.received)) for one in sent]
+        moved += [
+            (_consumer(work)[1], TcpTraffic(one["sent"], one["received"]))
+            for work, one in zip(transfer.consumers, found, strict=True)
+        ]
+        for name, traffic in moved:
+            self._context.traffic(name, traffic)
+            self._context.traffic("kafka", traffic.mirrored)
+
+
+def _consumer(work: str) -> tuple[str, str]:
+    """Return the module that does *work*, and what its process is called."""
+    return (LATEST_OFFSET, "asker") if work == LATEST else (READER, "consumer")
