@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import main
@@ -217,3 +218,8 @@ def test_the_examples_passwords_are_refused(tmp_path: Path) -> None:
     done = subprocess.run(entry, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "everybody knows" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["docker-compose.yml", "docker-compose.tls.yml"])
+def test_a_compose_file_is_yaml(name: str) -> None:
+    assert "services" in yaml.safe_load(re.sub(r"!\w+", "", (ROOT / name).read_text()))
