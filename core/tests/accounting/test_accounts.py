@@ -8,13 +8,13 @@ from nightwire.core.accounting.accounts import (
     Account,
     FilterClasses,
     StageTotal,
+    discrepancies,
     from_record,
     read_accounts,
     to_record,
     totals,
     write_account,
 )
-from nightwire.core.accounting.in_equals_out import discrepancies
 from nightwire.core.kafka import Writer, producer
 from nightwire.schemas import records
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, Column, survey, wire
-from nightwire.schemas.survey_model.attributes import (
+from nightwire.schemas.survey_model.attribute_names import (
     ID_ATTRIBUTES,
     MEASUREMENT_ATTRIBUTES,
     POSITION_ATTRIBUTES,

@@ -6,6 +6,7 @@ from nightwire.core.accounting.accounts import (
     Key,
     StageTotal,
     account_record,
+    discrepancies,
     from_record,
     read_accounts,
     totals,
@@ -16,7 +17,6 @@ from nightwire.core.accounting.dead_letters import (
     send_message_to_dead_letters,
     send_to_dead_letters,
 )
-from nightwire.core.accounting.in_equals_out import discrepancies
 from nightwire.core.accounting.offset_accounts import RANGE, OffsetAccounts, extended, open_account
 
 __all__ = [

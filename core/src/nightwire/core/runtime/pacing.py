@@ -69,8 +69,8 @@ class Backoff:
 
     def __init__(
         self,
-        first: float,
-        longest: float,
+        first: float = 0.5,
+        longest: float = 10.0,
         *,
         growth: float = 2.0,
         spread: tuple[float, float] = (1.0, 1.0),

@@ -15,8 +15,6 @@ from nightwire.core.stack.services import Service
 
 log = logging.getLogger("nightwire.stack")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
-"""Pause before a restart, doubled at each failure in a row. [s]"""
 STEADY = 30.0
 """A process that ran for longer has recovered: its next restart comes after the first pause. [s]"""
 POLL = 0.1
@@ -105,7 +103,7 @@ class ManagedProcess:
         self._set_state("stopped")
 
     async def _keep(self) -> None:
-        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        backoff = Backoff()
         while True:
             await self._wait_while_held()
             began = asyncio.get_running_loop().time()

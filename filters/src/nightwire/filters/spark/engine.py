@@ -28,9 +28,6 @@ from nightwire.filters.stats.metrics import Metrics
 
 log = logging.getLogger("nightwire.filters")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
-"""Pauses before the query is started again; each is twice the one before while no batch is done.
-[s]"""
 
 TICK = 0.2
 """How often we look whether the query lives. [s]"""
@@ -104,7 +101,7 @@ class SparkEngine:
             self.supervisor.observe(number, decision)
 
     def _keep_running(self, spark: SparkSession) -> None:
-        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+        backoff = Backoff()
         while not self.stop.is_set():
             before = self._last
             why = self._run_query(spark)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nightwire.schemas.survey_model.attributes import (
+from nightwire.schemas.survey_model.attribute_names import (
     ALERT_ATTRIBUTES,
     LIGHT_CURVE_ATTRIBUTES,
     MEASUREMENT_ATTRIBUTES,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nightwire.schemas.survey_model.canonical import Canonical
+from nightwire.schemas.survey_model.attribute_columns import Canonical
 from nightwire.schemas.survey_model.column import Array, Column, makes_columns
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from nightwire.schemas.survey_model.attributes import (
+from nightwire.schemas.survey_model.attribute_columns import Canonical
+from nightwire.schemas.survey_model.attribute_names import (
     ID_ATTRIBUTES,
     MEASUREMENT_ATTRIBUTES,
     POSITION_ATTRIBUTES,
@@ -17,7 +18,6 @@ from nightwire.schemas.survey_model.attributes import (
     source_fields,
     source_paths,
 )
-from nightwire.schemas.survey_model.canonical import Canonical
 from nightwire.schemas.survey_model.column import (
     Column,
     column,

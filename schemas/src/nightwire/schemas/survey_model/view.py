@@ -9,7 +9,7 @@ from nightwire.schemas.avro.plans.schema import Types, has_field, parse
 from nightwire.schemas.errors import DecodeError
 from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjd_tai
 from nightwire.schemas.survey_model.attribute_formulas import Formulas
-from nightwire.schemas.survey_model.attributes import LIGHT_CURVE_NUMBERS
+from nightwire.schemas.survey_model.attribute_names import LIGHT_CURVE_NUMBERS
 from nightwire.schemas.survey_model.description import (
     Description,
     Measurement,
