@@ -1,6 +1,9 @@
 """Who may not come in, or knocks where nobody is, is told so, and by name."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -46,6 +49,18 @@ def test_a_user_who_was_removed_is_told_so(guarded: Guarded) -> None:
         pytest.raises(KafkaException, match="does not let bob in"),
     ):
         enter(guarded.bootstrap)
+
+
+@pytest.mark.parametrize("words", ["gateway serve", "filter run --light --registry http://127.0.0.1:9"])
+def test_a_service_says_who_is_not_let_in_and_waits(guarded: Guarded, tmp_path: Path, words: str) -> None:
+    command = [sys.executable, "-m", "nightwire.core.cli", *words.split(), "--state", str(tmp_path)]
+    with speaking_as(keys_of("ann", "wrong"), KAFKA_BOOTSTRAP_SERVERS=guarded.bootstrap):
+        service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert service.stderr is not None
+    with service, service.stderr:
+        assert any(f"{guarded.bootstrap} does not let ann in" in line for line in service.stderr)
+        assert service.poll() is None
+        service.terminate()
 
 
 def test_an_address_where_nobody_answers_is_named(caplog: pytest.LogCaptureFixture) -> None:

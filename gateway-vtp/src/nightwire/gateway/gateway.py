@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, Message
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting import Account, send_message_to_dead_letters
-from nightwire.core.kafka import Writer, cluster_id, consumer, producer
+from nightwire.core.kafka import Writer, cluster_id, consumer, enter, producer
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
 from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
@@ -345,11 +345,12 @@ class Gateway:
         settings = self._settings
         while not stop.is_set():
             try:
+                await asyncio.to_thread(enter, settings.log.bootstrap)
                 return await asyncio.to_thread(
                     find_start_offsets, settings.log, with_accounts=settings.gcn is not None
                 )
             except KafkaException as error:
-                log.warning("waiting for Kafka at %s: %s", settings.log.bootstrap, error.args[0])
+                log.warning("waiting for Kafka: %s", error.args[0].str())
                 await asyncio.sleep(1.0)
         return None
 

@@ -46,10 +46,11 @@ def await_kafka(bootstrap: str, state: EngineState, stop: Stop) -> None:
     """
     while not stop.is_set():
         try:
+            kafka.enter(bootstrap)
             ensure_topics(bootstrap, [topic_settings(name) for name in TOPICS])
             state.claim(kafka.admin(bootstrap).list_topics(timeout=10).cluster_id or "")
         except (KafkaException, TimeoutError) as error:
-            log.warning("waiting for Kafka at %s: %s", bootstrap, error)
+            log.warning("waiting for Kafka: %s", error)
             stop.wait(1.0)
         else:
             return
