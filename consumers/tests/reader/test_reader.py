@@ -20,7 +20,7 @@ from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.record_source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
 from nightwire.core.kafka import consumer, ensure_topics
-from nightwire.core.stack import Broker
+from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import TopicSettings
 
@@ -338,6 +338,19 @@ def test_a_schema_that_cannot_be_had_stops_it_and_names_the_alert(kafka: str, te
     ):
         ids(reader)
     assert committed(kafka, group, ten) == 10
+
+
+def test_who_waits_for_the_registry_says_so_once(
+    kafka: str, ten: str, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(kafka, ten, [b"\x00\x00\x00\x04\x4cbody"])
+    away, asked = f"http://127.0.0.1:{free_port()}", count()
+    with (
+        pytest.raises(SchemaError, match="waits for its schema"),
+        AlertReader(ten, bootstrap=kafka, registry=away, last=1, stopped=lambda: next(asked) > 6) as reader,
+    ):
+        ids(reader)
+    assert caplog.text.count("waiting for the schema registry") == 1
 
 
 def delete_before(bootstrap: str, topic: str, offset: int) -> None:

@@ -13,6 +13,7 @@ from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
 from nightwire.consumers.source import RecordSource, next_offsets
 from nightwire.core.kafka import TopicPartition
+from nightwire.core.runtime import LogLimiter
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -91,7 +92,7 @@ class ReadLoop:
         # offsets after what is handed out and not done
         self._handed_out: dict[TopicPartition, int] = {}
         self._ready: tuple[Unpack[Any], Batch[Any]] | None = None  # made, and not handed out
-        self._closing = Event()
+        self._closing, self._limiter = Event(), LogLimiter()
 
     def next_batch(self, unpack: Unpack[Item], size: int, wait: float) -> Batch[Item] | None:
         """Return the next batch that holds an alert; None at the end.  What was handed out is done.
@@ -201,7 +202,8 @@ class ReadLoop:
                 raise RegistryAwayError(
                     f"{where} waits for its schema: {batch.unavailable}"
                 ) from batch.unavailable
-            log.warning("waiting for the schema registry: %s", batch.unavailable)
+            if self._limiter.allows():
+                log.warning("waiting for the schema registry: %s", batch.unavailable)
             self._closing.wait(1)
         return batch
 
