@@ -8,8 +8,13 @@ from click.testing import CliRunner
 
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.scenarios.codec.alerts import find_alerts, other_version
-from nightwire.benchmarks.scenarios.codec.scenario import CodecEngine, FastavroCodec, batches
+from nightwire.benchmarks.scenarios.codec.scenario import (
+    CodecEngine,
+    FastavroCodec,
+    batches,
+    find_alerts,
+    other_version,
+)
 from nightwire.benchmarks.workers.alerts.reader import TWENTY_COLUMNS
 from nightwire.schemas import Codec, engines, sim_alert_schema
 

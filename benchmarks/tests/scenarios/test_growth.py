@@ -13,8 +13,14 @@ from nightwire.benchmarks.model.scenario import Context, Size
 from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
 from nightwire.benchmarks.scenarios.filters.visits import Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve, exponent, exponents, figures
-from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
-from nightwire.benchmarks.scenarios.growth.readers import CLIENTS, EVENTS, Consumers, Subscribers, events_for
+from nightwire.benchmarks.scenarios.growth.readers import (
+    CLIENTS,
+    EVENTS,
+    Consumers,
+    GrowthEnvironment,
+    Subscribers,
+    events_for,
+)
 from nightwire.benchmarks.scenarios.growth.scenario import FILTERS, POINTS, Alerts, Filters, GrowthScenario
 
 NAMES = {figure.name for figure in GrowthScenario().figures}

@@ -12,21 +12,19 @@ from nightwire.benchmarks.harness.options import RunOptions
 from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.scenarios.messages.alerts import DISTINCT, STAMP, alerts_of, value_size
 from nightwire.benchmarks.scenarios.messages.experiments import (
-    Flow,
-    MessageWorkers,
-    PingPong,
-    flow_name,
-    trip_figures,
-)
-from nightwire.benchmarks.scenarios.messages.plan import (
     FLOW,
     KIB,
     LARGEST,
     MIB,
     PINGPONG,
+    Flow,
+    MessageWorkers,
+    PingPong,
     Plan,
     Point,
+    flow_name,
     plan_of,
+    trip_figures,
     words_of,
 )
 from nightwire.benchmarks.scenarios.messages.scenario import MessagesScenario, drawings, figures_of

@@ -12,9 +12,9 @@ from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.scenarios.typed.codec_alone import WAYS, CodecAlone, megabytes_per_second
 from nightwire.benchmarks.scenarios.typed.filter_cost import FILTERS, FilterCost
 from nightwire.benchmarks.scenarios.typed.plan import DECADES, SIZES, Plan, plan_of, rate_name, words_of
-from nightwire.benchmarks.scenarios.typed.records import OTHER, SCHEMA, body_size, records_of, value_of
 from nightwire.benchmarks.scenarios.typed.scenario import WORKER, TypedScenario, drawings, figures_of
 from nightwire.benchmarks.scenarios.typed.through_kafka import TYPED, through_kafka
+from nightwire.benchmarks.scenarios.typed.worker import OTHER, SCHEMA, body_size, records_of, value_of
 from nightwire.benchmarks.workers.pool import WorkerPool
 from nightwire.core.kafka import read_to_end
 from nightwire.schemas import Codec

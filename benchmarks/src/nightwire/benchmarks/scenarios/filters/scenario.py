@@ -16,8 +16,7 @@ from nightwire.benchmarks.model.scenario import (
     Series,
     Size,
 )
-from nightwire.benchmarks.scenarios.filters.alternatives import BesideFunctions, BesideQueries
-from nightwire.benchmarks.scenarios.filters.backlog import WARM_UP, Backlog
+from nightwire.benchmarks.scenarios.filters.backlog import WARM_UP, Backlog, BesideFunctions, BesideQueries
 from nightwire.benchmarks.scenarios.filters.burst import TIMES, Burst, Disturbed, Large
 from nightwire.benchmarks.scenarios.filters.first_alert import EngineStart, FilterChange
 from nightwire.benchmarks.scenarios.filters.language import Language

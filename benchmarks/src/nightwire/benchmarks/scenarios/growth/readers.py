@@ -2,18 +2,58 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
+from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
+from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
-from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
 from nightwire.benchmarks.workers.alerts.feed import RawProducer
 from nightwire.benchmarks.workers.alerts.sender import Load
-from nightwire.benchmarks.workers.alerts.transfer import BYTES, DICTS, Transfer
+from nightwire.benchmarks.workers.alerts.transfer import BYTES, DICTS, Transfer, TransferRunner
 from nightwire.benchmarks.workers.client import worker_process
 from nightwire.benchmarks.workers.vtp.exchange import exchange
 from nightwire.benchmarks.workers.vtp.packets import listing_5
+
+
+class GrowthEnvironment:
+    """One Kafka and what runs on it; `close` ends all of it.
+
+    Args:
+        context: Of the run.
+        light: Run the engine without Spark.
+    """
+
+    def __init__(self, context: Context, *, light: bool = False) -> None:
+        self._context = context
+        self.engine = FilterEngine(context, EngineOptions(light=light))
+        self._running: list[VtpBrokers | TransferRunner] = []
+
+    @cached_property
+    def brokers(self) -> VtpBrokers:
+        """Our gateway."""
+        self._running.append(brokers := VtpBrokers(self._on_its_kafka))
+        return brokers
+
+    @cached_property
+    def transfers(self) -> TransferRunner:
+        """Runs transfers of visits."""
+        self._running.append(runner := TransferRunner(self._on_its_kafka))
+        return runner
+
+    def close(self) -> None:
+        """End everything, Kafka last."""
+        for one in self._running:
+            one.close()
+        self.engine.close()
+
+    @property
+    def _on_its_kafka(self) -> Context:
+        return replace(self._context, bootstrap=self.engine.bootstrap)
+
 
 DELIVERIES = 20_000
 """Deliveries of one point, about."""

@@ -11,8 +11,7 @@ from nightwire.benchmarks.scenarios.filters.backlog import Backlog
 from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
-from nightwire.benchmarks.scenarios.growth.environment import GrowthEnvironment
-from nightwire.benchmarks.scenarios.growth.readers import CLIENTS, Consumers, Subscribers
+from nightwire.benchmarks.scenarios.growth.readers import CLIENTS, Consumers, GrowthEnvironment, Subscribers
 
 WARM_UP = 300
 """Alerts that are judged by filters that are new, twice, before those that count."""

@@ -17,16 +17,19 @@ from nightwire.benchmarks.model.scenario import (
     Series,
     Size,
 )
-from nightwire.benchmarks.scenarios.messages.experiments import Flow, MessageWorkers, PingPong, flow_name
-from nightwire.benchmarks.scenarios.messages.plan import (
+from nightwire.benchmarks.scenarios.messages.experiments import (
     FLOW,
     KIB,
     LARGEST,
     MIB,
     MOST,
     PINGPONG,
+    Flow,
+    MessageWorkers,
+    PingPong,
     Plan,
     Point,
+    flow_name,
     name_of,
     plan_of,
     words_of,

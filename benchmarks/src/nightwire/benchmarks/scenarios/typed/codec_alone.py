@@ -7,8 +7,7 @@ from timeit import Timer
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Experiment
 from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name
-from nightwire.benchmarks.scenarios.typed.records import SCHEMA, body_size, records_of
-from nightwire.benchmarks.scenarios.typed.worker import FIELDS
+from nightwire.benchmarks.scenarios.typed.worker import FIELDS, SCHEMA, body_size, records_of
 from nightwire.schemas import Codec
 
 WAYS = ("encode", "decode", "to_columns")
