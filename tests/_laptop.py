@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 
-SERVER, LAPTOP = "198.51.100.1", "198.51.100.2"
-"""Addresses of the two, from a network that is for examples."""
+FIRST = ip_address("198.18.0.0") + 4 * (os.getpid() % (1 << 15))
+SERVER, LAPTOP = str(FIRST + 1), str(FIRST + 2)
+"""Addresses of the two, from a network that is for tests; another run has others."""
 
 
 @dataclass(frozen=True)

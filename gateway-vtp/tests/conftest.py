@@ -203,6 +203,8 @@ class Telescope:
     def close(self) -> None:
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)  # else it stays open while our thread reads
+        if self.pause is None or self.pause.is_set():
+            self._thread.join(10)  # else it reads on from whoever gets the descriptor next
         self.connection.close()
 
     def _listen(self) -> None:

@@ -116,7 +116,11 @@ def test_a_change_is_live_without_a_restart(
         ("broken", "def keep(alert):\n    return (", "line 2"),
         ("spy", "import os\ndef keep(alert):\n    return os.getpid()", "may not import os"),
         ("loop", "def keep(alert):\n    while True: pass", "too slow"),
-        ("wrong", "def keep(alert):\n    return alert.fluxx > 1", "has no attribute 'fluxx' (line 2:"),
+        (
+            "wrong",
+            "def keep(alert):\n    return alert.fluxx > 1",
+            "line 2: an alert has no attribute fluxx; did you mean flux?",
+        ),
         ("Bad_Name", "def keep(alert):\n    return True", "is no name here"),
     ],
 )
