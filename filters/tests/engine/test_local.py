@@ -47,8 +47,9 @@ WRITTEN = [f"{kind}.me.{name}" for name in FILTERS for kind in ("filter", "overf
 Site = Any
 
 
+@pytest.fixture(scope="module")
 def submitted(site: Site) -> None:
-    """Make the filters live, while there are no alerts yet."""
+    """Make the filters live, while there are no alerts yet: one test alone needs them too."""
     site.start("--light", state="early")
     for name, (code, *options) in FILTERS.items():
         done = site.submit(name, code, "--survey", "sim", *options)
@@ -100,10 +101,10 @@ EXPECTED = 950 + 990 + 1000 + 930 + 200 + 950 + 3 + 99
 """Copies and overflow of a thousand alerts: each pass is one or the other."""
 
 
+@pytest.mark.usefixtures("submitted")
 def test_it_writes_what_the_engine_with_spark_writes(
     site: Site, encode: Callable[..., bytes], until: Callable[..., Any]
 ) -> None:
-    submitted(site)
     some = [encode(number, 10.0 * number, visit=7 + number % 2) for number in range(1, 1001)]
     site.write("alerts.sim", [*some, b"\0\0\0", encode(2003, 0.0)[:-1]])
     ends = {one.partition(): one.offset() for one in site.read("alerts.sim")}
@@ -177,6 +178,7 @@ def read_by(site: Site) -> int:
     return sum(one.read for one in accounted(site) if one.source == "alerts.sim")
 
 
+@pytest.mark.usefixtures("submitted")
 def test_a_backfill_and_the_live_stream_share_the_alerts_even_if_the_engine_is_killed(
     site: Site, encode: Callable[..., bytes], until: Callable[..., Any]
 ) -> None:
@@ -216,10 +218,13 @@ def test_a_backfill_and_the_live_stream_share_the_alerts_even_if_the_engine_is_k
     own = [one for one in read_accounts(site.bootstrap) if one.source.endswith("alerts.sim")]
     assert {one.stage for one in own} >= {"filters", "backfill"}
     assert discrepancies(own) == []
+    assert site.stop() == 0
 
 
+@pytest.mark.usefixtures("submitted")
 def test_the_past_is_judged_beside_the_stream_and_along_a_chain(
     site: Site, encode: Callable[..., bytes], until: Callable[..., Any]
 ) -> None:
+    site.start("--light", "--backfill-most", str(MOST), state="light")
     check_the_past(site, encode, until)
     assert site.stop() == 0
