@@ -1,5 +1,6 @@
 """Ports on this machine."""
 
+import os
 import socket
 from collections.abc import Mapping
 from random import SystemRandom
@@ -18,8 +19,13 @@ USUAL = {
 }
 """Where people look for each of them."""
 
-QUIET = range(15_000, 32_000)
-"""Ports below those that Linux gives to outgoing connections, so that none is taken meanwhile."""
+QUIET = range(15_000 + os.getpid() % 16, 32_000, 16)
+"""Ports below those that Linux gives to outgoing connections, so that none is taken meanwhile; each
+process draws from a sixteenth of them, so that two that draw at once seldom draw the same."""
+MOST_GIVEN = 500
+
+
+_given: set[int] = set()
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
@@ -34,10 +40,13 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that is free now."""
+    """Return a port that is free now, and was not given here of late."""
+    if len(_given) > MOST_GIVEN:
+        _given.clear()
     port = SystemRandom().choice(QUIET)
-    while not is_free(port, host):
+    while port in _given or not is_free(port, host):
         port = SystemRandom().choice(QUIET)
+    _given.add(port)
     return port
 
 
