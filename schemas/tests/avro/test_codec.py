@@ -257,3 +257,30 @@ def test_recursive_and_mixed_types_have_no_column(engine: str) -> None:
     with pytest.raises(SchemaError, match="contains itself"):
         mixed.columns([], ["next"])
     assert mixed.columns([], ["next.next.x"]).num_columns == 1
+
+
+REPEATED: dict[str, Any] = {
+    "type": "record",
+    "name": "alert",
+    "fields": [
+        {"name": "mag", "type": {"type": "record", "name": "measured", "fields": [
+            {"name": "value", "type": "float"},
+            {"name": "band", "type": "int"},
+            {"name": "value", "type": ["null", "string"]},
+        ]}},
+        {"name": "earlier", "type": {"type": "array", "items": "measured"}},
+    ],
+}  # fmt: skip
+
+
+def test_of_fields_of_one_name_the_last_is_read(engine: str) -> None:
+    """As fastavro does: WINTER's real alerts have some."""
+    measured = b"\x00\x00\x80?" + bytes([4, 2, 4]) + b"hi"
+    body = measured + bytes([2]) + measured + bytes([0])
+    expected = {"value": "hi", "band": 2}
+    for codec in (Codec(REPEATED, engine=engine), Codec(REPEATED, reader=REPEATED, engine=engine)):
+        assert codec.decode(body) == {"mag": expected, "earlier": [expected]}
+        columns = codec.columns([body], ["mag.value", "mag", "earlier.value", "earlier"])
+        assert columns.to_pylist() == [
+            {"mag.value": "hi", "mag": expected, "earlier.value": ["hi"], "earlier": [expected]}
+        ]

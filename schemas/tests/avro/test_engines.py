@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import fastavro
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +49,13 @@ def test_what_another_schema_wrote_is_read_as_fastavro_reads_it(engine: str, dat
     codec = Codec(writer, reader=reader, engine=engine)
     for value in data.draw(st.lists(values(writer), min_size=1, max_size=3)) * 2:
         body = codec.encode(value)
-        assert same(codec.decode(body), read(body, writer, reader))
+        try:
+            expected = read(body, writer, reader)
+        except ValueError:  # bytes that are read as text need not be UTF-8, nor a UUID
+            with pytest.raises(DecodeError):
+                codec.decode(body)
+        else:
+            assert same(codec.decode(body), expected)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -1,7 +1,6 @@
 """100,000 alerts, mutated (a proof: ten million): a value, or an error of decoding."""
 
 import io
-import json
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ import fastavro
 import numpy as np
 import pytest
 
-from nightwire.schemas import AlertDecoder, Codec, DecodeError, SchemaError, UnknownSchemaError, wire
+from nightwire.schemas import AlertDecoder, Codec, DecodeError, UnknownSchemaError, wire
 
 POINT = {
     "type": "record",
@@ -95,12 +94,3 @@ def known(codec: Codec, number: int) -> Codec:
     if number != 5:
         raise UnknownSchemaError(f"no schema {number}")
     return codec
-
-
-def test_a_schema_that_has_a_field_twice_is_none() -> None:
-    schema = json.loads(json.dumps(SCHEMA).replace("mag2", "mag1"))
-    with pytest.raises(SchemaError, match="point has 'mag1' twice"):
-        Codec(schema)
-    value = container(1).replace(b"mag2", b"mag1")
-    columns = AlertDecoder(SimpleNamespace(codec=None)).columns([value], ["source"], missing_ok=True)
-    assert [type(error) for error in columns.faults.values()] == [DecodeError]

@@ -5,7 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from nightwire.schemas.avro.plans.schema import Types, field_at, has_field, kind, logical_name
+from nightwire.schemas.avro.plans.schema import (
+    Types,
+    field_at,
+    has_field,
+    kind,
+    logical_name,
+    readable_fields,
+)
 from nightwire.schemas.errors import DecodeError, SchemaError
 
 PRIMITIVES: Mapping[str, Callable[[], Any]] = {
@@ -118,7 +125,9 @@ def _compound(one: Any, types: Types) -> Any:
         case "map":
             return pa.map_(pa.string(), arrow_type(one["values"], types))
         case "record":
-            return pa.struct([pa.field(f["name"], arrow_type(f["type"], types)) for f in one["fields"]])
+            return pa.struct(
+                [pa.field(field["name"], arrow_type(field["type"], types)) for field in readable_fields(one)]
+            )
     return pa.binary(one["size"]) if kind(one) == "fixed" else pa.string()  # else: enum
 
 
@@ -158,7 +167,7 @@ def _array_on_the_way(types: Types, steps: Sequence[str]) -> str | None:
             field["type"]
             for branch in types.branches(schema)
             if kind(branch) == "record"
-            for field in branch["fields"]
+            for field in readable_fields(branch)
             if field["name"] == step
         )
         if any(kind(branch) == "array" for branch in types.branches(schema)):

@@ -14,7 +14,15 @@ from typing import Any
 from nightwire.schemas.avro.plans.defaults import default_value, logical_reader, mark_logical
 from nightwire.schemas.avro.plans.field_changes import Change, Conversion, Renames
 from nightwire.schemas.avro.plans.program import Converter, Draft, Program
-from nightwire.schemas.avro.plans.schema import Types, kind, logical_name, short_name, type_name
+from nightwire.schemas.avro.plans.schema import (
+    Types,
+    kind,
+    logical_name,
+    read_names,
+    readable_fields,
+    short_name,
+    type_name,
+)
 from nightwire.schemas.errors import SchemaError
 
 PROMOTIONS: Mapping[str, frozenset[str]] = {
@@ -118,8 +126,8 @@ class _Own:
                 return {"branches": [self.node(branch) for branch in schema]}
             case "record":
                 fields = [
-                    {"name": None if self._skip else one["name"], "type": self.node(one["type"])}
-                    for one in schema["fields"]
+                    {"name": None if self._skip else name, "type": self.node(one["type"])}
+                    for one, name in zip(schema["fields"], read_names(schema), strict=True)
                 ]
                 return {"name": schema["name"], "fields": fields}
         return {}
@@ -258,10 +266,10 @@ class _Pair:
         return at
 
     def _fields(self, writer: Any, reader: Any, path: str) -> Mapping[str, Any]:
-        wanted = {one["name"]: one for one in reader["fields"]}
-        fields = []
-        for one in writer["fields"]:
-            target, conversion = self._target(one["name"], reader, wanted)
+        wanted = {one["name"]: one for one in readable_fields(reader)}
+        order, fields = list(wanted), []
+        for one, name in zip(writer["fields"], read_names(writer), strict=True):
+            target, conversion = self._target(name, reader, wanted) if name else (None, None)
             if target is None:
                 fields.append({"name": None, "type": self._skipped.node(one["type"])})
                 continue
@@ -271,7 +279,6 @@ class _Pair:
                 {"name": target["name"], "type": self._field(reader, one, target, conversion, here)}
             )
         absent = [{"name": name, "constant": self._absent(reader, wanted[name], path)} for name in wanted]
-        order = [one["name"] for one in reader["fields"]]
         plain = [one["name"] for one in fields if one["name"] is not None] + list(wanted)
         return {"fields": fields, "absent": absent} | ({} if order == plain else {"order": order})
 
