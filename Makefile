@@ -51,7 +51,7 @@ check: setup  ## format, lint, types and the pure tests: under a minute
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -m "not kafka and not spark and not comet and not chromium and not prometheus and not apicurio and not slow and not network and not data"
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile -m "not kafka and not spark and not comet and not chromium and not prometheus and not apicurio and not slow and not network and not data"
 
 format: setup  ## the two fixing commands
 	@$(BIN)/ruff format .

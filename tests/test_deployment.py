@@ -105,6 +105,7 @@ def test_what_other_machines_reach_in_compose_speaks_tls() -> None:
     assert set(published["docker-compose.tls.yml"]) == doors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: file.name)
 def test_the_compose_file_is_valid(file: Path) -> None:
     check = ["check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(file)]

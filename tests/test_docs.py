@@ -40,6 +40,7 @@ def test_prose_wraps() -> None:
     assert long == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/user/owners.md"])
 def test_examples_pass_mypy_as_strictly_as_our_code(page: str, tmp_path: Path) -> None:
     for number, code in enumerate(

@@ -169,6 +169,7 @@ def test_every_room_has_what_a_room_has(room: str) -> None:
     assert [path for path in wanted if not path.exists()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", PRESCRIBED)
 def test_imports_between_rooms_run_one_way(room: str) -> None:
     wrong = [
@@ -182,6 +183,7 @@ def test_imports_between_rooms_run_one_way(room: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", PRESCRIBED)
 def test_a_room_takes_from_others_what_is_public(room: str) -> None:
     """Public are sub-packages, and what ``__all__`` of a package lists, a module by its name
@@ -210,6 +212,7 @@ def subpackage_imports(room: str) -> Mapping[str, set[str]]:
     return {name: others - {name} for name, others in graph.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", PRESCRIBED)
 def test_no_sub_packages_import_each_other(room: str) -> None:
     """Imports for types alone, and in functions, count."""
@@ -221,6 +224,7 @@ def test_no_sub_packages_import_each_other(room: str) -> None:
     assert cycle == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ORDER)
 def test_sub_packages_import_those_before_them(room: str) -> None:
     order = [f"nightwire.{room}.{name}" for line in ORDER[room] for name in line.split()]
@@ -260,6 +264,7 @@ def test_modules_have_plain_names() -> None:
     assert [m for m in MODULES if re.search(r"\._(?!_)", m)] == []
 
 
+@pytest.mark.slow
 def test_nothing_private_is_imported() -> None:
     wrong = [
         f"{module}: {name} of {other}"
@@ -308,6 +313,7 @@ def test_modules_that_scripts_run_are_there() -> None:
     } == set()
 
 
+@pytest.mark.slow
 def test_no_file_names_a_package_registry() -> None:
     hosts = re.compile(
         r"(p[y]pi|p[y]thonhosted|crates|n[p]mjs)\.(org|io)|maven[0-9]*\.(org|apache)|apache\.maven\.[o]rg"

@@ -98,6 +98,7 @@ def sample(tmp_path: Path, encode: Callable[..., bytes]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_wheel_alone_decodes_an_alert(wheel: Path, sample: Path, tmp_path: Path) -> None:
     python = _environment(tmp_path / "venv")
     _install(python, wheel, "--no-deps")

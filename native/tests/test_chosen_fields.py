@@ -25,6 +25,7 @@ alert = Codec(ALERT, engine="native")
 BODY = alert.encode({"id": 7, "stamp": b"FITS", "rest": [1, 2]})
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_chosen_fields_are_those_of_the_full_decode(data: st.DataObject) -> None:
@@ -72,6 +73,7 @@ def test_what_is_no_buffer_is_a_type_error(body: Any) -> None:
         alert.decode(body)
 
 
+@pytest.mark.slow
 def test_other_threads_run_while_a_batch_is_decoded() -> None:
     """A long batch in one thread; another must get the interpreter before it ends."""
     many = [alert.encode({"id": 7, "stamp": None, "rest": list(range(50_000))})] * 400

@@ -140,6 +140,7 @@ def reads(one: Codec, body: bytes, fields: list[str]) -> None:
         one.columns([body], fields)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(0, 2**32 - 1))
 def test_any_bytes_are_a_value_or_an_error(data: st.DataObject, seed: int) -> None:

@@ -218,6 +218,7 @@ def changed(draw: Callable[..., Any]) -> bytes:
     return bytes(document)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(changed())
 def test_packets_that_were_changed_are_what_libxml2_says(document: bytes) -> None:

@@ -37,6 +37,7 @@ def test_without_a_registry_the_list_says_what_to_do() -> None:
     assert "name one with --registry" in result.output
 
 
+@pytest.mark.slow
 def test_the_embedded_stacks_registry_is_found(tmp_path: Path) -> None:
     (tmp_path / ".nightwire").mkdir()
     state = {"endpoints": {"schema_registry": "http://127.0.0.1:1"}}

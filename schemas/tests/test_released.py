@@ -64,6 +64,7 @@ def test_a_released_schema_never_changes(schema_id: int) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema_id", RELEASED)
 def test_a_sample_is_read_by_its_own_schema_and_by_every_newer_one(engine: str, schema_id: int) -> None:
     body = bytes.fromhex((FOLDER / f"{schema_id}.hex").read_text())

@@ -87,6 +87,7 @@ def test_a_cube_shows_its_first_plane_and_an_empty_primary_the_first_extension()
 GOOD = fits_of(np.ones((30, 30), np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [

@@ -79,6 +79,7 @@ def test_a_frame_is_a_zero_byte_a_big_endian_id_and_the_body() -> None:
     assert wire.unframe(b"\x00\x00\x00\x03\x84body") == (900, b"body")
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.binary())
 def test_unframes_what_was_framed(schema_id: int, body: bytes) -> None:
     assert wire.unframe(wire.frame(schema_id, body)) == (schema_id, body)

@@ -205,6 +205,7 @@ def measure(tmp_path: Path) -> Callable[[str], Path]:
     return run
 
 
+@pytest.mark.slow
 def test_a_slowed_codec_is_seen_and_nothing_else(
     measure: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from nightwire.benchmarks import Better
 from nightwire.benchmarks.compare.significance import Verdict, assess, p_value, ranges_apart
 
+pytestmark = pytest.mark.slow
+
 values = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=9)
 several = st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=9)
 SWAPPED = {

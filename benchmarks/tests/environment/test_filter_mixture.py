@@ -16,6 +16,7 @@ from nightwire.filters.language import (
 from nightwire.schemas import AlertTable, Codec, sim_alert_schema, survey
 
 
+@pytest.mark.slow
 def test_a_fifth_of_a_hundred_cannot_be_compiled(hundred: list[MixedFilter]) -> None:
     compiled, code = 0, []
     for one in hundred:

@@ -15,6 +15,7 @@ def test_a_child_that_fails_says_how(tmp_path: Path) -> None:
         child.await_health(1)
 
 
+@pytest.mark.slow
 def test_a_child_and_its_children_are_ended(tmp_path: Path) -> None:
     code = "import subprocess,sys; p=subprocess.Popen(['sleep','600']); print(p.pid, flush=True); p.wait()"
     with Child([sys.executable, "-c", code], tmp_path / "log", talks=True) as child:

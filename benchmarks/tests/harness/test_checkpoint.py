@@ -64,6 +64,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, 9))
 def test_wherever_it_is_interrupted_the_next_sitting_makes_it_whole(tmp_path: Path, at: int) -> None:
     path = tmp_path / "kept.jsonl"
@@ -201,6 +202,7 @@ COUNT = 16
 """Runs of the scenario `codec`: two engines, each encoding and morphing, two pairs."""
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_is_terminated_and_then_killed_gives_a_complete_result(tmp_path: Path) -> None:
     home = tmp_path / "results"
     out, kept = home / "codec.json", home / "codec.unfinished.jsonl"

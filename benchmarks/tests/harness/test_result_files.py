@@ -135,6 +135,7 @@ def test_a_smoke_run_is_not_reported(tmp_path: Path) -> None:
     assert [one["size"]["profile"] for one in latest(tmp_path)] == ["quick"]
 
 
+@pytest.mark.slow
 def test_results_that_are_kept_fit_the_schema() -> None:
     for path in results_folder().glob("*.json"):
         jsonschema.validate(read_result(path), schema())

@@ -147,6 +147,7 @@ def test_the_shortest_come_first_so_that_most_fit() -> None:
     assert [one.name for one in shortest_first(three, RunOptions())] == ["short", "middle", "long"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slow", "limit", "pairs"), [(0.5, 100.0, [3, 4, 4]), (1.0, 100.0, [3, 3, 4]), (2.0, 120.0, [4, 1, 1])]
 )
@@ -189,6 +190,7 @@ def test_a_scenario_knows_smoke_as_quick_and_the_result_as_smoke() -> None:
     assert "the figures say nothing" in result["notes"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["codec"])
 def test_a_steady_scenario_runs_from_the_command_line_to_its_result(name: str, tmp_path: Path) -> None:
     out = tmp_path / "result.json"

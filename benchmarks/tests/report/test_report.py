@@ -115,6 +115,7 @@ def test_the_spread_says_what_it_is_worth() -> None:
     assert spread(entry | {"spread": 0.05, "unstable": False}) == "± 2%"
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     page = page_of()
     balance = Balance()
@@ -456,6 +457,7 @@ def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path
     assert int(fetched) == 0
 
 
+@pytest.mark.slow
 def test_goals_name_a_run_that_is_kept_and_are_shown() -> None:
     shown = [name for name in names() if goals(name)[1]]
     assert shown == ["filters", "gateway"]

@@ -38,6 +38,7 @@ def test_no_time_is_nobodys() -> None:
     assert others_share(Jiffies(5, 5), Jiffies(5, 5), 0.0, 100) == 0.0
 
 
+@pytest.mark.slow
 def test_cpu_and_memory_are_counted_by_role_also_of_a_child_that_has_ended() -> None:
     watch = ResourceMonitor()
     burn = "import time\nsum(range(30_000_000))\nprint('done', flush=True)\ninput()"

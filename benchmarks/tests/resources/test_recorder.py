@@ -90,6 +90,7 @@ def test_what_is_thinned_out_keeps_its_mean() -> None:
     assert thinned([1.0, 2.0, 6.0], 1) == [1.0, 2.0, 6.0]
 
 
+@pytest.mark.slow
 def test_a_night_of_many_processes_and_metrics_fits_into_a_result(tmp_path: Path) -> None:
     busy = [process(pid, cpu=0.0, rss=123_456_789) for pid in range(40)]
     readings = [
@@ -208,6 +209,7 @@ def recording(watch: ResourceMonitor, work: Callable[[], None]) -> dict[str, Any
     return found
 
 
+@pytest.mark.slow
 def test_a_run_has_its_processes_in_the_result() -> None:
     class Busy(Steps):
         def run_once(self, kind: Kind) -> Figures:

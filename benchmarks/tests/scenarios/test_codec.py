@@ -64,6 +64,7 @@ def test_an_engine_that_disagrees_with_fastavro_is_not_measured(tmp_path: Path) 
         engine.prepare()
 
 
+@pytest.mark.slow
 def test_a_small_run_compares_every_engine(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     done = CliRunner().invoke(bench, ["run", "codec", "--alerts", "4", "--pairs", "1", "--out", str(out)])

@@ -24,6 +24,7 @@ from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
 from nightwire.schemas.wire import frame
 
 
+@pytest.mark.slow
 def test_functions_and_queries_let_the_same_alerts_through(
     hundred: list[MixedFilter], pool: list[Alert]
 ) -> None:
@@ -38,6 +39,7 @@ def test_functions_and_queries_let_the_same_alerts_through(
         assert wanted
 
 
+@pytest.mark.slow
 def test_the_language_is_timed_beside_python(pool: list[Alert], tmp_path: Path) -> None:
     experiment = Language(Context(tmp_path, Size(COUNT, 1, 1.0)), pool)
     experiment.prepare()

@@ -20,6 +20,8 @@ from nightwire.core.kafka import read_to_end
 from nightwire.schemas import Codec
 from nightwire.schemas.wire import unframe
 
+pytestmark = pytest.mark.slow
+
 TINY = Plan(sizes=(20_000,), records=12, volume=160_000, events=40)
 
 

@@ -45,6 +45,7 @@ def read(bootstrap: str, ten: str) -> Callable[..., AlertReader]:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "sizes"), [(1, [1] * 10), (4, [4, 4, 2]), (10, [10]), (256, [10])])
 def test_batches_hold_at_most_so_many_and_end_with_what_is_left(
     read: Callable[..., AlertReader], size: int, sizes: list[int]
@@ -100,6 +101,7 @@ def test_what_waits_for_its_schema_ends_a_batch_and_is_not_skipped(
                 next(batches)
 
 
+@pytest.mark.slow
 def test_duplicates_are_left_out_by_place_and_by_id(
     bootstrap: str, encode: Encode, write: Write, read: Callable[..., AlertReader], ten: str
 ) -> None:
@@ -150,6 +152,7 @@ def test_the_event_loop_goes_on_while_a_reader_waits(
     assert asyncio.run(run()) == 10
 
 
+@pytest.mark.slow
 def test_what_comes_for_somebody_who_gave_up_comes_with_the_next_call(
     read: Callable[..., AlertReader], ten: str, bootstrap: str, encode: Encode, write: Write
 ) -> None:

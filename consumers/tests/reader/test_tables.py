@@ -146,6 +146,7 @@ def test_what_waits_for_its_schema_ends_a_table_and_is_not_skipped(
             next(tables)
 
 
+@pytest.mark.slow
 def test_duplicates_are_left_out_of_tables_by_place_and_by_id(
     read: Callable[..., AlertReader], topic: str, bootstrap: str, encode: Encode, write: Write
 ) -> None:

@@ -31,6 +31,7 @@ def test_help_lists_every_verb_and_loads_nothing_heavy() -> None:
     assert HEAVY & set(loaded.split()) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     result = CliRunner().invoke(cli.main, [verb, "--help"])
@@ -38,6 +39,7 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     assert "Example" in result.output or "Commands:" in result.output
 
 
+@pytest.mark.slow
 def test_a_verb_whose_package_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def judge() -> None:

@@ -28,6 +28,7 @@ def test_properties_come_from_the_environment_by_one_rule() -> None:
     assert properties(environment) == {"sasl.username": "me"}
 
 
+@pytest.mark.slow
 def test_all_is_written_in_order_per_key(bootstrap: str) -> None:
     topic = f"t{uuid4().hex}"
     writer = Writer(producer(bootstrap))
@@ -40,6 +41,7 @@ def test_all_is_written_in_order_per_key(bootstrap: str) -> None:
     assert by_key == {b"%d" % k: list(range(k, 100, 7)) for k in range(7)}
 
 
+@pytest.mark.slow
 def test_a_lost_record_is_raised_by_every_later_call() -> None:
     writer = Writer(producer(f"127.0.0.1:{free_port()}", delivery_timeout_ms=300, linger_ms=0))
     writer.write("anything", b"x")
@@ -63,6 +65,7 @@ def test_a_flush_that_takes_too_long_says_how_many_are_missing() -> None:
         writer.flush()
 
 
+@pytest.mark.slow
 def test_silence_is_how_long_records_have_waited_for_an_acknowledgement(bootstrap: str) -> None:
     now = [100.0]
     away = Writer(producer(f"127.0.0.1:{free_port()}"), clock=lambda: now[0])
@@ -151,6 +154,7 @@ def test_a_topic_whose_leader_died_is_looked_up_anew(code: int) -> None:
     assert client.looked_up == ["visits"]
 
 
+@pytest.mark.slow
 def test_a_partition_that_there_is_not_is_said_after_a_while(kafka: str) -> None:
     client = consumer(kafka)
     with pytest.raises(KafkaException, match="artition"):
@@ -158,6 +162,7 @@ def test_a_partition_that_there_is_not_is_said_after_a_while(kafka: str) -> None
     client.close()
 
 
+@pytest.mark.slow
 def test_a_starting_process_repeats_a_request_until_it_is_stopped() -> None:
     requests: list[int] = []
     stop = Stop()

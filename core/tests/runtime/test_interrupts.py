@@ -5,6 +5,8 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
 from nightwire.core.runtime.interrupts import INTERRUPTED, answering_interrupts
 
 WAITS = """
@@ -19,6 +21,7 @@ with answering_interrupts(), stopping():
 """
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_mute_kafka_is_told_and_the_second_ctrl_c_ends_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         command = [sys.executable, "-c", WAITS, f"127.0.0.1:{mute.getsockname()[1]}"]

@@ -30,6 +30,7 @@ def test_another_jar_is_another_archive(jars: list[Path]) -> None:
     assert java_classes.archive("program", jars) != before
 
 
+@pytest.mark.slow
 def test_what_was_recorded_is_used_and_what_nobody_uses_goes(jars: list[Path]) -> None:
     def run(options: Sequence[str]) -> None:
         _java(options)

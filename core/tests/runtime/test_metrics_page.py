@@ -10,6 +10,7 @@ from nightwire.core.runtime import MetricsPage
 from nightwire.schemas.serving import wsgi
 
 
+@pytest.mark.slow
 def test_a_page_never_answers_by_another_app_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     apps: list[Any] = []
     make = wsgi.make_server

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import httpx
+import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from nightwire.core.runtime import MetricsPage, stopping
@@ -22,6 +23,7 @@ with stopping(0.5):
 """
 
 
+@pytest.mark.slow
 def test_a_stop_waits_no_longer_than_it_was_told_for_a_kafka_that_is_gone() -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", UNACKNOWLEDGED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -48,6 +50,7 @@ def test_the_handlers_of_before_come_back() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.slow
 def test_the_page_has_metrics_health_and_what_else_there_is() -> None:
     registry = CollectorRegistry()
     Counter("things", "Things.", registry=registry).inc(3)

@@ -38,6 +38,7 @@ async def spawned_late(program: Path, logs: Path) -> ManagedProcess:
     return process
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_be_spawned_is_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

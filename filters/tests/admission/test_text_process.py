@@ -22,6 +22,7 @@ def request(source: str, language: str = "python") -> dict[str, Any]:
     return {"language": language, "source": source, "entry": entry, "survey": "sim", "transform": ""}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [
@@ -51,6 +52,7 @@ def test_reasons_are_those_of_the_compiler() -> None:
     assert len(caught.value.reasons) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "value", "said"),
     [
@@ -80,6 +82,7 @@ def test_the_process_has_none_of_our_secrets(monkeypatch: pytest.MonkeyPatch, tm
     assert "KAFKA" not in seen.read_text()
 
 
+@pytest.mark.slow
 def test_copies_of_helpers_do_not_grow_with_the_cube_of_their_calls() -> None:
     helpers = "".join(
         f"def h{n}(x):\n    return " + " and ".join(f"h{n + 1}(x + {k})" for k in range(60)) + "\n"

@@ -135,6 +135,7 @@ def test_only_statements_that_make_the_values_are_run(tmp_path: Path) -> None:
     assert others == [3, [0, 1, 4], {"g": 20, "r": 20}, [1], 2, 2, [("b", 1)], 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "reasons"),
     [
@@ -159,6 +160,7 @@ def test_values_that_cannot_be_found_are_named(tmp_path: Path, code: str, reason
         assert re.search(pattern, reason)
 
 
+@pytest.mark.slow
 def test_a_notebook_that_never_ends_is_given_up(tmp_path: Path) -> None:
     code = "import time\nLIMIT = time.sleep(60) or 1\ndef keep(alert):\n    return LIMIT"
     with pytest.raises(FilterError, match="took longer than 1 s"):

@@ -125,6 +125,7 @@ def test_there_are_twenty_and_most_are_accepted() -> None:
     assert len(ACCEPTED) >= 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_accepted_notebooks_judge_as_plain_python(
     name: str, values: list[bytes], decoder: AlertDecoder, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
@@ -160,6 +161,7 @@ def judged_by_engine(
     return [(at in ranks, ranks.get(at, math.nan), outcome.faults.get(at)) for at in range(len(values))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_refused_notebooks_get_advice(name: str) -> None:
     with pytest.raises(FilterError, match=REFUSED[name]):

@@ -47,6 +47,7 @@ def everything(alert: Any) -> Any:
     return alert.id is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "said"),
     [
@@ -63,6 +64,7 @@ def test_a_trial_has_the_limits_of_the_engines_and_says_its_verdict(
     assert re.search(said, str(try_filter(one, sample)))
 
 
+@pytest.mark.slow
 def test_a_function_of_this_file_is_tried(make_alert: Callable[..., dict[str, Any]]) -> None:
     sample = [survey("sim").view(make_alert(number, 100.0 * number)) for number in range(1, 10)]
     line = keep.__code__.co_firstlineno + 4

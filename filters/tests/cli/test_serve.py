@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.runtime import stopping
@@ -17,6 +18,7 @@ WITHOUT_SPARK = (
 )
 
 
+@pytest.mark.slow
 def test_the_light_engine_needs_no_spark(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", WITHOUT_SPARK], check=False).returncode == 0
     settings = EngineSettings("127.0.0.1:1", "http://127.0.0.1:9", tmp_path)

@@ -175,6 +175,7 @@ def night(drawn: Sequence[tuple[Sequence[Drawn], Sequence[int]]]) -> list[Batch]
     return [*batches, Batch([], log.close(1, 2, 3))]
 
 
+@pytest.mark.slow
 @given(nights)
 @settings(max_examples=60, deadline=None)
 def test_first_fills_the_quota_of_each_visit_and_accounts_for_everything(
@@ -195,6 +196,7 @@ def test_first_fills_the_quota_of_each_visit_and_accounts_for_everything(
     assert total == len(copies(decisions, "me/best"))
 
 
+@pytest.mark.slow
 @given(nights, st.integers(0, 6))
 @settings(max_examples=40, deadline=None)
 def test_a_restart_at_any_batch_changes_nothing(
@@ -204,6 +206,7 @@ def test_a_restart_at_any_batch_changes_nothing(
     assert list(play(batches)) == list(play(batches, crash=crash))
 
 
+@pytest.mark.slow
 @given(st.lists(alerts, max_size=40), st.lists(st.integers(1, 7), min_size=1, max_size=8))
 @settings(max_examples=60, deadline=None)
 def test_best_is_what_an_offline_evaluation_gives_however_batches_are_cut(

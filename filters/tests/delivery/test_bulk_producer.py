@@ -9,6 +9,7 @@ from nightwire.filters.delivery.producers import RECORDS_PER_POLL, BulkProducer
 from nightwire.filters.reading.fetch import range_consumer
 
 
+@pytest.mark.slow
 def test_all_are_there_after_flush(bootstrap: str) -> None:
     topic, bulk = f"t{uuid.uuid4().hex}", BulkProducer(producer(bootstrap))
     for _ in range(3 * RECORDS_PER_POLL):
@@ -22,6 +23,7 @@ def test_all_are_there_after_flush(bootstrap: str) -> None:
     assert sum(ends) == 3 * RECORDS_PER_POLL
 
 
+@pytest.mark.slow
 def test_a_full_queue_is_waited_for(bootstrap: str) -> None:
     bulk = BulkProducer(producer(bootstrap, queue_buffering_max_messages=100))
     topic = f"t{uuid.uuid4().hex}"
@@ -30,6 +32,7 @@ def test_a_full_queue_is_waited_for(bootstrap: str) -> None:
     bulk.flush()
 
 
+@pytest.mark.slow
 def test_what_kafka_does_not_take_is_told() -> None:
     nobody = producer("127.0.0.1:1", delivery_timeout_ms=300, socket_timeout_ms=200, message_timeout_ms=300)
     bulk = BulkProducer(nobody)

@@ -8,6 +8,7 @@ from nightwire.core.kafka import DeliveryError, read_to_end
 from nightwire.filters.delivery.producers import ControlProducer
 
 
+@pytest.mark.slow
 def test_a_client_is_kept_until_it_fails(bootstrap: str) -> None:
     control, topic = ControlProducer(bootstrap), f"control-{uuid4().hex}"
     for value in (b"1", b"2"):

@@ -24,6 +24,8 @@ from nightwire.filters.model.compilation import compile_request
 from nightwire.filters.reading.fetch import range_consumer
 from nightwire.schemas import records
 
+pytestmark = pytest.mark.slow
+
 ALERTS, MOST = 1200, 30
 """Alerts of the past, and most that are sent; one in ten passes."""
 

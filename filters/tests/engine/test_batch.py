@@ -125,6 +125,7 @@ RED = LiveFilter(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ["first", "best"])
 def test_along_a_chain_what_a_backfill_sent_stays_marked_and_takes_no_place(
     bootstrap: str, tmp_path: Path, encode: Callable[..., bytes], choice: str

@@ -69,6 +69,7 @@ def mine(work: list[OffsetRange], first: dict[str, int]) -> dict[str, tuple[int,
     }
 
 
+@pytest.mark.slow
 def test_a_chain_begins_with_what_comes_after_its_first_batch(desk: Desk) -> None:
     desk.write(BRIGHT, 5)
     desk.write("alerts.sim", 1)

@@ -64,6 +64,7 @@ def keep(a):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", [LOOP, STUBBORN])
 def test_an_endless_loop_is_stopped_and_the_alerts_behind_it_are_not_evaluated(loop: str) -> None:
     one = judge(loop, budget=0.2)

@@ -58,6 +58,7 @@ def live(owner: str, source: str) -> LiveFilter:
     return LiveFilter(owner, "f", 1, "sim", source, "keep", fields=FIELDS)
 
 
+@pytest.mark.slow
 def test_nobody_waits_twice_in_a_batch_for_who_had_to_be_stopped(sandbox: Sandbox, batch: Any) -> None:
     """Alerts that are not tried are faults with a reason; the next batch tries them once more."""
     budget = CpuBudget(0.05)

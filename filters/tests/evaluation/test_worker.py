@@ -30,6 +30,8 @@ from nightwire.filters.reading.fetch import range_consumer
 from nightwire.filters.reading.requirements import SurveyKnowledge, column_requirements
 from nightwire.schemas import AlertDecoder, AlertTable, Codec, SchemaRegistry, sim_alert_schema, survey, wire
 
+pytestmark = pytest.mark.slow
+
 BRIGHT = "def keep(alert):\n    return alert.flux > 500"
 FAULTY = "def keep(alert):\n    return 1 / (alert.id % 10) > 0.4"
 RANKED = "def keep(alert):\n    return alert.flux if alert.flux > 900 else 0"
@@ -198,6 +200,7 @@ def test_what_is_asked_stays_within_its_share_of_the_time() -> None:
     assert asked(10.0)
 
 
+@pytest.mark.slow
 def test_the_hits_say_where_and_when_and_what(judge: Callable[..., JudgedBatch], alerts: list[bytes]) -> None:
     found = judge(alerts, [compiled(0, RANKED)])
     assert [at.alert for at in found.alerts] == [str(number) for number in range(91, 101)]
@@ -206,6 +209,7 @@ def test_the_hits_say_where_and_when_and_what(judge: Callable[..., JudgedBatch],
     assert passes(found, 0)["91"] == 910.0
 
 
+@pytest.mark.slow
 def test_sql_is_judged_over_columns(judge: Callable[..., JudgedBatch], alerts: list[bytes]) -> None:
     program = compile_sql("flux > 500 AND visit = 7", "sim").dumps()
     found = judge(
@@ -214,6 +218,7 @@ def test_sql_is_judged_over_columns(judge: Callable[..., JudgedBatch], alerts: l
     assert set(passes(found, 0)) == {str(number) for number in range(51, 101)}
 
 
+@pytest.mark.slow
 def test_a_filter_of_another_survey_is_not_asked(
     judge: Callable[..., JudgedBatch], alerts: list[bytes]
 ) -> None:

@@ -16,6 +16,7 @@ from nightwire.filters.language.operations import OPERATIONS, SQL
 from nightwire.filters.language.sql import ANY_ARGUMENTS, COMPARISONS, ONE_ARGUMENT, TWO_ARGUMENTS
 
 
+@pytest.mark.slow
 def test_compiled_filters_say_what_python_says() -> None:
     account = Account()
     for seeds in batches(100):
@@ -24,6 +25,7 @@ def test_compiled_filters_say_what_python_says() -> None:
     assert account.filters > 85
 
 
+@pytest.mark.slow
 def test_compiled_python_and_sql_and_sqlite_agree() -> None:
     account = Account()
     for seeds in batches(100):

@@ -252,6 +252,7 @@ def answers(source: str) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", COMPILES.values(), ids=COMPILES)
 def test_compiled_says_what_python_says(body: str) -> None:
     source = HEAD + "    " + body.strip("\n").removeprefix("    ") + "\n"
@@ -389,6 +390,7 @@ def test_programs_judged_together_say_what_they_say_alone() -> None:
         assert repr(together.rank.tolist()) == repr(alone.rank.tolist())
 
 
+@pytest.mark.slow
 def test_what_stopped_an_alert_is_found_over_columns_as_well() -> None:
     columns, rows = table(ALERTS), views(ALERTS)
     for body in COMPILES.values():

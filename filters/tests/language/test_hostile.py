@@ -5,6 +5,8 @@ import random
 from collections import defaultdict
 from typing import Any
 
+import pytest
+
 from filters.tests.helpers.random_alerts import alerts, table
 from filters.tests.helpers.random_python import Filters
 from nightwire.filters.language import FilterError, NotCompilable, Program, compile_python, evaluate
@@ -60,6 +62,7 @@ def programs(count: int) -> list[Program]:
     return found
 
 
+@pytest.mark.slow
 def test_tampered_programs_are_refused_or_judged() -> None:
     random_, columns, sound = random.Random(3), table(alerts(5, 20)), programs(40)
     judged = refused = 0

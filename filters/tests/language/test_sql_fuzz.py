@@ -38,6 +38,7 @@ def mangled(chance: random.Random) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [100_000, pytest.param(10_000_000, marks=pytest.mark.proof)])
 def test_a_mangled_condition_is_compiled_or_refused(count: int) -> None:
     chance, outcomes = random.Random(20261123), [0, 0]

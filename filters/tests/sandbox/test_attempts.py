@@ -50,6 +50,7 @@ def source(name: str) -> str:
     return function(ATTEMPTS[name]["body"], TABLE["reach"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_tried_is_refused_and_harms_nobody(sandbox: Sandbox, batch: Any, name: str) -> None:
     mallory, other = row_filter("mallory", source(name)), row_filter("mallory", BRIGHT, "other")

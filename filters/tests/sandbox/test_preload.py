@@ -50,6 +50,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield one
 
 
+@pytest.mark.slow
 def test_modules_work_in_a_confined_process(sandbox: Sandbox, batch: Any) -> None:
     filters = [row_filter("alice", function(body), name) for name, body in USES.items()]
     found = judge(sandbox, batch, *filters)

@@ -40,6 +40,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield one
 
 
+@pytest.mark.slow
 def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, batch: Any) -> None:
     found = judge(
         sandbox, batch, row_filter("alice", BRIGHT), row_filter("bob", "def keep(a): return a.id % 2")
@@ -111,6 +112,7 @@ def test_a_field_that_was_not_declared_is_named(sandbox: Sandbox, batch: Any) ->
     assert "apFlux" in outcome.faults[0]
 
 
+@pytest.mark.slow
 def test_a_top_level_that_fails_faults_every_alert(sandbox: Sandbox, batch: Any) -> None:
     found = judge(
         sandbox,
@@ -214,9 +216,10 @@ def test_what_is_patched_is_patched_for_its_owner_alone(sandbox: Sandbox, batch:
         assert is_right(found["alice/one"])
 
 
+@pytest.mark.slow
 def test_memory_is_given_back_with_its_process(sandbox: Sandbox, batch: Any) -> None:
     """A filter that keeps much gets a new process, without harm to its owner's others."""
-    hoarder = row_filter("hugo", function("kept.append(b'x' * (20 << 20))\nreturn True", "kept = []"))
+    hoarder = row_filter("hugo", function("kept.append(b'x' * (14 << 20))\nreturn True", "kept = []"))
     for _ in range(3):
         found = judge(sandbox, batch, hoarder, row_filter("hugo", BRIGHT, "other"))
         assert len(found["hugo/one"].passed) == ROWS
@@ -246,6 +249,7 @@ def test_a_process_that_others_killed_is_no_fault_of_its_filter(sandbox: Sandbox
     assert is_right(judge(sandbox, batch, row_filter("alice", BRIGHT))["alice/one"])
 
 
+@pytest.mark.slow
 def test_a_killed_zygote_is_replaced(sandbox: Sandbox, batch: Any) -> None:
     judge(sandbox, batch, row_filter("alice", BRIGHT))
     killed = sandbox._pool._zygote._process
@@ -272,6 +276,7 @@ def test_what_forks_has_one_thread(sandbox: Sandbox) -> None:
     assert len(list(tasks.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_the_processes_end_with_the_sandbox(batch: Any) -> None:
     with Sandbox(limits=LIMITS) as one:
         judge(one, batch, row_filter("alice", BRIGHT))
@@ -316,6 +321,7 @@ except SandboxError as error:
 """A kernel that lacks a layer: one that refuses the call which puts it up."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strength", "layer", "said"),
     [

@@ -49,6 +49,7 @@ def owners(sandbox: Sandbox) -> set[str]:
     return set(sandbox._pool._by_owner)
 
 
+@pytest.mark.slow
 def test_an_alert_that_takes_too_long_is_the_end_of_a_filter_that_had_judged_before(
     sandbox: Sandbox, batch: Any
 ) -> None:
@@ -144,6 +145,7 @@ def test_an_alert_is_timed_from_when_it_was_seen_first() -> None:
     assert timer.exceeded == "took longer than 0.1 s of CPU time for one alert"
 
 
+@pytest.mark.slow
 def test_a_filter_that_takes_all_memory_is_stopped_and_one_that_takes_much_is_not(
     sandbox: Sandbox, batch: Any
 ) -> None:

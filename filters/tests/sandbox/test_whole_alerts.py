@@ -36,6 +36,7 @@ def message(body: bytes) -> memoryview:
     return memoryview(pa.py_buffer(wire.frame(SIM_ALERT_ID, body)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["python", pytest.param("native", marks=pytest.mark.native)])
 def test_a_large_id_is_read_by_each_engine(
     make_alert: Callable[..., dict[str, Any]], engine: str, monkeypatch: pytest.MonkeyPatch

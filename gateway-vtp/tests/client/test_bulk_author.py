@@ -104,6 +104,7 @@ def test_a_broker_that_offers_nothing_gets_a_connection_for_each(broker: Callabl
     assert sorted(int(one.name) for one in receipts) == list(range(20))
 
 
+@pytest.mark.slow
 def test_what_was_not_answered_when_the_connection_was_lost_is_sent_again(
     broker: Callable[[Script], Broker],
 ) -> None:
@@ -114,6 +115,7 @@ def test_what_was_not_answered_when_the_connection_was_lost_is_sent_again(
     assert receipts[-1].attempts == 4
 
 
+@pytest.mark.slow
 def test_an_event_at_which_a_broker_always_hangs_up_is_given_up_and_the_rest_goes_on(
     broker: Callable[[Script], Broker],
 ) -> None:

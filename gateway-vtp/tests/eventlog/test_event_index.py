@@ -46,6 +46,7 @@ steps = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(steps, max_size=60))
 def test_it_holds_what_a_dictionary_holds_and_drops_what_is_old(given_steps: list[Any]) -> None:
     known: dict[int, tuple[int, int]] = {}
@@ -83,6 +84,7 @@ def test_what_one_thread_adds_others_see_and_one_that_comes_later_finds(
     assert EventIndex(tmp_path / "events").positions() == {0: 1}
 
 
+@pytest.mark.slow
 def test_others_read_while_one_writes(index: EventIndex, tmp_path: Path) -> None:
     written, wrong = 0, list[int]()
 

@@ -8,6 +8,8 @@ import pytest
 from nightwire.core.kafka import DeliveryError, producer
 from nightwire.gateway.eventlog.loop_producer import LoopProducer
 
+pytestmark = pytest.mark.slow
+
 Use = Callable[[LoopProducer], Awaitable[None]]
 
 

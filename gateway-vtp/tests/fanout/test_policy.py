@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,6 +114,7 @@ def test_before_the_position_everything_is_answered_or_was_not_to_be_sent(
     assert not acks.answered("ivo://nobody/sent#this")
 
 
+@pytest.mark.slow
 def test_a_peer_that_never_acknowledges_costs_bounded_memory() -> None:
     acks = AckTracker({PARTITION: 0})
     for offset in range(MAX_UNACKED + 5):

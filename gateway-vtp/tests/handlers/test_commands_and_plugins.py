@@ -107,6 +107,7 @@ def test_how_a_command_ended_is_told(words: Sequence[str], outcome: HandlerOutco
     assert reason in handled.reason
 
 
+@pytest.mark.slow
 def test_a_command_that_takes_too_long_is_ended_with_its_children_even_if_they_do_not_listen(
     tmp_path: Path, patience: Callable[..., None]
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_plug_in_is_found_by_its_entry_point_and_gets_the_packet_parsed(
     assert set(lines[1::2]) == {"left on standard input: ''"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize(
     ("options", "complaint"),
@@ -176,6 +178,7 @@ def test_a_plug_in_that_cannot_work_says_so_at_the_start(options: dict[str, str]
     assert str(error.value) == complaint
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plugins")
 def test_a_plug_in_that_fails_dies_or_hangs_is_told_of_and_gets_the_next_event(
     packet: Callable[..., bytes], tmp_path: Path

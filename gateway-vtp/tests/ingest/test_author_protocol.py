@@ -219,6 +219,7 @@ def test_a_container_that_is_damaged_is_taken_up_to_there(container: Callable[..
     asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_whoever_is_silent_is_left_unless_we_owe_him_an_answer() -> None:
     async def scene() -> None:
         receiver = Receiver()
@@ -248,6 +249,7 @@ class Quick(Receiver):
         reply(bytes(MAX_FRAME))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b"", bytes(4)], ids=["", "broken"])
 def test_whoever_does_not_read_the_answers_is_left(end: bytes) -> None:
     async def scene() -> None:

@@ -353,6 +353,7 @@ if GPG := shutil.which("gpg"):
         yield tmp_path / "gpg"
         subprocess.run(["gpgconf", "--homedir", tmp_path / "gpg", "--kill", "all"], check=True)
 
+    @pytest.mark.slow
     def test_gnupg_and_we_believe_each_other(
         home: Path, tmp_path: Path, packet: Callable[..., bytes]
     ) -> None:

@@ -133,6 +133,7 @@ def test_the_page_has_every_table_and_no_markup_of_peers(board: tuple[StatusMode
     assert "<img" not in page
 
 
+@pytest.mark.slow
 def test_the_verb_reads_the_page_of_a_gateway_and_says_so_where_there_is_none(
     board: tuple[StatusModel, Clock],
 ) -> None:

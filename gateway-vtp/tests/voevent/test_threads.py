@@ -90,6 +90,7 @@ def log(bootstrap: str) -> str:
     return bootstrap
 
 
+@pytest.mark.slow
 def test_the_verb_shows_a_thread(log: str) -> None:
     said = CliRunner().invoke(gateway, ["thread", "ivo://a/burst#1", "--bootstrap", log])
     assert said.exit_code == 0, said.output

@@ -69,6 +69,7 @@ def test_limits_to_what_a_container_holds(monkeypatch: pytest.MonkeyPatch) -> No
         list(open_container(archive(b"x" * 9000)[:6000], LIMIT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_a_bomb_is_unpacked_no_further_than_its_limit(compress: object) -> None:
     assert callable(compress)

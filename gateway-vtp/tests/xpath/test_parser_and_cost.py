@@ -152,6 +152,7 @@ leaves = st.sampled_from(["1", "'aaab'", "@a", ".", "//a", "/", "position()", "l
 expressions = st.recursive(leaves, longer, max_leaves=8)
 
 
+@pytest.mark.slow
 @given(expressions)
 def test_what_libxml2_compiles_is_understood(text: str) -> None:
     try:
@@ -223,6 +224,7 @@ def collect(count: int) -> tuple[list[str], float]:
     return costly, sum(taken[text] for text in costly) * 4 / 1e9
 
 
+@pytest.mark.slow
 def test_what_is_taken_stays_within_its_bound() -> None:
     taken, allowed = collect(200)
     assert len(taken) == 50

@@ -64,6 +64,7 @@ def test_a_schema_is_copied_once_under_its_own_id(tmp_path: Path) -> None:
     assert both.theirs.asked == [f"GET /schemas/ids/{ID}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["away", "emptied"])
 def test_what_was_seen_once_needs_their_registry_no_more(tmp_path: Path, how: str) -> None:
     both = Both(tmp_path, {}, {ID: lsst_schema()})
@@ -72,6 +73,7 @@ def test_what_was_seen_once_needs_their_registry_no_more(tmp_path: Path, how: st
     assert both.process().codec(ID).schema == lsst_schema()
 
 
+@pytest.mark.slow
 def test_ours_may_be_away_too_once_it_had_the_schema(tmp_path: Path) -> None:
     both = Both(tmp_path, {}, {ID: lsst_schema()})
     both.process().codec(ID)
@@ -84,6 +86,7 @@ def test_an_operator_may_register_a_schema_with_us_alone(tmp_path: Path) -> None
     assert both.process().codec(ID).schema == lsst_schema()
 
 
+@pytest.mark.slow
 def test_a_schema_that_was_never_seen_waits_for_whoever_is_away(tmp_path: Path) -> None:
     both = Both(tmp_path, {}, {})
     with pytest.raises(UnknownSchemaError) as unknown:

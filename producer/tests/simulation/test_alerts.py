@@ -25,6 +25,7 @@ Play = Callable[..., list[Alerts]]
 Compressors = Mapping[str, Callable[[bytes], bytes]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "alerts"), [(1, 300), (2, 450)])
 def test_figures_are_those_of_real_alerts(
     seed: int, alerts: int, play: Play, codec: Codec, compressors: Compressors
@@ -48,6 +49,7 @@ def test_the_kept_figures_are_those_of_the_real_file(data: Path, compressors: Co
         assert found[name] == pytest.approx(kept, rel=0.02), name
 
 
+@pytest.mark.slow
 def test_an_alert_fits_its_schema_and_reads_back(visit: Alerts, codec: Codec) -> None:
     for alert in visit[::20]:
         back = codec.decode(codec.encode(alert))
@@ -60,6 +62,7 @@ def test_no_two_alerts_share_a_stamp(visit: Alerts) -> None:
     assert len(set(stamps)) == len(stamps)
 
 
+@pytest.mark.slow
 def test_no_two_alerts_share_an_id(play: Play) -> None:
     ids = [alert["diaSourceId"] for alerts in play(100, visits=3) for alert in alerts]
     assert len(set(ids)) == 300
@@ -93,6 +96,7 @@ def test_the_difference_stamp_shows_the_source_in_its_middle(visit: Alerts) -> N
     assert abs(int(column) - 15) <= 2
 
 
+@pytest.mark.slow
 def test_what_was_seen_at_a_visit_is_in_the_history_at_the_next(play: Play) -> None:
     first, second = play(300, visits=2)
     news = {alert["diaSource"]["diaObjectId"]: alert["diaSource"] for alert in first}
@@ -110,6 +114,7 @@ def test_what_was_seen_at_a_visit_is_in_the_history_at_the_next(play: Play) -> N
     assert seen_again > 300 * 2 / 31  # all variables, and some of the new ones
 
 
+@pytest.mark.slow
 def test_a_new_object_that_lasts_is_followed_for_three_visits(play: Play) -> None:
     alerts = play(300, visits=3)[2]
     lasting = [alert for alert in alerts if len(alert["prvDiaSources"] or ()) == 2]
@@ -129,6 +134,7 @@ def test_a_history_is_in_order_and_its_object_sums_it_up(visit: Alerts) -> None:
             assert alert["diaObject"]["nDiaSources"] == len(times)
 
 
+@pytest.mark.slow
 def test_moving_objects_keep_their_identity_and_their_orbit(play: Play) -> None:
     first, second = (
         {alert["ssSource"]["ssObjectId"]: alert for alert in alerts if alert["ssSource"]}

@@ -80,6 +80,7 @@ def test_filling_a_template_is_encoding_the_changed_alert(
     assert Template(codec.encode, alert, PATHS).filled(values) == codec.encode(replaced(alert, values, PATHS))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.integers(2025_0101_00000, 2199_0000_00000), st.floats(0.0, 360.0), st.floats(-90.0, 90.0))
 def test_a_copy_of_a_simulated_alert_is_what_the_codec_writes(

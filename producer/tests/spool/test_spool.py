@@ -122,6 +122,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert values == [b"%d" % number for number in range(200)]
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_share_a_spool(tmp_path: Path) -> None:
     with Spool(tmp_path / "spool", limit=1000) as mine:
         mine.append([(record(1), None)])

@@ -75,6 +75,7 @@ def test_a_full_spool_is_an_error_that_says_what_to_do_and_the_alert_can_be_offe
     writer.records.close(patience=0.0)
 
 
+@pytest.mark.slow
 def test_a_failed_delivery_stays_in_the_spool_and_others_do_not_overtake_it(
     tmp_path: Path, bootstrap: str
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_spool_that_breaks_while_it_is_sent_is_an_error_of_the_next_call(tmp_p
             writer.flush()
 
 
+@pytest.mark.slow
 def test_a_full_queue_of_librdkafka_does_not_end_the_thread(tmp_path: Path) -> None:
     client = producer(nowhere(), queue_buffering_max_messages=1)
     with Spool(tmp_path / "spool", limit=1 << 20) as spool:

@@ -147,6 +147,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[Any]:
     return messages
 
 
+@pytest.mark.slow
 def test_what_is_written_arrives_in_wire_format_in_order_per_object(
     bootstrap: str, play: Callable[..., list[Alerts]], codec: Codec
 ) -> None:

@@ -81,6 +81,7 @@ def test_all_types_come_back(codec: Codec) -> None:
     assert codec.decode(codec.encode(ONE)) == ONE
 
 
+@pytest.mark.slow
 @given(alerts)
 def test_decodes_what_was_encoded(codec: Codec, alert: dict[str, Any]) -> None:
     decoded = codec.decode(codec.encode(alert))

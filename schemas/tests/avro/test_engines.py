@@ -14,6 +14,8 @@ from nightwire.schemas import Codec, DecodeError
 from nightwire.schemas.avro.plans.schema import parse
 from schemas.tests.avro.random_schemas import has_column, pairs, schemas, values
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 1000 if os.environ.get("NIGHTWIRE_PROOFS") == "1" else 50
 thoroughly = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -171,6 +171,7 @@ def test_the_engine_as_it_is_passes() -> None:
         check(codec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "old", "new"), [row[1:] for row in MUTANTS], ids=[row[0] for row in MUTANTS]
 )

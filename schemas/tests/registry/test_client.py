@@ -76,6 +76,7 @@ def test_our_own_are_never_asked_for(client: SchemaRegistry, fake: Fake) -> None
     assert fake.asked == []
 
 
+@pytest.mark.slow
 def test_what_was_seen_once_is_there_while_the_registry_is_away(fake: Fake, tmp_path: Path) -> None:
     connect(fake, tmp_path).schema(1100)
     fake.failures = [refuse] * 3
@@ -96,6 +97,7 @@ def test_the_registry_is_right_where_the_disk_differs(fake: Fake, tmp_path: Path
     assert connect(fake, tmp_path).schema(1100)["name"] == "b"
 
 
+@pytest.mark.slow
 def test_registries_do_not_share_a_folder(fake: Fake, tmp_path: Path) -> None:
     connect(fake, tmp_path).schema(1100)
     fake.failures = [refuse] * 3
@@ -122,6 +124,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_cache")
 def test_what_another_kafkas_registry_gave_at_the_same_address_is_not_believed(fake: Fake) -> None:
     """Else the ids that the registry chooses would mean another schema, in silence."""
@@ -135,6 +138,7 @@ def test_what_another_kafkas_registry_gave_at_the_same_address_is_not_believed(f
         of_kafka(fake, "second", known="second").schema(1100)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_cache")
 def test_while_the_registry_is_away_kafka_itself_tells_whose_schemas_are_kept(fake: Fake) -> None:
     of_kafka(fake, "first").schema(1100)
@@ -158,6 +162,7 @@ def test_whoever_registers_asks_the_registry_alone(fake: Fake) -> None:
     assert of_kafka(fake, "first").registered(1100) is None
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_as_none(fake: Fake, tmp_path: Path) -> None:
     connect(fake, tmp_path).schema(1100)
     for file in tmp_path.glob("*/*.json"):
@@ -174,6 +179,7 @@ def test_a_cache_that_cannot_be_written_is_no_reason_to_stop(fake: Fake, tmp_pat
     assert connect(fake, tmp_path / "file").schema(1100) == SCHEMA
 
 
+@pytest.mark.slow
 def test_a_busy_registry_is_asked_again(client: SchemaRegistry, fake: Fake) -> None:
     fake.failures = [refuse, lambda: httpx.Response(503, json={"message": "not yet"})]
     assert client.schema(1100) == SCHEMA

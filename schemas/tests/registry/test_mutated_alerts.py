@@ -74,6 +74,7 @@ def cases(random: np.random.Generator, engine: str, count: int) -> Iterator[list
         yield [mutated(random, whole[number % 20]) for number in range(AT_ONCE * 3 // 100)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [100_000, pytest.param(10_000_000, marks=pytest.mark.proof)])
 def test_a_mutated_alert_gives_a_value_or_an_error_of_decoding(engine: str, count: int) -> None:
     random, codec = np.random.default_rng(20261123), Codec(SCHEMA, engine=engine)

@@ -39,6 +39,7 @@ def answer(page: WSGIServer, host: str) -> bytes:
             return b""
 
 
+@pytest.mark.slow
 def test_one_address_holds_so_many_places_and_each_for_so_long(page: WSGIServer) -> None:
     with ExitStack() as held:
         peers = [held.enter_context(connect(page, "127.0.0.2")) for _ in range(wsgi.MAX_PER_ADDRESS)]

@@ -66,6 +66,7 @@ def check(table: AlertTable, row: int, alert: AlertView) -> None:
     assert same(view.healpix_at(3), alert.healpix_at(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SURVEYS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=st.data())
@@ -81,6 +82,7 @@ def test_columns_and_rows_are_what_an_alert_shows(name: str, drawn: st.DataObjec
         check(table, row, known.view(decoder.decode(message).alert))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SURVEYS)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=st.data())

@@ -81,6 +81,7 @@ def message(schema_id: int, schema: dict[str, Any], alert: dict[str, Any]) -> by
     return wire.frame(schema_id, Codec(schema).encode(alert))
 
 
+@pytest.mark.slow
 @pytest.mark.interop
 def test_every_pair_of_published_versions_is_decided(
     versions: dict[str, dict[str, Any]], decided: list[Pair]
