@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, KafkaError, Producer
 
 from nightwire.core.access.commands import broker as broker_verb
-from nightwire.core.access.commands import user as user_verb
 from nightwire.core.kafka import environment
+from nightwire.core.logins.commands import user as user_verb
 from nightwire.core.stack import Broker, free_port
 from nightwire.core.stack.kafka.auth import listener_properties, operator_credentials
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -128,19 +129,35 @@ def add_user(bootstrap: str, name: str, password: str) -> None:
 
 
 class Issuer:
-    """An OpenID provider of one client: a token endpoint, and its public key in a file.
+    """An OpenID provider: it describes itself, and gives tokens; its public key is in a file too.
 
     Args:
         jwks: Where the public key goes.
+        clients: Secrets by client, which is also the subject of its tokens.
+        issuer: What tokens name as their issuer; None: where it can be asked on this machine.
+        host: Name or address by which clients reach it.
+        life: How long a token holds. [s]
     """
 
-    def __init__(self, jwks: Path) -> None:
+    def __init__(
+        self,
+        jwks: Path,
+        clients: Mapping[str, str] = MappingProxyType({CLIENT_ID: CLIENT_SECRET}),
+        issuer: str | None = ISSUER,
+        host: str = "127.0.0.1",
+        life: int = TOKEN_LIFE,
+    ) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         numbers = self._key.public_key().public_numbers()
         public = {"kty": "RSA", "kid": "k", "use": "sig", "alg": "RS256"}
-        jwks.write_text(json.dumps({"keys": [public | {"n": _number(numbers.n), "e": _number(numbers.e)}]}))
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.token_url = f"http://127.0.0.1:{self._server.server_port}/token"
+        self.keys = {"keys": [public | {"n": _number(numbers.n), "e": _number(numbers.e)}]}
+        jwks.write_text(json.dumps(self.keys))
+        everywhere = "127.0.0.1" if host == "127.0.0.1" else ""  # clients may be elsewhere
+        self._server = ThreadingHTTPServer((everywhere, 0), self._handler())
+        port = self._server.server_port
+        self.url, self.token_url = f"http://127.0.0.1:{port}", f"http://{host}:{port}/token"
+        self.issuer = issuer or self.url
+        self._clients, self._life = clients, life
         self.given = 0
 
     def __enter__(self) -> "Issuer":
@@ -154,8 +171,8 @@ class Issuer:
     def token(self, subject: str) -> str:
         """Return a signed token that names *subject*."""
         now = int(time.time())
-        claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": subject, "scope": "read"}
-        times = {"iat": now, "exp": now + TOKEN_LIFE}
+        claims = {"iss": self.issuer, "aud": AUDIENCE, "sub": subject, "scope": "read"}
+        times = {"iat": now, "exp": now + self._life}
         signed = f"{_part({'alg': 'RS256', 'kid': 'k', 'typ': 'JWT'})}.{_part(claims | times)}"
         signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
         return f"{signed}.{_base64(signature)}"
@@ -166,14 +183,24 @@ class Issuer:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 form = parse_qs(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode())
-                known = _credentials(self.headers.get("Authorization"), form) == (CLIENT_ID, CLIENT_SECRET)
-                answer: dict[str, Any] = {"error": "invalid_client"}
-                if known:
-                    issuer.given += 1
-                    answer = {"access_token": issuer.token(CLIENT_ID), "token_type": "Bearer"}
-                    answer["expires_in"] = TOKEN_LIFE
-                body = json.dumps(answer).encode()
-                self.send_response(200 if known else 401)
+                client, secret = _credentials(self.headers.get("Authorization"), form)
+                if issuer._clients.get(client) != secret:
+                    return self.answer(401, {"error": "invalid_client"})
+                issuer.given += 1
+                token = {"access_token": issuer.token(client), "token_type": "Bearer"}
+                return self.answer(200, token | {"expires_in": issuer._life})
+
+            def do_GET(self) -> None:
+                described = {"issuer": issuer.issuer, "jwks_uri": f"{issuer.url}/jwks"}
+                pages: dict[str, Any] = {
+                    "/.well-known/openid-configuration": described | {"token_endpoint": issuer.token_url},
+                    "/jwks": issuer.keys,
+                }
+                self.answer(200 if self.path in pages else 404, pages.get(self.path, {}))
+
+            def answer(self, status: int, said: Mapping[str, Any]) -> None:
+                body = json.dumps(said).encode()
+                self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

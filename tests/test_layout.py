@@ -49,7 +49,7 @@ ORDER = {
         "registry",
         "commands",
     ],
-    "core": ["runtime", "kafka", "accounting", "cli", "tls", "stack", "access"],
+    "core": ["runtime", "kafka", "accounting", "cli", "tls", "stack", "access", "logins"],
     "producer": ["figures visits", "spool", "writing", "simulation", "replay", "cli", "ingest"],
     "gateway": [
         "status voevent",

@@ -15,9 +15,10 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from nightwire.core.kafka import read_to_end
+from nightwire.core.kafka import environment, read_to_end
 from nightwire.schemas.records import VOEVENT
 from tests._laptop import SERVER, Laptop, laptop
+from tests._secure_broker import AUDIENCE, Issuer
 from tests.test_stack import Stack, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.netns, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -86,6 +87,47 @@ where="--group fink.all --fields diaSourceId --format json"
 exec "$0" -m nightwire.core.cli subscribe alerts.sim $where > alerts.json
 """
 """Reads a survey's stream into a file."""
+GCN = """
+import sys
+from gcn_kafka import Consumer
+kafka, token_url, ca = sys.argv[1:]
+config = {
+    "bootstrap.servers": kafka,
+    "sasl.oauthbearer.token.endpoint.url": token_url,
+    "ssl.ca.location": ca,
+    "group.id": "cleo.gcn",
+    "auto.offset.reset": "earliest",
+}
+consumer = Consumer(config, client_id="cleo", client_secret="cleo's secret")
+consumer.subscribe(["alerts.sim"])
+print(len([one for one in consumer.consume(5, timeout=60) if not one.error()]))
+consumer.close()
+"""
+"""Reads alerts with GCN's client, as its page says; prints how many."""
+REGISTERS = """
+import os
+from nightwire.schemas import SchemaRegistry
+with SchemaRegistry(os.environ["NIGHTWIRE_SCHEMA_REGISTRY"]) as registry:
+    try:
+        print(registry.register("returns.gaia-value", {"type": "record", "name": "a", "fields": []}))
+    except Exception as error:
+        print(error)
+"""
+"""Registers a schema of a broker's; prints its id, or why not."""
+READS_UNTIL_REFUSED = """
+from nightwire.core.kafka import consumer
+from confluent_kafka import TopicPartition
+import os
+one = consumer(os.environ["KAFKA_BOOTSTRAP_SERVERS"])
+one.assign([TopicPartition("alerts.sim", number, 0) for number in range(4)])
+print("reading" if one.consume(1, timeout=60) else "nothing", flush=True)
+while True:
+    for message in one.consume(100, timeout=0.5):
+        if message.error():
+            print(message.error().name())
+            raise SystemExit
+"""
+"""Reads a survey's stream until that is refused; prints why."""
 QUIET = {"log_level": 0, "error_cb": lambda _error: None}
 STREAM = ("--stream", "sim", "--alerts", "20", "--interval", "2s")
 
@@ -105,10 +147,19 @@ class Site(Stack):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
+    """Yield an OpenID provider that knows two clients; one of them the operator never heard of."""
+    keys = tmp_path_factory.mktemp("issuer") / "jwks.json"
+    clients = {"cleo": "cleo's secret", "nobody": "nobody's secret"}
+    with Issuer(keys, clients, issuer=None, host=SERVER) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer, stranger: Laptop) -> Iterator[Site]:
     one = Site(tmp_path_factory.mktemp("site"))
-    tls = ("--auth", "scram", "--tls", SERVER)
-    one.run("up", "--light", "--ports", "free", "--state", ".nightwire", *tls, *STREAM)
+    doors = ("--auth", "scram", "--tls", SERVER, "--oidc", issuer.url, "--oidc-audience", AUDIENCE)
+    one.run("up", "--light", "--ports", "free", "--state", ".nightwire", *doors, *STREAM)
     yield one
     one.run("down")
 
@@ -125,11 +176,96 @@ def test_each_process_is_a_user_of_its_own_and_only_the_supervisor_is_all_of_the
         return dict(word.split("=", 1) for word in words if word)["KAFKA_SASL_USERNAME"]
 
     found = {one["name"]: user(one["pid"]) for one in site.state()["processes"] if one["name"] != "kafka"}
-    own = ("schema_registry", "gateway", "filters", "exporter", "stream")
+    own = ("schema_registry", "users", "gateway", "filters", "exporter", "stream")
     assert {name: found.pop(name) for name in own} == {
         name: f"nightwire.{name.replace('_', '-')}" for name in own
     }
     assert set(found.values()) <= {""}
+
+
+def tokens_of(site: Site, issuer: Issuer, client: str, secret: str) -> dict[str, str]:
+    """Return the variables by which a client of *issuer* enters."""
+    cleo = site.let_in("user", "add", "cleo", "--no-password", "--no-quota")
+    assert cleo["KAFKA_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL"] == issuer.token_url
+    named = {"sasl.username": client, "sasl.oauthbearer.client.id": client}
+    return cleo | environment(named | {"sasl.oauthbearer.client.secret": secret})
+
+
+def test_an_owner_far_away_comes_with_tokens_of_an_issuer(
+    site: Site, stranger: Laptop, issuer: Issuer
+) -> None:
+    cleo = tokens_of(site, issuer, "cleo", "cleo's secret")
+    (stranger.home / "hers.py").write_text(FILTER)
+    asked = stranger.run(cleo, "filter", "submit", "hers.py", "--name", "hers")
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    read = stranger.run(cleo, "subscribe", "alerts.sim", "--since", "1h", "--limit", "1", "--format", "json")
+    assert json.loads(read.stdout.splitlines()[0])["alert"]["diaSourceId"]
+    assert stranger.run(cleo | {"KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET": "guessed"}, "topics").returncode == 1
+    nobody = tokens_of(site, issuer, "nobody", "nobody's secret")
+    assert stranger.run(nobody, "topics", "--json").stdout.strip() == "[]"
+
+
+def test_gcn_kafka_and_hop_client_log_in_as_their_pages_say(
+    site: Site, stranger: Laptop, issuer: Issuer
+) -> None:
+    cleo = tokens_of(site, issuer, "cleo", "cleo's secret")
+    ca = stranger.home / "ca.pem"
+    ca.write_text(cleo["KAFKA_SSL_CA_PEM"])
+    kafka = cleo["KAFKA_BOOTSTRAP_SERVERS"]
+    assert int(stranger.python(GCN, kafka, issuer.token_url, str(ca))) > 0
+    dora = site.let_in("user", "add", "dora", "--no-quota")
+    row = f"dora,{dora['KAFKA_SASL_PASSWORD']},{kafka},SASL_SSL,SCRAM-SHA-512,{ca}"
+    columns = "username,password,hostname,protocol,mechanism,ssl_ca_location"
+    (stranger.home / "dora.csv").write_text(f"{columns}\n{row}\n")
+    hop = (sys.executable, "-m", "hop")
+    added = stranger.start(*hop, "auth", "add", "dora.csv")
+    _, err = added.communicate(timeout=60)
+    assert added.returncode == 0, err
+    listed = stranger.start(*hop, "list-topics", f"kafka://{kafka}")
+    out, err = listed.communicate(timeout=60)
+    assert "alerts.sim" in out, err
+
+
+def test_who_is_invited_chooses_a_password_and_changes_it_by_himself(site: Site, stranger: Laptop) -> None:
+    (stranger.home / "eva.invitation").write_text(site.run("user", "invite", "eva"))
+    first, second = "eva's first password", "eva's second password"
+    accept = ("user", "accept", "eva.invitation")
+    taken = stranger.run({"NIGHTWIRE_NEW_PASSWORD": first}, *accept)
+    assert taken.returncode == 0, taken.stderr
+    eva = dict(word.split("=", 1) for word in shlex.split(taken.stdout) if word != "export")
+    assert stranger.run(eva, "topics").returncode == 0
+    again = stranger.run({"NIGHTWIRE_NEW_PASSWORD": "an impostor's"}, *accept)
+    assert (again.returncode, "this invitation holds no more" in again.stderr) == (1, True)
+    assert stranger.run(eva | {"NIGHTWIRE_NEW_PASSWORD": second}, "user", "password").returncode == 0
+    assert stranger.run(eva, "topics").returncode == 1
+    assert stranger.run(eva | {"KAFKA_SASL_PASSWORD": second}, "topics").returncode == 0
+
+
+def test_a_token_opens_the_registry_for_a_while_and_a_revoked_user_gets_nothing_any_more(
+    site: Site, stranger: Laptop
+) -> None:
+    gaia = site.let_in("broker", "add", "gaia", "--survey", "sim", "--no-quota")
+
+    def registers(login: str) -> str:
+        return stranger.python(REGISTERS, **gaia, NIGHTWIRE_SCHEMA_REGISTRY_LOGIN=login).strip()
+
+    def token_for(life: str) -> str:
+        return stranger.run(gaia, "user", "token", "--life", life).stdout.strip()
+
+    token = token_for("1h")
+    assert registers(token).isdecimal()
+    for useless in (token[:-8] + "AAAAAAAA", token_for("1s"), "x.y.z"):
+        assert "wrong, or has ended" in registers(useless) or "or a token" in registers(useless)
+    open_one = stranger.start(sys.executable, "-c", READS_UNTIL_REFUSED, **gaia)
+    assert open_one.stdout is not None
+    assert open_one.stdout.readline() == "reading\n"
+    site.run("broker", "revoke", "gaia")
+    out, err = open_one.communicate(timeout=10)
+    assert "TOPIC_AUTHORIZATION_FAILED" in out, err
+    assert stranger.run(gaia, "topics").returncode == 1
+    until(lambda: "no right" in registers(token), "the token opens nothing")
+    back = site.let_in("broker", "add", "gaia", "--survey", "sim", "--no-quota")
+    assert stranger.run(back, "topics").returncode == 0
 
 
 def without(keys: Mapping[str, str], *parts: str) -> dict[str, str]:
@@ -174,7 +310,7 @@ def test_no_other_port_is_reached_and_these_say_nothing_without_tls(site: Site, 
     public = {port for name, port in ports.items() if name.startswith("public_")}
     found = json.loads(stranger.python(CONNECTS, SERVER, json.dumps(sorted(ports.values()))))
     assert set(found) == public
-    assert len(public) == 4
+    assert len(public) == 5
     for port in public:
         for said in stranger.python(HEARS, SERVER, str(port)).splitlines():
             assert said == "" or said.startswith(ALERT), said

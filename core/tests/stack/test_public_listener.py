@@ -27,7 +27,13 @@ from confluent_kafka.admin import (
 
 from nightwire.core.kafka import consumer, producer
 from nightwire.core.stack import Broker, free_port
-from nightwire.core.stack.kafka.auth import SUPER_USER, listener_properties, operator_credentials
+from nightwire.core.stack.kafka.auth import (
+    SUPER_USER,
+    client_listener,
+    listener_properties,
+    operator_credentials,
+)
+from nightwire.core.stack.kafka.listeners import listening
 from nightwire.core.stack.kafka.public_listener import PublicListener
 from nightwire.core.tls.public import public_side
 from nightwire.core.tls.site import Site
@@ -47,7 +53,8 @@ class Door:
         public = public_side(self.site.folder, "127.0.0.1")
         self.listener = PublicListener(public, folder / "kafka", free_port())
         port, controller = free_port(), free_port()
-        properties = listener_properties(PASSWORD) | self.listener.properties(port, controller)
+        listeners = listening(client_listener(port), controller, [self.listener.listener()])
+        properties = listener_properties(PASSWORD) | listeners
         self.broker = Broker(folder / "kafka", port=port, controller=controller, properties=properties)
         self.broker.start()
         self.operator = AdminClient(

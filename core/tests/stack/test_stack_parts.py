@@ -19,6 +19,7 @@ from nightwire.core.stack import JarError, doctor
 from nightwire.core.stack import state as stack_state
 from nightwire.core.stack.kafka import broker
 from nightwire.core.stack.kafka import jars as kafka_jars
+from nightwire.core.stack.kafka.auth import Doors
 from nightwire.core.stack.services import Stream, port_names, services, stream_service
 from nightwire.core.stack.status import lag
 from nightwire.core.stack.supervisor import Plan
@@ -211,8 +212,10 @@ def test_the_topics_module_runs_as_compose_runs_it(tmp_path: Path) -> None:
 def test_options_that_a_running_stack_does_not_have_are_named(tmp_path: Path) -> None:
     running = {"auth": "none", "public": None, "options": Plan(tmp_path, feeds=["filter.me.a"]).options()}
     assert differences(Plan(tmp_path), running) == []
-    assert differences(Plan(tmp_path, feeds=["filter.me.a"], auth="none"), running) == []
-    asked = Plan(tmp_path, feeds=["filter.me.b"], auth="scram", light=True, stream=Stream("sim", 9, "39s"))
+    assert differences(Plan(tmp_path, feeds=["filter.me.a"], doors=Doors("none")), running) == []
+    asked = Plan(
+        tmp_path, feeds=["filter.me.b"], doors=Doors("scram"), light=True, stream=Stream("sim", 9, "39s")
+    )
     assert differences(asked, running) == [
         "--stream sim 9 39s",
         "--feed filter.me.b",

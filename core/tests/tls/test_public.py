@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.access import operations
 from nightwire.core.cli import main
 from nightwire.core.runtime import Endpoints, StateError, find_endpoints
-from nightwire.core.stack.kafka.auth import NONE, SCRAM, doors
+from nightwire.core.stack.kafka.auth import NONE, SCRAM, Doors
 from nightwire.core.stack.kafka.public_listener import PublicListener
 from nightwire.core.tls import authority
 from nightwire.core.tls.keystore import Keystore, key_and_chain
@@ -43,12 +43,12 @@ def test_a_certificate_of_ones_own_is_used_as_it_is(tmp_path: Path) -> None:
 def test_other_machines_never_come_in_without_a_password(tmp_path: Path) -> None:
     public = public_side(tmp_path, "a.example.org")
     kept = {"auth": SCRAM, "public": public.as_json()}
-    assert doors(None, None, local=False, before={}) == (NONE, None)
-    assert doors(None, None, local=False, before=kept) == (SCRAM, public)
-    assert doors(None, None, local=True, before=kept) == (SCRAM, None)
+    assert Doors().after({}) == Doors(NONE)
+    assert Doors().after(kept) == Doors(SCRAM, public)
+    assert Doors(local=True).after(kept) == Doors(SCRAM)
     for auth, asked, before in ((None, public, {}), (NONE, None, kept), (NONE, public, kept)):
         with pytest.raises(StateError, match=r"a\.example\.org would be open to everybody"):
-            doors(auth, asked, local=False, before=before)
+            Doors(auth, asked).after(before)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_who_is_let_in_gets_the_public_address_and_the_authority(tmp_path: Path)
     ca = tmp_path / "ca.pem"
     public = {"kafka": "a.example.org:9094", "schema_registry": "https://a.example.org:8443", "ca": str(ca)}
     there = Endpoints("127.0.0.1:9092", "http://127.0.0.1:8081", public=public)
-    found = operations._credentials(there, "ann", "secret")
+    found = operations.credentials(there, "ann", "secret")
     assert found["KAFKA_BOOTSTRAP_SERVERS"] == "a.example.org:9094"
     assert found["NIGHTWIRE_SCHEMA_REGISTRY"] == "https://a.example.org:8443"
     assert found["KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
@@ -141,7 +141,7 @@ def test_a_certificate_that_ends_soon_is_said_once(
         monkeypatch.setattr(authority, "LIFE", timedelta(days=days))
         Site(tmp_path / "tls").init()
         listener = PublicListener(public_side(tmp_path / "tls"), tmp_path, 9094)
-        listener.properties(9092, 9093)
+        listener.listener()
         for _ in range(3):
             assert not listener.follow(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}))
         assert caplog.messages.count(said) == (days == 20)

@@ -12,7 +12,6 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from nightwire.schemas.registry.listeners import TLSDoor
     from nightwire.schemas.survey_model.versions import Pair
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -57,6 +56,7 @@ def schema() -> None:
 @click.option("--tls", "tls_address", metavar="HOST:PORT", help="Where other machines read, by TLS.")
 @click.option("--tls-cert", type=FILE, help="Certificate and chain for --tls (PEM).")
 @click.option("--tls-key", type=FILE, help="Its private key.  [default: in the file of --tls-cert]")
+@click.option("--tokens", default="", metavar="HOST:PORT", help="Where Kafka judges the site's own tokens.")
 def serve(
     bootstrap: str,
     host: str,
@@ -65,6 +65,7 @@ def serve(
     tls_address: str | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    tokens: str,
 ) -> None:
     """Serve a schema registry with Confluent's REST interface over the topic _schemas.
 
@@ -76,27 +77,14 @@ def serve(
     import logging
 
     from nightwire.schemas.registry.server import serve as serve_registry
-    from nightwire.schemas.serving import TLSError
+    from nightwire.schemas.serving import TLSError, tls_door
 
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
-        serve_registry(bootstrap, host, port, metrics_port, _door(tls_address, tls_cert, tls_key))
+        door = tls_door(tls_address, tls_cert, tls_key)
+        serve_registry(bootstrap, host, port, metrics_port, door, tokens)
     except TLSError as error:
         raise click.ClickException(str(error)) from error
-
-
-def _door(address: str | None, certificate: Path | None, key: Path | None) -> "TLSDoor | None":
-    """Return where other machines come in; None for nowhere."""
-    from nightwire.schemas.registry.listeners import TLSDoor
-
-    if address is None:
-        return None
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or int(port) >= 1 << 16:
-        raise click.UsageError(f"--tls {address!r} is no HOST:PORT")
-    if certificate is None:
-        raise click.UsageError("--tls needs --tls-cert FILE")
-    return TLSDoor(host, int(port), certificate, key)
 
 
 @schema.command("list")

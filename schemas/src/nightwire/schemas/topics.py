@@ -21,7 +21,8 @@ VTP_POSITIONS = "vtp-positions"
 MAX_MESSAGE = 4 << 20
 """Longest message on alert and event topics. [byte]  The longest real Rubin alerts have 0.3 MB."""
 
-NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,35}")
+"""A name that can be part of a topic; the subjects of tokens are often UUIDs."""
 DAY = 86_400_000  # [ms]
 
 
@@ -58,8 +59,7 @@ def check_name(name: str) -> str:
     if NAME.fullmatch(name):
         return name
     raise NameError_(
-        f"{name[:64]!r} is no name here: 1 to 32 characters, a small letter first, then small letters, "
-        "digits, '-'"
+        f"{name[:64]!r} is no name here: 1 to 36 characters, small letters, digits, and '-' but first"
     )
 
 

@@ -24,6 +24,7 @@ class PrincipalState:
         grants: What it may do.
         quota: Its quota, each way; None for no limit. [byte/s]
         topics: Those of its topics that exist.
+        revoked: Whether everything is denied to it, whatever its rights.
     """
 
     name: str
@@ -31,6 +32,7 @@ class PrincipalState:
     grants: frozenset[Grant] = frozenset()
     quota: int | None = None
     topics: frozenset[str] = frozenset()
+    revoked: bool = False
 
     @property
     def kind(self) -> Kind | None:
@@ -45,6 +47,7 @@ class AccessPart(Enum):
     RIGHT = "right"
     QUOTA = "quota"
     TOPIC = "topic"
+    REVOCATION = "revocation"
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,12 @@ class Step:
 
 
 def additions(
-    wanted: Rights, now: PrincipalState, *, quota: int | None, new_password: bool = False
+    wanted: Rights,
+    now: PrincipalState,
+    *,
+    quota: int | None,
+    new_password: bool = False,
+    password: bool = True,
 ) -> list[Step]:
     """Return the steps that give *now* what it lacks of *wanted*; what it has beyond stays.
 
@@ -76,6 +84,7 @@ def additions(
         now: Its actual state.
         quota: Its quota; 0 for no limit, None to keep it, or to set the first one. [byte/s]
         new_password: Replace the password too.
+        password: Whether it shall have one.
 
     Raises:
         NameTakenError: It is of another kind already.
@@ -85,7 +94,10 @@ def additions(
             f"{wanted.name} is {_a(now.kind)} already: take another name, or "
             f"`nightwire {verb(now.kind)} remove {wanted.name}` first"
         )
-    return list(_additions(wanted, now, quota, new_password))
+    steps = list(_additions(wanted, now, quota))
+    if password and (new_password or not now.password):
+        steps.append(Step(AccessPart.PASSWORD, "set a new password" if now.password else "set password"))
+    return steps
 
 
 def removals(now: PrincipalState) -> list[Step]:
@@ -99,12 +111,20 @@ def removals(now: PrincipalState) -> list[Step]:
     return steps
 
 
+def revocations(now: PrincipalState) -> list[Step]:
+    """Return the steps that lock a principal out; its rights stay for when it comes back."""
+    steps = [] if now.revoked else [Step(AccessPart.REVOCATION, "deny everything, whatever its rights")]
+    return steps + ([Step(AccessPart.PASSWORD, f"{REMOVE} password")] if now.password else [])
+
+
 def verb(kind: Kind | None) -> str:
     """Return the verb of `nightwire` for principals of *kind*."""
     return "broker" if kind is Kind.BROKER else "user"
 
 
-def _additions(wanted: Rights, now: PrincipalState, quota: int | None, new_password: bool) -> Iterator[Step]:
+def _additions(wanted: Rights, now: PrincipalState, quota: int | None) -> Iterator[Step]:
+    if now.revoked:
+        yield Step(AccessPart.REVOCATION, "let in again")
     for topic in wanted.topics:
         if topic not in now.topics:
             yield Step(AccessPart.TOPIC, f"make topic {topic}", topic=topic)
@@ -114,8 +134,6 @@ def _additions(wanted: Rights, now: PrincipalState, quota: int | None, new_passw
     if limit != now.quota:
         text = "no limit" if limit is None else f"{spell_size(limit)}/s each way"
         yield Step(AccessPart.QUOTA, f"set quota: {text}", quota=limit)
-    if new_password or not now.password:
-        yield Step(AccessPart.PASSWORD, "set a new password" if now.password else "set password")
 
 
 def _limit(wanted: Rights, now: PrincipalState, quota: int | None) -> int | None:

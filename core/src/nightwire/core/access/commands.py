@@ -1,4 +1,4 @@
-"""The verbs `nightwire user` and `nightwire broker`."""
+"""The verbs of `nightwire broker`, and those of `nightwire user` that are like them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +24,9 @@ def adding_options(usual: str) -> Callable[[Verb], Verb]:
         ),
         click.option("--no-quota", is_flag=True, help="Leave quotas alone: only they take Kafka's own Java."),
         click.option("--new-password", is_flag=True, help="Replace the password of one that is there."),
+        click.option(
+            "--no-password", is_flag=True, help="Rights alone, for who comes with tokens (`up --oidc`)."
+        ),
         dry_run_option,
         bootstrap_option,
         json_option,
@@ -32,7 +35,9 @@ def adding_options(usual: str) -> Callable[[Verb], Verb]:
 
 
 def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
-    """Give *group* the verbs `remove` and `list` for principals of a *kind* of `access.rights`."""
+    """Give *group* the verbs `remove`, `revoke` and `list` for principals of a *kind* of
+    `access.rights`.
+    """
 
     @group.command(
         "remove",
@@ -51,7 +56,28 @@ def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
         from nightwire.core.access import operations
         from nightwire.core.access.rights import Kind
 
-        operations.remove(_found(bootstrap).kafka, name, Kind(kind), dry_run=dry_run, as_json=as_json)
+        operations.remove(reached(bootstrap).kafka, name, Kind(kind), dry_run=dry_run, as_json=as_json)
+
+    @group.command(
+        "revoke",
+        help=f"""Lock the {kind} NAME out at once, also from open connections and with tokens.
+
+        Its rights stay: `nightwire {group.name} add {example}` lets it in again.
+
+        \b
+        Example:
+          nightwire {group.name} revoke {example}
+        """,
+    )
+    @click.argument("name")
+    @dry_run_option
+    @bootstrap_option
+    @json_option
+    def revoke(name: str, bootstrap: str | None, dry_run: bool, as_json: bool) -> None:
+        from nightwire.core.access import operations
+        from nightwire.core.access.rights import Kind
+
+        operations.revoke(reached(bootstrap).kafka, name, Kind(kind), dry_run=dry_run, as_json=as_json)
 
     @group.command(
         "list",
@@ -68,22 +94,10 @@ def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
         from nightwire.core.access import operations
         from nightwire.core.access.rights import Kind
 
-        operations.show(_found(bootstrap).kafka, Kind(kind), as_json=as_json)
+        operations.show(reached(bootstrap).kafka, Kind(kind), as_json=as_json)
 
 
-@click.group()
-def user() -> None:
-    """Owners of filters: let them in with a password, rights and a quota, or out again.
-
-    It is for the operator of a Kafka that asks who is there (`nightwire up --auth scram`).
-
-    \b
-    Example:
-      nightwire user add ann --quota 20MB
-    """
-
-
-@user.command("add")
+@click.command("add")
 @click.argument("name")
 @adding_options("20MB")
 def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
@@ -101,7 +115,7 @@ def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
     """
     from nightwire.core.access import operations, rights
 
-    operations.add(_found(bootstrap), _named(rights.owner, name), **how)
+    operations.add(reached(bootstrap), named(rights.owner, name), **how)
 
 
 @click.group()
@@ -169,13 +183,18 @@ def add_broker(
     from nightwire.core.access import operations, rights
     from nightwire.core.access.streams import stream_filters
 
-    where = _found(bootstrap)
-    wanted = _named(lambda who: list(stream_filters(who, surveys, files, lite=lite)), name)
-    operations.add(where, _named(lambda who: rights.broker(who, surveys), name), **how)
+    where = reached(bootstrap)
+    wanted = named(lambda who: list(stream_filters(who, surveys, files, lite=lite)), name)
+    operations.add(where, named(lambda who: rights.broker(who, surveys), name), **how)
     operations.order(where.kafka, wanted, dry_run=how["dry_run"])
 
 
-def _found(bootstrap: str | None) -> Any:
+def reached(bootstrap: str | None) -> Any:
+    """Return the addresses of a Kafka that lets us in.
+
+    Raises:
+        KafkaException: It does not, or nobody answers.
+    """
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
@@ -184,7 +203,8 @@ def _found(bootstrap: str | None) -> Any:
     return found
 
 
-def _named(rights: Callable[[str], Any], name: str) -> Any:
+def named(rights: Callable[[str], Any], name: str) -> Any:
+    """Return the rights of *name*; a name that cannot be is an error of the command line."""
     from nightwire.schemas.topics import NameError_
 
     try:
@@ -193,5 +213,4 @@ def _named(rights: Callable[[str], Any], name: str) -> Any:
         raise click.UsageError(str(error)) from error
 
 
-add_remove_and_list(user, "owner", "ann")
 add_remove_and_list(broker, "broker", "fink")

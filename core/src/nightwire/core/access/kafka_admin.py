@@ -11,14 +11,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclPermissionType,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
 )
 
 from nightwire.core.access.changes import AccessPart, PrincipalState, Step
 from nightwire.core.access.may_read import is_open
+from nightwire.core.access.passwords import set_password
 from nightwire.core.access.quotas import quotas, set_quota
 from nightwire.core.access.rights import Grant, Kind, Operation, Resource
 from nightwire.core.kafka import admin, ensure_topics, read_to_end
@@ -27,12 +24,9 @@ from nightwire.schemas.topics import FILTERS, settings
 
 TIMEOUT = 30.0
 """Longest wait for an answer. [s]"""
-ITERATIONS = 4096
-"""Iterations of SCRAM, Kafka's least: passwords that we make are too long to be guessed."""
 
 ACL_OPERATIONS = {Operation.READ: AclOperation.READ, Operation.WRITE: AclOperation.WRITE}
 RESOURCE_TYPES = {Resource.TOPIC: ResourceType.TOPIC, Resource.GROUP: ResourceType.GROUP}
-MECHANISM = ScramMechanism.SCRAM_SHA_512
 
 
 class OpenKafkaError(Exception):
@@ -66,13 +60,14 @@ class AccessAdmin:
             KafkaException: Kafka cannot be reached, or does not let us.
         """
         self._check_authorizer()
-        known = self._grants(name).get(name, frozenset())
+        bindings = self._bindings(name)
+        known = _grants(bindings).get(name, frozenset())
         there = self._client.list_topics(timeout=TIMEOUT).topics
         found = frozenset(topic for topic in topics if topic in there)
         entered = name in self._users()
         limited = with_quota and (entered or known)
         limit = quotas(self._bootstrap, name).get(name) if limited else None
-        return PrincipalState(name, entered, known, limit, found)
+        return PrincipalState(name, entered, known, limit, found, revoked=name in _revoked(bindings))
 
     def principals(self, kind: Kind) -> list[PrincipalState]:
         """Return all principals of a *kind*, by name.
@@ -83,9 +78,11 @@ class AccessAdmin:
             KafkaException: Kafka cannot be reached, or does not let us.
         """
         self._check_authorizer()
-        grants, users, limits = self._grants(), self._users(), quotas(self._bootstrap)
+        bindings, users, limits = self._bindings(), self._users(), quotas(self._bootstrap)
+        grants, revoked = _grants(bindings), _revoked(bindings)
         found = [
-            PrincipalState(name, name in users, grants[name], limits.get(name)) for name in sorted(grants)
+            PrincipalState(name, name in users, grants[name], limits.get(name), revoked=name in revoked)
+            for name in sorted(grants)
         ]
         return [one for one in found if one.kind is kind]
 
@@ -105,14 +102,38 @@ class AccessAdmin:
         ensure_topics(self._bootstrap, [settings(step.topic) for step in steps if step.topic])
         credential = [step for step in steps if step.part is AccessPart.PASSWORD]
         if credential and not adding:
-            self._set_password(name, None)
+            set_password(self._client, name, None)
+        if any(step.part is AccessPart.REVOCATION for step in steps):
+            self._delete([_denial(kind, name) for kind in DENIED])
         if grants := [step.grant for step in steps if step.grant]:
             self._allow(name, grants) if adding else self._deny(name)
         for step in steps:
             if step.part is AccessPart.QUOTA:
                 set_quota(self._bootstrap, name, step.quota)
         if credential and adding:
-            self._set_password(name, password)
+            set_password(self._client, name, password)
+
+    def revoke(self, name: str, steps: Sequence[Step]) -> None:
+        """Carry out the *steps* of `revocations` for principal *name*.
+
+        Kafka looks at rights with each request, so open connections are of no more use.
+
+        Raises:
+            KafkaException: Kafka refused a step, or cannot be reached.
+        """
+        parts = {step.part for step in steps}
+        if AccessPart.REVOCATION in parts:
+            self._create([_denial(kind, name) for kind in DENIED])
+        if AccessPart.PASSWORD in parts:
+            set_password(self._client, name, None)
+
+    def invite(self, name: str, password: str) -> None:
+        """Let *name*, who may do nothing, prove by *password* that he was invited.
+
+        Raises:
+            KafkaException: Kafka refuses, or cannot be reached.
+        """
+        set_password(self._client, name, password)
 
     def live_filters(self, owner: str) -> list[str]:
         """Return the names of the filters of *owner* that run now.
@@ -130,13 +151,9 @@ class AccessAdmin:
     def _users(self) -> frozenset[str]:
         return frozenset(self._client.describe_user_scram_credentials().result(TIMEOUT))  # type: ignore[union-attr]
 
-    def _grants(self, name: str | None = None) -> dict[str, frozenset[Grant]]:
-        bindings = self._client.describe_acls(_all_of(name)).result(TIMEOUT)
-        found: dict[str, set[Grant]] = defaultdict(set)
-        for binding in bindings:
-            if (grant := _grant(binding)) is not None:
-                found[binding.principal.removeprefix("User:")].add(grant)
-        return {user: frozenset(grants) for user, grants in found.items()}
+    def _bindings(self, name: str | None = None) -> Sequence[AclBinding]:
+        found: Sequence[AclBinding] = self._client.describe_acls(_all_of(name)).result(TIMEOUT)
+        return found
 
     def _check_authorizer(self) -> None:
         """Check that there is an authorizer, and that it lets us ask.
@@ -155,23 +172,56 @@ class AccessAdmin:
             )
 
     def _allow(self, name: str, grants: Iterable[Grant]) -> None:
-        for future in self._client.create_acls([_binding(name, grant) for grant in grants]).values():
-            future.result(TIMEOUT)
+        self._create([_binding(name, grant) for grant in grants])
 
     def _deny(self, name: str) -> None:
         """Take every right from *name*, also those that were given by other means."""
-        for future in self._client.delete_acls([_all_of(name)]).values():
+        self._delete([_all_of(name)])
+
+    def _create(self, bindings: Sequence[AclBinding]) -> None:
+        for future in self._client.create_acls(list(bindings)).values():
             future.result(TIMEOUT)
 
-    def _set_password(self, name: str, password: str | None) -> None:
-        info = ScramCredentialInfo(MECHANISM, ITERATIONS)
-        change = (
-            UserScramCredentialDeletion(name, MECHANISM)
-            if password is None
-            else UserScramCredentialUpsertion(name, info, password.encode())
-        )
-        for future in self._client.alter_user_scram_credentials([change]).values():
+    def _delete(self, filters: Sequence[AclBinding | AclBindingFilter]) -> None:
+        exact = [_exactly(one) if isinstance(one, AclBinding) else one for one in filters]
+        for future in self._client.delete_acls(exact).values():
             future.result(TIMEOUT)
+
+
+DENIED = (ResourceType.TOPIC, ResourceType.GROUP)
+"""Kinds of things of which a revoked principal gets none."""
+
+
+def _denial(kind: ResourceType, name: str) -> AclBinding:
+    literal, deny = ResourcePatternType.LITERAL, AclPermissionType.DENY
+    return AclBinding(kind, "*", literal, f"User:{name}", "*", AclOperation.ALL, deny)
+
+
+def _exactly(one: AclBinding) -> AclBindingFilter:
+    """Return the filter of that right alone."""
+    return AclBindingFilter(
+        one.restype, one.name, one.resource_pattern_type, one.principal, one.host, one.operation,
+        one.permission_type,
+    )  # fmt: skip
+
+
+def _revoked(bindings: Iterable[AclBinding]) -> frozenset[str]:
+    """Return the names to which all topics are denied."""
+    return frozenset(
+        one.principal.removeprefix("User:")
+        for one in bindings
+        if one.permission_type is AclPermissionType.DENY
+        and (one.restype, one.name, one.operation) == (ResourceType.TOPIC, "*", AclOperation.ALL)
+    )
+
+
+def _grants(bindings: Iterable[AclBinding]) -> dict[str, frozenset[Grant]]:
+    """Return what *bindings* allow, by name."""
+    found: dict[str, set[Grant]] = defaultdict(set)
+    for binding in bindings:
+        if (grant := _grant(binding)) is not None:
+            found[binding.principal.removeprefix("User:")].add(grant)
+    return {user: frozenset(grants) for user, grants in found.items()}
 
 
 def _all_of(name: str | None) -> AclBindingFilter:

@@ -1,8 +1,6 @@
 """`nightwire user` and `nightwire broker`: principals are added, removed and listed."""
 
 import json
-import os
-import secrets
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +17,11 @@ from nightwire.core.access.changes import (
     Step,
     additions,
     removals,
+    revocations,
     verb,
 )
 from nightwire.core.access.kafka_admin import AccessAdmin, OpenKafkaError
+from nightwire.core.access.passwords import PasswordError, given_password, random_password
 from nightwire.core.access.quotas import QuotaError
 from nightwire.core.access.rights import Kind, Operation, Resource, Rights
 from nightwire.core.cli import main
@@ -29,15 +29,6 @@ from nightwire.core.cli.parameter_types import spell_size
 from nightwire.core.cli.tables import Cell, Column, Listing, show_tables
 from nightwire.core.kafka import environment, identity
 from nightwire.core.runtime import Endpoints, NoJavaError
-
-VARIABLE = "NIGHTWIRE_NEW_PASSWORD"
-MIN_PASSWORD = 12
-"""Least length of a password that a person gives. [character]"""
-
-
-class PasswordError(Exception):
-    """The password in the environment is refused; the message says why."""
-
 
 ADVICE_ERRORS = (NameTakenError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
 """Errors whose message tells a person what to do."""
@@ -52,8 +43,11 @@ def add(
     new_password: bool,
     dry_run: bool,
     as_json: bool,
+    no_password: bool = False,
 ) -> None:
     """Give *wanted* to its principal; print the changes, and its credentials.
+
+    With *no_password* it gets rights alone, for somebody who comes with an issuer's tokens.
 
     Raises:
         UsageError: Both a quota and none are asked for.
@@ -61,19 +55,40 @@ def add(
     """
     if no_quota and quota is not None:
         raise click.UsageError("--quota sets what --no-quota leaves alone")
+    if no_password and new_password:
+        raise click.UsageError("--new-password sets what --no-password leaves alone")
     wanted = replace(wanted, quota=None) if no_quota else wanted
     try:
         admin, given = AccessAdmin(where.kafka), given_password()
         now = admin.principal_state(wanted.name, wanted.topics, with_quota=quota is not None)
-        steps = additions(wanted, now, quota=quota, new_password=new_password)
+        steps = additions(wanted, now, quota=quota, new_password=new_password, password=not no_password)
         sets = any(step.part is AccessPart.PASSWORD for step in steps)
         password = (given or random_password()) if sets else ""
         if not dry_run:
             admin.apply(wanted.name, steps, adding=True, password=password)
     except ADVICE_ERRORS as error:
         raise click.ClickException(str(error)) from error
-    variables = {} if dry_run else _credentials(where, wanted.name, password="" if given else password)
+    variables = {} if dry_run else credentials(where, wanted.name, password="" if given else password)
+    if no_password and not dry_run:
+        variables |= _of_tokens(where, wanted.name)
     _report(wanted.name, steps, variables, dry_run, as_json)
+
+
+def allow(kafka: str, wanted: Rights) -> None:
+    """Give *wanted* to its principal, but no password; say what changes.
+
+    Raises:
+        ClickException: It cannot be done.
+    """
+    try:
+        admin = AccessAdmin(kafka)
+        now = admin.principal_state(wanted.name, wanted.topics, with_quota=False)
+        steps = additions(replace(wanted, quota=None), now, quota=None, password=False)
+        admin.apply(wanted.name, steps, adding=True)
+    except ADVICE_ERRORS as error:
+        raise click.ClickException(str(error)) from error
+    for step in steps:
+        click.echo(step.text, err=True)
 
 
 def order(kafka: str, streams: Iterable[Sequence[str]], *, dry_run: bool) -> None:
@@ -111,6 +126,24 @@ def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -
         click.echo(f"its filter {live} is suspended, unless it reads only its own: `{advice}`", err=True)
 
 
+def revoke(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -> None:
+    """Lock principal *name* out, also from open connections; its rights stay.  Print the changes.
+
+    Raises:
+        ClickException: There is no such principal, or it is of another kind.
+    """
+    try:
+        admin = AccessAdmin(kafka)
+        now = admin.principal_state(name, with_quota=False)
+        _check_kind(now, kind)
+        steps = revocations(now)
+        if not dry_run:
+            admin.revoke(name, steps)
+    except ADVICE_ERRORS as error:
+        raise click.ClickException(str(error)) from error
+    _report(name, steps, {}, dry_run, as_json)
+
+
 def show(kafka: str, kind: Kind, *, as_json: bool) -> None:
     """List the principals of a *kind*.
 
@@ -135,7 +168,7 @@ def _check_kind(now: PrincipalState, kind: Kind) -> None:
     raise NameTakenError(f"{now.name} is no {kind.value}: `nightwire {verb(now.kind)} remove {now.name}`")
 
 
-def _credentials(where: Endpoints, name: str, password: str) -> dict[str, str]:
+def credentials(where: Endpoints, name: str, password: str = "") -> dict[str, str]:
     """Return the environment of principal *name*; without its *password* where that is empty."""
     public = where.public
     protocol = "SASL_SSL" if public else identity(where.kafka).get("security.protocol", "SASL_PLAINTEXT")
@@ -145,7 +178,16 @@ def _credentials(where: Endpoints, name: str, password: str) -> dict[str, str]:
     found = {"KAFKA_BOOTSTRAP_SERVERS": public.get("kafka", where.kafka)}
     if registry := public.get("schema_registry", where.schema_registry):
         found["NIGHTWIRE_SCHEMA_REGISTRY"] = registry
+    if users := public.get("users", where.users):
+        found["NIGHTWIRE_USERS"] = users
     return found | environment(client | ({"sasl.password": password} if password else {}))
+
+
+def _of_tokens(where: Endpoints, name: str) -> dict[str, str]:
+    """Return what of *name*'s environment is another for who comes with an issuer's tokens."""
+    client = {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc"}
+    client |= {"sasl.oauthbearer.token.endpoint.url": where.tokens} if where.tokens else {}
+    return environment(client | {"sasl.oauthbearer.client.id": name})
 
 
 def _report(
@@ -163,8 +205,14 @@ def _report(
         click.echo(f"{name} is as it should be", err=True)
     if dry_run:
         click.echo("nothing was changed (--dry-run)", err=True)
-    if "KAFKA_SASL_PASSWORD" in variables:
-        click.echo(f"{name} enters with these; the password is shown this once:", err=True)
+    tokens = variables.get("KAFKA_SASL_MECHANISM") == "OAUTHBEARER"
+    if tokens or "KAFKA_SASL_PASSWORD" in variables:
+        more = (
+            "and the client's secret, in KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET"
+            if tokens
+            else "the password is shown this once"
+        )
+        click.echo(f"{name} enters with these; {more}:", err=True)
         click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
 
 
@@ -172,6 +220,7 @@ def _record(one: PrincipalState) -> dict[str, object]:
     return {
         "name": one.name,
         "password": one.password,
+        "revoked": one.revoked,
         "quota": one.quota,
         "rights": sorted(map(str, one.grants)),
     }
@@ -181,7 +230,8 @@ def _table(found: Iterable[PrincipalState]) -> Listing:
     rows: list[list[Cell]] = []
     for one in found:
         quota = "none" if one.quota is None else f"{spell_size(one.quota)}/s"
-        name = one.name if one.password else f"{one.name} (no password)"
+        state = " (revoked)" if one.revoked else "" if one.password else " (no password)"
+        name = one.name + state
         rows.append([name, _names(one, Operation.READ), _names(one, Operation.WRITE), _groups(one), quota])
     return Listing([Column(title) for title in ("name", "reads", "writes", "groups", "quota")], rows)
 
@@ -202,22 +252,3 @@ def _groups(one: PrincipalState) -> str:
 
 def _joined(names: Iterable[str]) -> str:
     return " ".join(sorted(names))
-
-
-def given_password(env: Mapping[str, str] = os.environ) -> str | None:
-    """Return the password in the environment; None where one is to be made.
-
-    Raises:
-        PasswordError: It is too short, or has characters that clients encode in several ways.
-    """
-    given = env.get(VARIABLE)
-    if given is not None and (len(given) < MIN_PASSWORD or not given.isascii() or not given.isprintable()):
-        raise PasswordError(
-            f"the password in {VARIABLE} must have {MIN_PASSWORD} or more characters of ASCII"
-        )
-    return given
-
-
-def random_password() -> str:
-    """Return a new password of 192 random bits."""
-    return secrets.token_urlsafe(24)

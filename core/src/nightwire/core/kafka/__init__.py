@@ -4,6 +4,7 @@ from nightwire.core.kafka.clients import (
     CONSUMER,
     MAX_MESSAGE,
     PRODUCER,
+    REFUSALS,
     STARTUP_ERRORS,
     TRANSIENT_ERRORS,
     admin,
@@ -15,7 +16,7 @@ from nightwire.core.kafka.clients import (
     producer,
     retry_while_unavailable,
 )
-from nightwire.core.kafka.entry import enter
+from nightwire.core.kafka.entry import answering, enter
 from nightwire.core.kafka.offset_tracker import OffsetTracker
 from nightwire.core.kafka.offsets import (
     END,
@@ -42,6 +43,7 @@ __all__ = [
     "MAX_MESSAGE",
     "NEWEST",
     "PRODUCER",
+    "REFUSALS",
     "STARTUP_ERRORS",
     "TRANSIENT_ERRORS",
     "DeliveryError",
@@ -53,6 +55,7 @@ __all__ = [
     "Writer",
     "admin",
     "all_watermarks",
+    "answering",
     "check_rights",
     "cluster_id",
     "consumer",

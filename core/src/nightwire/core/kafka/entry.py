@@ -2,7 +2,9 @@
 
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -20,8 +22,6 @@ SLICE = 0.25
 def enter(bootstrap: str, *, must_answer: bool = True) -> str:
     """Return *bootstrap* once its Kafka has let us in.
 
-    librdkafka takes a wrong password for a broker that may come back, and tries for a minute.
-
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         must_answer: Whether it is an error that nobody answers; else that is logged.
@@ -29,19 +29,37 @@ def enter(bootstrap: str, *, must_answer: bool = True) -> str:
     Raises:
         KafkaException: It refuses our name or password, or nobody answers there.
     """
+    try:
+        answering(bootstrap, identity(bootstrap))
+    except KafkaException as error:
+        if must_answer or error.args[0].code() in REFUSALS:
+            raise
+        log.warning("%s; waiting for it", error.args[0].str())
+    return bootstrap
+
+
+def answering(bootstrap: str, client: Mapping[str, Any]) -> None:
+    """Do nothing where the Kafka at *bootstrap* answers, and lets in who comes with *client*.
+
+    librdkafka takes a wrong password for a broker that may come back, and tries for a minute.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        client: librdkafka's properties, such as name and password.
+
+    Raises:
+        KafkaException: It refuses name or password, or nobody answers there.
+    """
     errors: list[KafkaError] = []
-    settings = COMMON | identity(bootstrap) | {"bootstrap.servers": bootstrap, "error_cb": errors.append}
-    client, deadline = AdminClient(settings), time.monotonic() + TIMEOUT
+    settings = {**COMMON, **client, "bootstrap.servers": bootstrap, "error_cb": errors.append}
+    asking, deadline = AdminClient(settings), time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         with suppress(KafkaException):
-            client.list_topics(timeout=SLICE)
-            return bootstrap
-        client.poll(0)
+            asking.list_topics(timeout=SLICE)
+            return
+        asking.poll(0)
         if refusal := next((error for error in errors if error.code() in REFUSALS), None):
-            who = settings.get("sasl.username", "whoever has no name")
+            who = client.get("sasl.username", "whoever has no name")
             raise KafkaException(KafkaError(refusal.code(), f"{bootstrap} does not let {who} in"))
     why = f" ({errors[0].str().partition(': ')[2].partition(' (after')[0]})" if errors else ""
-    if must_answer:
-        raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN, f"nobody answers at {bootstrap}{why}"))
-    log.warning("nobody answers at %s%s; waiting for it", bootstrap, why)
-    return bootstrap
+    raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN, f"nobody answers at {bootstrap}{why}"))

@@ -32,6 +32,8 @@ class Endpoints:
         vtp_subscribers: ``HOST:PORT`` that gives VOEvents
         metrics: URL of each process's metrics page, by process name
         public: addresses for other machines, by the names above, and ``ca``: the file of who signs
+        users: URL at which users take passwords and tokens
+        tokens: URL at which an issuer gives tokens that open Kafka
     """
 
     kafka: str
@@ -40,6 +42,8 @@ class Endpoints:
     vtp_subscribers: str | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
     public: Mapping[str, str] = field(default_factory=dict)
+    users: str | None = None
+    tokens: str | None = None
 
 
 def state_dir(start: Path | None = None) -> Path | None:
@@ -76,7 +80,8 @@ def find_endpoints(kafka: str | None = None, schema_registry: str | None = None)
     kafka = kafka or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     schema_registry = schema_registry or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY")
     if kafka:
-        return Endpoints(kafka=kafka, schema_registry=schema_registry, public=_public(os.environ))
+        users = os.environ.get("NIGHTWIRE_USERS")
+        return Endpoints(kafka, schema_registry, public=_public(os.environ), users=users)
     folder = state_dir()
     state = read_state(folder) if folder else None
     if state is None or not _alive(state):
@@ -111,7 +116,7 @@ def running_stacks() -> list[Path]:
 
 def _public(env: Mapping[str, str]) -> dict[str, str]:
     """Return the addresses for other machines that are in the environment."""
-    names = {name: f"NIGHTWIRE_PUBLIC_{name.upper()}" for name in ("kafka", "schema_registry", "ca")}
+    names = {name: f"NIGHTWIRE_PUBLIC_{name.upper()}" for name in ("kafka", "schema_registry", "users", "ca")}
     return {name: env[variable] for name, variable in names.items() if env.get(variable)}
 
 

@@ -11,6 +11,7 @@ from nightwire.core.cli.options import duration_option, json_option, wide_option
 from nightwire.core.cli.parameter_types import Size
 
 if TYPE_CHECKING:
+    from nightwire.core.stack.kafka.tokens import TokenIssuer
     from nightwire.core.tls.public import Public
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -70,6 +71,22 @@ state_option = click.option(
 @click.option("--tls-key", type=FILE, help="Its private key.  [default: in the file of --tls-cert]")
 @click.option("--no-tls", is_flag=True, help="For this machine alone again.")
 @click.option(
+    "--oidc",
+    metavar="URL",
+    help="Issuer of tokens (OpenID Connect) that open Kafka beside passwords.  [default: as last time]",
+)
+@click.option(
+    "--oidc-audience", default="", metavar="NAME", help="Only tokens for NAME; without, all of the issuer's."
+)
+@click.option(
+    "--oidc-claim",
+    type=click.Choice(["sub", "client_id", "azp"]),
+    default="sub",
+    show_default=True,
+    help="Which claim is the user's name.",
+)
+@click.option("--no-oidc", is_flag=True, help="Passwords alone again.")
+@click.option(
     "--least-disk", type=Size(), default="1GB", show_default=True, help="Refuse to start with less room."
 )
 @click.option("--timeout", default=240.0, show_default=True, help="Longest wait until all is healthy. [s]")
@@ -90,6 +107,10 @@ def up(
     tls_cert: Path | None,
     tls_key: Path | None,
     no_tls: bool,
+    oidc: str | None,
+    oidc_audience: str,
+    oidc_claim: str,
+    no_oidc: bool,
     least_disk: int,
     timeout: float,
     state: Path | None,
@@ -105,7 +126,9 @@ def up(
       nightwire up --foreground                                  stay, for systemd and the like
       nightwire up --auth scram                                  passwords: see `nightwire user`
       nightwire up --auth scram --tls broker.example.org         other machines come in, by TLS
+      nightwire up --auth scram --oidc https://auth.example.org  with tokens of that issuer, too
     """
+    from nightwire.core.stack.kafka.auth import Doors
     from nightwire.core.stack.services import Stream
     from nightwire.core.stack.supervisor import Plan
     from nightwire.core.stack.up import detach, state_folder, stay
@@ -119,9 +142,13 @@ def up(
         feeds=feed,
         light=light,
         jmx=jmx,
-        auth=auth,
-        public=_public(folder, host, tls_cert, tls_key),
-        local=no_tls,
+        doors=Doors(
+            auth,
+            _public(folder, host, tls_cert, tls_key),
+            _issuer(oidc, oidc_audience, oidc_claim),
+            local=no_tls,
+            no_issuer=no_oidc,
+        ),
         new_password=new_password,
         least_disk=least_disk,
     )
@@ -140,6 +167,21 @@ def _public(folder: Path, host: str | None, certificate: Path | None, key: Path 
         return public_side(folder / "tls", host, certificate, key)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
+
+
+def _issuer(url: str | None, audience: str, claim: str) -> "TokenIssuer | None":
+    """Return what `--oidc` asks for; None where it is not given."""
+    if url is None:
+        if audience:
+            raise click.UsageError("--oidc-audience goes with --oidc URL")
+        return None
+    from nightwire.core.runtime import StateError
+    from nightwire.core.stack.kafka.tokens import discovered
+
+    try:
+        return discovered(url, audience, claim)
+    except StateError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @click.command()

@@ -46,22 +46,33 @@ NODE_EXPORTER = "prometheus-node-exporter"
 COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", "netdev", "stat", "time")
 """What of the machine is watched."""
 PROCESSES = ("schema_registry", "gateway", "filters", "exporter")
+GUARDED = ("users",)
+"""What runs beside them where Kafka asks who is there."""
+TOKEN_KEY = "tokens.key.pem"  # noqa: S105  (a file's name)
+"""File of the key by which the site signs tokens, in the state folder."""
 PORTS = ("kafka", "controller", "schema_registry", "vtp_authors", "vtp_subscribers", "prometheus")
-PUBLIC_PORTS = ("public_kafka", "public_schema_registry", "public_vtp_authors", "public_vtp_subscribers")
+PUBLIC_PORTS = (
+    "public_kafka", "public_schema_registry", "public_users", "public_vtp_authors",
+    "public_vtp_subscribers",
+)  # fmt: skip
 """What other machines reach."""
 
 
-def port_names(stream: Stream | None, *, jmx: bool = False, public: bool = False) -> list[str]:
+def port_names(
+    stream: Stream | None, *, jmx: bool = False, public: bool = False, guarded: bool = False
+) -> list[str]:
     """Return the names of all ports that the stack listens on.
 
     Args:
         stream: The test stream, if there is one.
         jmx: Whether Kafka tells of itself.
         public: Whether other machines reach us.
+        guarded: Whether Kafka asks who is there.
     """
     more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
-    pages = [*PROCESSES, *(name for name, wanted in more.items() if wanted)]
-    return [*PORTS, *(PUBLIC_PORTS if public else ()), *(f"{name}_metrics" for name in pages)]
+    pages = [*PROCESSES, *(GUARDED if guarded else ()), *(name for name, wanted in more.items() if wanted)]
+    doors = [*(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
+    return [*PORTS, *doors, *(f"{name}_metrics" for name in pages)]
 
 
 def services(
@@ -108,8 +119,10 @@ def services(
             kafka,
             "--port",
             str(ports["schema_registry"]),
-            *(_registry_door(public, ports) if public else ()),
+            *(["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []),
+            *(_https_door("schema_registry", public, ports) if public else ()),
         ),
+        *([verb("users", *_users(folder, kafka, ports, public))] if "users" in ports else []),
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0),
         verb("exporter", "exporter", "--bootstrap", kafka),
@@ -118,9 +131,16 @@ def services(
     ]
 
 
-def _registry_door(public: Public, ports: Mapping[str, int]) -> list[str]:
-    """Return the options by which other machines read the registry."""
-    words = ["--tls", f"{ANYWHERE}:{ports['public_schema_registry']}"]
+def _users(folder: Path, kafka: str, ports: Mapping[str, int], public: Public | None) -> list[str]:
+    """Return the words of the process at which users take their passwords and tokens."""
+    words = ["user", "serve", "--bootstrap", kafka, "--port", str(ports["users"])]
+    words += ["--token-key", str(folder / TOKEN_KEY)]
+    return words + (_https_door("users", public, ports) if public else [])
+
+
+def _https_door(name: str, public: Public, ports: Mapping[str, int]) -> list[str]:
+    """Return the options by which other machines reach a process by HTTPS."""
+    words = ["--tls", f"{ANYWHERE}:{ports[f'public_{name}']}"]
     return [*words, "--tls-cert", str(public.certificate), "--tls-key", str(public.key)]
 
 
@@ -170,7 +190,7 @@ def _prometheus(folder: Path, ports: Mapping[str, int], *, light: bool) -> list[
     if not has_prometheus():
         return []
     words = ["prometheus", "--state", str(folder / "prometheus"), "--port", str(ports["prometheus"])]
-    for name in PROCESSES:
+    for name in (*PROCESSES, *(one for one in GUARDED if one in ports)):
         words += ["--target", f"{name}=127.0.0.1:{ports[f'{name}_metrics']}"]
     if "stream_metrics" in ports:
         words += ["--target", f"stream=127.0.0.1:{ports['stream_metrics']}"]

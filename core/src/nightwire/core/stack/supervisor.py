@@ -19,12 +19,15 @@ from nightwire.core.runtime import process_started
 from nightwire.core.runtime.disk import LEAST, full_disk
 from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
-from nightwire.core.stack.kafka.auth import SCRAM, doors, listener_properties, unlock
+from nightwire.core.stack.kafka.auth import SCRAM, Doors, client_listener, listener_properties, unlock
 from nightwire.core.stack.kafka.broker import Broker, agent_options
+from nightwire.core.stack.kafka.listeners import Listener, listening
 from nightwire.core.stack.kafka.principals import NOBODY, let_in
 from nightwire.core.stack.kafka.public_listener import PublicListener
+from nightwire.core.stack.kafka.tokens import ALLOWED, IssuerKeys, TokenIssuer, tokens_listener
 from nightwire.core.stack.process_restarts import Health, ManagedProcess
 from nightwire.core.stack.services import (
+    TOKEN_KEY,
     Service,
     Stream,
     has_prometheus,
@@ -34,19 +37,22 @@ from nightwire.core.stack.services import (
 )
 from nightwire.core.stack.state import holding, left_over, write_state
 from nightwire.core.stack.topics import broker_properties, stack_topics
-from nightwire.core.tls.public import Public
+from nightwire.core.tls.token_key import AUDIENCE, ISSUER, public_keys, token_key
 
 log = logging.getLogger("nightwire.stack")
 
 PUBLIC_SCHEMES = {
     "kafka": "",
     "schema_registry": "https://",
+    "users": "https://",
     "vtp_authors": "tls://",
     "vtp_subscribers": "tls://",
 }
 """What other machines reach, and what stands before its address."""
 RENEWAL_INTERVAL = 2.0
 """Time between two looks for renewed certificates. [s]"""
+KEYS_INTERVAL = 60.0
+"""Time between two questions for an issuer's keys. [s]"""
 
 
 @dataclass(frozen=True)
@@ -61,9 +67,7 @@ class Plan:
         feeds: Filter topics for VTP subscribers.
         light: Whether the filters run without Spark.
         jmx: Whether Kafka tells Prometheus about itself.
-        auth: ``none`` or ``scram``; None is what it was the last time, and ``none`` at first.
-        public: What other machines reach; None is what it was the last time, and nothing at first.
-        local: Other machines reach nothing from now on.
+        doors: By which clients come in.
         new_password: Whether the stack's own processes get another password.
         least_disk: Free space below which it does not start. [byte]
     """
@@ -75,9 +79,7 @@ class Plan:
     feeds: Sequence[str] = field(default_factory=tuple)
     light: bool = False
     jmx: bool = False
-    auth: str | None = None
-    public: Public | None = None
-    local: bool = False
+    doors: Doors = field(default_factory=Doors)
     new_password: bool = False
     least_disk: int = LEAST
 
@@ -110,10 +112,17 @@ class Supervisor:
 
     def __init__(self, plan: Plan, before: Mapping[str, Any]) -> None:
         self._plan = plan
-        self._auth, self._public = doors(plan.auth, plan.public, local=plan.local, before=before)
-        names = port_names(plan.stream, jmx=plan.jmx, public=self._public is not None)
+        self._doors = plan.doors.after(before)
+        public, guarded = self._doors.public, self._doors.auth == SCRAM
+        names = port_names(plan.stream, jmx=plan.jmx, public=public is not None, guarded=guarded)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
-        self._renewing: asyncio.Task[None] | None = None
+        kafka = plan.folder / "kafka"
+        issuer = self._doors.issuer
+        self._issuer_keys = IssuerKeys(issuer, kafka / "issuer.jwks.json") if issuer else None
+        self._public_listener = (
+            PublicListener(public, kafka, self._ports["public_kafka"], self._tokens) if public else None
+        )
+        self._following: list[asyncio.Task[None]] = []
         self._users: Mapping[str, Mapping[str, str]] = {}
         self._logs = plan.folder / "logs"
         self._logs.mkdir(exist_ok=True)
@@ -142,13 +151,12 @@ class Supervisor:
             await self._http.aclose()
 
     async def _start(self) -> None:
-        listener = self._public_listener()
         broker = Broker(
             self._plan.folder / "kafka",
             port=self._ports["kafka"],
             controller=self._ports["controller"],
-            properties=broker_properties(self._plan.stream) | self._listener(listener),
-            options=agent_options(self._ports["kafka_metrics"]) if self._plan.jmx else (),
+            properties=broker_properties(self._plan.stream) | self._listeners(),
+            options=self._java_options(),
         )
         await asyncio.to_thread(broker.prepare)
         kafka = Service("kafka", broker.command(), ready_timeout=120.0, stop_timeout=20.0)
@@ -157,7 +165,7 @@ class Supervisor:
         await self._run(kafka, lambda: asyncio.to_thread(probe.answers), hold)
         await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
         plan = self._plan
-        if self._auth == SCRAM:
+        if self._doors.auth == SCRAM:
             self._users = await asyncio.to_thread(let_in, admin(broker.bootstrap))
         rest = services(
             plan.folder,
@@ -165,34 +173,62 @@ class Supervisor:
             remotes=plan.remotes,
             feeds=plan.feeds,
             light=plan.light,
-            public=self._public,
+            public=self._doors.public,
         )
         await asyncio.gather(*(self._run(service, self._health(service)) for service in rest))
         if self._plan.stream:
             stream = stream_service(self._plan.stream, self._ports)
             await self._run(stream, self._health(stream))
-        if listener is not None:
-            self._renewing = asyncio.create_task(_follow_certificate(listener, broker.bootstrap))
+        self._follow(broker.bootstrap)
         self._ready = True
         self._write()
         log.info("all %d processes are healthy", len(self._children))
 
-    def _public_listener(self) -> PublicListener | None:
-        if self._public is None:
-            return None
-        return PublicListener(self._public, self._plan.folder / "kafka", self._ports["public_kafka"])
+    @property
+    def _tokens(self) -> dict[str, object]:
+        """Settings by which an issuer's tokens are judged; empty without an issuer."""
+        issuer, keys = self._doors.issuer, self._issuer_keys
+        return issuer.settings(keys.path) if issuer and keys else {}
 
-    def _listener(self, public: PublicListener | None) -> dict[str, object]:
+    def _listeners(self) -> dict[str, object]:
         """Return Kafka's settings of authentication; with any, use the stack's credentials."""
-        if self._auth == SCRAM:
-            own = unlock(self._plan.folder, renew=self._plan.new_password)
-            private = listener_properties(own["sasl.password"])
-            ports = self._ports["kafka"], self._ports["controller"]
-            return private | (public.properties(*ports) if public else {})
-        log.warning(
-            "owners are not verified: Kafka believes everybody; `nightwire up --auth scram` asks them"
+        if self._doors.auth != SCRAM:
+            log.warning(
+                "owners are not verified: Kafka believes everybody; `nightwire up --auth scram` asks them"
+            )
+            return {}
+        own = unlock(self._plan.folder, renew=self._plan.new_password)
+        if self._issuer_keys:
+            self._issuer_keys.prepare()
+        others = [self._own_tokens(), *([self._public_listener.listener()] if self._public_listener else [])]
+        client = client_listener(self._ports["kafka"], self._tokens)
+        return listener_properties(own["sasl.password"]) | listening(
+            client, self._ports["controller"], others
         )
-        return {}
+
+    def _own_tokens(self) -> Listener:
+        """Return the listener for tokens that the site signs; its key is made the first time."""
+        keys = self._plan.folder / "kafka" / "tokens.jwks.json"
+        keys.parent.mkdir(parents=True, exist_ok=True)
+        keys.write_text(public_keys(token_key(self._plan.folder / TOKEN_KEY)))
+        return tokens_listener(self._ports["tokens"], TokenIssuer(ISSUER, audience=AUDIENCE), keys)
+
+    def _java_options(self) -> list[str]:
+        """Return options of Kafka's Java: its metrics, and where keys of tokens lie."""
+        kafka = self._plan.folder / "kafka"
+        keys = ",".join((kafka / f"{name}.jwks.json").as_uri() for name in ("tokens", "issuer"))
+        metrics = agent_options(self._ports["kafka_metrics"]) if self._plan.jmx else ()
+        return [*metrics, f"-D{ALLOWED}={keys}"]
+
+    def _follow(self, bootstrap: str) -> None:
+        """Let Kafka use each renewed certificate, and each new key of an issuer."""
+        if listener := self._public_listener:
+            kafka = admin(bootstrap)
+            self._following.append(
+                asyncio.create_task(_repeat(RENEWAL_INTERVAL, lambda: listener.follow(kafka)))
+            )
+        if keys := self._issuer_keys:
+            self._following.append(asyncio.create_task(_repeat(KEYS_INTERVAL, keys.follow)))
 
     async def _run(
         self, service: Service, health: Health, hold: Callable[[], str | None] = lambda: None
@@ -226,8 +262,8 @@ class Supervisor:
 
     async def _stop(self) -> None:
         """Stop the test stream first, then the services, Kafka last."""
-        if self._renewing is not None:
-            self._renewing.cancel()
+        for task in self._following:
+            task.cancel()
         others = [child for child in self._children if child.service.name != "kafka"]
         streams = [child for child in others if child.service.name == "stream"]
         await asyncio.gather(*(child.stop() for child in streams))
@@ -248,9 +284,8 @@ class Supervisor:
             "supervisor": {"pid": os.getpid(), "started": process_started(os.getpid())},
             "ready": self._ready,
             "failure": self._failure,
-            "auth": self._auth,
             "options": self._plan.options(),
-            "public": self._public.as_json() if self._public else None,
+            **self._doors.as_json(),
             "ports": self._ports,
             "endpoints": self._endpoints(),
             "processes": [child.describe() for child in self._children],
@@ -271,23 +306,24 @@ class Supervisor:
             "metrics": pages,
             "public": self._public_endpoints(),
         }
+        found |= {"users": f"http://{local['users']}"} if "users" in local else {}
+        found |= {"tokens": issuer.token_endpoint} if (issuer := self._doors.issuer) else {}
         return found | ({"prometheus": f"http://{local['prometheus']}"} if has_prometheus() else {})
 
     def _public_endpoints(self) -> dict[str, str]:
         """Return by what other machines reach us; empty where they do not."""
-        if (public := self._public) is None:
+        if (public := self._doors.public) is None:
             return {}
         found = {name: f"{public.host}:{self._ports[f'public_{name}']}" for name in PUBLIC_SCHEMES}
         found = {name: PUBLIC_SCHEMES[name] + address for name, address in found.items()}
         return found | ({"ca": str(public.ca)} if public.ca else {})
 
 
-async def _follow_certificate(listener: PublicListener, bootstrap: str) -> None:
-    """Let Kafka show each renewed certificate."""
-    kafka = admin(bootstrap)
+async def _repeat(interval: float, look: Callable[[], object]) -> None:
+    """Call *look* every *interval* [s], beside what goes on."""
     while True:
-        await asyncio.sleep(RENEWAL_INTERVAL)
-        await asyncio.to_thread(listener.follow, kafka)
+        await asyncio.sleep(interval)
+        await asyncio.to_thread(look)
 
 
 class KafkaProbe:

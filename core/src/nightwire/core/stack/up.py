@@ -18,7 +18,7 @@ from nightwire.core.runtime.disk import WANTED, disk_of
 from nightwire.core.runtime.endpoints import STATE_DIR, state_dir
 from nightwire.core.runtime.process import kill, setup_logging
 from nightwire.core.stack.fetch import fetch_jars
-from nightwire.core.stack.kafka.auth import NONE, SCRAM, doors
+from nightwire.core.stack.kafka.auth import NONE, SCRAM, Doors
 from nightwire.core.stack.kafka.broker import BrokerError
 from nightwire.core.stack.kafka.jars import JarError
 from nightwire.core.stack.services import nightwire
@@ -29,7 +29,7 @@ console = Console(stderr=True, highlight=False)
 
 OWNERS = {
     NONE: "not verified: Kafka believes everybody (`nightwire up --auth scram` asks them)",
-    SCRAM: "by password; `nightwire user add NAME` lets one in",
+    SCRAM: "by password; `nightwire user invite NAME` lets one in",
 }
 """How owners are verified, by the kind of `--auth`."""
 
@@ -111,7 +111,7 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
             return _already(plan, state, quiet=quiet)
         check_installed()
         check_disk(plan)
-        doors(plan.auth, plan.public, local=plan.local, before=state)
+        plan.doors.after(state)
         java_home()
         fetch_jars()
     except REFUSALS as error:
@@ -146,14 +146,15 @@ def differences(plan: Plan, state: Mapping[str, Any]) -> list[str]:
         for name, asked in plan.options().items()
         if asked and asked != running.get(name)
     ]
-    if plan.auth and plan.auth != state.get("auth"):
-        found.append(f"--auth {plan.auth}")
-    if plan.new_password:
-        found.append("--new-password")
-    public = state.get("public")
-    if plan.public and plan.public.as_json() != public:
-        found.append("--tls")
-    return [*found, *(["--no-tls"] if plan.local and public else [])]
+    wanted, asked = plan.doors.as_json(), {"public": "--tls", "issuer": "--oidc"}
+    asked["auth"] = f"--auth {plan.doors.auth}"
+    found += [asked[name] for name in asked if wanted[name] and wanted[name] != state.get(name)]
+    dropped = {
+        "--new-password": plan.new_password,
+        "--no-tls": plan.doors.local and state.get("public"),
+        "--no-oidc": plan.doors.no_issuer and state.get("issuer"),
+    }
+    return [*found, *(name for name, differs in dropped.items() if differs)]
 
 
 def stop(where: Path) -> int:
@@ -188,6 +189,7 @@ def describe(state: dict[str, Any]) -> None:
         "Kafka": found["kafka"],
         "owners": OWNERS[state.get("auth", NONE)],
         "schema registry": found["schema_registry"],
+        **({"passwords and tokens": found["users"]} if "users" in found else {}),
         "VOEvents in (VTP authors)": found["vtp_authors"],
         "VOEvents out (VTP subscribers)": found["vtp_subscribers"],
         "Prometheus": found.get("prometheus", "not installed; `nightwire status --watch` shows the same"),
@@ -205,9 +207,8 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     logs.mkdir(parents=True, exist_ok=True)
     words = ["up", "--foreground", "--state", str(plan.folder)]
     words += ["--ports", "usual" if plan.usual_ports else "free"]
-    words += ["--auth", plan.auth] if plan.auth else []
     words += ["--new-password"] if plan.new_password else []
-    words += _public_words(plan)
+    words += _door_words(plan.doors)
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
     words += ["--least-disk", f"{plan.least_disk}B"]
@@ -222,11 +223,17 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
         )
 
 
-def _public_words(plan: Plan) -> list[str]:
-    if (public := plan.public) is None:
-        return ["--no-tls"] if plan.local else []
-    files = [] if public.ca else ["--tls-cert", str(public.certificate), "--tls-key", str(public.key)]
-    return ["--tls", public.host, *files]
+def _door_words(doors: Doors) -> list[str]:
+    """Return the options that ask for *doors*."""
+    words = ["--auth", doors.auth] if doors.auth else []
+    words += ["--no-tls"] if doors.local else []
+    words += ["--no-oidc"] if doors.no_issuer else []
+    if public := doors.public:
+        files = ["--tls-cert", str(public.certificate), "--tls-key", str(public.key)]
+        words += ["--tls", public.host, *([] if public.ca else files)]
+    if issuer := doors.issuer:
+        words += ["--oidc", issuer.issuer, "--oidc-audience", issuer.audience, "--oidc-claim", issuer.claim]
+    return words
 
 
 def _await_health(where: Path, supervisor: subprocess.Popen[bytes], status: Status, timeout: float) -> int:

@@ -1,21 +1,19 @@
 """Who may write to the registry: whoever Kafka lets write to the topic that a subject is of.
 
-A user shows name and password as at Confluent's registry (HTTP's basic authentication); they are
-those with which he enters Kafka, and Kafka itself says what he may do.
+A user shows name and password as at Confluent's registry (HTTP's basic authentication), or a token;
+they are those with which he enters Kafka, and Kafka itself says what he may do.
 """
 
-import base64
-import binascii
-import hashlib
 import hmac
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
 from nightwire.schemas.registry.api import ApiError, Request
+from nightwire.schemas.serving import Login, Token, login_of
 
 TIMEOUT = 10.0
 """Longest wait for Kafka's answer. [s]"""
@@ -23,16 +21,16 @@ HOLDS = 10.0
 """How long an answer holds, so that a right that was taken away ends soon. [s]"""
 MOST_KEPT = 1000
 """Most answers that are kept."""
+PASSWORD = ("sasl.username", "sasl.password")
 SUFFIXES = ("-value", "-key")
 NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 NOT_IN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
-class Login(NamedTuple):
-    """Name and password of a user."""
-
-    name: str
-    password: str
+SITE = "nightwire"
+"""The issuer of the site's own tokens."""
+FAR = 2.0**32
+"""No token holds so long. [s since 1970]"""
 
 
 class WriteAccess:
@@ -40,11 +38,14 @@ class WriteAccess:
 
     Args:
         client: librdkafka's properties of the registry's own client: address and credentials.
+        tokens: Address at which Kafka judges the site's own tokens; empty: where it judges others'.
         clock: Gives the time. [s, any steady clock]
     """
 
-    def __init__(self, client: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._clock = client, clock
+    def __init__(
+        self, client: Mapping[str, str], tokens: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client, self._tokens, self._clock = client, tokens, clock
         self._answers: dict[tuple[str, bytes, str], tuple[float, bool]] = {}
 
     @property
@@ -71,18 +72,18 @@ class WriteAccess:
         if not self.demanded:
             return
         if (login := login_of(request.authorization)) is None:
-            raise ApiError(401, "writing needs a name and a password (basic authentication)")
+            raise ApiError(401, "writing needs a name and a password (basic authentication), or a token")
         subject = request.path.get("subject")
         if not self._may(login, topic_of(subject)):
             named = f"subject {subject!r}" if subject else "what holds for all subjects"
             raise ApiError(40301, f"{login.name} has no right to write {named}")
 
-    def _may(self, login: Login, topic: str) -> bool:
+    def _may(self, login: Login | Token, topic: str) -> bool:
         """Return Kafka's answer, for a while the last one.  An empty *topic* is the cluster."""
-        own = (self._client["sasl.username"], self._client.get("sasl.password", ""))
-        if hmac.compare_digest("\0".join(own).encode(), "\0".join(login).encode()):
+        own = Login(self._client["sasl.username"], self._client.get("sasl.password", ""))
+        if hmac.compare_digest(own.digest, login.digest):
             return True
-        key = (login.name, hashlib.sha256(login.password.encode()).digest(), topic)
+        key = (login.name, login.digest, topic)
         since, answer = self._answers.get(key, (float("-inf"), False))
         if self._clock() - since > HOLDS:
             answer = self._asked(login, topic)
@@ -91,32 +92,43 @@ class WriteAccess:
             self._answers[key] = (self._clock(), answer)
         return answer
 
-    def _mechanisms(self, login: Login) -> Sequence[str]:
-        """Return by what *login* may enter Kafka: the stack's operator, whose name has a dot, by
-        PLAIN.
+    def _clients(self, login: Login | Token) -> Iterator[dict[str, Any]]:
+        """Yield librdkafka's properties of the clients by which *login* may enter Kafka.
+
+        The stack's operator, whose name has a dot, may come by PLAIN.
         """
+        if isinstance(login, Token):
+            yield from [self._shows(login)] if time.time() < login.expires < FAR else ()
+            return
         own = self._client.get("sasl.mechanism", "")
         scram = own if own.startswith("SCRAM") else "SCRAM-SHA-512"
-        return (scram, "PLAIN") if "." in login.name else (scram,)
+        for mechanism in (scram, "PLAIN") if "." in login.name else (scram,):
+            named = dict(zip(PASSWORD, login, strict=True))
+            yield {**self._client, **named, "sasl.mechanism": mechanism}
 
-    def _as(self, login: Login, mechanism: str) -> dict[str, Any]:
-        """Return librdkafka's properties of a client of *login*."""
-        return {
-            **self._client, "sasl.username": login.name, "sasl.password": login.password, "log_level": 0,
-            "sasl.mechanism": mechanism,
-        }  # fmt: skip
+    def _shows(self, token: Token) -> dict[str, Any]:
+        """Return librdkafka's properties of a client that shows *token*, where Kafka judges it."""
+        client: dict[str, Any] = {name: value for name, value in self._client.items() if name not in PASSWORD}
+        if token.issuer == SITE and self._tokens:
+            client["bootstrap.servers"] = self._tokens
+        shown = (token.text, token.expires, token.name or "?")
+        return client | {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _config: shown}
 
-    def _asked(self, login: Login, topic: str) -> bool:
-        for mechanism in self._mechanisms(login):
-            if (answer := self._asked_by(mechanism, login, topic)) is not None:
+    def _asked(self, login: Login | Token, topic: str) -> bool:
+        for client in self._clients(login):
+            if (answer := self._asked_as(client, login, topic)) is not None:
                 return answer
-        raise ApiError(401, f"the name {login.name!r} or the password is wrong")
+        wrong = f"the name {login.name!r} or the password"
+        raise ApiError(401, f"{'the token' if isinstance(login, Token) else wrong} is wrong, or has ended")
 
-    def _asked_by(self, mechanism: str, login: Login, topic: str) -> bool | None:
-        """Return Kafka's answer; None where it does not let *login* in by *mechanism*."""
+    def _asked_as(self, client: Mapping[str, Any], login: Login | Token, topic: str) -> bool | None:
+        """Return Kafka's answer to *login* by *client*; None where it does not let that in."""
         errors: list[int] = []
-        client = self._as(login, mechanism)
-        admin = AdminClient(client | {"error_cb": lambda error: errors.append(error.code())})
+        heard: dict[str, Any] = {"log_level": 0, "error_cb": lambda error: errors.append(error.code())}
+        try:
+            admin = AdminClient({**client, **heard})
+        except KafkaException:  # librdkafka itself does not take this token
+            return None
         asked = {"include_authorized_operations": True, "request_timeout": TIMEOUT}
         if topic:
             future = admin.describe_topics(TopicCollection([topic]), **asked)[topic]
@@ -141,14 +153,3 @@ def topic_of(subject: str | None) -> str:
     """Return the topic that *subject* is of, by Confluent's rule; empty for other subjects."""
     suffix = next((one for one in SUFFIXES if subject and subject.endswith(one)), None)
     return subject.removesuffix(suffix) if subject and suffix else ""
-
-
-def login_of(authorization: str) -> Login | None:
-    """Return name and password of the header ``Authorization``; None where it has none."""
-    kind, _, encoded = authorization.partition(" ")
-    try:
-        text = base64.b64decode(encoded, validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
-    name, colon, password = text.partition(":")
-    return Login(name, password) if kind.lower() == "basic" and colon and name else None

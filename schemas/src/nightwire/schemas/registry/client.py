@@ -2,6 +2,7 @@
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
@@ -51,7 +52,7 @@ class SchemaRegistry:
             None; by default nobody knows it then, and the user's cache is not used.
         login: Name and password for writing; by default those of ``KAFKA_SASL_USERNAME`` and
             ``KAFKA_SASL_PASSWORD``.  They go to no other machine without TLS, unless it is
-            ``NIGHTWIRE_SCHEMA_REGISTRY_LOGIN`` (``NAME:PASSWORD``) that gives them.
+            ``NIGHTWIRE_SCHEMA_REGISTRY_LOGIN`` (``NAME:PASSWORD``, or a token) that gives them.
         transport: Replaces the network in tests.
     """
 
@@ -290,14 +291,18 @@ class SchemaRegistry:
             verify=_trusted() if "https" in url else True,
         )
 
-    def _auth(self, method: str) -> tuple[str, str] | None:
-        """Return the login for a request that writes, unless others could read it on its way."""
-        if named := os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY_LOGIN"):
-            name, _, password = named.partition(":")
-            return (name, password) if method != "GET" else None
+    def _authorization(self, method: str) -> dict[str, str]:
+        """Return the header that lets a request in that writes, unless others could read it on its
+        way.
+        """
         url = urlsplit(self.url or "")
         private = url.scheme == "https" or url.hostname in ("localhost", "127.0.0.1", "::1")
-        return self._login if method != "GET" and private else None
+        named = os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY_LOGIN", "")
+        login = named or (":".join(self._login) if self._login and private else "")
+        if method == "GET" or not login:
+            return {}
+        said = f"Basic {b64encode(login.encode()).decode()}" if ":" in login else f"Bearer {login}"
+        return {"Authorization": said}
 
     def _with_retries(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
         """Ask until there is an answer, or the last try has failed."""
@@ -306,9 +311,8 @@ class SchemaRegistry:
         why: object = ""
         for pause in (*RETRY_DELAYS, None):
             try:
-                response = self._client.request(
-                    method, path, json=body, headers={"Accept": CONTENT_TYPE}, auth=self._auth(method)
-                )
+                headers = {"Accept": CONTENT_TYPE, **self._authorization(method)}
+                response = self._client.request(method, path, json=body, headers=headers)
             except TransportError as error:
                 why = f"{type(error).__name__} {error}"
             else:

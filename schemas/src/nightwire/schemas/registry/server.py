@@ -19,9 +19,8 @@ from nightwire.schemas.kafka_environment import properties
 from nightwire.schemas.registry.access import WriteAccess
 from nightwire.schemas.registry.api import Api, ApiError, Request
 from nightwire.schemas.registry.kafka_log import KafkaLog
-from nightwire.schemas.registry.listeners import TLSDoor, plain_server, run, tls_server
 from nightwire.schemas.registry.store import Store
-from nightwire.schemas.serving import serve_wsgi
+from nightwire.schemas.serving import TLSDoor, plain_server, run, serve_wsgi, tls_server
 
 
 class Metrics:
@@ -156,7 +155,9 @@ async def _not_found(http: HttpRequest, _error: Exception) -> Response:
     return _json({"error_code": 404, "message": f"HTTP 404 Not Found: {http.method} {http.url.path}"}, 404)
 
 
-def serve(bootstrap: str, host: str, port: int, metrics_port: int, door: TLSDoor | None = None) -> None:
+def serve(
+    bootstrap: str, host: str, port: int, metrics_port: int, door: TLSDoor | None = None, tokens: str = ""
+) -> None:
     """Serve until SIGTERM or Ctrl-C; requests that are being answered are finished.
 
     Args:
@@ -165,6 +166,7 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int, door: TLSDoor
         port: And at which port.
         metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
         door: For other machines, by TLS; None for none.
+        tokens: Where Kafka judges the site's own tokens.
 
     Raises:
         TLSError: The door's certificate cannot be used.
@@ -176,7 +178,7 @@ def serve(bootstrap: str, host: str, port: int, metrics_port: int, door: TLSDoor
     metrics.schemas.set_function(lambda: float(store.count()))
     kafka = KafkaLog(bootstrap, on_record=store.take, on_restart=store.restart, on_ready=store.end_of_log)
     api = Api(store, kafka, lambda: kafka.cluster_id)
-    access = WriteAccess({**properties(), "bootstrap.servers": bootstrap})
+    access = WriteAccess({**properties(), "bootstrap.servers": bootstrap}, tokens)
     inside = guarded_routes(api, access.guard)
     outside = inside if access.demanded else guarded_routes(api, refuse)
     servers = [plain_server(application(inside, metrics), host, port)]

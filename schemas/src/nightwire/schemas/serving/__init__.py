@@ -1,6 +1,46 @@
-"""What servers of nightwire share: small pages, and TLS whose certificate may be renewed."""
+"""What servers of nightwire share: small pages, HTTP and HTTPS, certificates, and who asks."""
 
-from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
-from nightwire.schemas.serving.wsgi import serve_wsgi
+from typing import TYPE_CHECKING
 
-__all__ = ["ServerTLS", "TLSError", "load_identity", "serve_wsgi", "trusting_context"]
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.schemas.serving.listeners import TLSDoor, plain_server, run, tls_door, tls_server
+    from nightwire.schemas.serving.logins import Login, Token, login_of
+    from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
+    from nightwire.schemas.serving.wsgi import serve_wsgi
+
+__all__ = [
+    "Login",
+    "ServerTLS",
+    "TLSDoor",
+    "TLSError",
+    "Token",
+    "load_identity",
+    "login_of",
+    "plain_server",
+    "run",
+    "serve_wsgi",
+    "tls_door",
+    "tls_server",
+    "trusting_context",
+]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "Login": "logins",
+        "ServerTLS": "tls",
+        "TLSDoor": "listeners",
+        "TLSError": "tls",
+        "Token": "logins",
+        "load_identity": "tls",
+        "login_of": "logins",
+        "plain_server": "listeners",
+        "run": "listeners",
+        "serve_wsgi": "wsgi",
+        "tls_door": "listeners",
+        "tls_server": "listeners",
+        "trusting_context": "tls",
+    },
+)

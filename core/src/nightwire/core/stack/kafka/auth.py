@@ -3,12 +3,16 @@
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nightwire.core.kafka import environment
 from nightwire.core.runtime import StateError
 from nightwire.core.runtime.credentials import read_credentials, write_credentials
+from nightwire.core.stack.kafka.listeners import LOOPBACK, Listener
+from nightwire.core.stack.kafka.tokens import MECHANISM, TokenIssuer
 from nightwire.core.tls.public import Public
 
 NONE, SCRAM = "none", "scram"
@@ -20,29 +24,52 @@ SECURITY = "org.apache.kafka.common.security"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-def doors(
-    auth: str | None, public: Public | None, *, local: bool, before: Mapping[str, Any]
-) -> tuple[str, Public | None]:
-    """Return how clients are authenticated, and what other machines reach; None for nothing.
+@dataclass(frozen=True)
+class Doors:
+    """By which clients come in; what is None is as the last time, and at first not there.
 
-    Args:
-        auth: What is asked for; None is what it was *before*, and `NONE` at first.
-        public: What is asked for; None is what it was *before*, and nothing at first.
+    Attributes:
+        auth: ``none`` or ``scram``.
+        public: What other machines reach.
+        issuer: Whose tokens open Kafka, beside passwords.
         local: Other machines reach nothing from now on.
-        before: State of the last run.
-
-    Raises:
-        StateError: Other machines would come in without a password.
+        no_issuer: No tokens of an issuer from now on.
     """
-    kept = before.get("public")
-    public = None if local else public or (Public.from_json(kept) if kept else None)
-    auth = auth or before.get("auth", NONE)
-    if public and auth != SCRAM:
-        raise StateError(
-            f"{public.host} would be open to everybody: `--tls` wants `--auth scram`; "
-            "`--no-tls` is for this machine alone"
+
+    auth: str | None = None
+    public: Public | None = None
+    issuer: TokenIssuer | None = None
+    local: bool = False
+    no_issuer: bool = False
+
+    def after(self, before: Mapping[str, Any]) -> "Doors":
+        """Return them with what is None replaced by what was there *before*, by the state file.
+
+        Raises:
+            StateError: Other machines would come in without a password, or tokens decide nothing.
+        """
+        public, issuer = before.get("public"), before.get("issuer")
+        found = Doors(
+            self.auth or before.get("auth", NONE),
+            None if self.local else self.public or (Public.from_json(public) if public else None),
+            None if self.no_issuer else self.issuer or (TokenIssuer.from_json(issuer) if issuer else None),
         )
-    return auth, public
+        if found.public and found.auth != SCRAM:
+            raise StateError(
+                f"{found.public.host} would be open to everybody: `--tls` wants `--auth scram`; "
+                "`--no-tls` is for this machine alone"
+            )
+        if found.issuer and found.auth != SCRAM:
+            raise StateError("tokens decide nothing where everybody is believed: --oidc wants --auth scram")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Return them as the state file keeps them."""
+        return {
+            "auth": self.auth,
+            "public": self.public and self.public.as_json(),
+            "issuer": self.issuer and self.issuer.as_json(),
+        }
 
 
 def unlock(folder: Path, *, renew: bool = False) -> Mapping[str, str]:
@@ -76,6 +103,7 @@ def operator_credentials(password: str) -> dict[str, str]:
 
 PROTOCOLS = "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
 """Of the listeners on 127.0.0.1."""
+PLAIN, SCRAM_SHA_512 = "PLAIN", "SCRAM-SHA-512"
 
 SCRAM_LOGIN = f"{SECURITY}.scram.ScramLoginModule required;"
 
@@ -105,3 +133,14 @@ def listener_properties(password: str) -> dict[str, object]:
         "super.users": f"User:{SUPER_USER}",
         "allow.everyone.if.no.acl.found": "false",
     }
+
+
+def client_listener(port: int, tokens: Mapping[str, object] = MappingProxyType({})) -> Listener:
+    """Return the listener of the stack's processes and of whoever is on this machine.
+
+    Args:
+        port: Where it listens.
+        tokens: Settings by which tokens are judged; empty where none are taken.
+    """
+    mechanisms = [SCRAM_SHA_512, PLAIN, *([MECHANISM] if tokens else [])]
+    return Listener("CLIENT", f"{LOOPBACK}:{port}", mechanisms, settings=tokens)

@@ -37,6 +37,7 @@ ITERATIONS = 4096
 
 READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
 DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
+ALTER = AclOperation.ALTER
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER
 KAFKA = "kafka-cluster"
 """What Kafka calls itself as a thing that one may have rights to."""
@@ -66,6 +67,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (GROUP, "nightwire-filters-requests", [READ]),
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
     ],
+    "users": [(CLUSTER, KAFKA, [DESCRIBE, ALTER])],  # passwords are changed by whoever may alter all
     "exporter": [
         *_topics([READ], ACCOUNTS),
         *_topics([DESCRIBE], "*"),

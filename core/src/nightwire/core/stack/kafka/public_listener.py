@@ -1,17 +1,21 @@
-"""The listener of Kafka's that other machines reach: by TLS, with the password of an owner."""
+"""The listener of Kafka's that other machines reach: by TLS, with a password or a token."""
 
 import logging
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.runtime import LogLimiter
-from nightwire.core.stack.kafka.auth import PROTOCOLS, SCRAM_LOGIN
+from nightwire.core.stack.kafka.auth import SCRAM_LOGIN, SCRAM_SHA_512
+from nightwire.core.stack.kafka.listeners import SASL_SSL, Listener
+from nightwire.core.stack.kafka.tokens import MECHANISM
 from nightwire.core.tls.keystore import Keystore
 from nightwire.core.tls.public import ANYWHERE, Public
-from nightwire.core.tls.reload import PUBLIC, reload_brokers
+from nightwire.core.tls.reload import reload_brokers
 from nightwire.core.tls.site import SiteError
 
 log = logging.getLogger("nightwire.stack")
@@ -29,37 +33,39 @@ class PublicListener:
         public: Name and certificate.
         folder: Kafka's, for the file that it reads.
         port: Where to listen.
+        tokens: Settings by which tokens are judged; empty where none are taken.
     """
 
-    def __init__(self, public: Public, folder: Path, port: int) -> None:
+    def __init__(
+        self, public: Public, folder: Path, port: int, tokens: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
         self._keystore = Keystore(folder / "public.pem", public.certificate, public.key)
-        self.port, self.address = port, f"{public.host}:{port}"
+        self.port, self.address, self._tokens = port, f"{public.host}:{port}", tokens
         self._limiter, self._daily = LogLimiter(), LogLimiter(86_400)
 
-    def properties(self, port: int, controller: int) -> dict[str, object]:
-        """Return Kafka's settings, beside those of `auth.listener_properties`.
-
-        Args:
-            port: Of the listener for this machine.
-            controller: Of the controller's.
+    def listener(self) -> Listener:
+        """Return the listener; the file of its certificate is there.
 
         Raises:
             SiteError: The certificate cannot be used.
         """
         self._keystore.path.parent.mkdir(parents=True, exist_ok=True)
         self._keystore.refresh()
-        local = f"CLIENT://127.0.0.1:{port}"
-        return {
-            "listeners": f"{local},PUBLIC://{ANYWHERE}:{self.port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"{local},PUBLIC://{self.address}",
-            "listener.security.protocol.map": f"{PROTOCOLS},PUBLIC:SASL_SSL",
-            f"{PUBLIC}.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            f"{PUBLIC}.scram-sha-512.sasl.jaas.config": SCRAM_LOGIN,
-            f"{PUBLIC}.ssl.keystore.type": "PEM",
-            f"{PUBLIC}.ssl.keystore.location": self._keystore.path,
-            f"{PUBLIC}.ssl.allow.dn.changes": "true",
-            f"{PUBLIC}.ssl.allow.san.changes": "true",
+        settings = {
+            "scram-sha-512.sasl.jaas.config": SCRAM_LOGIN,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": self._keystore.path,
+            "ssl.allow.dn.changes": "true",
+            "ssl.allow.san.changes": "true",
         }
+        return Listener(
+            "PUBLIC",
+            f"{ANYWHERE}:{self.port}",
+            [SCRAM_SHA_512, *([MECHANISM] if self._tokens else [])],
+            self.address,
+            SASL_SSL,
+            {**settings, **self._tokens},
+        )
 
     def follow(self, kafka: AdminClient) -> bool:
         """Let *kafka* show a certificate that was renewed; return whether it does.

@@ -1,4 +1,4 @@
-"""Where the registry listens: at its usual address, and by TLS beside it."""
+"""Where a server of HTTP listens: at its usual address, and by TLS beside it."""
 
 import asyncio
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from nightwire.schemas.serving import ServerTLS
+from nightwire.schemas.serving.tls import ServerTLS, TLSError
 
 LAST_WORDS = 10
 """Longest wait at the end for requests that are being answered. [s]"""
@@ -30,6 +30,22 @@ class TLSDoor:
     port: int
     certificate: Path
     key: Path | None = None
+
+
+def tls_door(address: str | None, certificate: Path | None, key: Path | None) -> TLSDoor | None:
+    """Return the door that a verb's options ask for; None for none.
+
+    Raises:
+        TLSError: *address* is none, or there is no certificate.
+    """
+    if address is None:
+        return None
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) >= 1 << 16:
+        raise TLSError(f"--tls {address!r} is no HOST:PORT")
+    if certificate is None:
+        raise TLSError("--tls needs --tls-cert FILE")
+    return TLSDoor(host, int(port), certificate, key)
 
 
 def plain_server(app: Any, host: str, port: int) -> uvicorn.Server:

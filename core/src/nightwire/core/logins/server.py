@@ -1,0 +1,262 @@
+"""The process at which users choose passwords and get tokens, by HTTP and by HTTPS."""
+
+import json
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from prometheus_client import CollectorRegistry, Counter
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from nightwire.core.access.passwords import PasswordError, checked_password, set_password
+from nightwire.core.kafka import REFUSALS, admin, answering, identity
+from nightwire.core.logins.invitations import Invitation, InvitationError
+from nightwire.core.runtime import MetricsPage
+from nightwire.core.tls.token_key import public_keys, signed_token, token_key
+from nightwire.schemas.serving import Login, TLSDoor, login_of, plain_server, run, tls_server
+from nightwire.schemas.topics import NAME
+
+log = logging.getLogger("nightwire.users")
+
+MAX_BODY = 4 << 10
+"""Longest request. [byte]"""
+TRIES, WINDOW = 10, 60.0
+"""Wrong passwords and codes from one address within so long [s], before it has to wait."""
+MAX_ADDRESSES = 10_000
+"""Most addresses whose tries are remembered."""
+DAY = 86_400
+MAX_LIFE = 366 * DAY
+"""Longest life of a token. [s]"""
+
+
+class RefusedError(Exception):
+    """A request is refused.
+
+    Args:
+        status: HTTP's.
+        why: For a person.
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Tries:
+    """Counts wrong logins by address.
+
+    Args:
+        clock: Gives the time. [s, any steady clock]
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wrong: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=TRIES))
+
+    def check(self, address: str) -> None:
+        """Do nothing while *address* may try.
+
+        Raises:
+            RefusedError: It was wrong too often.
+        """
+        wrong = self._wrong.get(address)
+        if wrong and len(wrong) == TRIES and self._clock() - wrong[0] < WINDOW:
+            raise RefusedError(429, f"too many wrong passwords or codes: wait for {WINDOW:g} s")
+
+    def wrong(self, address: str) -> None:
+        """Count a wrong login of *address*."""
+        if len(self._wrong) >= MAX_ADDRESSES:
+            self._wrong.clear()
+        self._wrong[address].append(self._clock())
+
+
+@dataclass
+class Users:
+    """What users may do for themselves.
+
+    Attributes:
+        bootstrap: Kafka's address; we may set passwords there.
+        key: File of the key that signs tokens.
+        tries: Wrong logins.
+    """
+
+    bootstrap: str
+    key: Path
+    tries: Tries
+
+    def accept(self, asked: Any, address: str, _login: object) -> dict[str, Any]:
+        """Take up an invitation (``code``): its user gets a ``password``, and the code ends."""
+        try:
+            invitation = Invitation.read(_text(asked, "code"))
+        except InvitationError as error:
+            self.tries.wrong(address)
+            raise RefusedError(403, str(error)) from error
+        password = _new_password(asked)
+        self._enter(Login(invitation.principal, invitation.code), address, "this invitation holds no more")
+        set_password(self._kafka, invitation.name, password)
+        set_password(self._kafka, invitation.principal, None)
+        log.info("%s took up the invitation", invitation.name)
+        return {"name": invitation.name}
+
+    def change(self, asked: Any, address: str, login: object) -> dict[str, Any]:
+        """Give a user, who shows the old one, a new ``password``."""
+        user = self._user(login, address)
+        set_password(self._kafka, user.name, _new_password(asked))
+        log.info("%s changed the password", user.name)
+        return {"name": user.name}
+
+    def token(self, asked: Any, address: str, login: object) -> dict[str, Any]:
+        """Give a user, who shows name and password, a token for ``seconds``."""
+        seconds = asked.get("seconds", DAY)
+        if not isinstance(seconds, int | float) or not 0 < seconds <= MAX_LIFE:
+            raise RefusedError(400, f"a token holds for at most {MAX_LIFE // DAY} days")
+        user = self._user(login, address)
+        log.info("%s got a token for %d s", user.name, seconds)
+        text = signed_token(token_key(self.key), user.name, seconds)
+        return {"token": text, "name": user.name, "expires": int(time.time() + seconds)}
+
+    def healthy(self) -> bool:
+        """Whether Kafka answers us."""
+        try:
+            return bool(self._kafka.list_topics(timeout=1.0).brokers)
+        except KafkaException:
+            return False
+
+    @property
+    def _kafka(self) -> AdminClient:
+        if "_admin" not in vars(self):
+            self._admin = admin(self.bootstrap)
+        return self._admin
+
+    def _user(self, login: object, address: str) -> Login:
+        if not isinstance(login, Login) or not NAME.fullmatch(login.name):
+            raise RefusedError(401, "show name and password (basic authentication)")
+        self._enter(login, address, "the name or the password is wrong")
+        return login
+
+    def _enter(self, login: Login, address: str, refusal: str) -> None:
+        """Check *login* with Kafka itself."""
+        keys = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": login.name}
+        client = identity(self.bootstrap) | keys | {"sasl.password": login.password}
+        try:
+            answering(self.bootstrap, client)
+        except KafkaException as error:
+            if error.args[0].code() not in REFUSALS:
+                raise RefusedError(503, "Kafka does not answer now; try again") from error
+            self.tries.wrong(address)
+            raise RefusedError(401, refusal) from error
+
+
+def _text(asked: Any, name: str) -> str:
+    found = asked.get(name)
+    if not isinstance(found, str):
+        raise RefusedError(400, f"the body has no text named {name!r}")
+    return found
+
+
+def _new_password(asked: Any) -> str:
+    try:
+        return checked_password(_text(asked, "password"))
+    except PasswordError as error:
+        raise RefusedError(400, str(error)) from error
+
+
+Answer = Callable[[Any, str, object], dict[str, Any]]
+
+
+def application(users: Users, answered: Counter) -> Starlette:
+    """Return what users may ask for as an ASGI application."""
+    posts: dict[str, Answer] = {
+        "/invitations/accept": users.accept,
+        "/password": users.change,
+        "/tokens": users.token,
+    }
+    keys = public_keys(token_key(users.key))
+    routes = [
+        Route(path, partial(_respond, answer, users.tries, answered), methods=["POST"])
+        for path, answer in posts.items()
+    ]
+    return Starlette(
+        routes=[*routes, Route("/jwks.json", lambda _: Response(keys, media_type="application/json"))]
+    )
+
+
+async def _respond(answer: Answer, tries: Tries, answered: Counter, http: Request) -> Response:
+    address = http.client.host if http.client else ""
+    try:
+        tries.check(address)
+        asked = await _asked(http)
+        login = login_of(http.headers.get("Authorization", ""))
+        response = JSONResponse(await run_in_threadpool(answer, asked, address, login))
+    except RefusedError as error:
+        headers = {"WWW-Authenticate": 'Basic realm="nightwire"'} if error.status == 401 else None
+        response = JSONResponse({"message": str(error)}, error.status, headers)
+    response.headers["Cache-Control"] = "no-store"
+    answered.labels(http.url.path, str(response.status_code)).inc()
+    return response
+
+
+async def _asked(http: Request) -> Any:
+    body = bytearray()
+    async for chunk in http.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise RefusedError(413, f"the request is longer than {MAX_BODY} bytes")
+    try:
+        asked = json.loads(body or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, "the body is no JSON") from error
+    if not isinstance(asked, dict):
+        raise RefusedError(400, "the body is no JSON object")
+    return asked
+
+
+def serve(
+    bootstrap: str, key: Path, host: str, port: int, metrics_port: int, door: TLSDoor | None = None
+) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Args:
+        bootstrap: Kafka's address.
+        key: File of the key that signs tokens.
+        host: Where to listen.
+        port: And at which port.
+        metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
+        door: For other machines, by TLS; None for none.
+
+    Raises:
+        TLSError: The door's certificate cannot be used.
+    """
+    collected = CollectorRegistry()
+    answered = Counter(
+        "nightwire_users_requests_total",
+        "Requests for passwords and tokens, by path and HTTP status.",
+        ["path", "status"],
+        registry=collected,
+    )
+    users = Users(bootstrap, key, Tries())
+    app = application(users, answered)
+    servers = [plain_server(app, host, port), *([tls_server(app, door)] if door else [])]
+    page = MetricsPage(
+        collected,
+        port=metrics_port,
+        healthy=lambda: all(server.started for server in servers) and users.healthy(),
+    )
+    if metrics_port:
+        page.start()
+    log.info("passwords and tokens on http://%s:%d", host, port)
+    try:
+        run(servers)
+    finally:
+        page.stop()

@@ -1,0 +1,43 @@
+"""Codes of invitations, and wrong tries."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightwire.core.logins.invitations import Invitation, InvitationError
+from nightwire.core.logins.server import TRIES, WINDOW, RefusedError, Tries
+
+
+def test_a_code_is_read_as_it_was_made_until_it_ends() -> None:
+    made = Invitation.fresh("ann", 60)
+    assert Invitation.read(f" {made.code}\n") == made
+    assert made.principal == "nightwire.invited.ann"
+    assert Invitation.fresh("ann", 60).code != made.code
+    with pytest.raises(InvitationError, match="the invitation of ann has ended"):
+        Invitation.read(Invitation.fresh("ann", -1).code)
+
+
+@given(st.one_of(st.text(), st.from_regex(r"ann\.[0-9]*\.?.*")))
+def test_any_text_is_an_invitation_or_refused(text: str) -> None:
+    try:
+        found = Invitation.read(text)
+    except InvitationError:
+        return
+    assert found.code.partition(".")[2].partition(".")[2] == found.secret
+    assert found.expires > time.time() - 1
+
+
+def test_who_is_wrong_too_often_waits_and_nobody_else_does() -> None:
+    now = [0.0]
+    tries = Tries(lambda: now[0])
+    for _ in range(TRIES):
+        tries.check("mallory")
+        tries.wrong("mallory")
+    with pytest.raises(RefusedError) as refused:
+        tries.check("mallory")
+    assert refused.value.status == 429
+    tries.check("ann")
+    now[0] += WINDOW
+    tries.check("mallory")
