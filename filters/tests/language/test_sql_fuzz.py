@@ -5,6 +5,7 @@ import random
 import pytest
 
 from nightwire.filters.language import FilterError, Program, compile_sql, sql_conditions
+from tests._mutated import COUNTS
 
 SOUND = [
     "magnitude < 19 AND ABS(galactic_latitude) > 10 AND band IN ('g', 'r') AND diaSource.reliability > 0.7",
@@ -39,7 +40,7 @@ def mangled(chance: random.Random) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [100_000, pytest.param(10_000_000, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("count", COUNTS)
 def test_a_mangled_condition_is_compiled_or_refused(count: int) -> None:
     chance, outcomes = random.Random(20261123), [0, 0]
     for number in range(count):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nightwire.schemas import AlertDecoder, Codec, DecodeError, UnknownSchemaError, wire
+from tests._mutated import COUNTS, ROOM, most_memory, mutated
 
 POINT = {
     "type": "record",
@@ -49,21 +50,6 @@ def container(number: int) -> bytes:
     return file.getvalue()
 
 
-def mutated(random: np.random.Generator, value: bytes) -> bytes:
-    """Return *value* changed in a place or three."""
-    changed = bytearray(value)
-    for _ in range(random.integers(1, 4)):
-        at, much = int(random.integers(len(changed) + 1)), int(random.integers(1, 9))
-        match random.integers(3):
-            case 0:
-                changed[at : at + 1] = bytes([random.integers(256)])
-            case 1:
-                del changed[at : at + much]
-            case _:
-                changed[at:at] = random.bytes(much)
-    return bytes(changed)
-
-
 def cases(random: np.random.Generator, engine: str, count: int) -> Iterator[list[bytes]]:
     """Yield mutated alerts, some at a time: in wire format, and 3 % as containers."""
     codec = Codec(SCHEMA, engine=engine)
@@ -75,10 +61,11 @@ def cases(random: np.random.Generator, engine: str, count: int) -> Iterator[list
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [100_000, pytest.param(10_000_000, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("count", COUNTS)
 def test_a_mutated_alert_gives_a_value_or_an_error_of_decoding(engine: str, count: int) -> None:
     random, codec = np.random.default_rng(20261123), Codec(SCHEMA, engine=engine)
     decoder = AlertDecoder(SimpleNamespace(codec=lambda number: known(codec, number)))
+    before = most_memory()
     for values in cases(random, engine, count):
         columns = decoder.columns(values, FIELDS, missing_ok=True)
         assert {type(error) for error in columns.faults.values()} <= {DecodeError, UnknownSchemaError}
@@ -88,6 +75,7 @@ def test_a_mutated_alert_gives_a_value_or_an_error_of_decoding(engine: str, coun
                 decoder.decode(value)
             except (DecodeError, UnknownSchemaError):
                 continue
+    assert most_memory() - before < ROOM
 
 
 def known(codec: Codec, number: int) -> Codec:

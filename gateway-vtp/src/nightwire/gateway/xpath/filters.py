@@ -106,7 +106,7 @@ def _compile(text: str) -> Filter:
     try:
         compiled = etree.XPath(text)
         shape = read_xpath(text)
-    except (etree.XPathError, XPathShapeError) as error:
+    except (etree.XPathError, XPathShapeError, ValueError) as error:  # or no text of XML
         raise XPathRefusedError(f"not an XPath expression that is taken here: {error}") from error
     cost, limit = cost_of(shape, USUAL), cost_limit(USUAL)
     if cost > limit:
