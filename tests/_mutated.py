@@ -5,7 +5,7 @@ import resource
 import numpy as np
 import pytest
 
-COUNTS = [100_000, pytest.param(10_000_000, marks=pytest.mark.proof)]
+COUNTS = [100_000, pytest.param(10_000_000, marks=[pytest.mark.proof, pytest.mark.timeout(0)])]
 """How many in each run, and in a proof."""
 ROOM = 200
 """How much memory a door may take for all of them. [MB]"""

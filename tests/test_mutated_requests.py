@@ -21,7 +21,7 @@ from tests._guarded_broker import guarded_broker
 from tests._mutated import COUNTS, ROOM, mutated
 from tests.test_stack import until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 AT_ONCE = 16
 """Connections at once."""
