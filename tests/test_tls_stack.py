@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.kafka import environment, read_to_end
+from nightwire.core.stack.kafka.public_listener import PER_ADDRESS
 from nightwire.schemas.records import VOEVENT
 from tests._laptop import SERVER, Laptop, laptop
 from tests._secure_broker import AUDIENCE, Issuer
@@ -87,6 +88,24 @@ where="--group fink.all --fields diaSourceId --format json"
 exec "$0" -m nightwire.core.cli subscribe alerts.sim $where > alerts.json
 """
 """Reads a survey's stream into a file."""
+CROWDS = """
+import socket, sys, time
+crowd = []
+for _ in range(int(sys.argv[3])):
+    crowd.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20))
+    time.sleep(0.012)  # a hundred a second are let in
+def stays(connection):
+    connection.settimeout(0.01)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+time.sleep(2)
+print(sum(map(stays, crowd)))
+"""
+"""Opens connections; prints how many of them stay."""
 GCN = """
 import sys
 from gcn_kafka import Consumer
@@ -314,6 +333,13 @@ def test_no_other_port_is_reached_and_these_say_nothing_without_tls(site: Site, 
     for port in public:
         for said in stranger.python(HEARS, SERVER, str(port)).splitlines():
             assert said == "" or said.startswith(ALERT), said
+
+
+def test_one_machine_takes_so_many_connections_and_no_more(site: Site, stranger: Laptop) -> None:
+    port = str(site.state()["ports"]["public_kafka"])
+    assert int(stranger.python(CROWDS, SERVER, port, str(PER_ADDRESS + 50))) == PER_ADDRESS
+    eva = site.let_in("user", "add", "eve", "--no-quota")
+    until(lambda: stranger.run(eva, "topics").returncode == 0, "there is room again")
 
 
 def test_without_the_password_or_the_authority_an_owner_gets_nothing(site: Site, stranger: Laptop) -> None:

@@ -23,7 +23,7 @@ from nightwire.core.stack.kafka.auth import SCRAM, Doors, client_listener, liste
 from nightwire.core.stack.kafka.broker import Broker, agent_options
 from nightwire.core.stack.kafka.listeners import Listener, listening
 from nightwire.core.stack.kafka.principals import NOBODY, let_in
-from nightwire.core.stack.kafka.public_listener import PublicListener
+from nightwire.core.stack.kafka.public_listener import LIMITS, PublicListener
 from nightwire.core.stack.kafka.tokens import ALLOWED, IssuerKeys, TokenIssuer, tokens_listener
 from nightwire.core.stack.process_restarts import Health, ManagedProcess
 from nightwire.core.stack.services import (
@@ -202,9 +202,8 @@ class Supervisor:
             self._issuer_keys.prepare()
         others = [self._own_tokens(), *([self._public_listener.listener()] if self._public_listener else [])]
         client = client_listener(self._ports["kafka"], self._tokens)
-        return listener_properties(own["sasl.password"]) | listening(
-            client, self._ports["controller"], others
-        )
+        found = listener_properties(own["sasl.password"]) | (LIMITS if self._public_listener else {})
+        return found | listening(client, self._ports["controller"], others)
 
     def _own_tokens(self) -> Listener:
         """Return the listener for tokens that the site signs; its key is made the first time."""

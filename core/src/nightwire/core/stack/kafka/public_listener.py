@@ -20,6 +20,8 @@ from nightwire.core.tls.site import SiteError
 
 log = logging.getLogger("nightwire.stack")
 
+PER_ADDRESS, MOST, A_SECOND = 256, 4096, 100
+"""Most connections of one other machine, of all, and new ones in a second."""
 RENEW_BEFORE = timedelta(days=30)
 """Who has not renewed a certificate so long before its end is reminded, once a day."""
 
@@ -57,6 +59,8 @@ class PublicListener:
             "ssl.keystore.location": self._keystore.path,
             "ssl.allow.dn.changes": "true",
             "ssl.allow.san.changes": "true",
+            "max.connections": MOST,
+            "max.connection.creation.rate": A_SECOND,
         }
         return Listener(
             "PUBLIC",
@@ -86,3 +90,10 @@ class PublicListener:
             return False
         log.info("Kafka shows the renewed certificate")
         return True
+
+
+LIMITS = {
+    "max.connections.per.ip": PER_ADDRESS,
+    "max.connections.per.ip.overrides": f"127.0.0.1:{(1 << 31) - 1}",  # the stack's own processes
+}
+"""Kafka's settings beside those of the listener: addresses are counted over all listeners."""
