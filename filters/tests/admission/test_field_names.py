@@ -12,7 +12,7 @@ from nightwire.filters.admission.field_names import (
     unknown_names,
 )
 from nightwire.filters.language import AskedFields
-from nightwire.schemas import SchemaRegistry
+from nightwire.schemas import Codec, SchemaRegistry, wire
 
 
 def schema(**sources: str) -> dict[str, Any]:
@@ -78,6 +78,12 @@ def test_every_version_of_the_registry_is_known(registry_url: str) -> None:
         for fields in ({"psfFlux": "float"}, {"psfFlux": "float", "trail": "float"}):
             registry.register("alerts.made-value", schema(**fields))
         (known, unknown) = known_schemas(registry, ["made", "unmade"], [], [])
-        assert known_schemas(registry, ["made"], ["filter.ann.bright"], []) == []
+        (quiet,) = known_schemas(registry, ["made"], ["filter.ann.bright"], [])
+        more = registry.register("filter.ann.bright-value", schema(psfFlux="float", score="float"))
+        body = Codec(schema(psfFlux="float", score="float")).encode({"diaSource": None, "tags": {}})
+        came = [("made", wire.frame(more, body)), ("other", b"")]
+        (derived,) = known_schemas(registry, ["made"], ["filter.ann.bright"], came)
+    assert not quiet.versions
+    assert [derived.count(f"diaSource.{name}") for name in ("score", "trail", "nope")] == [1, 1, 0]
     assert (known.count("diaSource.psfFlux"), known.count("diaSource.trail")) == (2, 1)
     assert not unknown.versions

@@ -167,6 +167,12 @@ def test_a_notebook_that_never_ends_is_given_up(tmp_path: Path) -> None:
         extract(code, "keep", values_by_running(code, tmp_path, seconds=1))
 
 
+def test_a_notebook_that_takes_all_memory_is_given_up(tmp_path: Path) -> None:
+    code = "LIMIT = [1]\nwhile True:\n    LIMIT += LIMIT\ndef keep(alert):\n    return LIMIT"
+    with pytest.raises(FilterError, match=r"failed: MemoryError \(line 3"):
+        extract(code, "keep", values_by_running(code, tmp_path, memory=1 << 30))
+
+
 def test_in_a_running_notebook_the_values_are_there() -> None:
     code = "LIMIT = compute()\ndef keep(alert):\n    return LIMIT"
     assert "LIMIT = 7" in extract(code, "keep", values_of_namespace({"LIMIT": 7}))

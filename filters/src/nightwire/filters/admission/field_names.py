@@ -82,7 +82,10 @@ def partial_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
 def known_schemas(
     registry: SchemaRegistry, surveys: Sequence[str], sources: Sequence[str], samples: Sequence[Sample]
 ) -> list[SurveySchemas]:
-    """Return the schemas of the alerts that a filter reads; none where filters send them on.
+    """Return the schemas of the alerts that a filter reads.
+
+    What other filters send on may have fields more or less than its survey's schemas: of these
+    alerts, those that came lately say which.
 
     Args:
         registry: Knows schemas; where it has none of a survey, its alerts may bring theirs along.
@@ -90,13 +93,15 @@ def known_schemas(
         sources: The topics in which they lie; none for the surveys' own.
         samples: Some of these alerts.
     """
-    if any(map(is_derived, sources)):
-        return []
-    found = []
+    derived, found = any(map(is_derived, sources)), []
     for name in surveys:
         values = [value for whose, value in samples if whose == name]
-        schemas = [*_versions(registry, name)] or [*schemas_of(values, AlertDecoder(registry))]
-        found.append(SurveySchemas(name, [*map(schema_names, schemas or _built_in(name))]))
+        schemas = [*_versions(registry, name)]
+        if derived or not schemas:
+            came = [*schemas_of(values, AlertDecoder(registry))]
+            schemas = [*came, *schemas] if came else []
+        known = schemas or ([] if derived else _built_in(name))
+        found.append(SurveySchemas(name, [*map(schema_names, known)]))
     return found
 
 

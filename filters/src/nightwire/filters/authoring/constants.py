@@ -12,6 +12,7 @@ import ast
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import traceback
@@ -28,6 +29,8 @@ from nightwire.filters.language import FilterError
 
 MAX_RUN_S = 120.0
 """Longest run. [s]"""
+MAX_MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+"""Most memory of a run: half of the machine's. [byte]"""
 
 CHILD = f"from {__name__} import answer; answer()"
 """The program of the child process."""
@@ -67,9 +70,13 @@ ADVICE: Mapping[str, str] = {
 """Advice on values that cannot be literals, by the name of their type or of a base."""
 
 
-def values_by_running(code: str, folder: Path, seconds: float = MAX_RUN_S) -> Values:
-    """Return a function that finds values by running *code* in *folder* for *seconds* at most."""
-    return lambda names: _run_in_child(code, names, folder, seconds)
+def values_by_running(
+    code: str, folder: Path, seconds: float = MAX_RUN_S, memory: int = MAX_MEMORY
+) -> Values:
+    """Return a function that finds values by running *code* in *folder*, for *seconds* at most and
+    with so much *memory* [byte].
+    """
+    return lambda names: _run_in_child(code, names, folder, seconds, memory)
 
 
 def values_of_namespace(namespace: Mapping[str, Any]) -> Values:
@@ -98,12 +105,14 @@ def needed_statements(tree: ast.Module, names: Sequence[str]) -> list[ast.stmt]:
     return [tree.body[at] for at in sorted(chosen)]
 
 
-def _run_in_child(code: str, names: Sequence[str], folder: Path, seconds: float) -> dict[str, str]:
+def _run_in_child(
+    code: str, names: Sequence[str], folder: Path, seconds: float, memory: int
+) -> dict[str, str]:
     which = ", ".join(names)
     try:
         done = subprocess.run(
             [sys.executable, "-c", CHILD], cwd=folder, timeout=seconds, check=True, capture_output=True,
-            input=json.dumps({"code": code, "names": list(names)}).encode(),
+            input=json.dumps({"code": code, "names": list(names), "memory": memory}).encode(),
             env={**os.environ, "MPLBACKEND": "Agg"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -159,6 +168,7 @@ def answer() -> None:
     stdout = os.dup(1)
     os.dup2(2, 1)
     request = json.load(sys.stdin)
+    resource.setrlimit(resource.RLIMIT_DATA, (request["memory"], request["memory"]))
     with os.fdopen(stdout, "w") as out:
         json.dump(_run_here(request["code"], request["names"]), out)
 
