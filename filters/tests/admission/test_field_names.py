@@ -11,7 +11,7 @@ from nightwire.filters.admission.field_names import (
     schema_names,
     unknown_names,
 )
-from nightwire.filters.language import AskedFields
+from nightwire.filters.language import AskedFields, asked_fields
 from nightwire.schemas import Codec, SchemaRegistry, wire
 
 
@@ -60,6 +60,22 @@ def test_an_attribute_that_no_alert_has_is_refused() -> None:
     assert [*unknown_names(asked, [])] == [
         "line 2: an alert has no attribute magnitud; did you mean magnitude?"
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("any(point.fluxx > 1 for point in alert.history)", "no attribute fluxx; did you mean flux?"),
+        ("alert.history[-1].bandd == 'g'", "no attribute bandd; did you mean band?"),
+        ("alert.history and alert.history[0].flux > alert.history[0]['anything']", ""),
+        ("len([point for point in alert.history[:3] if point.get('x')]) + alert.history.count(1)", ""),
+        ("[point.nope for point in other]", ""),
+    ],
+)
+def test_an_attribute_that_no_point_of_the_history_has_is_refused(code: str, said: str) -> None:
+    asked = asked_fields(f"def keep(alert):\n    return {code}\n", ["keep"])
+    found = [*unknown_names(asked, [LSST])]
+    assert found == [] if not said else found[0].startswith("line 2: a point of the history has " + said)
 
 
 def test_a_name_that_some_schemas_have_is_told_of() -> None:

@@ -15,6 +15,7 @@ from nightwire.filters.reading.requirements import schema_fields
 from nightwire.schemas import (
     AlertDecoder,
     AlertView,
+    Point,
     SchemaRegistry,
     UnknownSchemaError,
     sim_alert_schema,
@@ -24,6 +25,8 @@ from nightwire.schemas.topics import alerts
 
 ATTRIBUTES = frozenset(name for name in dir(AlertView) if not name.startswith("_"))
 """What every alert has, whatever its survey."""
+POINTS = frozenset(name for kind in (Point, list) for name in dir(kind) if not name.startswith("_"))
+"""What its history has, a list, and each of its points."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ def unknown_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
     for name, line in asked.attributes.items():
         if name not in ATTRIBUTES:
             yield f"line {line}: an alert has no attribute {name}{_suggestion(name, ATTRIBUTES)}"
+    for name, line in asked.points.items():
+        if name not in POINTS:
+            yield f"line {line}: a point of the history has no attribute {name}{_suggestion(name, POINTS)}"
     told = [one for one in known if one.versions]
     for path, line in asked.fields.items():
         if told and not any(one.count(path) for one in told) and not _may_be_elsewhere(path, known):

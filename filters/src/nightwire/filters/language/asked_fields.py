@@ -32,10 +32,12 @@ class AskedFields:
     Attributes:
         fields: The survey's own fields, as dotted paths.
         attributes: Attributes of the alert itself, such as ``flux``.
+        points: Attributes of the points of its history.
     """
 
     fields: dict[str, int] = field(default_factory=dict)
     attributes: dict[str, int] = field(default_factory=dict)
+    points: dict[str, int] = field(default_factory=dict)
 
 
 def asked_fields(source: str, entries: Sequence[str], program: Program | None = None) -> AskedFields:
@@ -53,7 +55,7 @@ def asked_fields(source: str, entries: Sequence[str], program: Program | None = 
     expected = frozenset(_expected(tree))
     found = {**finder.asked.fields, **dict(_of_program(program) if program else ())}
     fields = {path: line for path, line in found.items() if path.rpartition(".")[2] not in expected}
-    return AskedFields(fields, finder.asked.attributes)
+    return AskedFields(fields, finder.asked.attributes, finder.asked.points)
 
 
 def _of_program(program: Program) -> Iterator[tuple[str, int]]:
@@ -68,6 +70,10 @@ def _of_program(program: Program) -> Iterator[tuple[str, int]]:
 
 SHARED_LISTS = frozenset({"history", "light_curve"})
 """Lists of points that the alerts of every survey have."""
+
+
+HISTORY: Path = (".history",)
+"""Path of the points of ``alert.history``; no field's name begins so."""
 
 
 class _Finder:
@@ -91,9 +97,13 @@ class _Finder:
 
     def _note(self, node: ast.AST, known: Mapping[str, Path]) -> None:
         if isinstance(node, ast.Subscript | ast.Call) and (path := _path(node, known)):
-            self.asked.fields.setdefault(".".join(path), node.lineno)
-        elif isinstance(node, ast.Attribute) and _path(node.value, known) == ():
-            self.asked.attributes.setdefault(node.attr, node.lineno)
+            if path[: len(HISTORY)] != HISTORY:
+                self.asked.fields.setdefault(".".join(path), node.lineno)
+        elif isinstance(node, ast.Attribute):
+            path = _path(node.value, known)
+            if path in ((), HISTORY):
+                of = self.asked.points if path else self.asked.attributes
+                of.setdefault(node.attr, node.lineno)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             given = [_path(one, known) for one in node.args]
             if any(one is not None for one in given):
@@ -147,6 +157,8 @@ def _path(node: ast.expr, known: Mapping[str, Path]) -> Path | None:
     match node:
         case ast.Name(id=name):
             return known.get(name)
+        case ast.Attribute(value=owner, attr="history") if _path(owner, known) == ():
+            return HISTORY
         case ast.BoolOp(op=ast.Or(), values=[first, *_]):
             return _path(first, known)
         case ast.Call(func=ast.Attribute(value=owner, attr="get"), args=[ast.Constant(value=str(key)), *_]):

@@ -71,9 +71,8 @@ def compile_request(request: Mapping[str, Any]) -> Compilation:
 
 def _asked(entries: Sequence[str], request: Mapping[str, Any], program: Program | None) -> AskedFields:
     found = asked_fields(request["source"], entries, program)
-    return AskedFields(
-        dict([*found.fields.items()][:MAX_ASKED]), dict([*found.attributes.items()][:MAX_ASKED])
-    )
+    kinds = (found.fields, found.attributes, found.points)
+    return AskedFields(*(dict([*kind.items()][:MAX_ASKED]) for kind in kinds))
 
 
 def _compiled(request: Mapping[str, Any]) -> Compilation:
