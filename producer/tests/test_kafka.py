@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Message
 
 from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.cli import main
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker
 from nightwire.producer.visits.abandoned import abandoned, close_abandoned, known_visits
@@ -139,6 +141,12 @@ def test_of_many_refused_files_the_first_are_named_and_all_are_counted(
         (tmp_path / f"{number}.avro").write_bytes(b"nothing")
     _status, counts, log = nightwire(kafka, registry_url, "replay", str(tmp_path), "--survey", "lsst")
     assert (counts["refused"], log.count("refused (")) == (30, 10)
+
+
+def test_a_folder_without_alerts_is_said_to_have_none(kafka: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no alert")
+    found = CliRunner().invoke(main, ["replay", str(tmp_path), "--survey", "lsst", "--bootstrap", kafka])
+    assert (found.exit_code, "there are no alerts in" in found.output) == (1, True)
 
 
 @pytest.mark.data

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
@@ -15,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyarrow import csv, parquet
 
+from nightwire.consumers.cli.options import OutputOptions
 from nightwire.consumers.cli.topics import topics
 from nightwire.core.cli import main
 from nightwire.schemas import SchemaRegistry, survey
@@ -252,3 +254,44 @@ def ztf_values(data: Path) -> Iterator[tuple[str, bytes]]:
         value = path.read_bytes()
         if len(list(read_container(value))) == 1:
             yield path.name, value
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("x.json", (), b'{"id"'),
+        ("x.AVRO", (), b"Obj\x01"),
+        ("x.csv", ("--fields", "diaSource.ra"), b'"diaSource.ra"'),
+        ("x.parquet", ("--fields", "diaSource.ra"), b"PAR1"),
+        ("x.jsonl", ("--fields", "diaSource.ra"), b'{"diaSource.ra"'),
+        ("x.txt", (), b"id "),
+        ("x.json", ("--format", "table"), b"id "),
+    ],
+)
+def test_the_format_is_that_of_the_files_ending(
+    run: Callable[..., Result], three: str, tmp_path: Path, name: str, options: tuple[str, ...], begins: bytes
+) -> None:
+    found = run(three, "--last", "3", "--out", str(tmp_path / name), *options)
+    assert found.exit_code == 0, found.output
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_a_quiet_topic_is_waited_for_and_the_way_to_its_past_told(kafka: str, fresh_topic: Topic) -> None:
+    topic = fresh_topic()
+    words = ("subscribe", topic, "--bootstrap", kafka)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "nightwire.core.cli", *words], stderr=subprocess.PIPE, text=True
+    )
+    assert child.stderr is not None
+    said = child.stderr.readline()
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=30)
+    assert said.startswith(f"waiting for alerts in {topic}; --since 1h shows those of the last hour")
+
+
+def test_bytes_are_not_written_to_a_terminal() -> None:
+    options = OutputOptions("avro", False, (), (), None, None)
+    (fault,) = options.faults(group=None, terminal=True)
+    assert fault.startswith("--format avro is not for a terminal")
+    assert options.faults(group=None, terminal=False) == []
+    assert replace(options, out=Path("x")).faults(group=None, terminal=True) == []

@@ -185,6 +185,17 @@ def test_a_suspended_filter_says_so_and_can_be_enabled(requests: Requests) -> No
     assert requests.live("tired") == 1
 
 
+def test_what_is_suspended_or_disabled_can_be_removed_once(requests: Requests) -> None:
+    for name in ("slow", "off"):
+        assert requests.submit(name, keep("alert.flux > 99")).exit_code == 0
+    Catalog(requests.bootstrap).stop("me", "slow", 1, suspended="too slow in 3 batches")
+    requests.ask("disable", "off")
+    for name in ("slow", "off"):
+        assert "version 1 was live" in requests.ask("remove", name).output
+        assert "removed" in requests.ask("show", name).output
+        assert f"no filter {name}" in requests.ask("remove", name).output
+
+
 def test_alerts_cut_off_by_a_cap_can_be_fetched(requests: Requests, tmp_path: Path) -> None:
     """The engine writes these records; here they are written as it does."""
     topic = topics.overflow("me", "full")

@@ -1,8 +1,9 @@
 """What `nightwire subscribe` does: read until the end or a signal, write, and say how many."""
 
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from threading import Timer
 from typing import Any
 
 import click
@@ -12,6 +13,8 @@ from nightwire.consumers.formats import StampFolder, open_output
 from nightwire.consumers.reader import AlertReader
 from nightwire.core.runtime import setup_logging, stopping
 
+PATIENCE = 3.0
+"""How long nothing comes before that is said. [s]"""
 BATCH_WAIT = 0.2
 """Longest wait until a batch that is not full is written. [s]"""
 
@@ -33,11 +36,33 @@ def follow(topics: Sequence[str], output: OutputOptions, **reading: Any) -> None
     with stopping() as stop:
         reader = AlertReader(topics, stopped=stop.is_set, **reading)
         folder = StampFolder(output.stamps) if output.stamps else None
-        if output.fields:
-            _write_tables(reader, output)
-        else:
-            _write_alerts(reader, output, folder, topics=len(topics))
+        with _telling_that_it_waits(reader, topics, reading):
+            if output.fields:
+                _write_tables(reader, output)
+            else:
+                _write_alerts(reader, output, folder, topics=len(topics))
     click.echo(count_line(reader, folder, topics, time.monotonic() - began), err=True)
+
+
+@contextmanager
+def _telling_that_it_waits(
+    reader: AlertReader, topics: Sequence[str], reading: Mapping[str, Any]
+) -> Iterator[None]:
+    """Say on standard error that nothing came yet, and how the past is seen."""
+
+    def tell() -> None:
+        if not reader.count:
+            begun = reading.get("since") or reading.get("last") or reading.get("group")
+            past = "" if begun else "; --since 1h shows those of the last hour, --last 10 the newest"
+            click.echo(f"waiting for alerts in {', '.join(topics)}{past}", err=True)
+
+    timer = Timer(PATIENCE, tell)
+    if reading.get("follow"):
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _write_alerts(

@@ -17,6 +17,18 @@ FIELD_FORMATS = ("json", "csv", "arrow", "parquet")
 """Formats of chosen fields."""
 
 
+BINARY = ("avro", "arrow")
+ENDINGS = {".json": "json", ".jsonl": "json", ".avro": "avro", ".csv": "csv", ".arrow": "arrow"}
+"""Formats by the ending of a file's name, beside ``.parquet``."""
+
+
+def chosen_format(given: str | None, out: Path | None, *, fields: bool) -> str:
+    """Return the format that was given, else that of the file's ending, else the usual one."""
+    usual = "json" if fields else "table"
+    named = ENDINGS | {".parquet": "parquet"}
+    return given or named.get(out.suffix.lower() if out else "", usual)
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """How alerts are to be written.
@@ -37,9 +49,16 @@ class OutputOptions:
     stamps: Path | None
     out: Path | None
 
-    def faults(self, *, group: str | None) -> list[str]:
-        """Return which options exclude each other, or miss another one."""
+    def faults(self, *, group: str | None, terminal: bool) -> list[str]:
+        """Return which options exclude each other, or miss another one.
+
+        Args:
+            group: The consumer group, if there is one.
+            terminal: Whether standard output is one.
+        """
         form, faults = self.form, []
+        if form in BINARY and terminal and not self.out:
+            faults.append(f"--format {form} is not for a terminal: --out FILE writes it, a pipe takes it")
         if form not in (FIELD_FORMATS if self.fields else ALERT_FORMATS):
             without = "goes without --fields" if self.fields else "wants --fields"
             faults.append(f"--format {form} {without}")

@@ -1,5 +1,6 @@
 """The verb `nightwire subscribe` and its options."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from nightwire.consumers.cli.options import (
     Names,
     OutputOptions,
     alerts_survey_option,
+    chosen_format,
     follow_option,
     last_option,
     since_option,
@@ -42,10 +44,8 @@ from nightwire.core.cli import bootstrap_option, registry_option
     "--format",
     "form",
     type=click.Choice([*ALERT_FORMATS, "container", *FIELD_FORMATS[1:]]),
-    default="table",
-    show_default=True,
     help="A row an alert, an object a line, or one Avro container (or: container); with --fields an object "
-    "a line, CSV, an Arrow stream or Parquet.",
+    "a line, CSV, an Arrow stream or Parquet.  [default: by the ending of --out; else table, json]",
 )
 @click.option(
     "--fields",
@@ -96,7 +96,7 @@ from nightwire.core.cli import bootstrap_option, registry_option
 @registry_option
 def subscribe(
     topics: tuple[str, ...],
-    form: str,
+    form: str | None,
     bytes_as: str,
     fields: Sequence[str],
     metadata: Sequence[str],
@@ -113,13 +113,13 @@ def subscribe(
       nightwire subscribe filter.me.bright
       nightwire subscribe alerts.sim --last 20 --no-follow
       nightwire subscribe alerts.sim --since 1h --format json | jq .alert.diaSource.band
-      nightwire subscribe filter.me.bright --group archive --format avro --out night.avro
+      nightwire subscribe filter.me.bright --group archive --out night.avro
       nightwire subscribe filter.me.bright --last 10 --stamps stamps/
       nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra --format csv
     """
-    form = "avro" if form == "container" else form
+    form = chosen_format("avro" if form == "container" else form, out, fields=bool(fields))
     output = OutputOptions(form, bytes_as == "base64", fields, metadata, stamps, out)
-    if faults := output.faults(group=reading["group"]):
+    if faults := output.faults(group=reading["group"], terminal=sys.stdout.isatty()):
         raise click.UsageError("; ".join(faults))
     from nightwire.consumers.cli.follow import follow
 

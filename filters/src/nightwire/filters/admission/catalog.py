@@ -161,17 +161,17 @@ class Catalog:
             earlier = (one for who, what, one in known.versions if (who, what) == (owner, name) and one < now)
             return self._point(known, owner, name, version or max(earlier, default=0))
 
-    def stop(
-        self, owner: str, name: str, version: int | None = None, *, suspended: str = "", keep: bool = False
-    ) -> int:
-        """Take a filter out of the live set; return the version that was live, 0 when none was.
+    def stop(self, owner: str, name: str, version: int | None = None, *, suspended: str = "") -> int:
+        """Take a filter out of the live set, until its owner enables it again.
+
+        Returns:
+            The version that was live, 0 when none was.
 
         Args:
             owner: Its owner.
             name: Its name.
             version: The version to stop; None for any that is live.
-            suspended: The engine's reason to suspend it; its owner may enable it again.
-            keep: Whether its owner may enable it again without naming the version.
+            suspended: The engine's reason to suspend it; empty where its owner disables it.
 
         Raises:
             DeliveryError: Kafka did not take it.
@@ -181,10 +181,27 @@ class Catalog:
             known = self._refreshed()
             live = known.live_version(owner, name)
             if live and version in (None, live):
-                kept = live if keep or suspended else 0
-                changes = {"version": kept, "live": False, "suspended": suspended}
+                changes = {"version": live, "live": False, "suspended": suspended}
                 self._write({f"{owner}/{name}": {**known.versions[owner, name, live], **changes}})
             return live
+
+    def remove(self, owner: str, name: str) -> int:
+        """Remove a filter, be it live, disabled or suspended; return the last version that was live.
+
+        Returns:
+            0 when there is none such.
+
+        Raises:
+            DeliveryError: Kafka did not take it.
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            known = self._refreshed()
+            version = known.live_version(owner, name) or _pointed(known, owner, name)
+            if version:
+                gone = {"version": 0, "live": False, "suspended": ""}
+                self._write({f"{owner}/{name}": {**known.versions[owner, name, version], **gone}})
+            return version
 
     def _point(self, known: FilterSet, owner: str, name: str, version: int) -> int:
         """Make *version* the live one, if there is such a version; return it, else 0.

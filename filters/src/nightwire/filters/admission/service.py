@@ -146,12 +146,12 @@ class SubmissionService:
     def _remove(self, request: Request) -> Reply:
         owner, name = request["owner"], request["name"]
         kept = f"what had passed stays in {filter_topic(owner, name)}"
-        return _done(self.catalog.stop(owner, name), f"{owner} has no live filter {name}", kept)
+        return _done(self.catalog.remove(owner, name), f"{owner} has no filter {name}", kept)
 
     def _disable(self, request: Request) -> Reply:
         owner, name = request["owner"], request["name"]
         back = f"`nightwire filter enable {name}` makes it live again"
-        return _done(self.catalog.stop(owner, name, keep=True), f"{owner} has no live filter {name}", back)
+        return _done(self.catalog.stop(owner, name), f"{owner} has no live filter {name}", back)
 
     def _enable(self, request: Request) -> Reply:
         owner, name, version = request["owner"], request["name"], request["version"]

@@ -206,10 +206,14 @@ def replay(
     """
     from nightwire.producer.cli.run_replay import run_replay
     from nightwire.producer.cli.table import show
+    from nightwire.producer.replay.files import SUFFIXES, find
     from nightwire.producer.replay.replay import Pace, Replay
 
     if rate and (realtime or speed):
         raise click.UsageError("--rate, or --speed and --realtime: not both")
+    if not find(files)[0]:
+        named = ", ".join(map(str, files))
+        raise click.ClickException(f"there are no alerts in {named}: no file ends in {' or '.join(SUFFIXES)}")
     pace = Pace(rate=rate, speed=speed or float(realtime), longest_gap=longest_gap)
     job = Replay(survey=survey, files=files, pace=pace, as_is=shape == "as-is", schemas=schemas)
     counts = run_replay(job, (bootstrap, registry), as_json=as_json)
