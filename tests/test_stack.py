@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import httpx
 import pytest
 
@@ -176,6 +177,48 @@ def test_an_owner_sees_his_filters_at_work(stack: Stack) -> None:
         assert (one["passed_at"] is None) == (one["passed"] == 0)
         assert (one["delay_p50"] is None) == (one["sent"] == 0)
     assert "live filters" in stack.run("filter", "top", "--once")
+
+
+LITTLE = """
+title = "The Little Telescope"
+[ids]
+alert = ["candidate.id"]
+object = ["candidate.id"]
+visit = ["candidate.id"]
+[source]
+path = "candidate"
+time = "mjd"
+time_scale = "tai"
+time_zero = 0
+ra = "ra"
+dec = "dec"
+band = ""
+magnitude = "mag"
+[stamps]
+[topic]
+partitions = 1
+days = 1
+"""
+
+
+def test_a_survey_that_is_described_while_it_runs_is_one(stack: Stack) -> None:
+    (stack.folder / ".nightwire" / "surveys" / "little.toml").write_text(LITTLE)
+    numbers = {"id": 0, "mjd": 60000.5, "ra": 1.0, "dec": 2.0, "mag": 0.0}
+    kinds = {"id": "long"} | dict.fromkeys([*numbers][1:], "double")
+    record = {"type": "record", "name": "c", "fields": [{"name": n, "type": k} for n, k in kinds.items()]}
+    schema = {"type": "record", "name": "alert", "fields": [{"name": "candidate", "type": record}]}
+    with (stack.folder / "little.avro").open("wb") as file:
+        alerts_of = [{"candidate": {**numbers, "id": number, "mag": 10.0 + number}} for number in range(10)]
+        fastavro.writer(file, schema, alerts_of)
+    (stack.folder / "bright.sql").write_text("magnitude < 15")
+    stack.run("filter", "submit", "bright.sql", "--name", "little-ones", "--survey", "little")
+    rows = "import statistics\ndef keep(alert):\n    return statistics.mean([alert.magnitude]) < 15\n"
+    (stack.folder / "rows.py").write_text(rows)
+    stack.run("filter", "submit", "rows.py", "--name", "little-rows", "--survey", "little")
+    stack.run("replay", "little.avro", "--survey", "little")
+    for name in ("little-ones", "little-rows"):
+        until(lambda name=name: stack.records(f"filter.me.{name}") == 5, f"five of ten pass {name}", 60)
+    settled(stack)
 
 
 @pytest.mark.parametrize(

@@ -144,3 +144,6 @@ def main() -> None:
       nightwire status --watch                    rates, lag and accounts
       nightwire down                              stop everything
     """
+    from nightwire.core.runtime.endpoints import state_dir, use_own_surveys
+
+    use_own_surveys(state_dir())

@@ -58,6 +58,16 @@ def state_dir(start: Path | None = None) -> Path | None:
     return next((folder for folder in found if os.access(folder / "state.json", os.R_OK)), None)
 
 
+SURVEYS = "NIGHTWIRE_SURVEYS"
+"""Names the folder of descriptions of surveys of one's own."""
+
+
+def use_own_surveys(state: Path | None) -> None:
+    """Let this process and its children find descriptions in *state*, unless they are elsewhere."""
+    if state is not None and (folder := state / "surveys").is_dir():
+        os.environ.setdefault(SURVEYS, str(folder))
+
+
 def read_state(folder: Path) -> dict[str, Any] | None:
     """Return the embedded stack's state file, or None where there is none."""
     try:

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import process_started
 from nightwire.core.runtime.disk import LEAST, full_disk
+from nightwire.core.runtime.endpoints import use_own_surveys
 from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import SCRAM, Doors, client_listener, listener_properties, unlock
@@ -101,6 +102,8 @@ def supervise(plan: Plan) -> None:
         BrokerError: Kafka could not be prepared.
     """
     with holding(plan.folder) as before:
+        (plan.folder / "surveys").mkdir(exist_ok=True)
+        use_own_surveys(plan.folder)
         for pid in left_over(before):
             log.warning("killing process %d, left over by a supervisor that died", pid)
             kill(pid)

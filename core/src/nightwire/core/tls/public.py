@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from nightwire.core.tls.authority import hosts_of
-from nightwire.core.tls.site import Site, read_certificate
-
 ANYWHERE = "0.0.0.0"  # noqa: S104  (who comes by TLS is asked who he is)
 """Where public doors listen."""
 
@@ -54,6 +51,9 @@ def public_side(
     Raises:
         ValueError: *host* is no name of a machine; or *certificate* cannot be used.
     """
+    from nightwire.core.tls.authority import hosts_of  # cryptography is not wherever a stack is known
+    from nightwire.core.tls.site import Site, read_certificate
+
     site = Site(folder)
     site.make_authority()
     if certificate is not None:

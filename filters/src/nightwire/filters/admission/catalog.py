@@ -186,7 +186,7 @@ class Catalog:
             return live
 
     def remove(self, owner: str, name: str) -> int:
-        """Remove a filter, be it live, disabled or suspended; return the last version that was live.
+        """Remove a live, disabled or suspended filter; return the last version that was live.
 
         Returns:
             0 when there is none such.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from nightwire.filters.sandbox.pool import FilterProcess, ProcessLostError, ProcessPool
-from nightwire.filters.sandbox.preload import groups_imported
+from nightwire.filters.sandbox.preload import groups_imported, survey_group
 from nightwire.filters.sandbox.protocol import (
     ANSWER_HEADER,
     BATCH,
@@ -106,7 +106,8 @@ class BatchRun:
 
     def _start(self, queue: OwnerQueue) -> None:
         if queue.process is None:
-            groups = groups_imported(queue.waiting)
+            described = survey_group(self._shared.description["survey_name"])
+            groups = groups_imported(queue.waiting) | {described}
             queue.process = self._pool.process_of(queue.owner, groups)
             queue.process.send(BATCH, self._shared.description, descriptor=self._shared.descriptor)
         row_filter = queue.waiting[0]

@@ -22,8 +22,10 @@ from nightwire.filters.sandbox.confinement import (
     memory_sizes,
     required_layers,
 )
+from nightwire.filters.sandbox.preload import survey_group
 from nightwire.filters.sandbox.protocol import MARK, READY, RELEASE, encode_request
 from nightwire.filters.sandbox.types import Limits, RowFilter, SandboxError, Strength, Usage
+from nightwire.schemas import surveys
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,9 @@ ZYGOTE_ENVIRONMENT = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "HOME": "/nonexistent",
 }
-"""The whole environment of the zygote: it forks, so it has one thread and reserves no memory."""
+"""The environment of the zygote: it forks, so it has one thread and reserves no memory."""
+KEPT = ("NIGHTWIRE_SURVEYS",)
+"""What it has of its parent's."""
 
 
 class ProcessLostError(Exception):
@@ -214,7 +218,7 @@ class ZygoteClient:
         Raises:
             SandboxError: It does not come up.
         """
-        self.preloaded = frozenset()
+        self.preloaded = frozenset(map(survey_group, surveys()))  # those are read at its start
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(ZYGOTE_S)
         with theirs:
@@ -222,7 +226,7 @@ class ZygoteClient:
                 [sys.executable, "-I", "-c", ZYGOTE_PROGRAM],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                env=ZYGOTE_ENVIRONMENT,
+                env=ZYGOTE_ENVIRONMENT | {name: os.environ[name] for name in KEPT if name in os.environ},
             )
         try:
             self._receive()
