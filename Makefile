@@ -7,7 +7,7 @@ STAMP := .venv/.ready
 NATIVE := .venv/.native
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, modules are imported in half of the time
 
-.PHONY: help setup demo test test-tools check format lock native test-compose bench bench-compose report docs compose-up compose-down
+.PHONY: help setup demo test test-tools check format lock native wheels scan test-compose bench bench-compose report docs compose-up compose-down
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,15 @@ lock: setup  ## pin what pyproject.toml asks for, with hashes: all of it, and ea
 	@$(BIN)/uv pip compile --quiet pyproject.toml --extra all --extra java --group dev --universal --generate-hashes \
 	  --no-header --no-annotate --output-file requirements.lock
 	@$(MAKE) --no-print-directory setup && $(BIN)/python tests/compose/locks.py
+
+wheels: setup  ## dist/: nightwire, and the compiled codec for any Linux since 2018 (glibc 2.28), by cargo and Zig
+	@$(BIN)/uv build --quiet --wheel --out-dir dist .
+	@cd native && ../$(BIN)/uv tool run --quiet --with "ziglang>=0.13" --from "maturin>=1.8,<2" maturin build --release --quiet \
+	  --zig --compatibility manylinux_2_28 --interpreter ../$(BIN)/python --out ../dist
+	@ls dist/*.whl
+
+scan: setup  ## known faults in what we depend on, and an inventory (SBOM) in build/sbom; asks databases on the internet
+	@sh .ci/scan $(BIN)
 
 test-compose: setup  ## the compose stack, brought up and loaded for real (as root)
 	@sh tests/compose/run.sh
