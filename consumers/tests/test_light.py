@@ -108,6 +108,21 @@ def test_the_wheel_alone_decodes_an_alert(wheel: Path, sample: Path, tmp_path: P
     assert result == {"id": 5, "magnitude": pytest.approx(22.5), "png": True, "heavy": []}
 
 
+@pytest.mark.native
+@pytest.mark.slow
+def test_the_compiled_wheel_beside_it_decodes_natively(wheel: Path, tmp_path: Path) -> None:
+    """The one that `make setup` built; `make wheels` builds it for older systems."""
+    python = _environment(tmp_path / "venv")
+    (compiled,) = (ROOT / "native" / "target" / "wheels").glob("*.whl")
+    assert "abi3-manylinux" in compiled.name
+    for one in (wheel, compiled):
+        _install(python, one, "--no-deps")
+    _lend(tmp_path / "venv")
+    command = [str(python), "-c", "from nightwire.schemas.avro import best_engine; print(best_engine())"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "native\n"
+
+
 @pytest.mark.network
 @pytest.mark.slow
 def test_an_empty_environment_gets_all_it_needs_and_no_more(
