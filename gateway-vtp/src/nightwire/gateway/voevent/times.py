@@ -1,6 +1,7 @@
 """Time scales, so that no TAI, TT or GPS time is ever written down as UTC."""
 
 import re
+import warnings
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
@@ -59,10 +60,13 @@ def _offset(day: date, scale: str) -> timedelta:
 
 def _exactly(text: str, scale: str) -> str | None:
     from astropy.time import Time, TimeDelta
+    from erfa import ErfaWarning  # type: ignore[import-untyped]
 
-    try:
-        if scale == "GPS":
-            return str((Time(text, scale="tai") + TimeDelta(_GPS_BEHIND_TAI, format="sec")).utc.isot)
-        return str(Time(text, scale=scale.lower()).utc.isot)
-    except ValueError:
-        return None
+    with warnings.catch_warnings(action="ignore", category=ErfaWarning):  # of years far away
+        warnings.filterwarnings("error", ".*after end of day", ErfaWarning)  # no 61st second there
+        try:
+            if scale == "GPS":
+                return str((Time(text, scale="tai") + TimeDelta(_GPS_BEHIND_TAI, format="sec")).utc.isot)
+            return str(Time(text, scale=scale.lower()).utc.isot)
+        except (ValueError, ErfaWarning):
+            return None
