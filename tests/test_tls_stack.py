@@ -258,6 +258,9 @@ def test_who_is_invited_chooses_a_password_and_changes_it_by_himself(site: Site,
     assert stranger.run(eva | {"NIGHTWIRE_NEW_PASSWORD": second}, "user", "password").returncode == 0
     assert stranger.run(eva, "topics").returncode == 1
     assert stranger.run(eva | {"KAFKA_SASL_PASSWORD": second}, "topics").returncode == 0
+    (stranger.home / "eva.invitation").write_text(site.run("user", "invite", "eva"))
+    site.run("user", "remove", "eva")
+    assert "holds no more" in stranger.run({"NIGHTWIRE_NEW_PASSWORD": first}, *accept).stderr
 
 
 def test_a_token_opens_the_registry_for_a_while_and_a_revoked_user_gets_nothing_any_more(

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from nightwire.core.access.changes import AccessPart, PrincipalState, Step
 from nightwire.core.access.may_read import is_open
-from nightwire.core.access.passwords import set_password
+from nightwire.core.access.passwords import INVITED, set_password
 from nightwire.core.access.quotas import quotas, set_quota
 from nightwire.core.access.rights import Grant, Kind, Operation, Resource
 from nightwire.core.kafka import admin, ensure_topics, read_to_end
@@ -101,6 +101,8 @@ class AccessAdmin:
         """
         ensure_topics(self._bootstrap, [settings(step.topic) for step in steps if step.topic])
         credential = [step for step in steps if step.part is AccessPart.PASSWORD]
+        if not adding:
+            self._end_invitation(name)
         if credential and not adding:
             set_password(self._client, name, None)
         if any(step.part is AccessPart.REVOCATION for step in steps):
@@ -121,11 +123,16 @@ class AccessAdmin:
         Raises:
             KafkaException: Kafka refused a step, or cannot be reached.
         """
+        self._end_invitation(name)
         parts = {step.part for step in steps}
         if AccessPart.REVOCATION in parts:
             self._create([_denial(kind, name) for kind in DENIED])
         if AccessPart.PASSWORD in parts:
             set_password(self._client, name, None)
+
+    def _end_invitation(self, name: str) -> None:
+        if (invited := f"{INVITED}{name}") in self._users():
+            set_password(self._client, invited, None)
 
     def invite(self, name: str, password: str) -> None:
         """Let *name*, who may do nothing, prove by *password* that he was invited.

@@ -17,6 +17,8 @@ TIMEOUT = 30.0
 ITERATIONS = 4096
 """Iterations of SCRAM, Kafka's least: passwords that we make are too long to be guessed."""
 MECHANISM = ScramMechanism.SCRAM_SHA_512
+INVITED = "nightwire.invited."
+"""What the names of users begin with whose password is the code of an invitation."""
 VARIABLE = "NIGHTWIRE_NEW_PASSWORD"
 MIN_PASSWORD = 12
 """Least length of a password that a person gives. [character]"""

@@ -9,10 +9,8 @@ import secrets
 import time
 from dataclasses import dataclass
 
+from nightwire.core.access.passwords import INVITED
 from nightwire.schemas.topics import NAME
-
-INVITED = "nightwire.invited."
-"""What the names of those users begin with."""
 
 
 class InvitationError(ValueError):
