@@ -356,6 +356,7 @@ def test_without_the_password_or_the_authority_an_owner_gets_nothing(site: Site,
     ):
         done = stranger.run(wrong, "topics")
         assert (done.returncode, done.stdout) == (1, "")
+        assert ("is not trusted; KAFKA_SSL_CA" in done.stderr) == ("KAFKA_SSL_CA_PEM" not in wrong)
 
 
 def renew(site: Site) -> None:

@@ -121,6 +121,7 @@ def _way_out(code: int) -> str:
         KafkaError.TOPIC_AUTHORIZATION_FAILED: "that topic is not yours to read or write",
         KafkaError.GROUP_AUTHORIZATION_FAILED: "the names of your groups begin with your own and a dot",
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: "that is for the operator to do",
+        KafkaError._SSL: "KAFKA_SSL_CA_LOCATION=FILE, or KAFKA_SSL_CA_PEM, names who signed it",
     }
     return ways.get(code, "is it running?  (`nightwire status`, `nightwire up`)")
 

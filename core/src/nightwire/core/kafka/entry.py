@@ -48,7 +48,8 @@ def answering(bootstrap: str, client: Mapping[str, Any]) -> None:
         client: librdkafka's properties, such as name and password.
 
     Raises:
-        KafkaException: It refuses name or password, or nobody answers there.
+        KafkaException: It refuses name or password, shows a certificate of somebody whom we do not
+            trust, or nobody answers there.
     """
     errors: list[KafkaError] = []
     settings = {**COMMON, **client, "bootstrap.servers": bootstrap, "error_cb": errors.append}
@@ -58,6 +59,10 @@ def answering(bootstrap: str, client: Mapping[str, Any]) -> None:
             asking.list_topics(timeout=SLICE)
             return
         asking.poll(0)
+        if any("certificate verify failed" in error.str() for error in errors):
+            raise KafkaException(
+                KafkaError(KafkaError._SSL, f"the certificate of {bootstrap} is not trusted")
+            )
         if refusal := next((error for error in errors if error.code() in REFUSALS), None):
             who = client.get("sasl.username", "whoever has no name")
             raise KafkaException(KafkaError(refusal.code(), f"{bootstrap} does not let {who} in"))

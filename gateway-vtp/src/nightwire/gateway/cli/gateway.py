@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, json_option
+from nightwire.core.cli import bootstrap_option, json_option, wide_option
 from nightwire.gateway.cli.send import author_address, to_option
 from nightwire.gateway.cli.serve_options import serve_options
 from nightwire.gateway.cli.tls_options import read_address_option, read_tls_settings, tls_options
@@ -68,8 +68,9 @@ def ping(peer: str, timeout: float, **tls: Any) -> None:
     metavar="HOST:PORT",
     help="The gateway's metrics page, its --metrics-port.  [default: that of the running embedded stack]",
 )
+@wide_option
 @json_option
-def status(page: str | None, as_json: bool) -> None:
+def status(page: str | None, wide: bool, as_json: bool) -> None:
     """Say who is connected, with which filters, what came and when, and who was refused and why.
 
     The same is to be seen in a browser at the address of the metrics page.
@@ -80,7 +81,7 @@ def status(page: str | None, as_json: bool) -> None:
     """
     from nightwire.gateway.cli.status import show_status
 
-    show_status(page or _stack_page(), as_json)
+    show_status(page or _stack_page(), as_json, wide=wide)
 
 
 @gateway.command()

@@ -5,11 +5,9 @@ from typing import Any
 
 import click
 import httpx
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from nightwire.gateway.status.tables import TABLES, Status, cells
+from nightwire.core.cli import Column, Listing, show_tables
+from nightwire.gateway.status.tables import TABLES, Status, Table, cells
 
 
 class StatusError(Exception):
@@ -32,29 +30,26 @@ def fetch_status(page: str, timeout: float = 10.0) -> dict[str, Any]:
     return found
 
 
-def print_status(status: Status) -> None:
+def print_status(status: Status, *, wide: bool = False) -> None:
     """Print *status* as tables."""
-    console = Console()
-    console.print(f"[bold]{status['gateway']}[/bold] at {status['now']}, up since {status['started']}")
-    for one in status["listening"]:
-        console.print(f"  {one['role']} {one['address']}", highlight=False)
+    parts: list[str | Listing] = [
+        f"[bold]{status['gateway']}[/bold] at {status['now']}, up since {status['started']}",
+        *(f"  {one['role']} {one['address']}" for one in status["listening"]),
+    ]
     for table in TABLES:
         rows = cells(table, status)
-        console.print(f"\n[bold]{table.title}[/bold]" + ("" if rows else f": {table.nothing}"))
-        if rows:
-            console.print(_drawn(table, rows))
+        parts.append(f"\n[bold]{table.title}[/bold]" + ("" if rows else f": {table.nothing}"))
+        parts += [_listing(table, rows, wide=wide)] if rows else []
+    show_tables(*parts)
 
 
-def _drawn(table: Any, rows: list[list[str]]) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="dim")
-    for column in table.columns:
-        drawn.add_column(column.title, justify="right" if column.number else "left", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(escape(click.unstyle(text)) for text in row))
-    return drawn
+def _listing(table: Table, rows: list[list[str]], *, wide: bool) -> Listing:
+    """Return *rows* as verbs print them: a narrow terminal does without the last columns."""
+    columns = [Column(one.title, order, one.number) for order, one in enumerate(table.columns)]
+    return Listing(columns, [[click.unstyle(text) for text in row] for row in rows], wide)
 
 
-def show_status(page: str, as_json: bool) -> None:
+def show_status(page: str, as_json: bool, *, wide: bool = False) -> None:
     """Print the status of the gateway at *page*.
 
     Raises:
@@ -67,4 +62,4 @@ def show_status(page: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(status, indent=2))
     else:
-        print_status(status)
+        print_status(status, wide=wide)
