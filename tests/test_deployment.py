@@ -203,12 +203,17 @@ def test_env_gets_passwords_of_its_own_once(tmp_path: Path) -> None:
     text = (tmp_path / ".env").read_text()
     values = dict(re.findall(r"^([A-Z0-9_]+)=(.*)$", text, re.MULTILINE))
     secrets = [value for name, value in values.items() if name.endswith("PASSWORD")]
-    assert len(secrets) == len(set(secrets)) == 3
+    assert len(secrets) == len(set(secrets)) == 8
     assert all(re.fullmatch(r"[\w-]{32}", secret) for secret in secrets)
     assert re.fullmatch(r"[\w-]{22}", values["KAFKA_CLUSTER_ID"])
     assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
     assert made_env(tmp_path).returncode == 0
     assert (tmp_path / ".env").read_text() == text
+    (tmp_path / ".env").write_text(re.sub("GATEWAY_PASSWORD=.*\n", "", text))  # as of an older version
+    assert made_env(tmp_path).returncode == 0
+    now = (tmp_path / ".env").read_text()
+    assert re.sub("GATEWAY_PASSWORD=.*\n", "", now) == re.sub("GATEWAY_PASSWORD=.*\n", "", text)
+    assert re.search(r"^GATEWAY_PASSWORD=[\w-]{32}$", now, re.MULTILINE)
 
 
 def test_the_examples_passwords_are_refused(tmp_path: Path) -> None:

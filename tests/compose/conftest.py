@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from nightwire.core.stack import free_port
+from nightwire.core.tls.site import Site
 from tests.compose.stack import OPERATOR, ROOT, Stack, await_
 
 HERE = Path(__file__).parent
 PORTS: tuple[str, ...] = ("KAFKA_PORT_1", "KAFKA_PORT_2", "KAFKA_PORT_3", "REGISTRY_PORT", "VTP_AUTHORS_PORT")
 PORTS += ("VTP_SUBSCRIBERS_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT", "GRAFANA_PORT")
+PORTS += ("PUBLIC_KAFKA_1", "PUBLIC_KAFKA_2", "PUBLIC_KAFKA_3", "PUBLIC_REGISTRY")
+PORTS += ("PUBLIC_VTP_AUTHORS", "PUBLIC_VTP_SUBSCRIBERS")
+CONTAINERS_USER = 10001
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +34,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     ports = {name: str(free_port()) for name in PORTS}
     told = {"COMPOSE_PROFILES": "", "STREAM_ALERTS": "100", "STREAM_INTERVAL": "20s"}
     told |= {"TEST_ALARMS": str(alarms), "TEST_HOOK": str(HERE / "hook.py")}
-    one = Stack(ports | told, (ROOT / "docker-compose.yml", HERE / "hook.yml"))
+    site = Site(tmp_path_factory.mktemp("site") / "tls")
+    site.init(["127.0.0.1"], owner=CONTAINERS_USER)
+    for folder in (site.folder, *site.folder.parents[:2]):
+        folder.chmod(0o711)
+    told |= {"PUBLIC_HOST": "127.0.0.1", "PUBLIC_BIND": "127.0.0.1", "TLS_FOLDER": str(site.folder)}
+    files = (ROOT / "docker-compose.yml", ROOT / "docker-compose.tls.yml", HERE / "hook.yml")
+    one = Stack(ports | told, files, site)
     try:
         started = time.monotonic()
         one.up()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -18,12 +19,13 @@ from typing import Any
 import httpx
 from lxml import etree
 
+from nightwire.core.tls.site import Site
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, encode_transport, read_transport
 from nightwire.producer import AlertWriter, Sky, VisitLog, Visits
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("KAFKA_PASSWORD", "CONSUMER_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
+NAMES = re.findall(r"^([A-Z_]+PASSWORD)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
 PASSWORDS = {name: secrets.token_urlsafe(24) for name in NAMES}
 """Kafka refuses those of `.env.example`."""
 OPERATOR = {
@@ -42,10 +44,12 @@ class Stack:
     Attributes:
         environment: What compose is told.
         files: Its files.
+        site: Its authority and certificates.
     """
 
     environment: dict[str, str]
     files: tuple[Path, ...]
+    site: Site
 
     def port(self, name: str) -> int:
         """Return a published port."""
@@ -60,6 +64,16 @@ class Stack:
     def registry(self) -> str:
         """Address of the schema registry."""
         return f"http://127.0.0.1:{self.port('REGISTRY_PORT')}"
+
+    @property
+    def public(self) -> dict[str, str]:
+        """How other machines find Kafka and the registry, by TLS alone."""
+        return {
+            "KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{self.port('PUBLIC_KAFKA_1')}",
+            "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+            "KAFKA_SSL_CA_LOCATION": str(self.site.ca),
+            "NIGHTWIRE_SCHEMA_REGISTRY": f"https://127.0.0.1:{self.port('PUBLIC_REGISTRY')}",
+        }
 
     @property
     def doors(self) -> dict[str, str]:

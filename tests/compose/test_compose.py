@@ -23,10 +23,13 @@ ALERTS = 1000
 SIM = "alerts.sim"
 SERVICES = {"kafka-1", "kafka-2", "kafka-3", "schema-registry", "gateway", "filters", "producer", "consumer"}
 SERVICES |= {"exporter", "prometheus", "alertmanager", "node-exporter", "hook"}
+SETUP = "setup"
+"""Ends once topics and users are there."""
 
 
 def test_everything_runs_and_nothing_listens_beyond_this_machine(stack: Stack) -> None:
     found = stack.services()
+    assert found.pop(SETUP)["ExitCode"] == 0
     assert set(found) == SERVICES
     assert {name for name, one in found.items() if one["State"] != "running"} == set()
     assert {name for name, one in found.items() if one["Health"] not in ("healthy", "")} == set()
@@ -49,6 +52,16 @@ def test_no_container_is_root_or_may_become_it(stack: Stack) -> None:
 def test_alerts_are_read_by_the_native_codec(stack: Stack, service: str) -> None:
     ask = "from nightwire.schemas.avro.native_engine import available; print(available())"
     assert stack.compose("exec", "-T", service, "python", "-c", ask) == "True\n"
+
+
+def test_each_process_is_a_user_that_may_do_what_it_has_to(stack: Stack) -> None:
+    ask = "import os; print(os.environ['KAFKA_SASL_USERNAME'])"
+    processes = {"schema-registry", "gateway", "filters", "exporter"}
+    users = {one: stack.compose("exec", "-T", one, "python", "-c", ask).strip() for one in processes}
+    assert users == {one: f"nightwire.{one}" for one in processes}
+    alter = "python -m nightwire.core.stack.topics"
+    said = stack.compose("exec", "-T", "exporter", "sh", "-c", f"{alter} 2>&1 || true")
+    assert "AUTHORIZATION_FAILED" in said or "no right" in said, said
 
 
 def test_who_has_no_password_is_not_let_in(stack: Stack) -> None:

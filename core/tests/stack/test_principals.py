@@ -10,7 +10,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from nightwire.core.stack import Broker, free_port
 from nightwire.core.stack.kafka.auth import listener_properties, operator_credentials
-from nightwire.core.stack.kafka.principals import RIGHTS, let_in, principal_of
+from nightwire.core.stack.kafka.principals import RIGHTS, let_in, new_passwords, principal_of
 from nightwire.schemas.kafka_environment import properties
 
 pytestmark = pytest.mark.kafka
@@ -66,7 +66,7 @@ class Stack:
         operator = AdminClient(operator_credentials(password) | {"bootstrap.servers": self.broker.bootstrap})
         for done in operator.create_topics([NewTopic(name, 1) for name in TOPICS]).values():
             done.result(20)
-        self.given = let_in(operator)
+        self.given = let_in(operator, new_passwords())
 
     def client(self, process: str, **other: str) -> AdminClient:
         """Return a client with the environment of *process*, but for what is *other*."""

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nightwire.filters.authoring.extract import extract
+from nightwire.filters.authoring.extract import extract, likely_function
 from nightwire.filters.authoring.notebook import python_of
 from nightwire.filters.language import FilterError, compile_filter
 
@@ -88,6 +88,47 @@ def test_a_notebooks_code_cells_without_magics() -> None:
     assert "Y = 2" in code
     assert "rm" not in code
     compile(code, "cells", "exec")
+
+
+DOUBTFUL = '''
+def keep(alert):
+    """Is it bright?
+    % of them are, and
+!most do not know it, do they?
+    """
+    name = ("a"
+        "%s" % 1, 7
+        % 4, "why?"
+    )  # is it?
+    # why not?
+    rest = 7 \\
+      % 4
+    return rest
+'''
+
+
+@pytest.mark.parametrize("above", ["", "%matplotlib inline\n!ls 'here\nkeep??\n?np.sqrt\n%timeit x = 1\n"])
+def test_what_python_reads_is_left_alone(above: str) -> None:
+    script = python_of(
+        json.dumps({"cells": [{"cell_type": "code", "source": above + DOUBTFUL}]}), notebook=True
+    )
+    assert script.splitlines()[above.count("\n") :] == DOUBTFUL.splitlines()
+    assert set(script.splitlines()[: above.count("\n")]) <= {"pass"}
+    assert compile_filter(extract(script), "keep")(None) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "transform", "found"),
+    [
+        ("def bright(alert):\n    return True\n", "", "bright"),
+        ("def bright(alert):\n    return True\ndef keep(alert):\n    return True\n", "", "keep"),
+        ("def a(alert):\n    return True\ndef b(alert):\n    return a(alert)\n", "", "keep"),
+        ("def a(alert):\n    return True\ndef more(alert):\n    return {}\n", "more", "a"),
+        ("X = 1\n", "", "keep"),
+    ],
+)
+def test_the_only_function_is_the_filter(code: str, transform: str, found: str) -> None:
+    assert likely_function(code, transform) == found
 
 
 def test_a_file_that_is_no_notebook_is_refused() -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
+from pathlib import Path
 from types import FrameType
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -19,7 +20,7 @@ from prometheus_client import (
 )
 
 from nightwire.core.runtime.log_repeats import AggregatingHandler
-from nightwire.schemas.serving import serve_wsgi
+from nightwire.schemas.serving import ServerTLS, TLSError, serve_wsgi
 
 # a series beside each counter that nobody reads
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -103,8 +104,24 @@ _CAREFUL = [
 ]
 
 
+TLS_SETTING = "NIGHTWIRE_METRICS_TLS"
+"""What begins the names of the variables that open the page to other machines."""
+
+
+def _metrics_tls() -> ServerTLS:
+    certificate, key, ca = (os.environ.get(f"{TLS_SETTING}_{name}") for name in ("CERT", "KEY", "CLIENT_CA"))
+    if not certificate:
+        raise TLSError(f"{TLS_SETTING}_ADDRESS needs {TLS_SETTING}_CERT, a file of certificate and key (PEM)")
+    return ServerTLS(Path(certificate), Path(key) if key else None, Path(ca) if ca else None)
+
+
 class MetricsPage:
     """Serve ``/metrics`` for Prometheus and ``/health`` (200 or 503) for the supervisor.
+
+    For a Prometheus on another machine ``NIGHTWIRE_METRICS_TLS_ADDRESS`` (``HOST:PORT``) has the
+    same pages by TLS, with the certificate ``NIGHTWIRE_METRICS_TLS_CERT``, its key in the same
+    file or in ``NIGHTWIRE_METRICS_TLS_KEY``; who asks has to show a certificate of
+    ``NIGHTWIRE_METRICS_TLS_CLIENT_CA``, where that is set.
 
     Args:
         registry: The process's metrics.
@@ -127,23 +144,27 @@ class MetricsPage:
         self._metrics = make_wsgi_app(registry)
         self._host = host or os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
         self._port, self._healthy, self._pages = port, healthy, dict(pages or {})
-        self._server: Any = None
+        self._servers: list[Any] = []
 
     def start(self) -> int:
-        """Listen in a thread of its own; return the port.
+        """Listen in threads of their own; return the port.
 
         Raises:
-            OSError: The port is taken.
+            OSError: A port is taken.
+            TLSError: The certificate cannot be used, or there is none.
         """
-        self._server = serve_wsgi(self._page, self._host, self._port)
-        return int(self._server.server_port)
+        self._servers.append(serve_wsgi(self._page, self._host, self._port))
+        if address := os.environ.get(f"{TLS_SETTING}_ADDRESS"):
+            host, _, port = address.rpartition(":")
+            self._servers.append(serve_wsgi(self._page, host, int(port), _metrics_tls().following_context()))
+        return int(self._servers[0].server_port)
 
     def stop(self) -> None:
         """Stop listening."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        while self._servers:
+            server = self._servers.pop()
+            server.shutdown()
+            server.server_close()
 
     def _page(self, environ: WSGIEnvironment, start_response: StartResponse) -> Any:
         path = environ.get("PATH_INFO", "")

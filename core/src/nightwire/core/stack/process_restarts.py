@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.core.runtime import Backoff, process_started
-from nightwire.core.runtime.process import die_with_parent, kill
+from nightwire.core.runtime.process import TLS_SETTING, die_with_parent, kill
 from nightwire.core.stack.services import Service
 
 log = logging.getLogger("nightwire.stack")
@@ -136,7 +136,7 @@ class ManagedProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                env=os.environ | self.service.environment,
+                env={**_inherited(), **self.service.environment},
                 preexec_fn=die_with_parent,
             )
         self._set_state("starting")
@@ -167,3 +167,8 @@ class ManagedProcess:
     def _set_log_aside(self) -> None:
         if self._log.exists() and self._log.stat().st_size > LOG_LIMIT:
             self._log.replace(self._log.with_suffix(".log.1"))
+
+
+def _inherited() -> dict[str, str]:
+    """Return this process's environment, without the address that only one page can have."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(TLS_SETTING)}

@@ -23,7 +23,7 @@ from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import SCRAM, Doors, client_listener, listener_properties, unlock
 from nightwire.core.stack.kafka.broker import Broker, agent_options
 from nightwire.core.stack.kafka.listeners import Listener, listening
-from nightwire.core.stack.kafka.principals import NOBODY, let_in
+from nightwire.core.stack.kafka.principals import NOBODY, let_in, new_passwords
 from nightwire.core.stack.kafka.public_listener import LIMITS, PublicListener
 from nightwire.core.stack.kafka.tokens import ALLOWED, IssuerKeys, TokenIssuer, tokens_listener
 from nightwire.core.stack.process_restarts import Health, ManagedProcess
@@ -169,7 +169,7 @@ class Supervisor:
         await asyncio.to_thread(ensure_topics, broker.bootstrap, stack_topics(self._plan.stream))
         plan = self._plan
         if self._doors.auth == SCRAM:
-            self._users = await asyncio.to_thread(let_in, admin(broker.bootstrap))
+            self._users = await asyncio.to_thread(let_in, admin(broker.bootstrap), new_passwords())
         rest = services(
             plan.folder,
             self._ports,

@@ -1,14 +1,16 @@
-"""The topics of a stack, made by ``python -m nightwire.core.stack.topics`` where they are missing.
+"""The topics and users of a stack, made by ``python -m nightwire.core.stack.topics``.
 
 For stacks with a Kafka of their own: compose, or a cluster.  The number of
 replicas is the cluster's ``default.replication.factor``.
 """
 
+import os
 import sys
 from dataclasses import replace
 
-from nightwire.core.kafka import ensure_topics
+from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import find_endpoints, setup_logging
+from nightwire.core.stack.kafka.principals import given_passwords, let_in, principal_of
 from nightwire.core.stack.services import Stream
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import (
@@ -55,11 +57,17 @@ def _bounded(topic: TopicSettings) -> TopicSettings:
 
 
 def main() -> int:
-    """Make them in the Kafka of ``KAFKA_BOOTSTRAP_SERVERS``; return the exit status."""
+    """Make them in the Kafka of ``KAFKA_BOOTSTRAP_SERVERS``; return the exit status.
+
+    Users are those processes whose passwords ``NIGHTWIRE_PASSWORD_<PROCESS>`` gives.
+    """
     log = setup_logging("nightwire.topics")
-    topics = stack_topics(None)
-    ensure_topics(find_endpoints().kafka, topics)
+    kafka, topics = find_endpoints().kafka, stack_topics(None)
+    ensure_topics(kafka, topics)
     log.info("there are %s", ", ".join(topic.name for topic in topics))
+    if passwords := given_passwords(os.environ):
+        let_in(admin(kafka), passwords)
+        log.info("users are %s", ", ".join(map(principal_of, passwords)))
     return 0
 
 

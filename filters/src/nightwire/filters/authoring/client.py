@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPart
 from nightwire.core import kafka
 from nightwire.core.kafka import Writer, ensure_topics, watermarks
 from nightwire.core.runtime import now_ms
-from nightwire.filters.authoring.extract import extract
+from nightwire.filters.authoring.extract import extract, likely_function
 from nightwire.filters.authoring.notebook import SourceMap, code_cells, python_of, source_map
 from nightwire.filters.language import FilterError, objections
 from nightwire.filters.model.transform import DECLARED
@@ -79,13 +79,13 @@ def sql_submission(condition: str) -> Submission:
     return Submission("sql", condition.strip(), "")
 
 
-def file_submission(file: Path | None, sql: str | None, entry: str, transform: str = "") -> Submission:
+def file_submission(file: Path | None, sql: str | None, entry: str | None, transform: str = "") -> Submission:
     """Return the submission of a file (.ipynb, .py or .sql), or of SQL alone.
 
     Args:
         file: The file.
         sql: The condition, where there is no file.
-        entry: The filter's function.
+        entry: The filter's function; None: ``keep``, or the only one there is.
         transform: Name of the function that computes added fields; empty for none.
 
     Raises:
@@ -97,6 +97,7 @@ def file_submission(file: Path | None, sql: str | None, entry: str, transform: s
         sql, file = file.read_text(), None
     if file is None:
         return replace(sql_submission(str(sql)), transform=transform)
+    entry = entry or likely_function(_python_in(file), transform)
     return Submission("python", file_source(file, entry, transform), entry, transform=transform)
 
 
@@ -108,7 +109,7 @@ def file_source(file: Path, entry: str, transform: str = "") -> str:
     Raises:
         FilterError: It is no filter.
     """
-    code = python_of(file.read_text(), notebook=file.suffix == ".ipynb")
+    code = _python_in(file)
 
     def values(names: Sequence[str]) -> Mapping[str, str]:
         # brings NumPy, rarely needed
@@ -117,6 +118,10 @@ def file_source(file: Path, entry: str, transform: str = "") -> str:
         return values_by_running(code, file.resolve().parent)(names)
 
     return checked_source(extract(code, entry, values, transform_names(transform)), entry)
+
+
+def _python_in(file: Path) -> str:
+    return python_of(file.read_text(), notebook=file.suffix == ".ipynb")
 
 
 def transform_names(transform: str) -> list[str]:

@@ -32,16 +32,9 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     Raises:
         FilterError: The code does not parse or lacks the function, or a name cannot be submitted.
     """
-    try:
-        tree = ast.parse(code)
-        known = {found.name: found for found in definitions(tree, code)}  # the last definition counts
-    except SyntaxError as error:
-        raise FilterError(f"line {error.lineno}: {error.msg}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise FilterError(f"the code cannot be read: {str(error) or type(error).__name__}") from error
+    tree, known = _parsed(code)
     if entry not in known or known[entry].kind is not Kind.FUNCTION:
-        functions = sorted(name for name, found in known.items() if found.kind is Kind.FUNCTION)
-        names = ", ".join(functions) or "none"
+        names = ", ".join(_functions(known)) or "none"
         raise FilterError(f"there is no function {entry}(alert); functions found: {names}")
     if absent := [name for name in also if name not in known]:
         raise FilterError(f"there is no {absent[0]}, which a transform needs beside {entry}")
@@ -50,6 +43,36 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     if made:
         used = used | _with_values(made, values)
     return FUTURE + "\n".join(one.code for one in sorted(used.values(), key=lambda one: one.order)) + "\n"
+
+
+def likely_function(code: str, transform: str = "", name: str = "keep") -> str:
+    """Return the name of the filter's function where its owner does not say: *name*, unless *code*
+    defines one other function only, *transform* apart.
+
+    Raises:
+        FilterError: The code does not parse.
+    """
+    functions = [one for one in _functions(_parsed(code)[1]) if one != transform]
+    return functions[0] if len(functions) == 1 else name
+
+
+def _parsed(code: str) -> tuple[ast.Module, dict[str, Definition]]:
+    """Return a script's tree and its definitions by name; the last one counts.
+
+    Raises:
+        FilterError: The code does not parse.
+    """
+    try:
+        tree = ast.parse(code)
+        return tree, {found.name: found for found in definitions(tree, code)}
+    except SyntaxError as error:
+        raise FilterError(f"line {error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise FilterError(f"the code cannot be read: {str(error) or type(error).__name__}") from error
+
+
+def _functions(known: Mapping[str, Definition]) -> list[str]:
+    return sorted(name for name, found in known.items() if found.kind is Kind.FUNCTION)
 
 
 @dataclass(frozen=True)

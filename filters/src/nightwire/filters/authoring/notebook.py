@@ -3,14 +3,19 @@
 import ast
 import json
 import re
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 
 from nightwire.filters.authoring.definitions import bound_names, definitions
 from nightwire.filters.language import FilterError
 
 PYTHON_MAGICS = {"%%time", "%%timeit", "%%capture"}
 """Cell magics below which lies Python."""
+
+NO_PYTHON = re.compile(r"[%!]|\?{1,2}[\w.%]|%{0,2}[\w.*]+(\[[^\]]*\])*\?{1,2}\s*$")
+"""How a line of IPython's begins that is no Python: a magic, a command of the shell, a question."""
 
 LINE = re.compile(r"\bline (\d+)\b")
 
@@ -51,26 +56,45 @@ def join_cells(cells: Iterable[str]) -> str:
 
 def is_python(cell: str) -> bool:
     """Return whether a cell parses: a session's history has the mistyped ones, too."""
-    try:
-        ast.parse(_without_magics(cell))
-    except SyntaxError:
-        return False
-    return True
+    return _parses(_without_magics(cell))
 
 
 def _without_magics(cell: str) -> str:
     if cell.lstrip().startswith("%%"):
         first, _, rest = cell.lstrip().partition("\n")
         return _without_magics(rest) if first.split()[0] in PYTHON_MAGICS else ""
-    return "\n".join(_plain(cell.splitlines()))
+    return cell if _parses(cell) else "\n".join(_plain(cell.splitlines()))
 
 
-def _plain(lines: Iterable[str]) -> Iterator[str]:
-    """Yield *lines* with ``pass`` in place of IPython's magics, shell commands and questions."""
+def _parses(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _plain(lines: Iterable[str]) -> Sequence[str]:
+    """Return *lines* with ``pass`` in place of IPython's magics, commands of the shell and
+    questions, which begin where a statement may.
+    """
+    found: list[str] = []
     for line in lines:
         stripped = line.lstrip()
-        magic = stripped.startswith(("%", "!")) or stripped.rstrip().endswith("?")
-        yield f"{line[: len(line) - len(stripped)]}pass" if magic else line
+        magic = NO_PYTHON.match(stripped) is not None and not _is_open(found)
+        found.append(f"{line[: len(line) - len(stripped)]}pass" if magic else line)
+    return found
+
+
+def _is_open(lines: Sequence[str]) -> bool:
+    """Return whether *lines* end inside a bracket, a string or a statement that goes on."""
+    try:
+        list(tokenize.generate_tokens(StringIO("\n".join([*lines, ""])).readline))
+    except tokenize.TokenError:
+        return True
+    except SyntaxError:  # of a line before: Python will say so
+        return False
+    return False
 
 
 @dataclass(frozen=True)

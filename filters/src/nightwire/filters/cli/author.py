@@ -116,7 +116,7 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
 @bootstrap_option
 @registry_option
 def test(
-    file: Path | None, sql: str | None, entry: str, html: Path | None, each: bool, survey: str | None,
+    file: Path | None, sql: str | None, entry: str | None, html: Path | None, each: bool, survey: str | None,
     **where: Any,
 ) -> None:  # fmt: skip
     """Try the filter in FILE (.ipynb, .py or .sql), or --sql, on recent alerts; submit nothing.

@@ -21,7 +21,7 @@ file_argument = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False
 )
 function_option = click.option(
-    "--function", "entry", default="keep", show_default=True, metavar="F", help="The function of one alert."
+    "--function", "entry", metavar="F", help="The function of one alert; by default keep, or the only one."
 )
 survey_option = click.option(
     "--survey", metavar="S", help="Whose alerts.  [default: SURVEY in FILE, else the only one that has some]"

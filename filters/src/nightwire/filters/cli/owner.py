@@ -111,8 +111,9 @@ def submit(
 
 
 def _submission(
-    file: Path | None, *, sql: str | None, entry: str, transform: str, survey: str, drop: Sequence[str],
-    means: Sequence[str], lite: bool, backfill: float | None, no_trial: bool, **fields: Any,
+    file: Path | None, *, sql: str | None, entry: str | None, transform: str, survey: str,
+    drop: Sequence[str], means: Sequence[str], lite: bool, backfill: float | None, no_trial: bool,
+    **fields: Any,
 ) -> "Submission":  # fmt: skip
     """Return what the options of `submit` say.
 

@@ -1,5 +1,6 @@
 """A small page beside a process's work: WSGI in a thread of its own."""
 
+import ssl
 import sys
 import threading
 from collections import Counter
@@ -55,8 +56,10 @@ class _Quiet(WSGIRequestHandler):
         """Log nothing."""
 
 
-def serve_wsgi(app: Callable[..., Any], host: str, port: int) -> WSGIServer:
-    """Return a server that answers by *app* from its first request on.
+def serve_wsgi(
+    app: Callable[..., Any], host: str, port: int, context: ssl.SSLContext | None = None
+) -> WSGIServer:
+    """Return a server that answers by *app* from its first request on, by TLS with a *context*.
 
     (`prometheus_client.start_http_server` answers every path, ``/health`` too, until it is given
     another app.)
@@ -65,5 +68,7 @@ def serve_wsgi(app: Callable[..., Any], host: str, port: int) -> WSGIServer:
         OSError: The port is taken.
     """
     server = make_server(host, port, app, _Server, _Quiet)
+    if context is not None:  # the greeting belongs to the request's thread, and its timeout
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, name="nightwire-page", daemon=True).start()
     return server

@@ -1,6 +1,7 @@
 """The stack's processes as users of Kafka, each with the least rights that it works with.
 
-Their passwords are made anew at each start and live in their environment alone.
+Embedded, their passwords are made anew at each start and live in their environment alone; compose's
+lie in its ``.env``.
 """
 
 import secrets
@@ -94,19 +95,30 @@ def bindings(process: str) -> Iterator[AclBinding]:
             yield AclBinding(kind, named, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
 
 
-def let_in(kafka: AdminClient) -> dict[str, dict[str, str]]:
-    """Make a user of each process, with its rights; return the environment of each, by process.
+def new_passwords() -> dict[str, str]:
+    """Return a password for each process that nobody knows yet."""
+    return {process: secrets.token_urlsafe(32) for process in RIGHTS}
+
+
+def given_passwords(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the passwords of processes that ``NIGHTWIRE_PASSWORD_<PROCESS>`` gives."""
+    named = {process: f"NIGHTWIRE_PASSWORD_{process.upper()}" for process in RIGHTS}
+    return {process: environment[name] for process, name in named.items() if environment.get(name)}
+
+
+def let_in(kafka: AdminClient, passwords: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Make a user of each process that has a password, with its rights; return the environment of
+    each, by process.
 
     Raises:
         KafkaException: Kafka refuses, or does not answer.
     """
-    passwords = {process: secrets.token_urlsafe(32) for process in RIGHTS}
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
     users: list[UserScramCredentialAlteration] = [
         UserScramCredentialUpsertion(principal_of(process), info, password.encode())
         for process, password in passwords.items()
     ]
-    rights = [right for process in RIGHTS for right in bindings(process)]
+    rights = [right for process in passwords for right in bindings(process)]
     for future in (
         *kafka.create_acls(rights).values(),
         *kafka.alter_user_scram_credentials(users).values(),
