@@ -10,9 +10,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.runtime import MetricsPage
+from nightwire.core.runtime.process import PageError
 from nightwire.core.stack import free_port
 from nightwire.core.tls.site import Site
-from nightwire.schemas.serving import TLSError, wsgi
+from nightwire.schemas.serving import wsgi
 
 
 @pytest.mark.slow
@@ -62,6 +63,6 @@ def test_another_machine_asks_by_tls_with_a_certificate(
 def test_tls_without_a_certificate_says_what_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTWIRE_METRICS_TLS_ADDRESS", "127.0.0.1:0")
     page = MetricsPage(CollectorRegistry())
-    with pytest.raises(TLSError, match="NIGHTWIRE_METRICS_TLS_CERT"):
+    with pytest.raises(PageError, match="NIGHTWIRE_METRICS_TLS_CERT"):
         page.start()
     page.stop()

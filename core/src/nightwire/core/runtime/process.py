@@ -4,6 +4,7 @@ import ctypes
 import logging
 import os
 import signal
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from prometheus_client import (
 )
 
 from nightwire.core.runtime.log_repeats import AggregatingHandler
+from nightwire.schemas import MendableError
 from nightwire.schemas.serving import ServerTLS, TLSError, serve_wsgi
 
 # a series beside each counter that nobody reads
@@ -108,11 +110,21 @@ TLS_SETTING = "NIGHTWIRE_METRICS_TLS"
 """What begins the names of the variables that open the page to other machines."""
 
 
-def _metrics_tls() -> ServerTLS:
+class PageError(MendableError):
+    """The page cannot be opened to other machines as it was asked for."""
+
+
+def _metrics_tls() -> ssl.SSLContext:
     certificate, key, ca = (os.environ.get(f"{TLS_SETTING}_{name}") for name in ("CERT", "KEY", "CLIENT_CA"))
     if not certificate:
-        raise TLSError(f"{TLS_SETTING}_ADDRESS needs {TLS_SETTING}_CERT, a file of certificate and key (PEM)")
-    return ServerTLS(Path(certificate), Path(key) if key else None, Path(ca) if ca else None)
+        raise PageError(
+            f"{TLS_SETTING}_ADDRESS needs {TLS_SETTING}_CERT, a file of certificate and key (PEM)"
+        )
+    try:
+        tls = ServerTLS(Path(certificate), Path(key) if key else None, Path(ca) if ca else None)
+    except TLSError as error:
+        raise PageError(f"{TLS_SETTING}: {error}") from error
+    return tls.following_context()
 
 
 class MetricsPage:
@@ -151,12 +163,12 @@ class MetricsPage:
 
         Raises:
             OSError: A port is taken.
-            TLSError: The certificate cannot be used, or there is none.
+            PageError: The certificate cannot be used, or there is none.
         """
         self._servers.append(serve_wsgi(self._page, self._host, self._port))
         if address := os.environ.get(f"{TLS_SETTING}_ADDRESS"):
             host, _, port = address.rpartition(":")
-            self._servers.append(serve_wsgi(self._page, host, int(port), _metrics_tls().following_context()))
+            self._servers.append(serve_wsgi(self._page, host, int(port), _metrics_tls()))
         return int(self._servers[0].server_port)
 
     def stop(self) -> None:

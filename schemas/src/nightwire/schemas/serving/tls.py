@@ -5,12 +5,10 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
-from nightwire.schemas.errors import MendableError
-
 log = logging.getLogger(__name__)
 
 
-class TLSError(MendableError, ValueError):
+class TLSError(ValueError):
     """A certificate or key cannot be used; the message says which."""
 
 
