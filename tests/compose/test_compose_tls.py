@@ -45,7 +45,7 @@ def test_kafka_says_nothing_without_tls_or_a_password(quiet: Stack, owner: dict[
 
 def test_an_author_and_a_telescope_show_their_certificates(quiet: Stack) -> None:
     authors, subscribers = (
-        f"127.0.0.1:{quiet.port(name)}" for name in ("PUBLIC_VTP_AUTHORS", "PUBLIC_VTP_SUBSCRIBERS")
+        f"tls://127.0.0.1:{quiet.port(name)}" for name in ("PUBLIC_VTP_AUTHORS", "PUBLIC_VTP_SUBSCRIBERS")
     )
     ca, shown = str(quiet.site.ca), str(quiet.site.add_client("lco"))
     sent = ("send", "--to", authors, "--samples", "2", "--first-sample", "90000", "--tls-ca", ca)

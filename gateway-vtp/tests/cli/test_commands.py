@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nightwire.core.stack import free_port
+from nightwire.core.tls.site import Site
 from nightwire.gateway.cli.gateway import gateway
 from nightwire.gateway.cli.send import send
 
@@ -40,6 +41,15 @@ def test_send_names_the_files_that_are_not_there(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "no.xml" in done.output
     assert CliRunner().invoke(send, ["--to", "127.0.0.1:1"]).exit_code == 2
+
+
+def test_who_asks_for_tls_is_not_sent_out_without(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.init()
+    for verb, words in ((send, ["--samples", "1", "--to"]), (gateway, ["ping"]), (gateway, ["test", "--to"])):
+        done = CliRunner().invoke(verb, [*words, "127.0.0.1:1", "--tls-ca", str(site.ca)])
+        assert done.exit_code == 2
+        assert "name tls://127.0.0.1:1" in done.output
 
 
 def test_send_says_when_there_is_no_broker() -> None:

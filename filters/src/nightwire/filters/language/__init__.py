@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nightwire.filters.language.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
-from nightwire.filters.language.mentions import imported_packages, mentioned_names
+from nightwire.filters.language.mentions import imported_packages, mentioned_names, sets_attributes
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
 from nightwire.filters.language.source import (
@@ -60,6 +60,7 @@ __all__ = [
     "objections",
     "parsed",
     "rank_of",
+    "sets_attributes",
     "sql_conditions",
     "without_surrogates",
 ]

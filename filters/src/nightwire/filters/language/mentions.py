@@ -37,6 +37,17 @@ def imported_packages(tree: ast.Module) -> frozenset[str]:
     return frozenset(name.split(".")[0] for name in names)
 
 
+def sets_attributes(source: str) -> bool:
+    """Return whether *source* sets or deletes an attribute of anything.
+
+    What else could do so (``setattr``, ``__dict__``) no filter may name.
+    """
+    return any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)
+        for node in ast.walk(ast.parse(source))
+    )
+
+
 def mentioned_names(tree: ast.Module, *functions: str) -> frozenset[str] | None:
     """Return the names that a source mentions; None where one of *functions* may read any field."""
     names: set[str] = set()

@@ -109,7 +109,9 @@ class BatchRun:
             described = survey_group(self._shared.description["survey_name"])
             groups = groups_imported(queue.waiting) | {described}
             queue.process = self._pool.process_of(queue.owner, groups)
-            queue.process.send(BATCH, self._shared.description, descriptor=self._shared.descriptor)
+            mentioned = sorted({name for one in queue.waiting for name in one.fields or ()})
+            description = {**self._shared.description, "mentioned": mentioned}
+            queue.process.send(BATCH, description, descriptor=self._shared.descriptor)
         row_filter = queue.waiting[0]
         job = Job(queue.process, row_filter, self._rows, self._limits.within(row_filter.cpu_s))
         self._selector.register(queue.process.channel, selectors.EVENT_READ, job)
@@ -236,7 +238,8 @@ class Job:
         """Return after how long it is stuck at one alert, *cpu_s* of CPU time used before. [s]"""
         row = self.process.current_row()
         if row != self._timer.row:  # what it used until now went on others
-            self._timer.row, self._timer.since_s = row, self.process.usage().since(self._at_start).cpu_s
+            used = self.process.usage().since(self._at_start)
+            self._timer.row, self._timer.since_s, self._timer.expired = row, used.cpu_s, False
         return self._timer.remaining_s(cpu_s)
 
     def stop(self) -> bool:

@@ -11,13 +11,23 @@ import signal
 import socket
 import sys
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
 
-from nightwire.filters.language import FILENAME, FilterError, Predicate, compile_filter, fault_text, rank_of
+from nightwire.filters.language import (
+    FILENAME,
+    FilterError,
+    Predicate,
+    compile_filter,
+    fault_text,
+    rank_of,
+    sets_attributes,
+)
 from nightwire.filters.sandbox.confinement import LAYERS, confine
 from nightwire.filters.sandbox.preload import import_advice
 from nightwire.filters.sandbox.protocol import (
@@ -86,6 +96,7 @@ def _close_files(channel: int) -> None:
 
 
 def _interrupted(evaluator: "BatchEvaluator", number: int, frame: FrameType | None) -> None:
+    evaluator.stopped |= number == STOP
     if evaluator.judging and (number == STOP or is_own(frame)):
         raise TooLate
 
@@ -136,12 +147,16 @@ class BatchEvaluator:
 
     Args:
         progress: Its first item is the row being judged, as the sandbox sees it.
+
+    Attributes:
+        judging: A filter's code runs, which may be interrupted.
+        stopped: It was to be stopped, perhaps while its alerts were made.
     """
 
     def __init__(self, progress: "memoryview[int]") -> None:
-        self.judging = False
+        self.judging = self.stopped = False
         self._progress = progress
-        self._functions: dict[str, tuple[str, Predicate]] = {}
+        self._functions: dict[str, KnownFilter] = {}
 
     def judge(
         self, rows: BatchRows, key: str, source: str, entry: str, whole: bool, transform: str = ""
@@ -151,9 +166,12 @@ class BatchEvaluator:
         self._progress[0] = 0
         try:
             self.judging = True
-            function = self._function(key, source, entry)
-            adds = None if not transform else function.__globals__[transform]
-            self._each(function, adds, rows.views(whole), rows.count, source, verdicts)
+            known = self._function(key, source, entry)
+            adds = None if not transform else known.predicate.__globals__[transform]
+            self.judging = self.stopped = False  # who asks first makes the alerts for all
+            functions, alerts = _on_alerts(rows, whole, known.shares, known.predicate, adds)
+            self.judging = True
+            self._each(functions, alerts, source, verdicts)
             self.judging = False
         except FilterError as error:
             self.judging = False
@@ -164,20 +182,24 @@ class BatchEvaluator:
             verdicts.stop(rows.count, fault_text(error, source).replace(f"{TooLate.__module__}.", ""))
         return verdicts
 
-    def _function(self, key: str, source: str, entry: str) -> Predicate:
+    def _function(self, key: str, source: str, entry: str) -> "KnownFilter":
         known = self._functions.get(key)
-        if known is None or known[0] != source:
-            known = self._functions[key] = (source, _compiled(source, entry))
-        return known[1]
+        if known is None or known.source != source:
+            known = KnownFilter(source, _compiled(source, entry), not sets_attributes(source))
+            self._functions[key] = known
+        return known
 
     def _each(
-        self, function: Any, transform: Any, view: Any, count: int, source: str, verdicts: RowVerdicts
+        self, functions: Sequence[Any], alerts: Sequence[Any], source: str, verdicts: RowVerdicts
     ) -> None:
-        progress, states, ranks, texts = self._progress, verdicts.states, verdicts.ranks, FaultTexts(source)
-        for row in range(count):
+        if self.stopped:
+            raise TooLate
+        (function, transform), texts = functions, FaultTexts(source)
+        progress, states, ranks = self._progress, verdicts.states, verdicts.ranks
+        for row, alert in enumerate(alerts):
             progress[0] = row
             try:
-                if result := function(alert := view(row)):
+                if result := function(alert):
                     if transform is not None:
                         verdicts.add(json.dumps(transform(alert), default=jsonable))
                     ranks.append(rank_of(result))
@@ -188,6 +210,37 @@ class BatchEvaluator:
                 raise
             except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
                 verdicts.fault(texts.text(error))
+
+
+def _on_alerts(
+    rows: BatchRows, whole: bool, shares: bool, *functions: Any
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return what to call, and the alerts to call it with: those that are shared, or views that are
+    made as it is called.
+    """
+    if shares and not whole:
+        return functions, rows.shared()
+    view = rows.view(whole)
+    return [one and _of_row(one, view) for one in functions], range(rows.count)
+
+
+def _of_row(function: Any, view: Any) -> Any:
+    return lambda row: function(view(row))
+
+
+@dataclass(frozen=True)
+class KnownFilter:
+    """A filter's function that was made before.
+
+    Attributes:
+        source: Its source.
+        predicate: The function.
+        shares: It may have the alerts that others have, too: it sets no attribute of anything.
+    """
+
+    source: str
+    predicate: Predicate
+    shares: bool
 
 
 def is_own(frame: FrameType | None) -> bool:

@@ -22,6 +22,7 @@ from nightwire.schemas import (
     AlertTable,
     AlertView,
     Codec,
+    PreparedRows,
     Survey,
     UnknownSchemaError,
     survey,
@@ -136,6 +137,7 @@ class BatchRows:
         columns: Where the Arrow stream of its columns lies, if it has any.
         values: Where the ends of its messages lie (int64), the messages, and their schemas (JSON by
             id).
+        mentioned: The fields that the owner's filters mention.
     """
 
     def __init__(
@@ -146,23 +148,37 @@ class BatchRows:
         count: int,
         columns: Section | None,
         values: Sequence[Section] | None,
+        mentioned: Sequence[str] = (),
     ) -> None:
         self.count = count
         self._survey = survey(survey_name)
         self._whole = MappedFile(descriptor, size)
-        self._columns, self._values = columns, values
-        self._views: dict[bool, View] = {}
+        self._columns, self._values, self._mentioned = columns, values, mentioned
 
-    def views(self, whole: bool) -> View:
-        """Return a function that gives the view of a row, of the columns or the *whole* message."""
-        if whole not in self._views:
-            self._views[whole] = self._of_messages() if whole else self._of_columns()
-        return self._views[whole]
+    def shared(self) -> Sequence[AlertView]:
+        """Return the alerts, of columns, made once for all filters that change none of them.
 
-    def _of_columns(self) -> View:
+        Raises:
+            FilterError: The batch brings no columns.
+        """
+        return self._prepared.rows()
+
+    def view(self, whole: bool) -> View:
+        """Return a function that gives a view of a row, of the columns or the *whole* message.
+
+        Raises:
+            FilterError: The batch does not bring them.
+        """
+        return self._view_of_message if whole else self._read_columns().view
+
+    @cached_property
+    def _prepared(self) -> PreparedRows:
+        return PreparedRows(self._read_columns(), self._mentioned)
+
+    def _read_columns(self) -> AlertTable:
         if self._table is None:
             raise FilterError("the batch brings no columns")
-        return self._table.view
+        return self._table
 
     @cached_property
     def _table(self) -> AlertTable | None:
@@ -171,7 +187,8 @@ class BatchRows:
         with pa.ipc.open_stream(self._whole.part(self._columns)) as stream:
             return AlertTable(stream.read_next_batch(), self._survey)
 
-    def _of_messages(self) -> View:
+    @cached_property
+    def _view_of_message(self) -> View:
         if self._values is None:
             raise FilterError("the batch brings no whole alerts")
         ends, bodies, schemas = (self._whole.part(section) for section in self._values)

@@ -9,7 +9,7 @@ import click
 from nightwire.core.cli import bootstrap_option, json_option, wide_option
 from nightwire.gateway.cli.send import author_address, to_option
 from nightwire.gateway.cli.serve_options import serve_options
-from nightwire.gateway.cli.tls_options import read_address_option, read_tls_settings, tls_options
+from nightwire.gateway.cli.tls_options import read_address_option, tls_options, tls_to
 
 
 @click.group()
@@ -57,7 +57,8 @@ def ping(peer: str, timeout: float, **tls: Any) -> None:
     from nightwire.gateway.client.ping import PingError, ping_broker
 
     try:
-        click.echo(ping_broker(read_address_option(peer, 8099), timeout, read_tls_settings(tls)))
+        address = read_address_option(peer, 8099)
+        click.echo(ping_broker(address, timeout, tls_to(address, tls)))
     except PingError as error:
         raise click.ClickException(str(error)) from error
 
@@ -120,7 +121,8 @@ def test(to: str | None, ivorn: str, **tls: Path | None) -> None:
     from nightwire.gateway.voevent.test_event import test_event
     from nightwire.gateway.vtp.submission import Submission
 
-    author = Author(author_address(to), timeout=60, patience=0, tls=read_tls_settings(dict(tls)))
+    address = author_address(to)
+    author = Author(address, timeout=60, patience=0, tls=tls_to(address, dict(tls)))
     receipt = author.send(Submission("test event", test_event(ivorn, datetime.now(UTC))))
     if receipt.verdict != "ack":
         raise click.ClickException(f"{receipt.verdict}: {receipt.reason}")

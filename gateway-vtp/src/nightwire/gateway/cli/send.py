@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import json_option
-from nightwire.gateway.cli.tls_options import read_address_option, read_tls_settings, tls_options
+from nightwire.gateway.cli.tls_options import read_address_option, tls_options, tls_to
 
 if TYPE_CHECKING:
     from nightwire.gateway.net.addresses import Address
@@ -102,7 +102,8 @@ def send(
         raise click.UsageError("name FILEs, or --samples N")
     from nightwire.gateway.client.author import Author
 
-    author = Author(author_address(to), timeout, patience, _signing_key(key_file), read_tls_settings(tls))
+    address = author_address(to)
+    author = Author(address, timeout, patience, _signing_key(key_file), tls_to(address, tls))
     submissions, total = _submissions(files, samples, first_sample)
     receipts = _send(author, submissions, total, connections, bulk=bulk, as_json=as_json, quiet=quiet)
     if as_json:

@@ -63,3 +63,17 @@ def read_address_option(text: str, default_port: int) -> "Address":
         return read_address(text, default_port)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def tls_to(address: "Address", options: dict[str, Any]) -> "TLSSettings":
+    """Take the options of TLS for a connection to *address*, and return them as settings.
+
+    Raises:
+        click.UsageError: A file cannot be used, or would not be, for TLS is not spoken there.
+    """
+    given = [name for name in ("certificate", "ca") if options.get(f"tls_{name}")]
+    if given and not address.tls:
+        raise click.UsageError(
+            f"{address} is called without TLS: name tls://{address} for --tls-cert, --tls-ca"
+        )
+    return read_tls_settings(options)

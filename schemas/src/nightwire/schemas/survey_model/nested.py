@@ -68,8 +68,21 @@ def _value(leaf: Leaf, inside: bool) -> ColumnReader:
     if leaf.depth is None:
         return lambda at: None
     if inside or leaf.depth == 0:
-        return lambda at: leaf.column().items[at]
+        return _item(leaf)
     return lambda at: leaf.column().row(at)
+
+
+def _item(leaf: Leaf) -> ColumnReader:
+    """Return what reads an item of a column, which is made when the first is read."""
+    items: list[Any] | None = None
+
+    def read(at: int) -> Any:
+        nonlocal items
+        if items is None:
+            items = leaf.column().items
+        return items[at]
+
+    return read
 
 
 def _record(fields: Mapping[str, ColumnReader]) -> ColumnReader:

@@ -83,7 +83,7 @@ class RowView(AlertView):
     @cached_property
     def history(self) -> list[Point]:
         """As `AlertView.history`."""
-        history = _History(self, self._table, self._row)
+        history = History(self, self._table, self._row)
         return [RowPoint(history, at) for at in range(len(history))]
 
     def light_curve(self) -> dict[str, "np.ndarray[Any, Any]"]:
@@ -112,7 +112,7 @@ class RowView(AlertView):
         return self._unpacked_stamps()
 
 
-class _History:
+class History:
     """The history of one row, attribute by attribute."""
 
     def __init__(self, view: RowView, table: "AlertTable", row: int) -> None:
@@ -121,6 +121,7 @@ class _History:
         self._begin, end = self._series.offsets[row : row + 2].tolist()
         self._count = int(end) - int(self._begin)
         self._items: dict[str, list[Any]] = {}
+        self._arrays: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -135,7 +136,9 @@ class _History:
     def record(self, at: int) -> Mapping[str, Any]:
         """Return a point's own fields."""
         array, item = self._series.origin(self._begin + at, self._row)
-        return getter(array)(self._view)[item]  # type: ignore[no-any-return]
+        if array not in self._arrays:
+            self._arrays[array] = getter(array)(self._view)
+        return self._arrays[array][item]  # type: ignore[no-any-return]
 
 
 @looked_up(MEASUREMENT_ATTRIBUTES, _of_point)
@@ -147,7 +150,7 @@ class RowPoint(Point):
         at: Number of the point.
     """
 
-    def __init__(self, history: _History, at: int) -> None:
+    def __init__(self, history: History, at: int) -> None:
         self._history = history
         self._at = at
 
