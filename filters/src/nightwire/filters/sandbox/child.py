@@ -169,7 +169,7 @@ class BatchEvaluator:
             known = self._function(key, source, entry)
             adds = None if not transform else known.predicate.__globals__[transform]
             self.judging = self.stopped = False  # who asks first makes the alerts for all
-            functions, alerts = _on_alerts(rows, whole, known.shares, known.predicate, adds)
+            functions, alerts = _on_alerts(rows, whole, known, adds)
             self.judging = True
             self._each(functions, alerts, source, verdicts)
             self.judging = False
@@ -213,15 +213,16 @@ class BatchEvaluator:
 
 
 def _on_alerts(
-    rows: BatchRows, whole: bool, shares: bool, *functions: Any
+    rows: BatchRows, whole: bool, known: "KnownFilter", transform: Any
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return what to call, and the alerts to call it with: those that are shared, or views that are
-    made as it is called.
+    """Return the filter's functions, and what to call them with: alerts that are shared, or rows of
+    which they make views.
     """
-    if shares and not whole:
-        return functions, rows.shared()
+    if known.shares and not whole:
+        alerts = rows.shared(with_history="history" in known.source)
+        return (known.predicate, transform), alerts
     view = rows.view(whole)
-    return [one and _of_row(one, view) for one in functions], range(rows.count)
+    return (_of_row(known.predicate, view), transform and _of_row(transform, view)), range(rows.count)
 
 
 def _of_row(function: Any, view: Any) -> Any:

@@ -155,13 +155,16 @@ class BatchRows:
         self._whole = MappedFile(descriptor, size)
         self._columns, self._values, self._mentioned = columns, values, mentioned
 
-    def shared(self) -> Sequence[AlertView]:
+    def shared(self, *, with_history: bool) -> Sequence[AlertView]:
         """Return the alerts, of columns, made once for all filters that change none of them.
+
+        Args:
+            with_history: Whether the filter mentions points.
 
         Raises:
             FilterError: The batch brings no columns.
         """
-        return self._prepared.rows()
+        return self._prepared.rows(with_history=with_history)
 
     def view(self, whole: bool) -> View:
         """Return a function that gives a view of a row, of the columns or the *whole* message.

@@ -6,23 +6,24 @@ code that is written for their attributes, which takes half of the time of any c
 
 import gc
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import pairwise, repeat
 from types import new_class
 from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas.survey_model.attribute_names import ALERT_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
+from nightwire.schemas.survey_model.column import makes_columns
 from nightwire.schemas.survey_model.row import History, Row, RowPoint, RowView
+from nightwire.schemas.survey_model.view import Point
 
 if TYPE_CHECKING:
     from nightwire.schemas.survey_model.table import AlertTable
 
-MANY = 10_000
-"""From so many objects on the garbage collector is told that they stay."""
+FEW = 0.1
+"""Share of the rows whose points are made one by one; when more are asked for, all are made."""
 
-HISTORY = "history"
 Maker = Callable[..., list[Any]]
 
 
@@ -39,23 +40,57 @@ class PreparedRows:
 
     def __init__(self, table: "AlertTable", names: Iterable[str]) -> None:
         mentioned = set(names)
-        self._table = table
-        self._histories: dict[int, History] = {}
-        points = [name for name in MEASUREMENT_ATTRIBUTES if f"{HISTORY}.{name}" in mentioned]
-        values = self._values("", [name for name in ALERT_ATTRIBUTES if name in mentioned])
-        series = self._values(f"{HISTORY}.", points)
-        self._offsets: list[int] = table.series(HISTORY).offsets.tolist() if series else []
-        with _collector_paused(len(table) + (self._offsets[-1] if series else 0)):
-            self._points = self._made_points(series) if series else []
-            self._rows = self._made_rows(values)
+        self._history = PreparedHistory(table, mentioned)
+        values = values_of(table, [name for name in ALERT_ATTRIBUTES if name in mentioned])
+        known = {"_table": table, "_survey": table.survey, "_prepared": self._history}
+        kind = kind_of(PreparedRow, known, ("_row", "_list", *values))
+        columns = (range(len(table)), repeat(None), *values.values())
+        with collector_paused(len(table)):
+            self._rows = maker(("_row", "_list", *values))(object.__new__, kind, *columns)
 
-    def rows(self) -> Sequence[RowView]:
-        """Return the rows; lists of points are new ones, for a filter may have sorted the last."""
-        points = self._points
-        if self._offsets:
-            for row, (begin, end) in zip(self._rows, pairwise(self._offsets), strict=True):
-                row.history = points[begin:end]
+    def rows(self, *, with_history: bool = True) -> Sequence["PreparedRow"]:
+        """Return the rows; lists of points are new ones, for a filter may have sorted the last.
+
+        Args:
+            with_history: Whether these are asked for, so that they may be made at once.
+        """
+        self._history.renew_lists(self._rows if with_history else ())
         return self._rows
+
+
+class PreparedHistory:
+    """The points of all rows, made when they are asked for.
+
+    Args:
+        table: The table.
+        mentioned: Names of which those that begin with ``history.`` matter.
+    """
+
+    def __init__(self, table: "AlertTable", mentioned: Collection[str]) -> None:
+        names = [f"history.{name}" for name in MEASUREMENT_ATTRIBUTES]
+        # times are read in any case, for the order; who mentions them has them of the alert, too
+        unasked = () if "mjd_tai" in mentioned else ("history.mjd_tai",)
+        self._table, self._names = table, [one for one in names if one in mentioned and one not in unasked]
+        self._points: list[list[Any] | None] = [None] * len(table)
+        self._singly, self._all_made = 0, False
+        self._given: list[PreparedRow] = []
+        self._histories: dict[int, History] = {}
+
+    def list_for(self, row: "PreparedRow", number: int) -> list[Any]:
+        """Return the points of row *number*, in a list of its own."""
+        self._given.append(row)
+        found = self._points[number]
+        return list(self._made(number) if found is None else found)
+
+    def renew_lists(self, rows: Sequence["PreparedRow"]) -> None:
+        """Give new lists to *rows* where all points are made; else let them ask."""
+        for row in self._given:
+            row.renew_list(None)
+        self._given.clear()
+        if self._all_made:
+            for row, points in zip(rows, self._points, strict=False):
+                row.renew_list(points)
+            self._given += rows
 
     def place(self, index: int) -> tuple[History, int]:
         """Return the history in which a point lies, and its number there."""
@@ -65,29 +100,51 @@ class PreparedRows:
             history = self._histories[row] = History(self._table.view(row), self._table, row)
         return history, index - self._offsets[row]
 
-    def _values(self, prefix: str, names: Iterable[str]) -> dict[str, list[Any]]:
-        found = {}
-        for name in names:
-            try:
-                found[name] = self._table[f"{prefix}{name}"].items
-            except KeyError:  # whoever asks for it is told
-                continue
+    def _made(self, row: int) -> list[Any]:
+        """Make the points of a row, or of all rows."""
+        if self._singly < FEW * len(self._points):
+            self._singly += 1
+            found = self._points[row] = self._between(*self._offsets[row : row + 2])
+            return found
+        self._make_all()
+        return self._points[row] or []
+
+    @makes_columns
+    def _make_all(self) -> None:
+        with collector_paused(self._offsets[-1]):
+            whole = self._between(0, self._offsets[-1])
+            self._points = [whole[begin:end] for begin, end in pairwise(self._offsets)]
+        self._all_made = True
+
+    def _between(self, begin: int, end: int) -> list[Any]:
+        columns = (one[begin:end] for one in self._values.values())
+        return maker(("_index", *self._kept))(object.__new__, self._kind, range(begin, end), *columns)
+
+    @cached_property
+    @makes_columns
+    def _offsets(self) -> list[int]:
+        found: list[int] = self._table.series("history").offsets.tolist()
         return found
 
-    def _made_rows(self, values: Mapping[str, list[Any]]) -> list[Any]:
-        slots = ("_row", *values, *([HISTORY] if self._offsets else []))
-        known = {"_table": self._table, "_survey": self._table.survey, "__slots__": slots}
-        kind = new_class("PreparedRow", (PreparedRow,), exec_body=lambda names: names.update(known))
-        return _maker(("_row", *values))(object.__new__, kind, range(len(self._table)), *values.values())
+    @cached_property
+    @makes_columns
+    def _values(self) -> dict[str, list[Any]]:
+        return values_of(self._table, self._names)
 
-    def _made_points(self, values: Mapping[str, list[Any]]) -> list[Any]:
-        known = {"_prepared": self, "__slots__": ("_index", *values)}
-        kind = new_class("PreparedPoint", (PreparedPoint,), exec_body=lambda names: names.update(known))
-        return _maker(("_index", *values))(object.__new__, kind, range(self._offsets[-1]), *values.values())
+    @cached_property
+    def _kept(self) -> tuple[str, ...]:
+        return tuple(name.removeprefix("history.") for name in self._values)
+
+    @cached_property
+    def _kind(self) -> type:
+        return kind_of(PreparedPoint, {"_prepared": self}, ("_index", *self._kept))
 
 
 class PreparedRow(RowView):
     """A row whose mentioned values are attributes of its own."""
+
+    _prepared: PreparedHistory
+    _list: list[Any] | None
 
     @property
     def _record(self) -> Mapping[str, Any]:  # type: ignore[override]
@@ -98,6 +155,17 @@ class PreparedRow(RowView):
         return self._survey.description.source
 
     @property
+    def history(self) -> list[Point]:
+        """As `AlertView.history`."""
+        if self._list is None:
+            self._list = self._prepared.list_for(self, self._row)
+        return self._list
+
+    def renew_list(self, points: list[Any] | None) -> None:
+        """Have a new list of *points*; None: none yet."""
+        self._list = points and points[:]
+
+    @property
     def stamps(self) -> dict[str, bytes]:
         """As `AlertView.stamps`."""
         return dict(super().stamps)
@@ -106,7 +174,7 @@ class PreparedRow(RowView):
 class PreparedPoint(RowPoint):
     """A point whose mentioned values are attributes of its own."""
 
-    _prepared: PreparedRows
+    _prepared: PreparedHistory
     _index: int
 
     @property
@@ -118,10 +186,31 @@ class PreparedPoint(RowPoint):
         return self._prepared.place(self._index)[1]
 
 
+def values_of(table: "AlertTable", names: Iterable[str]) -> dict[str, list[Any]]:
+    """Return the columns of a table that it can make, as Python's values."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = table[name].items
+        except KeyError:  # whoever asks for it is told
+            continue
+    return found
+
+
+def kind_of(base: type, known: Mapping[str, Any], slots: Sequence[str]) -> type:
+    """Return a subclass of *base* whose instances have *slots*, and share what is *known*."""
+    names = {**known, "__slots__": tuple(slots)}
+    return new_class(base.__name__, (base,), exec_body=lambda namespace: namespace.update(names))
+
+
+MANY = 2_000
+"""From so many objects on the garbage collector is kept from them."""
+
+
 @contextmanager
-def _collector_paused(objects: int) -> Iterator[None]:
-    """Make so many *objects* without the garbage collector, which would go through them again and
-    again; many are left out by it later, too.
+def collector_paused(objects: int) -> Iterator[None]:
+    """Make so many *objects* that stay without the garbage collector, which would go through them
+    again and again; it leaves them out later, too.
     """
     if objects < MANY:
         yield
@@ -136,7 +225,7 @@ def _collector_paused(objects: int) -> Iterator[None]:
 
 
 @lru_cache(maxsize=256)
-def _maker(names: tuple[str, ...]) -> Maker:
+def maker(names: tuple[str, ...]) -> Maker:
     """Return a function of ``object.__new__``, a class, and a list of values for each of *names*,
     that returns the objects.
     """
