@@ -17,7 +17,10 @@ from nightwire.filters.authoring.client import file_source
 from nightwire.filters.authoring.notebook import join_cells
 from nightwire.filters.language import FilterError, Program, evaluate
 from nightwire.filters.model.compilation import compile_request
+from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.text_facts import text_facts
 from nightwire.filters.reading.decode import decode_table
+from nightwire.filters.reading.requirements import SurveyKnowledge, column_paths, fields_read
 from nightwire.filters.sandbox import RowFilter, Sandbox
 from nightwire.schemas import (
     SIM_ALERT_ID,
@@ -138,27 +141,48 @@ def test_accepted_notebooks_judge_as_plain_python(
     travelled = file_source(FOLDER / f"{name}.ipynb", "keep")
     made = compile_request({"language": "python", "source": travelled, "entry": "keep", "survey": "sim"})
     assert (made.program is not None) == (name in COMPILED), made.remarks
-    by_engine = judged_by_engine(travelled, made.program, values, decoder, sandbox)
-    wrong = [(at, one, by_engine[at]) for at, one in enumerate(expected) if not same(one, *by_engine[at])]
-    assert not wrong
+    judged = [in_sandbox(sandbox, travelled, values=values, schemas={SIM_ALERT_ID: sim_alert_schema()})]
+    if (fields := fields_of(travelled)) is not None:
+        batch = decoder.columns(values, column_paths(fields, "sim"), missing_ok=True).batch
+        judged.append(in_sandbox(sandbox, travelled, fields, batch=batch))
+    if made.program:
+        judged.append(over_columns(made.program, values, decoder))
+    for by_engine in judged:
+        wrong = [(at, one, by_engine[at]) for at, one in enumerate(expected) if not same(one, *by_engine[at])]
+        assert not wrong
 
 
-def judged_by_engine(
-    travelled: str, program: Program | None, values: list[bytes], decoder: AlertDecoder, sandbox: Sandbox
-) -> list[tuple[bool, float, str | None]]:
-    """Return passed, rank and fault of each alert: over columns, else in the sandbox."""
-    if program is not None:
-        table, _ = decode_table(values, program.names, "sim", decoder)
-        found = evaluate(program, table)
-        assert not len(found.needs_python)
-        return [(bool(found.passed[at]), found.rank[at], found.faults.get(at)) for at in range(len(values))]
-    one = RowFilter("me", "habit", 1, travelled, "keep")
-    outcome = sandbox.judge([one], "sim", values=values, schemas={SIM_ALERT_ID: sim_alert_schema()})[
-        "me/habit"
-    ]
+def fields_of(travelled: str) -> tuple[str, ...] | None:
+    """Return the fields that a filter mentions; None where it may read any."""
+    request = {"language": "python", "source": travelled, "entry": "keep", "survey": "sim"}
+    known = SurveyKnowledge()
+    known.meet(SIM_ALERT_ID, sim_alert_schema())
+    facts = text_facts(request, compiled=False).dumps()
+    return fields_read(LiveFilter("me", "habit", 1, "sim", travelled, "keep", facts=facts), known)
+
+
+Judged = list[tuple[bool, float, str | None]]
+"""Passed, rank and fault of each alert."""
+
+
+def over_columns(program: Program, values: list[bytes], decoder: AlertDecoder) -> Judged:
+    """Judge by a compiled filter."""
+    table, _ = decode_table(values, program.names, "sim", decoder)
+    found = evaluate(program, table)
+    assert not len(found.needs_python)
+    return [(bool(found.passed[at]), found.rank[at], found.faults.get(at)) for at in range(len(values))]
+
+
+def in_sandbox(
+    sandbox: Sandbox, travelled: str, fields: tuple[str, ...] | None = None, **alerts: Any
+) -> Judged:
+    """Judge by a filter that is code."""
+    one = RowFilter("me", "habit", 1, travelled, "keep", fields)
+    outcome = sandbox.judge([one], "sim", **alerts)["me/habit"]
     assert not outcome.killed, outcome
     ranks: Mapping[int, float] = dict(zip(outcome.passed.tolist(), outcome.rank.tolist(), strict=True))
-    return [(at in ranks, ranks.get(at, math.nan), outcome.faults.get(at)) for at in range(len(values))]
+    rows = range(len(alerts.get("values", alerts.get("batch", ()))))
+    return [(at in ranks, ranks.get(at, math.nan), outcome.faults.get(at)) for at in rows]
 
 
 @pytest.mark.slow

@@ -62,6 +62,28 @@ def test_true_passes_without_a_rank(sandbox: Sandbox, batch: Any) -> None:
     assert ranks == {"yes": "nan", "number": "2.0", "word": "nan", "huge": "nan", "array": "1.5"}
 
 
+CHANGES = {
+    "attribute": "def keep(a):\n    a.magnitude = 1\n    return True",
+    "list": "def keep(a):\n    a.history.clear()\n    return len(a.history) == 0",
+    "counter": "def keep(a):\n    keep.seen = getattr(keep, 'seen', 0) + 1\n    return keep.seen",
+}
+READS = "def keep(a):\n    return 1000 * len(a.history) + (a.magnitude or 0)"
+
+
+def test_what_one_filter_does_to_an_alert_another_of_its_owner_does_not_see(
+    sandbox: Sandbox, batch: Any
+) -> None:
+    fields = ("id", "magnitude", "history.flux", "history.mjd_tai")
+    filters = [replace(row_filter("alice", text, name), fields=fields) for name, text in CHANGES.items()]
+    reads = replace(row_filter("bob", READS), fields=fields)
+    (alone,) = judge(sandbox, batch, reads).values()
+    found = judge(sandbox, batch, *filters, replace(reads, owner="alice"))
+    assert found["alice/one"].rank.tolist() == alone.rank.tolist()
+    assert len(found["alice/list"].passed) == ROWS
+    assert set(found["alice/attribute"].faults) == set(range(ROWS))
+    assert "AttributeError" in found["alice/attribute"].faults[0]
+
+
 def test_whole_alerts_are_judged_as_columns_are(sandbox: Sandbox, bodies: list[bytes], batch: Any) -> None:
     values = [wire.frame(SIM_ALERT_ID, body) for body in bodies]
     whole = RowFilter("alice", "whole", 1, "def keep(a): return a['diaSource']['psfFlux'] > 300", "keep")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, Column, survey, wire
+from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, Column, PreparedRows, survey, wire
 from nightwire.schemas.survey_model.attribute_names import (
     ID_ATTRIBUTES,
     MEASUREMENT_ATTRIBUTES,
@@ -43,26 +43,35 @@ def value(column: Column, row: int) -> Any:
 
 
 def check(table: AlertTable, row: int, alert: AlertView) -> None:
-    """Check that a row of a table, and its view, are the alert."""
-    view = table.view(row)
+    """Check that a row of a table is the alert."""
     for name in SCALARS:
         assert same(value(table[name], row), getattr(alert, name)), name
-        assert same(getattr(view, name), getattr(alert, name)), name
     for name in MEASUREMENT_ATTRIBUTES:
         expected = [getattr(point, name) for point in alert.history]
         assert same(value(table[f"history.{name}"], row), expected), name
+    curve = alert.light_curve()
+    for name in curve:
+        assert same(value(table[f"light_curve.{name}"], row), curve[name].tolist()), name
+    assert same(value(table.colour("g", "r"), row), alert.colour("g", "r"))
+    assert same(value(table.magnitudes("g"), row), alert.magnitudes("g").tolist())
+    assert same(value(table.healpix_at(3), row), alert.healpix_at(3))
+    check_view(table.view(row), alert)
+
+
+def check_view(view: AlertView, alert: AlertView) -> None:
+    """Check that a view of a row is the alert."""
+    for name in SCALARS:
+        assert same(getattr(view, name), getattr(alert, name)), name
+    for name in MEASUREMENT_ATTRIBUTES:
+        expected = [getattr(point, name) for point in alert.history]
         assert same([getattr(point, name) for point in view.history], expected), name
     curve, seen = alert.light_curve(), view.light_curve()
     assert list(seen) == list(curve)
     for name in curve:
-        assert same(value(table[f"light_curve.{name}"], row), curve[name].tolist()), name
         assert same(seen[name].tolist(), curve[name].tolist()), name
         assert seen[name].dtype.kind == curve[name].dtype.kind
-    assert same(value(table.colour("g", "r"), row), alert.colour("g", "r"))
     assert same(view.colour("g", "r"), alert.colour("g", "r"))
-    assert same(value(table.magnitudes("g"), row), alert.magnitudes("g").tolist())
     assert same(view.magnitudes("g").tolist(), alert.magnitudes("g").tolist())
-    assert same(value(table.healpix_at(3), row), alert.healpix_at(3))
     assert same(view.healpix_at(3), alert.healpix_at(3))
 
 
@@ -78,8 +87,14 @@ def test_columns_and_rows_are_what_an_alert_shows(name: str, drawn: st.DataObjec
     assert (list(found.rows), dict(found.faults)) == (list(range(len(values))), {})
     table = AlertTable(found.batch, known)
     assert len(table) == len(values)
-    for row, message in enumerate(values):
-        check(table, row, known.view(decoder.decode(message).alert))
+    alerts = [known.view(decoder.decode(message).alert) for message in values]
+    for row, alert in enumerate(alerts):
+        check(table, row, alert)
+    for mentioned in ([], CANONICAL, CANONICAL[::2], CANONICAL[1::2]):
+        rows = PreparedRows(table, mentioned)
+        for _ in range(2):
+            for view, alert in zip(rows.rows(), alerts, strict=True):
+                check_view(view, alert)
 
 
 @pytest.mark.slow
@@ -92,11 +107,29 @@ def test_the_surveys_own_fields_are_those_of_the_alert(name: str, drawn: st.Data
     paths = AlertTable.fields(CANONICAL, known)
     table = AlertTable(decoder.columns(values, paths, missing_ok=True).batch, known)
     for row, message in enumerate(values):
-        alert, view = decoder.decode(message).alert, table.view(row)
-        for path in paths:
-            assert same(at(view, path), at(alert, path)), path
-        for seen, expected in zip(view.history, known.view(alert).history, strict=True):
-            assert all(same(seen[field], expected[field]) for field in expected)
+        alert = decoder.decode(message).alert
+        for view in (table.view(row), PreparedRows(table, CANONICAL).rows()[row]):
+            for path in paths:
+                assert same(at(view, path), at(alert, path)), path
+            for seen, expected in zip(view.history, known.view(alert).history, strict=True):
+                assert all(same(seen[field], expected[field]) for field in expected)
+
+
+def test_a_list_of_points_is_ones_own_and_the_points_are_everybodys() -> None:
+    values = {"mjd_tai": [3.0, 1.0, 2.0], "psfFlux": [30.0, 10.0, 20.0]}
+    named = {"diaSourceId": [1] * 40, "diaSource.midpointMjdTai": [4.0] * 40}
+    named |= {"prvDiaSources.midpointMjdTai": [values["mjd_tai"]] * 40}
+    named |= {"prvDiaSources.psfFlux": [values["psfFlux"]] * 40}
+    rows = PreparedRows(AlertTable(pa.RecordBatch.from_pydict(named), survey("sim")), ["history.flux"])
+    first = [row.history for row in rows.rows()]
+    assert [[point.flux for point in some] for some in first] == [[10.0, 20.0, 30.0]] * 40
+    row = rows.rows()[0]
+    assert row.history is row.history
+    for some in first:
+        some.clear()
+    again = [row.history for row in rows.rows()]
+    assert [len(some) for some in again] == [3] * 40
+    assert rows.rows(with_history=False)[7].history[0] is again[7][0]
 
 
 def at(record: Any, path: str) -> Any:
