@@ -28,8 +28,7 @@ from nightwire.schemas.survey_model.column import (
     numbers,
 )
 from nightwire.schemas.survey_model.description import Measurement
-from nightwire.schemas.survey_model.nested import ColumnReader, Leaf, readers, record_presence
-from nightwire.schemas.survey_model.row import RowView
+from nightwire.schemas.survey_model.row import ColumnReader, Leaf, RowView, readers, record_presence
 from nightwire.schemas.survey_model.series import Part, Series, last
 
 if TYPE_CHECKING:
