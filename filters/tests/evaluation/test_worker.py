@@ -139,6 +139,45 @@ def test_a_filter_says_what_plain_python_says(
     assert "ZeroDivisionError: division by zero (line 2: return 1 / (alert.id % 10) > 0.4)" in fault.text
 
 
+OVER_COLUMNS = {
+    "table": "def keep(alerts):\n    return (alerts.flux > 500) & (alerts.id % 2 == 1)",
+    "named": """
+COLUMNS = ["flux", "diaSource.diaSourceId"]
+def keep(flux, number):
+    return (flux > 500) & (number % 2 == 1)
+""",
+}
+
+
+@pytest.mark.parametrize("name", OVER_COLUMNS)
+def test_a_function_of_columns_says_what_one_of_each_alert_does(
+    name: str, judge: Callable[..., JudgedBatch], alerts: list[bytes]
+) -> None:
+    source = OVER_COLUMNS[name]
+    found = judge(alerts, [live(0, source), live(1, CUTS), live(2, f"{source}\n1 / 0")], "weak")
+    assert passes(found, 0) == passes(found, 1) == by_python(CUTS, alerts[:100])
+    assert tally(found, 0) == (100, 25, 0)
+    assert tally(found, 2) == (100, 0, 100)
+
+
+def test_a_column_that_nobody_has_is_the_fault_of_its_filter_alone(
+    judge: Callable[..., JudgedBatch], alerts: list[bytes]
+) -> None:
+    nope = "def keep(alerts):\n    return alerts['diaSource.nope'] > 1"
+    found = judge(alerts, [live(0, nope), live(1, CUTS)], "weak")
+    assert tally(found, 0) == (100, 0, 100)
+    assert "nope" in found.counts[0].faults[0].text
+    assert passes(found, 1) == by_python(CUTS, alerts[:100])
+
+
+def test_without_a_sandbox_a_function_of_columns_is_not_judged(
+    judge: Callable[..., JudgedBatch], alerts: list[bytes]
+) -> None:
+    found = judge(alerts, [live(0, OVER_COLUMNS["table"])], "none")
+    assert tally(found, 0)[1] == 0
+    assert "sandbox alone" in found.counts[0].faults[0].text
+
+
 CUTS = """
 def keep(alert):
     if alert.flux < 300:

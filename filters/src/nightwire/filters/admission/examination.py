@@ -12,7 +12,7 @@ from nightwire.filters.admission.transform_check import Request, schema_mismatch
 from nightwire.filters.admission.trial import TrialRunner
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.compilation import Compilation
-from nightwire.filters.model.text_facts import load_facts
+from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import RowFilter
 
@@ -71,10 +71,30 @@ def _trial(
     if not request["trial"]:
         return [], "not tried, as was asked"
     names = (request["owner"], request["name"], 0, request["source"], request["entry"])
-    imports = load_facts(compilation.facts).imports
-    one = RowFilter(*names, transform=request["transform"], imports=imports)
+    facts = load_facts(compilation.facts)
+    words = {"transform": request["transform"], "imports": facts.imports, "columns": facts.columns}
+    one = RowFilter(*names, **words)
     trial = trials.run(one, compilation, samples)
-    return trial.refusals(trials.policy, any_share=_takes_any_share(request)), trial.remark()
+    refusals = trial.refusals(trials.policy, any_share=_takes_any_share(request))
+    advice = cost_advice(trial.cpu_ms or 0.0, facts, compiled=compilation.program is not None)
+    return [*refusals, *(advice if refusals else ())], "; ".join([trial.remark(), *advice])
+
+
+DEAR_MS = 0.05
+"""From such a cost of an alert on its owner is told how it becomes cheaper. [ms]"""
+LIBRARIES = ("astropy", "pandas", "scipy", "healpy")
+"""Packages of which one call takes nearly as long for an alert as for ten thousand."""
+
+
+def cost_advice(cpu_ms: float, facts: TextFacts, *, compiled: bool) -> list[str]:
+    """Return what makes a filter cheaper that calls a library for each alert, if that is dear."""
+    called = [name for name in LIBRARIES if name in facts.imports]
+    if compiled or facts.columns is not None or cpu_ms < DEAR_MS or not called:
+        return []
+    return [
+        f"{called[0]} is called for each alert, {1000 * cpu_ms:.0f} µs: as keep(alerts), over columns, "
+        "it is called once for all (docs/user/columns.md)"
+    ]
 
 
 def _takes_any_share(request: Request) -> bool:

@@ -63,7 +63,7 @@ def _loaded(answer: Mapping[str, Any]) -> Compilation:
         raise FilterError(*answer["refused"])
     program = Program.loads(answer["program"]) if answer["program"] else None
     asked = AskedFields(**answer["asked"])
-    return Compilation(program, tuple(answer["remarks"]), answer["facts"], asked)
+    return Compilation(program, tuple(answer["remarks"]), answer["facts"], asked, answer["over_columns"])
 
 
 def main() -> None:
@@ -84,4 +84,4 @@ def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - our compiler fails: the owner may write it otherwise
         return {"refused": [f"this text cannot be compiled: {type(error).__name__}: {error}"]}
     found = {"program": made.text, "remarks": made.remarks, "facts": made.facts, "asked": asdict(made.asked)}
-    return {"refused": [], **found}
+    return {"refused": [], **found, "over_columns": made.over_columns}

@@ -46,12 +46,13 @@ def submit(
     choice: str = "first", source: str | Sequence[str] = (), output: str = "",
     drop: str | Sequence[str] = (), mean: str | Sequence[str] = (), lite: bool = False,
     transform: Filter | None = None, backfill: str = "", trial: bool = True, timeout: float = 60.0,
-    bootstrap: str | None = None,
+    bootstrap: str | None = None, columns: Sequence[str] = (),
 ) -> Submitted:  # fmt: skip
     """Make a function of this notebook or script, or an SQL condition, a live filter.
 
     Args:
-        keep: The function of one alert, or a text such as ``"WHERE magnitude < 19"``.
+        keep: The function of one alert, of a table ``alerts``, or of *columns*; or a text such as
+            ``"WHERE magnitude < 19"``.
         name: The filter's name: small letters, digits, ``-``.
         survey: Whose alerts it judges, ``*`` for all; by default the notebook's ``SURVEY``, else
             the only survey that has alerts.
@@ -68,6 +69,8 @@ def submit(
         trial: Whether it is tried on recent alerts first.
         timeout: Longest wait for the engine's answer. [s]
         bootstrap: Kafka's address; by default the environment's, else the running stack's.
+        columns: Columns that are the function's arguments, as pandas Series: canonical names or
+            dotted paths; by default what the constant ``COLUMNS`` says.
 
     Raises:
         FilterError: It is refused; the reasons say why.
@@ -84,7 +87,7 @@ def submit(
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or default_owner()
-    submission, kafka = _submission(keep, transform), enter(find_endpoints(bootstrap).kafka)
+    submission, kafka = _submission(keep, transform, columns), enter(find_endpoints(bootstrap).kafka)
     survey = survey or _survey_of(keep) or default_survey(kafka, sources=_listed(source))
     past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
     light = with_light_form(survey, _listed(drop), _listed(mean), light=lite)
@@ -102,16 +105,17 @@ def submit(
 
 def try_filter(
     keep: Filter | str, sample: str | Iterable[Any], *, last: int = 200, bootstrap: str | None = None,
-    registry: str | None = None,
+    registry: str | None = None, columns: Sequence[str] = (),
 ) -> "Report":  # fmt: skip
     """Judge a sample by a function of this notebook or script, as the engine would.
 
     Args:
-        keep: The function of one alert, or an SQL condition.
+        keep: The function, as `submit` takes it, or an SQL condition.
         sample: Alerts (what `nightwire.consumers.AlertReader` gives, or views), or a survey's name.
         last: How many of the survey's newest alerts.
         bootstrap: Kafka's address; by default the environment's, else the running stack's.
         registry: The schema registry's URL; likewise.
+        columns: As `submit` takes them.
 
     Raises:
         FilterError: It is no filter.
@@ -121,7 +125,7 @@ def try_filter(
     from nightwire.filters.authoring.samples import messages
     from nightwire.filters.authoring.sandboxed import try_submission
 
-    submission = _submission(keep)
+    submission = _submission(keep, columns=columns)
     names = _source_map(keep, submission.source)
     if isinstance(sample, str):
         return with_owner_lines(try_on_recent(submission, sample, last, bootstrap, registry), names)
@@ -161,7 +165,9 @@ def try_on_recent(
     return try_submission(request, samples, at.schema_registry, examined)
 
 
-def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submission":
+def _submission(
+    keep: Filter | str, transform: Filter | None = None, columns: Sequence[str] = ()
+) -> "Submission":
     """Return the submission of a function or an SQL condition.
 
     Raises:
@@ -172,6 +178,7 @@ def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submiss
         checked_source,
         sql_submission,
         transform_names,
+        with_columns,
     )
     from nightwire.filters.authoring.constants import values_of_namespace
     from nightwire.filters.authoring.extract import extract
@@ -183,7 +190,7 @@ def _submission(keep: Filter | str, transform: Filter | None = None) -> "Submiss
         raise FilterError(f"a filter is a function defined by def, not a {type(keep).__name__}")
     entry, namespace = keep.__name__, keep.__globals__
     values = values_of_namespace(namespace)
-    source = extract(_code(keep, namespace), entry, values, transform_names(name))
+    source = extract(with_columns(_code(keep, namespace), columns), entry, values, transform_names(name))
     return Submission("python", checked_source(source, entry), entry, transform=name)
 
 

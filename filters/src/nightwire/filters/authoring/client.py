@@ -15,7 +15,7 @@ from nightwire.core.kafka import Writer, ensure_topics, watermarks
 from nightwire.core.runtime import now_ms
 from nightwire.filters.authoring.extract import extract, likely_function
 from nightwire.filters.authoring.notebook import SourceMap, code_cells, python_of, source_map
-from nightwire.filters.language import FilterError, objections
+from nightwire.filters.language import NAMED, FilterError, objections
 from nightwire.filters.model.transform import DECLARED
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import answers, requests, settings
@@ -79,7 +79,9 @@ def sql_submission(condition: str) -> Submission:
     return Submission("sql", condition.strip(), "")
 
 
-def file_submission(file: Path | None, sql: str | None, entry: str | None, transform: str = "") -> Submission:
+def file_submission(
+    file: Path | None, sql: str | None, entry: str | None, transform: str = "", columns: Sequence[str] = ()
+) -> Submission:
     """Return the submission of a file (.ipynb, .py or .sql), or of SQL alone.
 
     Args:
@@ -87,6 +89,7 @@ def file_submission(file: Path | None, sql: str | None, entry: str | None, trans
         sql: The condition, where there is no file.
         entry: The filter's function; None: ``keep``, or the only one there is.
         transform: Name of the function that computes added fields; empty for none.
+        columns: Columns that are the function's arguments; none where the file says.
 
     Raises:
         FilterError: It is no filter; or there are both, or neither.
@@ -98,10 +101,10 @@ def file_submission(file: Path | None, sql: str | None, entry: str | None, trans
     if file is None:
         return replace(sql_submission(str(sql)), transform=transform)
     entry = entry or likely_function(_python_in(file), transform)
-    return Submission("python", file_source(file, entry, transform), entry, transform=transform)
+    return Submission("python", file_source(file, entry, transform, columns), entry, transform=transform)
 
 
-def file_source(file: Path, entry: str, transform: str = "") -> str:
+def file_source(file: Path, entry: str, transform: str = "", columns: Sequence[str] = ()) -> str:
     """Return the checked source that is submitted of a notebook or script.
 
     Values that only running the code makes are found by running it, in a process of its own.
@@ -109,7 +112,7 @@ def file_source(file: Path, entry: str, transform: str = "") -> str:
     Raises:
         FilterError: It is no filter.
     """
-    code = _python_in(file)
+    code = with_columns(_python_in(file), columns)
 
     def values(names: Sequence[str]) -> Mapping[str, str]:
         # brings NumPy, rarely needed
@@ -118,6 +121,11 @@ def file_source(file: Path, entry: str, transform: str = "") -> str:
         return values_by_running(code, file.resolve().parent)(names)
 
     return checked_source(extract(code, entry, values, transform_names(transform)), entry)
+
+
+def with_columns(code: str, columns: Sequence[str]) -> str:
+    """Return *code* that says which *columns* its filter is given; none: as it says itself."""
+    return f"{code}\n{NAMED} = {[*columns]!r}\n" if columns else code
 
 
 def _python_in(file: Path) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nightwire.filters.authoring.definitions import FUTURE, Definition, Kind, definitions
-from nightwire.filters.language import MODULES, FilterError
+from nightwire.filters.language import MODULES, NAMED, FilterError, column_arguments
 
 Values = Callable[[Sequence[str]], Mapping[str, str]]
 """Finds the values of names by running the code: for each name the code that gives it its value."""
@@ -36,6 +36,8 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     if entry not in known or known[entry].kind is not Kind.FUNCTION:
         names = ", ".join(_functions(known)) or "none"
         raise FilterError(f"there is no function {entry}(alert); functions found: {names}")
+    if column_arguments(tree, entry):
+        also = [*also, NAMED]
     if absent := [name for name in also if name not in known]:
         raise FilterError(f"there is no {absent[0]}, which a transform needs beside {entry}")
     used = _Closure(known, _star_imports(tree)).of(entry, *also)

@@ -84,7 +84,7 @@ class Report:
         failed = sum(one.fault is not None for one in self.judged)
         yield (
             f"{self.name}: {passed} of {count} alerts pass ({100 * passed / count:.1f} %), {failed} failed; "
-            f"{self.cost_us:.0f} µs an alert here"
+            f"{self.cost_us:.3g} µs an alert here"
         )
         yield from (f"  {number:6}  {why}" for why, number in self.stages.most_common())
         yield from (f"  {remark}" for remark in self.remarks)

@@ -72,7 +72,7 @@ def _python_report(
     judged: list[JudgedAlert] = []
     spent = 0.0
     words = (request["owner"], request["name"], 0, request["source"], request["entry"])
-    one = RowFilter(*words, imports=facts.imports)
+    one = RowFilter(*words, imports=facts.imports, columns=facts.columns)
     asking, conditions = _asking(one, facts)
     for name in dict.fromkeys(name for name, _ in samples):
         values, schemas = trials.readable([value for whose, value in samples if whose == name], name)

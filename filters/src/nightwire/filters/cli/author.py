@@ -7,9 +7,11 @@ import click
 
 from nightwire.core.cli import bootstrap_option, registry_option
 from nightwire.filters.cli.options import (
+    columns_option,
     exit_refused,
     file_argument,
     function_option,
+    listed_columns,
     sql_option,
     survey_option,
     survey_or_default,
@@ -19,8 +21,9 @@ from nightwire.filters.cli.options import (
 @click.command()
 @click.argument("name")
 @survey_option
+@click.option("--columns", is_flag=True, help="With a function of many alerts at once, as columns.")
 @click.option("--force", is_flag=True, help="Replace a notebook that is there.")
-def new(name: str, survey: str | None, force: bool) -> None:
+def new(name: str, survey: str | None, columns: bool, force: bool) -> None:
     """Write NAME.ipynb, a notebook with a filter to begin with.
 
     Run from top to bottom it tries the filter on recent alerts, submits it, and reads what passes.
@@ -28,13 +31,14 @@ def new(name: str, survey: str | None, force: bool) -> None:
     \b
     Example:
       nightwire filter new bright --survey lsst
+      nightwire filter new near-the-pole --columns
     """
     from nightwire.schemas import SchemaError
     from nightwire.schemas.topics import NameError_
 
     file = Path(f"{name}.ipynb")
     try:
-        text = template_notebook(name, survey or survey_here())
+        text = template_notebook(name, survey or survey_here(), columns=columns)
     except (NameError_, SchemaError) as error:
         raise click.ClickException(str(error)) from error
     if file.exists() and not force:
@@ -62,8 +66,9 @@ def survey_here() -> str:
         return SIMULATED
 
 
-def template_notebook(name: str, survey: str) -> str:
-    """Return a valid notebook (nbformat 4.5, as JSON text) for a filter of that name.
+def template_notebook(name: str, survey: str, *, columns: bool = False) -> str:
+    """Return a valid notebook (nbformat 4.5, as JSON text) for a filter of that name, of one alert
+    or of *columns*.
 
     Raises:
         NameError_: It is no name for a filter.
@@ -84,8 +89,12 @@ def template_notebook(name: str, survey: str) -> str:
         "@RECORD@": description.source.path,
         "@FIELD@": description.source.flux or description.source.magnitude or description.source.time,
     }
-    template = files("nightwire.filters") / "templates" / "filter.ipynb"
-    return json.dumps(_filled(json.loads(template.read_text(encoding="utf-8")), words), indent=1) + "\n"
+    templates = files("nightwire.filters") / "templates"
+    notebook = json.loads((templates / "filter.ipynb").read_text(encoding="utf-8"))
+    if columns:
+        others = json.loads((templates / "columns.json").read_text(encoding="utf-8"))
+        notebook["cells"] = [{**one, **others.get(one["id"], {})} for one in notebook["cells"]]
+    return json.dumps(_filled(notebook, words), indent=1) + "\n"
 
 
 def _filled(part: Any, words: dict[str, str]) -> Any:
@@ -107,6 +116,7 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
     "--last", default=200, show_default=True, type=click.IntRange(1), help="How many, the newest ones."
 )
 @function_option
+@columns_option
 @sql_option
 @click.option(
     "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="PAGE",
@@ -116,8 +126,8 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
 @bootstrap_option
 @registry_option
 def test(
-    file: Path | None, sql: str | None, entry: str | None, html: Path | None, each: bool, survey: str | None,
-    **where: Any,
+    file: Path | None, sql: str | None, entry: str | None, columns: str | None, html: Path | None,
+    each: bool, survey: str | None, **where: Any,
 ) -> None:  # fmt: skip
     """Try the filter in FILE (.ipynb, .py or .sql), or --sql, on recent alerts; submit nothing.
 
@@ -138,7 +148,7 @@ def test(
     from nightwire.schemas import SchemaError
 
     try:
-        submission = file_submission(file, sql, entry)
+        submission = file_submission(file, sql, entry, columns=listed_columns(columns))
         survey = survey_or_default(survey, where["bootstrap"], file)
         names = file_source_map(file, submission.source)
         report = with_owner_lines(try_on_recent(submission, survey, **where), names)

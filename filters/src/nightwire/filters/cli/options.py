@@ -23,10 +23,20 @@ file_argument = click.argument(
 function_option = click.option(
     "--function", "entry", metavar="F", help="The function of one alert; by default keep, or the only one."
 )
+columns_option = click.option(
+    "--columns", metavar="A,B,…",
+    help="Columns that are the function's arguments, as pandas Series: candidate.drb,magnitude.  "
+    "[default: COLUMNS in FILE]",
+)  # fmt: skip
 survey_option = click.option(
     "--survey", metavar="S", help="Whose alerts.  [default: SURVEY in FILE, else the only one that has some]"
 )
 sql_option = click.option("--sql", metavar="WHERE", help="An SQL condition, in place of FILE.")
+
+
+def listed_columns(columns: str | None) -> list[str]:
+    """Return the names in the option ``--columns``."""
+    return [name.strip() for name in (columns or "").split(",") if name.strip()]
 
 
 def owner_or_default(owner: str | None) -> str:

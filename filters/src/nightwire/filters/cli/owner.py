@@ -9,9 +9,11 @@ import click
 
 from nightwire.core.cli import Duration
 from nightwire.filters.cli.options import (
+    columns_option,
     exit_refused,
     file_argument,
     function_option,
+    listed_columns,
     owner_or_default,
     request_options,
     sql_option,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--name", required=True, metavar="NAME", help="The filter's name: small letters, digits, '-'.")
 @survey_option
 @function_option
+@columns_option
 @sql_option
 @click.option(
     "--cap", default=20, show_default=True, type=click.IntRange(0), metavar="N",
@@ -111,9 +114,9 @@ def submit(
 
 
 def _submission(
-    file: Path | None, *, sql: str | None, entry: str | None, transform: str, survey: str,
-    drop: Sequence[str], means: Sequence[str], lite: bool, backfill: float | None, no_trial: bool,
-    **fields: Any,
+    file: Path | None, *, sql: str | None, entry: str | None, columns: str | None, transform: str,
+    survey: str, drop: Sequence[str], means: Sequence[str], lite: bool, backfill: float | None,
+    no_trial: bool, **fields: Any,
 ) -> "Submission":  # fmt: skip
     """Return what the options of `submit` say.
 
@@ -125,7 +128,7 @@ def _submission(
     from nightwire.filters.language import FilterError
     from nightwire.filters.model.transform import with_light_form
 
-    submission = file_submission(file, sql, entry, transform)
+    submission = file_submission(file, sql, entry, transform, listed_columns(columns))
     try:
         light = with_light_form(survey, drop, means, light=lite)
     except FilterError as error:

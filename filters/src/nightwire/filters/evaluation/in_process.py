@@ -33,6 +33,7 @@ REPEAT_S = 0.1
 """The timer fires again after this, in case the filter swallowed the first signal. [s]"""
 
 NEEDS_SANDBOX = "what it adds is computed in the sandbox alone, which this engine does without"
+COLUMNS_NEED_SANDBOX = "a function of columns is judged in the sandbox alone, which this engine does without"
 
 
 class TimeLimit(BaseException):
@@ -101,6 +102,12 @@ def judge_in_process(budget: float) -> RowJudge:
             Verdict(number, evaluated=0, fault=NEEDS_SANDBOX) for number, live in filters if live.transform
         ]
         filters = [one for one in filters if not one[1].transform]
+        unfit += [
+            Verdict(number, evaluated=0, fault=COLUMNS_NEED_SANDBOX)
+            for number, live in filters
+            if live.text_facts.columns is not None
+        ]
+        filters = [one for one in filters if one[1].text_facts.columns is None]
         narrow = [one for one in filters if reads_columns(one[1])]
         wide = [one for one in filters if not reads_columns(one[1])]
         rows = [alerts.table.view(row) for row in range(len(alerts.table))] if narrow else []

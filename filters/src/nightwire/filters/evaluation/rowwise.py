@@ -69,7 +69,9 @@ def judge_nothing(reason: str) -> RowJudge:
 def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
     fields = live.fields if reads_columns(live) else None
     named = (live.owner, live.name, live.version, live.source, live.entry)
-    return RowFilter(*named, fields, cpu_s, live.transform, live.text_facts.imports if live.facts else None)
+    facts = live.text_facts
+    imports = facts.imports if live.facts else None
+    return RowFilter(*named, fields, cpu_s, live.transform, imports, facts.columns)
 
 
 def check_added(outcome: Outcome, adds: Sequence[AddedField]) -> Outcome:

@@ -174,7 +174,8 @@ def _judged(
         began = time.monotonic()
         verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.number)
         spent = time.monotonic() - began
-        narrow = {number: (live.key, live.version) for number, live in wanted.narrow}
+        by_rows = [one for one in wanted.narrow if one[1].text_facts.columns is None]
+        narrow = {number: (live.key, live.version) for number, live in by_rows}
         wide = {narrow[one.number] for one in verdicts if one.number in narrow and one.asks(UNREAD)}
         if not wide and not len(alerts.table):
             return alerts, verdicts

@@ -7,8 +7,9 @@ the engine or not.  Names that need NumPy are imported when they are asked for.
 from typing import TYPE_CHECKING
 
 from nightwire.filters.language.asked_fields import AskedFields, asked_fields
+from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
-from nightwire.filters.language.mentions import imported_packages, mentioned_names, sets_attributes
+from nightwire.filters.language.mentions import all_names, imported_packages, mentioned_names, sets_attributes
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
 from nightwire.filters.language.source import (
@@ -39,13 +40,17 @@ __all__ = [
     "FORBIDDEN",
     "MAX_SOURCE",
     "MODULES",
+    "NAMED",
+    "TABLE",
     "AskedFields",
     "FilterError",
     "NotCompilable",
     "Predicate",
     "Program",
     "Verdicts",
+    "all_names",
     "asked_fields",
+    "column_arguments",
     "compile_explained",
     "compile_filter",
     "compile_python",

@@ -50,13 +50,16 @@ def sets_attributes(source: str) -> bool:
 
 def mentioned_names(tree: ast.Module, *functions: str) -> frozenset[str] | None:
     """Return the names that a source mentions; None where one of *functions* may read any field."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if _makes_names(node):
-            return None
-        names.update(_names(node))
+    if any(map(_makes_names, ast.walk(tree))):
+        return None
+    names = all_names(tree)
     whole = any(_takes_whole(tree, _parameter(tree, one)) for one in functions)
-    return None if whole or names & WHOLE_RECORD_NAMES or len(names) > MAX_NAMES else frozenset(names)
+    return None if whole or names & WHOLE_RECORD_NAMES or len(names) > MAX_NAMES else names
+
+
+def all_names(tree: ast.Module) -> frozenset[str]:
+    """Return all names and texts of a source, whatever it makes of them."""
+    return frozenset(name for node in ast.walk(tree) for name in _names(node))
 
 
 def _names(node: ast.AST) -> Iterator[str]:

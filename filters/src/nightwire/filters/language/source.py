@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
+
 FILENAME = "<filter>"
 """File name of a filter's code in tracebacks."""
 
@@ -156,8 +158,9 @@ def _entry_objections(tree: ast.Module, entry: str) -> Iterator[str]:
     if function is None:
         names = ", ".join(node.name for node in _functions(tree)) or "none"
         yield f"there is no function {entry}(alert); functions found: {names}"
-    elif len(function.args.args) - len(function.args.defaults) != 1:
-        yield f"line {function.lineno}: {entry} must take one argument, the alert"
+    elif column_arguments(tree, entry) is None and len(function.args.args) - len(function.args.defaults) != 1:
+        many = f"; or {TABLE}, or the columns that {NAMED} names, as many as these"
+        yield f"line {function.lineno}: {entry} must take one argument, the alert{many}"
 
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef]:

@@ -10,11 +10,18 @@ from nightwire.filters.language import (
     NotCompilable,
     Program,
     asked_fields,
+    column_arguments,
     compile_python,
     compile_sql,
     objections,
+    parsed,
 )
+from nightwire.filters.language.asked_fields import SHARED_LISTS
+from nightwire.filters.language.operations import CANONICAL
 from nightwire.filters.model.text_facts import text_facts
+
+TABLE_ATTRIBUTES = frozenset({"frame", "values", "offsets", "counts", "alert", "min", "max", "sum", "mean"})
+"""What tables of alerts, and their columns, have that alerts have not."""
 
 MAX_ASKED = 200
 """Most names of fields that are held against schemas."""
@@ -29,12 +36,14 @@ class Compilation:
         remarks: Why it is judged row by row.
         facts: What else its text says (`TextFacts.dumps`).
         asked: The fields that it asks for, by their lines; the first of very many.
+        over_columns: It is a function of columns itself.
     """
 
     program: Program | None = None
     remarks: tuple[str, ...] = ()
     facts: str = ""
     asked: AskedFields = field(default_factory=AskedFields)
+    over_columns: bool = False
 
     @property
     def text(self) -> str:
@@ -51,6 +60,8 @@ class Compilation:
         """Remarks to its owner on the way it is judged."""
         if self.program:
             return ["compiled: judged over columns"]
+        if self.over_columns:
+            return ["judged over columns, many alerts at once"]
         return ["judged row by row, which is slower", *(f"because of {remark}" for remark in self.remarks)]
 
 
@@ -70,12 +81,29 @@ def compile_request(request: Mapping[str, Any]) -> Compilation:
 
 
 def _asked(entries: Sequence[str], request: Mapping[str, Any], program: Program | None) -> AskedFields:
-    found = asked_fields(request["source"], entries, program)
+    found = _asked_of(entries, request, program)
     kinds = (found.fields, found.attributes, found.points)
     return AskedFields(*(dict([*kind.items()][:MAX_ASKED]) for kind in kinds))
 
 
+def _asked_of(entries: Sequence[str], request: Mapping[str, Any], program: Program | None) -> AskedFields:
+    columns = column_arguments(parsed(request["source"]), request["entry"]) if entries else None
+    if columns:
+        own = [one for one in columns if one.partition(".")[0] not in (*CANONICAL, *SHARED_LISTS)]
+        return AskedFields(dict.fromkeys(own, 1))
+    found = asked_fields(request["source"], entries, program)
+    if columns is not None:
+        for kind in (found.attributes, found.points):
+            for name in TABLE_ATTRIBUTES & kind.keys():
+                del kind[name]
+    return found
+
+
 def _compiled(request: Mapping[str, Any]) -> Compilation:
+    if request["language"] == "python" and _takes_columns(request):
+        if request.get("transform"):
+            raise FilterError("a transform goes with a function of one alert, not with one of columns")
+        return Compilation(over_columns=True)
     if request.get("transform"):
         return Compilation(remarks=(f"{request['transform']}, which computes what is added",))
     if request["language"] == "sql":
@@ -84,3 +112,7 @@ def _compiled(request: Mapping[str, Any]) -> Compilation:
         return Compilation(compile_python(request["source"], request["entry"]))
     except NotCompilable as error:
         return Compilation(remarks=tuple(error.reasons))
+
+
+def _takes_columns(request: Mapping[str, Any]) -> bool:
+    return column_arguments(parsed(request["source"]), request["entry"]) is not None

@@ -9,6 +9,8 @@ from typing import Any
 from nightwire.filters.language import (
     FilterError,
     Program,
+    all_names,
+    column_arguments,
     compile_python,
     compile_sql,
     imported_packages,
@@ -57,12 +59,14 @@ class TextFacts:
         mentioned: Names that it mentions; None where it may read any field.
         adds: The fields that its transform declares.
         probe: What finds the condition that stopped an alert; None where they cannot be told apart.
+        columns: Columns that it is given, none: a table; None where it is given alert by alert.
     """
 
     imports: frozenset[str] = frozenset()
     mentioned: frozenset[str] | None = None
     adds: tuple[AddedField, ...] = ()
     probe: Probe | None = None
+    columns: tuple[str, ...] | None = None
 
     def dumps(self) -> str:
         """Return them as JSON text."""
@@ -76,12 +80,13 @@ def load_facts(text: str) -> TextFacts:
     if not text:
         return TextFacts()
     found = json.loads(text)
-    mentioned, probe = found["mentioned"], found["probe"]
+    mentioned, probe, columns = found["mentioned"], found["probe"], found.get("columns")
     return TextFacts(
         frozenset(found["imports"]),
         None if mentioned is None else frozenset(mentioned),
         tuple(AddedField(**one) for one in found["adds"]),
         None if probe is None else Probe(**{key: _tupled(value) for key, value in probe.items()}),
+        _tupled(columns),
     )
 
 
@@ -105,8 +110,11 @@ def text_facts(request: Mapping[str, Any], *, compiled: bool) -> TextFacts:
     tree, transform = parsed(request["source"]), request.get("transform") or ""
     functions = [name for name in (request["entry"], transform) if name]
     adds = declared_fields(request["source"]) if transform else ()
+    columns, imports = column_arguments(tree, request["entry"]), imported_packages(tree)
+    if columns is not None:
+        return TextFacts(imports | ({"pandas"} if columns else set()), all_names(tree), adds, None, columns)
     mentioned = None if compiled else mentioned_names(tree, *functions)
-    return TextFacts(imported_packages(tree), mentioned, adds, probe)
+    return TextFacts(imports, mentioned, adds, probe)
 
 
 def _probe(request: Mapping[str, Any], *, compiled: bool) -> Probe | None:

@@ -169,7 +169,8 @@ def column_requirements(
     names: dict[str, None] = {}
     for number, live in filters:
         read = fields_read(live, known)
-        if read is None or not known.unfit.isdisjoint(column_paths(read, name)):
+        unfit = read is not None and not known.unfit.isdisjoint(column_paths(read, name))
+        if read is None or (unfit and live.text_facts.columns is None):
             kinds[0 if not live.entry else 2].append((number, replace(live, fields=())))
         else:
             names |= dict.fromkeys(read)
@@ -183,11 +184,11 @@ def fields_read(live: LiveFilter, known: SurveyKnowledge) -> tuple[str, ...] | N
     """Return the names of the fields that a filter reads; None for the whole alert."""
     if live.program:
         return load_program(live.program).names
-    if (live.key, live.version) in known.wide:
+    mentioned, over_columns = live.text_facts.mentioned, live.text_facts.columns is not None
+    if (live.key, live.version) in known.wide and not over_columns:
         return None
     if live.fields:
         return live.fields
-    mentioned = live.text_facts.mentioned
     if mentioned is None:
         return None
     own = (path for one in known.schemas.values() for path in one.mentioned(mentioned))

@@ -205,10 +205,12 @@ class Job:
         self.exceeded: str | None = None
         self._limits, self._received = limits, bytearray()
         self._at_start, self._at_stop = process.usage(), Usage(0.0, 0.0)
-        self._timer = StuckTimer(limits.alert_s if process.has_run(row_filter) else math.inf)
+        one_by_one = row_filter.columns is None and process.has_run(row_filter)
+        self._timer = StuckTimer(limits.alert_s if one_by_one else math.inf)
         self._nonce = os.urandom(NONCE_SIZE)
         self._row, self._measured = rows, Outcome(0)
-        names = {name: getattr(row_filter, name) for name in ("key", "source", "entry", "transform")}
+        asked = ("key", "source", "entry", "transform", "columns")
+        names = {name: getattr(row_filter, name) for name in asked}
         process.send(JUDGE, {**names, "whole": row_filter.fields is None}, self._nonce)
 
     def receive(self) -> Answer | None:

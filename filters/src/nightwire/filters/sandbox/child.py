@@ -28,6 +28,7 @@ from nightwire.filters.language import (
     rank_of,
     sets_attributes,
 )
+from nightwire.filters.sandbox.alert_columns import said_of, series
 from nightwire.filters.sandbox.confinement import LAYERS, confine
 from nightwire.filters.sandbox.preload import import_advice
 from nightwire.filters.sandbox.protocol import (
@@ -159,7 +160,14 @@ class BatchEvaluator:
         self._functions: dict[str, KnownFilter] = {}
 
     def judge(
-        self, rows: BatchRows, key: str, source: str, entry: str, whole: bool, transform: str = ""
+        self,
+        rows: BatchRows,
+        key: str,
+        source: str,
+        entry: str,
+        whole: bool,
+        transform: str = "",
+        columns: Sequence[str] | None = None,
     ) -> RowVerdicts:
         """Return the verdicts of the filter *key* on all *rows*; on fewer, where it was stopped."""
         verdicts = RowVerdicts()
@@ -167,11 +175,15 @@ class BatchEvaluator:
         try:
             self.judging = True
             known = self._function(key, source, entry)
-            adds = None if not transform else known.predicate.__globals__[transform]
-            self.judging = self.stopped = False  # who asks first makes the alerts for all
-            functions, alerts = _on_alerts(rows, whole, known, adds)
-            self.judging = True
-            self._each(functions, alerts, source, verdicts)
+            self.stopped = False
+            if columns is None:
+                adds = None if not transform else known.predicate.__globals__[transform]
+                self.judging = False  # who asks first makes the alerts for all
+                functions, alerts = _on_alerts(rows, whole, known, adds)
+                self.judging = True
+                self._each(functions, alerts, source, verdicts)
+            else:
+                self._at_once(known.predicate, columns, rows, source, verdicts)
             self.judging = False
         except FilterError as error:
             self.judging = False
@@ -210,6 +222,30 @@ class BatchEvaluator:
                 raise
             except BaseException as error:  # noqa: BLE001 - a filter's SystemExit is its fault, not ours
                 verdicts.fault(texts.text(error))
+
+    def _at_once(
+        self, function: Any, names: Sequence[str], rows: BatchRows, source: str, verdicts: RowVerdicts
+    ) -> None:
+        """Judge all rows at once; where that fails halves of them, and so on."""
+        texts, todo = FaultTexts(source), [(0, rows.count)] if rows.count else []
+        while todo:
+            begin, end = todo.pop()
+            self._progress[0] = begin
+            try:
+                alerts = rows.columns(begin, end)
+                given = [series(alerts[name]) for name in names] or [alerts]
+                states, ranks = said_of(function(*given), end - begin)
+            except (TooLate, FilterError):
+                raise
+            except BaseException as error:  # noqa: BLE001 - as for rows
+                middle = (begin + end) // 2
+                if begin < middle:
+                    todo += [(middle, end), (begin, middle)]
+                else:
+                    verdicts.fault(texts.text(error))
+            else:
+                verdicts.ranks += ranks
+                verdicts.states += states
 
 
 def _on_alerts(

@@ -8,13 +8,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
 from nightwire.filters.language import FilterError
+from nightwire.filters.sandbox.alert_columns import AlertColumns
 from nightwire.filters.sandbox.syscalls import MAP_FAILED, libc
 from nightwire.filters.sandbox.types import BatchInput
 from nightwire.schemas import (
@@ -166,6 +167,24 @@ class BatchRows:
         """
         return self._prepared.rows(with_history=with_history)
 
+    def columns(self, begin: int, end: int) -> AlertColumns:
+        """Return the columns of some alerts: the batch's, or where there are none read in messages.
+
+        Raises:
+            FilterError: The batch brings neither.
+        """
+        if self._batch is not None:
+            table = AlertTable(self._batch.slice(begin, end - begin), self._survey)
+            return AlertColumns(lambda _: table, end - begin)
+        return AlertColumns(cache(partial(self._decoded, begin, end)), end - begin)
+
+    def _decoded(self, begin: int, end: int, name: str) -> AlertTable:
+        """Return a table of some messages that has the column *name*."""
+        known, messages, begins = self._messages
+        values = [bytes(messages[begins[row] : begins[row + 1]]) for row in range(begin, end)]
+        paths = AlertTable.fields([name], self._survey)
+        return AlertTable(known.columns(values, paths), self._survey)
+
     def view(self, whole: bool) -> View:
         """Return a function that gives a view of a row, of the columns or the *whole* message.
 
@@ -185,18 +204,26 @@ class BatchRows:
 
     @cached_property
     def _table(self) -> AlertTable | None:
+        return None if self._batch is None else AlertTable(self._batch, self._survey)
+
+    @cached_property
+    def _batch(self) -> Any:
         if self._columns is None:
             return None
         with pa.ipc.open_stream(self._whole.part(self._columns)) as stream:
-            return AlertTable(stream.read_next_batch(), self._survey)
+            return stream.read_next_batch()
 
     @cached_property
-    def _view_of_message(self) -> View:
+    def _messages(self) -> "tuple[BatchSchemas, memoryview, list[int]]":
         if self._values is None:
             raise FilterError("the batch brings no whole alerts")
         ends, bodies, schemas = (self._whole.part(section) for section in self._values)
         known = BatchSchemas({int(key): schema for key, schema in json.loads(bytes(schemas)).items()})
-        begins, messages = np.frombuffer(ends, np.int64).tolist(), memoryview(bodies)
+        return known, memoryview(bodies), np.frombuffer(ends, np.int64).tolist()
+
+    @cached_property
+    def _view_of_message(self) -> View:
+        known, messages, begins = self._messages
         description, table_values = self._survey, TableValues(self._table)
 
         def view(row: int) -> AlertView:
@@ -235,6 +262,18 @@ class BatchSchemas:
         schema_id, body = wire.unframe(value)
         codec = self.codec(schema_id)
         return LazyAlert(body, codec, NAMES[schema_id])
+
+    def columns(self, values: Sequence[bytes], paths: Sequence[str]) -> Any:
+        """Return the columns of messages, all of which can be read.
+
+        Raises:
+            DecodeError: One is malformed.
+            UnknownSchemaError: Its schema did not come with the batch.
+        """
+        found = self._decoder.columns(values, paths, missing_ok=True)
+        for error in found.faults.values():
+            raise error
+        return found.batch
 
     def codec(self, schema_id: int) -> Codec:
         """Return the codec of a schema.

@@ -18,7 +18,7 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True)
 class RowFilter:
-    """A filter that is judged row by row.
+    """A filter that is judged row by row, or that takes columns itself.
 
     Attributes:
         owner: Whose it is: filters of one owner share a process, of two owners never.
@@ -31,6 +31,8 @@ class RowFilter:
         cpu_s: Less CPU time than the limits allow, for one that was late before, say. [s]
         transform: Name of its function that computes what is added to what passes; empty for none.
         imports: Packages that its source imports; None: the source is asked.
+        columns: Columns that it is given, many alerts at once, none: a table; None: it is given
+            alert by alert.
     """
 
     owner: str
@@ -42,6 +44,7 @@ class RowFilter:
     cpu_s: float | None = None
     transform: str = ""
     imports: frozenset[str] | None = None
+    columns: tuple[str, ...] | None = None
 
     @property
     def key(self) -> str:

@@ -21,12 +21,12 @@ MAX_SAMPLE = 2_000
 """Stopped alerts after which all counts are halved: the condition that stops most may change."""
 
 COLUMNS, ROWS = "columns", "rows"
-"""Evaluation modes: compiled, over columns; or alert by alert."""
+"""Evaluation modes: over columns, compiled or written so; or alert by alert."""
 
 
 def evaluation_mode(live: LiveFilter) -> str:
     """Return the evaluation mode of a filter, `COLUMNS` or `ROWS`."""
-    return COLUMNS if live.program else ROWS
+    return COLUMNS if live.program or live.text_facts.columns is not None else ROWS
 
 
 @dataclass
