@@ -1,6 +1,7 @@
 """Fink's filters: functions of columns, judged as pandas judges them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from nightwire.filters.authoring.client import file_submission
 from nightwire.filters.language import compile_filter
 from nightwire.filters.model.compilation import compile_request
 from nightwire.filters.model.text_facts import load_facts
+from nightwire.filters.reading.requirements import named_columns
 from nightwire.filters.sandbox import RowFilter, Sandbox
-from nightwire.schemas import wire
+from nightwire.schemas import AlertDecoder, AlertTable, SchemaRegistry, survey, wire
 
 FINK = sorted((Path(__file__).parents[2] / "notebooks" / "fink").glob("*.py"))
 UNCHANGED = '''
@@ -41,13 +43,18 @@ def containers(data: Path) -> list[bytes]:
 
 
 def in_sandbox(sandbox: Sandbox, source: str, entry: str, values: list[bytes]) -> list[int]:
-    """Return which alerts pass, judged from messages as a trial does."""
+    """Return which alerts pass."""
     request = {"language": "python", "source": source, "entry": entry, "survey": "ztf"}
     made = compile_request(request)
     assert made.remark_lines == ["judged over columns, many alerts at once"]
     facts = load_facts(made.facts)
     one = RowFilter("me", "fink", 1, source, entry, imports=facts.imports, columns=facts.columns)
-    outcome = sandbox.judge([one], "ztf", values=values, schemas={})["me/fink"]
+    fields = named_columns(facts)
+    assert fields
+    paths = AlertTable.fields(fields, survey("ztf"))
+    decoder = AlertDecoder(SchemaRegistry(None))
+    batch = decoder.columns(values, paths, missing_ok=True).batch
+    outcome = sandbox.judge([replace(one, fields=fields)], "ztf", batch=batch)["me/fink"]
     assert not outcome.faults, outcome
     return [int(row) for row in outcome.passed]
 

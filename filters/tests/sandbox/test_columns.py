@@ -9,7 +9,6 @@ import pytest
 
 from filters.tests.helpers.sandboxed import LIMITS, columns, encoded
 from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox
-from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema, wire
 
 ROWS = 40
 ALERT = "def keep(alert):\n    return "
@@ -24,15 +23,9 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def bodies(make_alert: Callable[..., dict[str, Any]]) -> list[bytes]:
-    """Return the bodies of forty alerts."""
-    return encoded(make_alert, ROWS)
-
-
-@pytest.fixture(scope="module")
-def batch(bodies: list[bytes]) -> Any:
-    """Return their columns."""
-    return columns(bodies)
+def batch(make_alert: Callable[..., dict[str, Any]]) -> Any:
+    """Return the columns of forty alerts."""
+    return columns(encoded(make_alert, ROWS))
 
 
 def over_columns(source: str, names: tuple[str, ...] = (), owner: str = "alice") -> RowFilter:
@@ -58,27 +51,14 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_verdicts_are_those_on_each_alert(
-    sandbox: Sandbox, batch: Any, bodies: list[bytes], pair: str
-) -> None:
+def test_verdicts_are_those_on_each_alert(sandbox: Sandbox, batch: Any, pair: str) -> None:
     one, many = PAIRS[pair]
     with_fields = over_columns("")
     imports = frozenset({"pandas"})
     row = RowFilter("bob", "one", 1, one, "keep", with_fields.fields)
     column = replace(over_columns(many), imports=imports)
-    found = sandbox.judge([row, column], "sim", batch=_with_raw(batch, bodies))
+    found = sandbox.judge([row, column], "sim", batch=batch)
     assert repr(said(found["alice/one"])) == repr(said(found["bob/one"]))
-    values = [wire.frame(SIM_ALERT_ID, body) for body in bodies]
-    whole = replace(column, fields=None)
-    again = sandbox.judge([whole], "sim", values=values, schemas={SIM_ALERT_ID: sim_alert_schema()})
-    assert repr(said(again["alice/one"])) == repr(said(found["bob/one"]))
-
-
-def _with_raw(batch: Any, bodies: list[bytes]) -> Any:
-    """Return the columns, that of the survey's own flux among them."""
-    assert "diaSource.psfFlux" in batch.schema.names
-    assert len(batch) == len(bodies)
-    return batch
 
 
 def test_named_columns_are_series(sandbox: Sandbox, batch: Any) -> None:

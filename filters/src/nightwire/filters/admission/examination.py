@@ -14,6 +14,7 @@ from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.recent import Sample
+from nightwire.filters.reading.requirements import named_columns
 from nightwire.filters.sandbox import RowFilter
 
 
@@ -73,7 +74,7 @@ def _trial(
     names = (request["owner"], request["name"], 0, request["source"], request["entry"])
     facts = load_facts(compilation.facts)
     words = {"transform": request["transform"], "imports": facts.imports, "columns": facts.columns}
-    one = RowFilter(*names, **words)
+    one = RowFilter(*names, named_columns(facts), **words)
     trial = trials.run(one, compilation, samples)
     refusals = trial.refusals(trials.policy, any_share=_takes_any_share(request))
     advice = cost_advice(trial.cpu_ms or 0.0, facts, compiled=compilation.program is not None)

@@ -4,10 +4,11 @@ Compiled filters are tried over columns, all others in the sandbox.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,10 +17,10 @@ from nightwire.filters.language import Program, evaluate
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.model.transform import AddedField
-from nightwire.filters.reading.decode import NoColumn, decode_table
+from nightwire.filters.reading.decode import NoColumn, decode_columns, decode_table
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, SandboxError, Strength
-from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry, survey
+from nightwire.schemas import AlertDecoder, AlertTable, DecodeError, SchemaError, SchemaRegistry, survey
 
 MIN_TIMED_ALERTS = 20
 """Fewest alerts of which the cost of one is an average worth telling."""
@@ -203,12 +204,28 @@ class TrialRunner:
         self, one: RowFilter, name: str, values: Sequence[bytes], adds: Sequence[AddedField] = ()
     ) -> Trial:
         readable, schemas = self.readable(values, name)
-        sandbox = self.sandbox()
-        first = check_added(sandbox.judge([one], name, values=readable[:1], schemas=schemas)[one.key], adds)
-        if first.killed or first.late or len(readable) < 2:
-            return _trial_of([first])
-        rest = check_added(sandbox.judge([one], name, values=readable[1:], schemas=schemas)[one.key], adds)
-        return _trial_of([first, rest])
+        try:
+            first = check_added(self.judged(one, name, readable[:1], schemas), adds)
+            if first.killed or first.late or len(readable) < 2:
+                return _trial_of([first])
+            return _trial_of([first, check_added(self.judged(one, name, readable[1:], schemas), adds)])
+        except NoColumn as error:
+            return Trial(broken=f"the schemas of survey {name} differ: {error}")
+
+    def judged(
+        self, one: RowFilter, name: str, values: Sequence[bytes], schemas: Mapping[int, Any]
+    ) -> Outcome:
+        """Return the outcome of a filter on alerts of a survey, all of which can be read.
+
+        Raises:
+            NoColumn: Their schemas do not agree on the types of columns that it is given.
+            SandboxError: No process can be had.
+        """
+        given: dict[str, Any] = {"values": values, "schemas": schemas}
+        if one.fields is not None:
+            paths = AlertTable.fields(one.fields, survey(name))
+            given = {"batch": decode_columns(AlertDecoder(self.registry), values, paths, patience=0.0).batch}
+        return self.sandbox().judge([one], name, **given)[one.key]
 
     def _top_level(self, one: RowFilter) -> Trial:
         """Run the top level of the filter's source, while there are no alerts to try it on."""

@@ -14,8 +14,10 @@ from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
 from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
 from nightwire.filters.language import FilterError, instrumented_copy
 from nightwire.filters.model.text_facts import TextFacts, load_facts
+from nightwire.filters.reading.decode import NoColumn
 from nightwire.filters.reading.recent import Sample
-from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox, SandboxError
+from nightwire.filters.reading.requirements import named_columns
+from nightwire.filters.sandbox import Outcome, RowFilter, SandboxError
 from nightwire.schemas import AlertDecoder, AlertView, survey
 
 PORTION = 300
@@ -72,14 +74,14 @@ def _python_report(
     judged: list[JudgedAlert] = []
     spent = 0.0
     words = (request["owner"], request["name"], 0, request["source"], request["entry"])
-    one = RowFilter(*words, imports=facts.imports, columns=facts.columns)
+    one = RowFilter(*words, named_columns(facts), imports=facts.imports, columns=facts.columns)
     asking, conditions = _asking(one, facts)
     for name in dict.fromkeys(name for name, _ in samples):
         values, schemas = trials.readable([value for whose, value in samples if whose == name], name)
         decoder = AlertDecoder(trials.registry)
         for at in range(0, len(values), PORTION):
             part = values[at : at + PORTION]
-            outcome, stopping = _judged(one, asking, name, part, schemas, trials.sandbox())
+            outcome, stopping = _judged(one, asking, name, part, schemas, trials)
             views = [survey(name).view(decoder.decode(value).alert) for value in part[: outcome.evaluated]]
             judged += _alerts(views, outcome, stopping, conditions)
             spent += outcome.cpu_s
@@ -98,13 +100,16 @@ def _asking(one: RowFilter, facts: TextFacts) -> tuple[RowFilter | None, Sequenc
 
 def _judged(
     one: RowFilter, asking: RowFilter | None, name: str, values: Sequence[bytes],
-    schemas: Mapping[int, Any], sandbox: Sandbox,
+    schemas: Mapping[int, Any], trials: TrialRunner,
 ) -> tuple[Outcome, Mapping[int, int]]:  # fmt: skip
     """Return the outcome, and by row the number of the condition that stopped it."""
-    outcome = sandbox.judge([one], name, values=values, schemas=schemas)[one.key]
+    try:
+        outcome = trials.judged(one, name, values, schemas)
+    except NoColumn as error:
+        raise FilterError(f"the schemas of survey {name} differ: {error}") from error
     if outcome.stopped or asking is None:
         return outcome, {}
-    asked = sandbox.judge([asking], name, values=values, schemas=schemas)[asking.key]
+    asked = trials.judged(asking, name, values, schemas)
     numbers = np.nan_to_num(asked.rank).astype(int).tolist()
     return outcome, dict(zip(asked.passed.tolist(), numbers, strict=True))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from nightwire.filters.language import Program
 from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.text_facts import TextFacts
 from nightwire.schemas import AlertTable, survey
 from nightwire.schemas.survey_model import ALERT_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
 
@@ -32,6 +33,17 @@ def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
             f"history.{name}" for name in MEASUREMENT_ATTRIBUTES if name in mentioned or name == "mjd_tai"
         ]
     return found
+
+
+def named_columns(facts: TextFacts) -> tuple[str, ...] | None:
+    """Return the columns that a function of columns names, whatever the schema; None for others."""
+    if facts.columns is None:
+        return None
+    mentioned = facts.mentioned or frozenset()
+    paths = [
+        name for name in sorted(mentioned) if "." in name and all(map(str.isidentifier, name.split(".")))
+    ]
+    return tuple(dict.fromkeys(["id", *canonical_mentioned(mentioned), *paths]))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Many alerts as a filter over columns sees them, and what it says of them."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,6 @@ from nightwire.filters.sandbox.protocol import PASSED, REJECTED
 from nightwire.schemas import AlertTable, Column
 
 Array = np.ndarray[Any, Any]
-TableOf = Callable[[str], AlertTable]
-"""Returns a table that has a column."""
 
 
 class AlertColumns:
@@ -24,15 +22,14 @@ class AlertColumns:
     none.  Of lists (``alerts["prvDiaSources.psfFlux"]``) it is `RaggedColumn`.
 
     Args:
-        table_of: Finds columns.
-        count: Number of alerts.
+        table: Has the columns.
     """
 
-    def __init__(self, table_of: TableOf, count: int) -> None:
-        self._table_of, self._count = table_of, count
+    def __init__(self, table: AlertTable) -> None:
+        self._table = table
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._table)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -40,17 +37,17 @@ class AlertColumns:
         return self[name]
 
     def __getitem__(self, name: str) -> Any:
-        return values_of(self._table_of(name)[name])
+        return values_of(self._table[name])
 
     @property
     def history(self) -> "PointColumns":
         """The earlier measurements of all alerts, by time."""
-        return PointColumns(self._table_of, "history")
+        return PointColumns(self._table, "history")
 
     @property
     def light_curve(self) -> "PointColumns":
         """The same with the alert's own measurement."""
-        return PointColumns(self._table_of, "light_curve")
+        return PointColumns(self._table, "light_curve")
 
     def frame(self, *names: str) -> Any:
         """Return columns as a pandas DataFrame."""
@@ -63,18 +60,17 @@ class PointColumns:
     """The measurements of many alerts, an attribute of which is a `RaggedColumn`.
 
     Args:
-        table_of: Finds columns.
+        table: Has the columns.
         kind: ``history`` or ``light_curve``.
     """
 
-    def __init__(self, table_of: TableOf, kind: str) -> None:
-        self._table_of, self._kind = table_of, kind
+    def __init__(self, table: AlertTable, kind: str) -> None:
+        self._table, self._kind = table, kind
 
     def __getattr__(self, name: str) -> "RaggedColumn":
         if name.startswith("_"):
             raise AttributeError(name)
-        full = f"{self._kind}.{name}"
-        found: RaggedColumn = values_of(self._table_of(full)[full])
+        found: RaggedColumn = values_of(self._table[f"{self._kind}.{name}"])
         return found
 
 

@@ -121,14 +121,11 @@ def _exercise_basics() -> None:
     import numpy as np
     import pyarrow as pa
 
-    from nightwire.schemas import Codec, SchemaError, sim_alert_schema, survey, surveys
+    from nightwire.schemas import SchemaError, survey, surveys
     from nightwire.schemas.avro import best_engine
     from nightwire.schemas.survey_model import mjd_tai
 
     best_engine()
-    for module in ("registry.batches", "avro.arrow"):  # columns of messages
-        importlib.import_module(f"nightwire.schemas.{module}")
-    Codec(sim_alert_schema()).columns([], ["diaSourceId"])
     mjd_tai(60000.0, "utc")
     for name in surveys():
         with suppress(SchemaError):  # one of an owner's surveys may be faulty

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
@@ -168,22 +168,13 @@ class BatchRows:
         return self._prepared.rows(with_history=with_history)
 
     def columns(self, begin: int, end: int) -> AlertColumns:
-        """Return the columns of some alerts: the batch's, or where there are none read in messages.
+        """Return the columns of some alerts.
 
         Raises:
-            FilterError: The batch brings neither.
+            FilterError: The batch brings no columns.
         """
-        if self._batch is not None:
-            table = AlertTable(self._batch.slice(begin, end - begin), self._survey)
-            return AlertColumns(lambda _: table, end - begin)
-        return AlertColumns(cache(partial(self._decoded, begin, end)), end - begin)
-
-    def _decoded(self, begin: int, end: int, name: str) -> AlertTable:
-        """Return a table of some messages that has the column *name*."""
-        known, messages, begins = self._messages
-        values = [bytes(messages[begins[row] : begins[row + 1]]) for row in range(begin, end)]
-        paths = AlertTable.fields([name], self._survey)
-        return AlertTable(known.columns(values, paths), self._survey)
+        self._read_columns()
+        return AlertColumns(AlertTable(self._batch.slice(begin, end - begin), self._survey))
 
     def view(self, whole: bool) -> View:
         """Return a function that gives a view of a row, of the columns or the *whole* message.
@@ -214,16 +205,12 @@ class BatchRows:
             return stream.read_next_batch()
 
     @cached_property
-    def _messages(self) -> "tuple[BatchSchemas, memoryview, list[int]]":
+    def _view_of_message(self) -> View:
         if self._values is None:
             raise FilterError("the batch brings no whole alerts")
         ends, bodies, schemas = (self._whole.part(section) for section in self._values)
         known = BatchSchemas({int(key): schema for key, schema in json.loads(bytes(schemas)).items()})
-        return known, memoryview(bodies), np.frombuffer(ends, np.int64).tolist()
-
-    @cached_property
-    def _view_of_message(self) -> View:
-        known, messages, begins = self._messages
+        begins, messages = np.frombuffer(ends, np.int64).tolist(), memoryview(bodies)
         description, table_values = self._survey, TableValues(self._table)
 
         def view(row: int) -> AlertView:
@@ -262,18 +249,6 @@ class BatchSchemas:
         schema_id, body = wire.unframe(value)
         codec = self.codec(schema_id)
         return LazyAlert(body, codec, NAMES[schema_id])
-
-    def columns(self, values: Sequence[bytes], paths: Sequence[str]) -> Any:
-        """Return the columns of messages, all of which can be read.
-
-        Raises:
-            DecodeError: One is malformed.
-            UnknownSchemaError: Its schema did not come with the batch.
-        """
-        found = self._decoder.columns(values, paths, missing_ok=True)
-        for error in found.faults.values():
-            raise error
-        return found.batch
 
     def codec(self, schema_id: int) -> Codec:
         """Return the codec of a schema.
