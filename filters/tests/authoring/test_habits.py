@@ -18,7 +18,7 @@ from nightwire.filters.authoring.notebook import join_cells
 from nightwire.filters.language import FilterError, Program, evaluate
 from nightwire.filters.model.compilation import compile_request
 from nightwire.filters.model.live_filter import LiveFilter
-from nightwire.filters.model.text_facts import text_facts
+from nightwire.filters.model.text_facts import TextFacts, text_facts
 from nightwire.filters.reading.decode import decode_table
 from nightwire.filters.reading.requirements import SurveyKnowledge, column_paths, fields_read
 from nightwire.filters.sandbox import RowFilter, Sandbox
@@ -142,6 +142,14 @@ def test_accepted_notebooks_judge_as_plain_python(
     made = compile_request({"language": "python", "source": travelled, "entry": "keep", "survey": "sim"})
     assert (made.program is not None) == (name in COMPILED), made.remarks
     judged = [in_sandbox(sandbox, travelled, values=values, schemas={SIM_ALERT_ID: sim_alert_schema()})]
+    facts = facts_of(travelled)
+    needed = column_paths(("id", *facts.canonical), "sim")
+    both = {
+        "values": values,
+        "schemas": {SIM_ALERT_ID: sim_alert_schema()},
+        "batch": decoder.columns(values, needed, missing_ok=True).batch,
+    }
+    judged.append(in_sandbox(sandbox, travelled, canonical=facts.canonical, **both))
     if (fields := fields_of(travelled)) is not None:
         batch = decoder.columns(values, column_paths(fields, "sim"), missing_ok=True).batch
         judged.append(in_sandbox(sandbox, travelled, fields, batch=batch))
@@ -154,11 +162,15 @@ def test_accepted_notebooks_judge_as_plain_python(
 
 def fields_of(travelled: str) -> tuple[str, ...] | None:
     """Return the fields that a filter mentions; None where it may read any."""
-    request = {"language": "python", "source": travelled, "entry": "keep", "survey": "sim"}
-    known = SurveyKnowledge()
+    known, facts = SurveyKnowledge(), facts_of(travelled).dumps()
     known.meet(SIM_ALERT_ID, sim_alert_schema())
-    facts = text_facts(request, compiled=False).dumps()
     return fields_read(LiveFilter("me", "habit", 1, "sim", travelled, "keep", facts=facts), known)
+
+
+def facts_of(travelled: str) -> TextFacts:
+    """Return the facts of a filter that is run row by row."""
+    request = {"language": "python", "source": travelled, "entry": "keep", "survey": "sim"}
+    return text_facts(request, compiled=False)
 
 
 Judged = list[tuple[bool, float, str | None]]
@@ -174,10 +186,14 @@ def over_columns(program: Program, values: list[bytes], decoder: AlertDecoder) -
 
 
 def in_sandbox(
-    sandbox: Sandbox, travelled: str, fields: tuple[str, ...] | None = None, **alerts: Any
+    sandbox: Sandbox,
+    travelled: str,
+    fields: tuple[str, ...] | None = None,
+    canonical: tuple[str, ...] = (),
+    **alerts: Any,
 ) -> Judged:
     """Judge by a filter that is code."""
-    one = RowFilter("me", "habit", 1, travelled, "keep", fields)
+    one = RowFilter("me", "habit", 1, travelled, "keep", fields, canonical=canonical)
     outcome = sandbox.judge([one], "sim", **alerts)["me/habit"]
     assert not outcome.killed, outcome
     ranks: Mapping[int, float] = dict(zip(outcome.passed.tolist(), outcome.rank.tolist(), strict=True))

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from nightwire.filters.language import mentioned_names, parsed
-from nightwire.filters.reading.requirements import canonical_mentioned, schema_fields
+from nightwire.filters.model.text_facts import canonical_mentioned
+from nightwire.filters.reading.requirements import schema_fields
 from nightwire.schemas import Codec, sim_alert_schema, survey, wire
 
 

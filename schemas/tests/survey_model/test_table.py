@@ -11,7 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nightwire.schemas import AlertDecoder, AlertTable, AlertView, Codec, Column, PreparedRows, survey, wire
+from nightwire.schemas import (
+    AlertDecoder,
+    AlertTable,
+    AlertView,
+    Codec,
+    Column,
+    Point,
+    PreparedHistory,
+    PreparedRows,
+    survey,
+    wire,
+)
 from nightwire.schemas.survey_model.attribute_names import (
     ID_ATTRIBUTES,
     MEASUREMENT_ATTRIBUTES,
@@ -58,6 +69,16 @@ def check(table: AlertTable, row: int, alert: AlertView) -> None:
     check_view(table.view(row), alert)
 
 
+def check_points(seen: list[Point], expected: list[Point]) -> None:
+    """Check that points have all values and fields of those of a decoded alert."""
+    assert len(seen) == len(expected)
+    for one, other in zip(seen, expected, strict=True):
+        assert {name: repr(getattr(one, name)) for name in MEASUREMENT_ATTRIBUTES} == {
+            name: repr(getattr(other, name)) for name in MEASUREMENT_ATTRIBUTES
+        }
+        assert repr(dict(one)) == repr(dict(other))
+
+
 def check_view(view: AlertView, alert: AlertView) -> None:
     """Check that a view of a row is the alert."""
     for name in SCALARS:
@@ -95,6 +116,9 @@ def test_columns_and_rows_are_what_an_alert_shows(name: str, drawn: st.DataObjec
         for _ in range(2):
             for view, alert in zip(rows.rows(), alerts, strict=True):
                 check_view(view, alert)
+        history = PreparedHistory(table, mentioned, lambda row: alerts[row])
+        for row, alert in enumerate(alerts):
+            check_points(history.points_of(row), alert.history)
 
 
 @pytest.mark.slow

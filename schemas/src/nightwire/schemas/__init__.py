@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nightwire.schemas.stamps import Stamp, StampError, extension_of
     from nightwire.schemas.survey_model.column import COLUMN_MAKERS, Column
     from nightwire.schemas.survey_model.description import surveys
-    from nightwire.schemas.survey_model.prepared import PreparedRows
+    from nightwire.schemas.survey_model.prepared import PreparedHistory, PreparedRows
     from nightwire.schemas.survey_model.table import AlertTable
     from nightwire.schemas.survey_model.view import AlertView, Point, Survey, survey
 
@@ -47,6 +47,7 @@ __all__ = [
     "EncodeError",
     "MendableError",
     "Point",
+    "PreparedHistory",
     "PreparedRows",
     "RegistryAwayError",
     "SchemaError",
@@ -85,6 +86,7 @@ __getattr__ = on_demand(
         "Decoded": "registry",
         "EncodeError": "errors",
         "Point": "survey_model.view",
+        "PreparedHistory": "survey_model.prepared",
         "PreparedRows": "survey_model.prepared",
         "MendableError": "errors",
         "RegistryAwayError": "errors",

@@ -5,6 +5,7 @@ The engine examines what is submitted, and `nightwire filter test` what will be.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from nightwire.filters.admission.field_names import known_schemas, partial_names, unknown_names
 from nightwire.filters.admission.text_process import compile_apart
@@ -73,12 +74,29 @@ def _trial(
         return [], "not tried, as was asked"
     names = (request["owner"], request["name"], 0, request["source"], request["entry"])
     facts = load_facts(compilation.facts)
-    words = {"transform": request["transform"], "imports": facts.imports, "columns": facts.columns}
-    one = RowFilter(*names, named_columns(facts), **words)
+    one = row_filter(names, facts, request["transform"])
     trial = trials.run(one, compilation, samples)
     refusals = trial.refusals(trials.policy, any_share=_takes_any_share(request))
     advice = cost_advice(trial.cpu_ms or 0.0, facts, compiled=compilation.program is not None)
     return [*refusals, *(advice if refusals else ())], "; ".join([trial.remark(), *advice])
+
+
+def row_filter(names: tuple[Any, ...], facts: TextFacts, transform: str = "") -> RowFilter:
+    """Return the filter as the sandbox tries it.
+
+    Args:
+        names: Owner, name, version, source and entry.
+        facts: Of its text.
+        transform: Its function that computes what is added; empty for none.
+    """
+    return RowFilter(
+        *names,
+        named_columns(facts),
+        transform=transform,
+        imports=facts.imports,
+        columns=facts.columns,
+        canonical=facts.canonical,
+    )
 
 
 DEAR_MS = 0.05

@@ -215,16 +215,20 @@ class TrialRunner:
     def judged(
         self, one: RowFilter, name: str, values: Sequence[bytes], schemas: Mapping[int, Any]
     ) -> Outcome:
-        """Return the outcome of a filter on alerts of a survey, all of which can be read.
+        """Return the outcome of a filter on alerts of a survey, all of which can be read: given
+        what the engine will give it.
 
         Raises:
             NoColumn: Their schemas do not agree on the types of columns that it is given.
             SandboxError: No process can be had.
         """
-        given: dict[str, Any] = {"values": values, "schemas": schemas}
-        if one.fields is not None:
-            paths = AlertTable.fields(one.fields, survey(name))
-            given = {"batch": decode_columns(AlertDecoder(self.registry), values, paths, patience=0.0).batch}
+        given: dict[str, Any] = {"values": values, "schemas": schemas} if one.fields is None else {}
+        paths = AlertTable.fields(one.fields or one.canonical, survey(name))
+        try:
+            given["batch"] = decode_columns(AlertDecoder(self.registry), values, paths, patience=0.0).batch
+        except NoColumn:
+            if one.fields is not None:
+                raise
         return self.sandbox().judge([one], name, **given)[one.key]
 
     def _top_level(self, one: RowFilter) -> Trial:

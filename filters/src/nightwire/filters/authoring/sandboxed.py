@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.filters.admission.examination import Examination, examine
+from nightwire.filters.admission.examination import Examination, examine, row_filter
 from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
 from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
 from nightwire.filters.language import FilterError, instrumented_copy
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.decode import NoColumn
 from nightwire.filters.reading.recent import Sample
-from nightwire.filters.reading.requirements import named_columns
 from nightwire.filters.sandbox import Outcome, RowFilter, SandboxError
 from nightwire.schemas import AlertDecoder, AlertView, survey
 
@@ -74,7 +73,7 @@ def _python_report(
     judged: list[JudgedAlert] = []
     spent = 0.0
     words = (request["owner"], request["name"], 0, request["source"], request["entry"])
-    one = RowFilter(*words, named_columns(facts), imports=facts.imports, columns=facts.columns)
+    one = row_filter(words, facts)
     asking, conditions = _asking(one, facts)
     for name in dict.fromkeys(name for name, _ in samples):
         values, schemas = trials.readable([value for whose, value in samples if whose == name], name)

@@ -71,7 +71,7 @@ def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
     named = (live.owner, live.name, live.version, live.source, live.entry)
     facts = live.text_facts
     imports = facts.imports if live.facts else None
-    return RowFilter(*named, fields, cpu_s, live.transform, imports, facts.columns)
+    return RowFilter(*named, fields, cpu_s, live.transform, imports, facts.columns, facts.canonical)
 
 
 def check_added(outcome: Outcome, adds: Sequence[AddedField]) -> Outcome:

@@ -21,6 +21,7 @@ from nightwire.filters.language import (
     without_surrogates,
 )
 from nightwire.filters.model.transform import AddedField, declared_fields
+from nightwire.schemas.survey_model import ALERT_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
 
 MAX_PROBED = 100_000
 """Longest text whose conditions are told apart. [character]"""
@@ -60,6 +61,7 @@ class TextFacts:
         adds: The fields that its transform declares.
         probe: What finds the condition that stopped an alert; None where they cannot be told apart.
         columns: Columns that it is given, none: a table; None where it is given alert by alert.
+        canonical: The canonical values that it names, whatever else it may read.
     """
 
     imports: frozenset[str] = frozenset()
@@ -67,6 +69,7 @@ class TextFacts:
     adds: tuple[AddedField, ...] = ()
     probe: Probe | None = None
     columns: tuple[str, ...] | None = None
+    canonical: tuple[str, ...] = ()
 
     def dumps(self) -> str:
         """Return them as JSON text."""
@@ -87,6 +90,7 @@ def load_facts(text: str) -> TextFacts:
         tuple(AddedField(**one) for one in found["adds"]),
         None if probe is None else Probe(**{key: _tupled(value) for key, value in probe.items()}),
         _tupled(columns),
+        tuple(found.get("canonical", ())),
     )
 
 
@@ -114,7 +118,22 @@ def text_facts(request: Mapping[str, Any], *, compiled: bool) -> TextFacts:
     if columns is not None:
         return TextFacts(imports | ({"pandas"} if columns else set()), all_names(tree), adds, None, columns)
     mentioned = None if compiled else mentioned_names(tree, *functions)
-    return TextFacts(imports, mentioned, adds, probe)
+    canonical = () if compiled else tuple(canonical_mentioned(all_names(tree)))
+    return TextFacts(imports, mentioned, adds, probe, canonical=canonical)
+
+
+CANONICAL = (*ALERT_ATTRIBUTES, "light_curve", "colour", "magnitudes", "healpix_at", "stamps")
+"""Names of an alert's canonical values; those of its history come beside."""
+
+
+def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
+    """Return the mentioned canonical values, as `AlertTable.fields` names them."""
+    found = [name for name in CANONICAL if name in mentioned]
+    if "history" in mentioned:
+        found += [
+            f"history.{name}" for name in MEASUREMENT_ATTRIBUTES if name in mentioned or name == "mjd_tai"
+        ]
+    return found
 
 
 def _probe(request: Mapping[str, Any], *, compiled: bool) -> Probe | None:

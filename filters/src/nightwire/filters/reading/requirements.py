@@ -12,27 +12,13 @@ from typing import Any
 
 from nightwire.filters.language import Program
 from nightwire.filters.model.live_filter import LiveFilter
-from nightwire.filters.model.text_facts import TextFacts
+from nightwire.filters.model.text_facts import TextFacts, canonical_mentioned
 from nightwire.schemas import AlertTable, survey
-from nightwire.schemas.survey_model import ALERT_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
 
 Steps = tuple[str, ...]
 
 UNREAD = "among the fields that are read here"
 """What the error says of a field that was not read."""
-
-CANONICAL = (*ALERT_ATTRIBUTES, "light_curve", "colour", "magnitudes", "healpix_at", "stamps")
-"""Names of an alert's canonical values; those of its history come beside."""
-
-
-def canonical_mentioned(mentioned: frozenset[str]) -> list[str]:
-    """Return the mentioned canonical values, as `AlertTable.fields` names them."""
-    found = [name for name in CANONICAL if name in mentioned]
-    if "history" in mentioned:
-        found += [
-            f"history.{name}" for name in MEASUREMENT_ATTRIBUTES if name in mentioned or name == "mjd_tai"
-        ]
-    return found
 
 
 def named_columns(facts: TextFacts) -> tuple[str, ...] | None:
@@ -183,6 +169,7 @@ def column_requirements(
         read = fields_read(live, known)
         unfit = read is not None and not known.unfit.isdisjoint(column_paths(read, name))
         if read is None or (unfit and live.text_facts.columns is None):
+            names |= dict.fromkeys(live.text_facts.canonical)
             kinds[0 if not live.entry else 2].append((number, replace(live, fields=())))
         else:
             names |= dict.fromkeys(read)

@@ -109,7 +109,7 @@ class BatchRun:
             described = survey_group(self._shared.description["survey_name"])
             groups = groups_imported(queue.waiting) | {described}
             queue.process = self._pool.process_of(queue.owner, groups)
-            mentioned = sorted({name for one in queue.waiting for name in one.fields or ()})
+            mentioned = sorted({name for one in queue.waiting for name in one.fields or one.canonical})
             description = {**self._shared.description, "mentioned": mentioned}
             queue.process.send(BATCH, description, descriptor=self._shared.descriptor)
         row_filter = queue.waiting[0]

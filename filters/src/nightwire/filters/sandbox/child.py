@@ -257,7 +257,7 @@ def _on_alerts(
     if known.shares and not whole:
         alerts = rows.shared(with_history="history" in known.source)
         return (known.predicate, transform), alerts
-    view = rows.view(whole)
+    view = rows.view(whole=whole, shared=known.shares)
     return (_of_row(known.predicate, view), transform and _of_row(transform, view)), range(rows.count)
 
 

@@ -23,6 +23,8 @@ from nightwire.schemas import (
     AlertTable,
     AlertView,
     Codec,
+    Point,
+    PreparedHistory,
     PreparedRows,
     Survey,
     UnknownSchemaError,
@@ -176,13 +178,19 @@ class BatchRows:
         self._read_columns()
         return AlertColumns(AlertTable(self._batch.slice(begin, end - begin), self._survey))
 
-    def view(self, whole: bool) -> View:
-        """Return a function that gives a view of a row, of the columns or the *whole* message.
+    def view(self, *, whole: bool, shared: bool) -> View:
+        """Return a function that gives a view of a row.
+
+        Args:
+            whole: Whether of the message, or of the columns.
+            shared: Whether its points may be those that other filters have, too.
 
         Raises:
             FilterError: The batch does not bring them.
         """
-        return self._view_of_message if whole else self._read_columns().view
+        if not whole:
+            return self._read_columns().view
+        return self._view_of_message(self._shared_values if shared else TableValues(self._table))
 
     @cached_property
     def _prepared(self) -> PreparedRows:
@@ -205,19 +213,28 @@ class BatchRows:
             return stream.read_next_batch()
 
     @cached_property
-    def _view_of_message(self) -> View:
+    def _shared_values(self) -> "TableValues":
+        """The table's values, and points of the columns that are mentioned, if all are there."""
+        names = [name for name in self._mentioned if name.startswith("history.")]
+        paths = set(AlertTable.fields(names, self._survey))
+        if self._table is None or not names or not paths.issubset(self._batch.schema.names):
+            return TableValues(self._table)
+        alert = self._read_message
+        history = PreparedHistory(self._table, self._mentioned, lambda row: self._survey.view(alert(row)))
+        return TableValues(self._table, history)
+
+    def _view_of_message(self, table_values: "TableValues") -> View:
+        alert, described = self._read_message, self._survey
+        return lambda row: WholeAlertView(alert(row), described, table_values, row)
+
+    @cached_property
+    def _read_message(self) -> Callable[[int], Mapping[str, Any]]:
         if self._values is None:
             raise FilterError("the batch brings no whole alerts")
         ends, bodies, schemas = (self._whole.part(section) for section in self._values)
         known = BatchSchemas({int(key): schema for key, schema in json.loads(bytes(schemas)).items()})
         begins, messages = np.frombuffer(ends, np.int64).tolist(), memoryview(bodies)
-        description, table_values = self._survey, TableValues(self._table)
-
-        def view(row: int) -> AlertView:
-            alert = known.alert(messages[begins[row] : begins[row + 1]])
-            return WholeAlertView(alert, description, table_values, row)
-
-        return view
+        return lambda row: known.alert(messages[begins[row] : begins[row + 1]])
 
 
 CODECS: dict[int, Codec] = {}
@@ -295,10 +312,11 @@ class TableValues:
 
     Args:
         table: The table; None: there is none.
+        history: The points of its rows; None: a view makes its own.
     """
 
-    def __init__(self, table: AlertTable | None) -> None:
-        self._table = table
+    def __init__(self, table: AlertTable | None, history: PreparedHistory | None = None) -> None:
+        self._table, self._history = table, history
         self._items: dict[str, list[Any] | None] = {}
 
     def items(self, name: str) -> list[Any] | None:
@@ -306,6 +324,10 @@ class TableValues:
         if name not in self._items:
             self._items[name] = self._found(name)
         return self._items[name]
+
+    def points(self, row: int) -> list[Any] | None:
+        """Return a row's points, or None."""
+        return None if self._history is None else self._history.points_of(row)
 
     def curve(self, row: int) -> "dict[str, np.ndarray[Any, Any]] | None":
         """Return a row's light curve, or None."""
@@ -346,6 +368,10 @@ class WholeAlertView(AlertView):
     def __init__(self, alert: Mapping[str, Any], survey: Survey, table_values: TableValues, row: int) -> None:
         super().__init__(alert, survey)
         self._table_values, self._row = table_values, row
+
+    def _own_history(self) -> list[Point]:
+        found = self._table_values.points(self._row)
+        return super()._own_history() if found is None else found
 
     def light_curve(self) -> "dict[str, np.ndarray[Any, Any]]":
         """As `AlertView.light_curve`."""

@@ -33,6 +33,7 @@ class RowFilter:
         imports: Packages that its source imports; None: the source is asked.
         columns: Columns that it is given, many alerts at once, none: a table; None: it is given
             alert by alert.
+        canonical: The canonical values that it names, where *fields* does not say what it reads.
     """
 
     owner: str
@@ -45,6 +46,7 @@ class RowFilter:
     transform: str = ""
     imports: frozenset[str] | None = None
     columns: tuple[str, ...] | None = None
+    canonical: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas.survey_model.attribute_names import ALERT_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
 from nightwire.schemas.survey_model.column import makes_columns
+from nightwire.schemas.survey_model.description import Measurement
 from nightwire.schemas.survey_model.row import History, Row, RowPoint, RowView
-from nightwire.schemas.survey_model.view import Point
+from nightwire.schemas.survey_model.view import AlertView, Point
 
 if TYPE_CHECKING:
     from nightwire.schemas.survey_model.table import AlertTable
@@ -64,13 +65,18 @@ class PreparedHistory:
     Args:
         table: The table.
         mentioned: Names of which those that begin with ``history.`` matter.
+        whole: Gives the whole alert of a row, with which points have all that it says of them;
+            None: they have what the table says.
     """
 
-    def __init__(self, table: "AlertTable", mentioned: Collection[str]) -> None:
+    def __init__(
+        self, table: "AlertTable", mentioned: Collection[str], whole: Callable[[int], AlertView] | None = None
+    ) -> None:
         names = [f"history.{name}" for name in MEASUREMENT_ATTRIBUTES]
         # times are read in any case, for the order; who mentions them has them of the alert, too
         unasked = () if "mjd_tai" in mentioned else ("history.mjd_tai",)
         self._table, self._names = table, [one for one in names if one in mentioned and one not in unasked]
+        self._alert, self._base = whole or table.view, WholePoint if whole else PreparedPoint
         self._points: list[list[Any] | None] = [None] * len(table)
         self._singly, self._all_made = 0, False
         self._given: list[PreparedRow] = []
@@ -79,6 +85,10 @@ class PreparedHistory:
     def list_for(self, row: "PreparedRow", number: int) -> list[Any]:
         """Return the points of row *number*, in a list of its own."""
         self._given.append(row)
+        return self.points_of(number)
+
+    def points_of(self, number: int) -> list[Any]:
+        """Return the points of a row, in a new list."""
         found = self._points[number]
         return list(self._made(number) if found is None else found)
 
@@ -97,7 +107,7 @@ class PreparedHistory:
         row = bisect_right(self._offsets, index) - 1
         history = self._histories.get(row)
         if history is None:
-            history = self._histories[row] = History(self._table.view(row), self._table, row)
+            history = self._histories[row] = History(self._alert(row), self._table, row)
         return history, index - self._offsets[row]
 
     def _made(self, row: int) -> list[Any]:
@@ -137,7 +147,7 @@ class PreparedHistory:
 
     @cached_property
     def _kind(self) -> type:
-        return kind_of(PreparedPoint, {"_prepared": self}, ("_index", *self._kept))
+        return kind_of(self._base, {"_prepared": self}, ("_index", *self._kept))
 
 
 class PreparedRow(RowView):
@@ -184,6 +194,27 @@ class PreparedPoint(RowPoint):
     @property
     def _at(self) -> int:  # type: ignore[override]
         return self._prepared.place(self._index)[1]
+
+
+class WholePoint(Point):
+    """The same where all is there that the survey says of it."""
+
+    _prepared: PreparedHistory
+    _index: int
+
+    @property
+    def _record(self) -> Mapping[str, Any]:  # type: ignore[override]
+        history, at = self._prepared.place(self._index)
+        return history.record(at)
+
+    @property
+    def _source(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self._record
+
+    @property
+    def _measurement(self) -> Measurement:  # type: ignore[override]
+        history, at = self._prepared.place(self._index)
+        return history.measurement(at)
 
 
 def values_of(table: "AlertTable", names: Iterable[str]) -> dict[str, list[Any]]:

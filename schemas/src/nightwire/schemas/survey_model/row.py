@@ -12,7 +12,7 @@ from nightwire.schemas.survey_model.attribute_names import (
     MEASUREMENT_ATTRIBUTES,
 )
 from nightwire.schemas.survey_model.column import Column
-from nightwire.schemas.survey_model.description import getter
+from nightwire.schemas.survey_model.description import Measurement, getter
 from nightwire.schemas.survey_model.series import Series
 from nightwire.schemas.survey_model.view import AlertView, Point
 
@@ -230,7 +230,7 @@ class RowView(AlertView):
 class History:
     """The history of one row, attribute by attribute."""
 
-    def __init__(self, view: RowView, table: "AlertTable", row: int) -> None:
+    def __init__(self, view: AlertView, table: "AlertTable", row: int) -> None:
         self._view, self._table, self._row = view, table, row
         self._series: Series = table.series("history")
         self._begin, end = self._series.offsets[row : row + 2].tolist()
@@ -247,6 +247,11 @@ class History:
         if found is None:
             found = self._items[name] = self._table[f"history.{name}"].row(self._row) or []
         return found
+
+    def measurement(self, at: int) -> Measurement:
+        """Return where a point's values lie."""
+        array, _ = self._series.origin(self._begin + at, self._row)
+        return next(one for one in self._table.survey.description.history if one.path == array)
 
     def record(self, at: int) -> Mapping[str, Any]:
         """Return a point's own fields."""

@@ -156,6 +156,9 @@ class AlertView(Point):
     @cached_property
     def history(self) -> list[Point]:
         """Earlier measurements and forced photometry, by time; those without a time come last."""
+        return self._own_history()
+
+    def _own_history(self) -> list[Point]:
         points = [Point(record, where) for record, where in arrays(self._record, self._survey.history)]
         return sorted(points, key=_time_of)
 
