@@ -4,8 +4,7 @@ The engine examines what is submitted, and `nightwire filter test` what will be.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from nightwire.filters.admission.field_names import known_schemas, partial_names, unknown_names
 from nightwire.filters.admission.text_process import compile_apart
@@ -81,7 +80,7 @@ def _trial(
     return [*refusals, *(advice if refusals else ())], "; ".join([trial.remark(), *advice])
 
 
-def row_filter(names: tuple[Any, ...], facts: TextFacts, transform: str = "") -> RowFilter:
+def row_filter(names: tuple[str, str, int, str, str], facts: TextFacts, transform: str = "") -> RowFilter:
     """Return the filter as the sandbox tries it.
 
     Args:
@@ -89,14 +88,8 @@ def row_filter(names: tuple[Any, ...], facts: TextFacts, transform: str = "") ->
         facts: Of its text.
         transform: Its function that computes what is added; empty for none.
     """
-    return RowFilter(
-        *names,
-        named_columns(facts),
-        transform=transform,
-        imports=facts.imports,
-        columns=facts.columns,
-        canonical=facts.canonical,
-    )
+    bare = RowFilter(*names, named_columns(facts), None, transform, facts.imports)
+    return replace(bare, columns=facts.columns, canonical=facts.canonical)
 
 
 DEAR_MS = 0.05
