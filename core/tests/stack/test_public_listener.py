@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaException, Message, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -192,6 +193,14 @@ def let_ann_write(door: Door) -> None:
     ]
     for done in door.operator.create_acls(rights).values():
         done.result(20)
+    hers = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, "User:ann", None, AclOperation.ANY,
+        AclPermissionType.ANY,
+    )  # fmt: skip
+    deadline = time.monotonic() + 20
+    while len(door.operator.describe_acls(hers).result(20)) < len(rights):  # the broker learns of them
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def read(door: Door, count: int) -> list[bytes]:

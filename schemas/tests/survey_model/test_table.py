@@ -1,6 +1,8 @@
 """Alerts as columns: the same values as one alert at a time."""
 
+import gc
 import tarfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,24 @@ def test_the_surveys_own_fields_are_those_of_the_alert(name: str, drawn: st.Data
                 assert same(at(view, path), at(alert, path)), path
             for seen, expected in zip(view.history, known.view(alert).history, strict=True):
                 assert all(same(seen[field], expected[field]) for field in expected)
+
+
+def test_what_is_closed_goes_without_the_garbage_collector() -> None:
+    named = {"diaSourceId": [1] * 40, "diaSource.midpointMjdTai": [4.0] * 40}
+    named |= {"prvDiaSources.midpointMjdTai": [[3.0, 2.0]] * 40, "prvDiaSources.psfFlux": [[1.0, 2.0]] * 40}
+    table = AlertTable(pa.RecordBatch.from_pydict(named), survey("sim"))
+    rows = PreparedRows(table, ["id", "history.flux"])
+    for row in rows.rows():
+        assert [point["psfFlux"] for point in row.history] == [point.flux for point in row.history]
+        assert row["diaSource"]["midpointMjdTai"] == row.mjd_tai
+    kept = [weakref.ref(one) for one in (table, rows, row.history[0])]
+    gc.disable()
+    try:
+        rows.close()
+        del rows, table, row
+        assert [one() for one in kept] == [None] * 3
+    finally:
+        gc.enable()
 
 
 def test_a_list_of_points_is_ones_own_and_the_points_are_everybodys() -> None:

@@ -112,6 +112,8 @@ def _serve(sock: socket.socket, evaluator: "BatchEvaluator") -> None:
             answer = encode_answer(nonce, evaluator.judge(rows, **body))
             _write(answer)
             continue
+        if rows is not None:
+            rows.close()
         rows = BatchRows(descriptors[0], **body) if kind == BATCH else None
         for descriptor in descriptors:
             os.close(descriptor)

@@ -158,6 +158,17 @@ class BatchRows:
         self._whole = MappedFile(descriptor, size)
         self._columns, self._values, self._mentioned = columns, values, mentioned
 
+    def close(self) -> None:
+        """Let everything go that was made of the batch."""
+        made = vars(self)
+        if values := made.pop("_shared_values", None):
+            values.close()
+        if prepared := made.pop("_prepared", None):
+            prepared.close()
+        elif table := made.pop("_table", None):
+            table.close()
+        made.clear()
+
     def shared(self, *, with_history: bool) -> Sequence[AlertView]:
         """Return the alerts, of columns, made once for all filters that change none of them.
 
@@ -324,6 +335,11 @@ class TableValues:
         if name not in self._items:
             self._items[name] = self._found(name)
         return self._items[name]
+
+    def close(self) -> None:
+        """Let the points go."""
+        if self._history is not None:
+            self._history.close()
 
     def points(self, row: int) -> list[Any] | None:
         """Return a row's points, or None."""

@@ -21,6 +21,7 @@ from nightwire.schemas.survey_model.view import AlertView, Point
 
 if TYPE_CHECKING:
     from nightwire.schemas.survey_model.table import AlertTable
+    from nightwire.schemas.survey_model.view import Survey
 
 FEW = 0.1
 """Share of the rows whose points are made one by one; when more are asked for, all are made."""
@@ -31,23 +32,29 @@ Maker = Callable[..., list[Any]]
 class PreparedRows:
     """The rows of a table, each an `AlertView` as `AlertTable.view` gives it.
 
-    Values of rows and points can be replaced: who may do that must not share them.
+    Values of rows and points can be replaced: who may do that must not share them.  To be closed:
+    rows and table refer to one another, and the garbage collector is kept from them.
 
     Args:
-        table: The table.
+        table: The table; it is closed, too.
         names: What is mentioned: canonical names, such as ``magnitude`` or ``history.flux``; others
             are passed over, and those that the table cannot make.
     """
 
     def __init__(self, table: "AlertTable", names: Iterable[str]) -> None:
         mentioned = set(names)
-        self._history = PreparedHistory(table, mentioned)
+        self.table, self.history = table, PreparedHistory(table, mentioned)
         values = values_of(table, [name for name in ALERT_ATTRIBUTES if name in mentioned])
-        known = {"_table": table, "_survey": table.survey, "_prepared": self._history}
-        kind = kind_of(PreparedRow, known, ("_row", "_list", *values))
-        columns = (range(len(table)), repeat(None), *values.values())
+        slots = ("_batch", "_row", "_list", *values)
+        columns = (repeat(self), range(len(table)), repeat(None), *values.values())
         with collector_paused(len(table)):
-            self._rows = maker(("_row", "_list", *values))(object.__new__, kind, *columns)
+            self._rows = maker(slots)(object.__new__, kind_of(PreparedRow, slots), *columns)
+
+    def close(self) -> None:
+        """Let everything go; rows that somebody keeps have no values but those that are set."""
+        self._rows.clear()
+        self.history.close()
+        self.table.close()
 
     def rows(self, *, with_history: bool = True) -> Sequence["PreparedRow"]:
         """Return the rows; lists of points are new ones, for a filter may have sorted the last.
@@ -55,7 +62,7 @@ class PreparedRows:
         Args:
             with_history: Whether these are asked for, so that they may be made at once.
         """
-        self._history.renew_lists(self._rows if with_history else ())
+        self.history.renew_lists(self._rows if with_history else ())
         return self._rows
 
 
@@ -81,6 +88,11 @@ class PreparedHistory:
         self._singly, self._all_made = 0, False
         self._given: list[PreparedRow] = []
         self._histories: dict[int, History] = {}
+
+    def close(self) -> None:
+        """Let all points go."""
+        for kept in (self._points, self._given, self._histories):
+            kept.clear()
 
     def list_for(self, row: "PreparedRow", number: int) -> list[Any]:
         """Return the points of row *number*, in a list of its own."""
@@ -128,7 +140,7 @@ class PreparedHistory:
 
     def _between(self, begin: int, end: int) -> list[Any]:
         columns = (one[begin:end] for one in self._values.values())
-        return maker(("_index", *self._kept))(object.__new__, self._kind, range(begin, end), *columns)
+        return maker(self._slots)(object.__new__, self._kind, repeat(self), range(begin, end), *columns)
 
     @cached_property
     @makes_columns
@@ -142,19 +154,27 @@ class PreparedHistory:
         return values_of(self._table, self._names)
 
     @cached_property
-    def _kept(self) -> tuple[str, ...]:
-        return tuple(name.removeprefix("history.") for name in self._values)
+    def _slots(self) -> tuple[str, ...]:
+        return ("_prepared", "_index", *(name.removeprefix("history.") for name in self._values))
 
     @cached_property
     def _kind(self) -> type:
-        return kind_of(self._base, {"_prepared": self}, ("_index", *self._kept))
+        return kind_of(self._base, self._slots)
 
 
 class PreparedRow(RowView):
     """A row whose mentioned values are attributes of its own."""
 
-    _prepared: PreparedHistory
+    _batch: PreparedRows
     _list: list[Any] | None
+
+    @property
+    def _table(self) -> "AlertTable":  # type: ignore[override]
+        return self._batch.table
+
+    @property
+    def _survey(self) -> "Survey":  # type: ignore[override]
+        return self._batch.table.survey
 
     @property
     def _record(self) -> Mapping[str, Any]:  # type: ignore[override]
@@ -168,7 +188,7 @@ class PreparedRow(RowView):
     def history(self) -> list[Point]:
         """As `AlertView.history`."""
         if self._list is None:
-            self._list = self._prepared.list_for(self, self._row)
+            self._list = self._batch.history.list_for(self, self._row)
         return self._list
 
     def renew_list(self, points: list[Any] | None) -> None:
@@ -228,10 +248,10 @@ def values_of(table: "AlertTable", names: Iterable[str]) -> dict[str, list[Any]]
     return found
 
 
-def kind_of(base: type, known: Mapping[str, Any], slots: Sequence[str]) -> type:
-    """Return a subclass of *base* whose instances have *slots*, and share what is *known*."""
-    names = {**known, "__slots__": tuple(slots)}
-    return new_class(base.__name__, (base,), exec_body=lambda namespace: namespace.update(names))
+@lru_cache(maxsize=256)
+def kind_of(base: type, slots: tuple[str, ...]) -> type:
+    """Return a subclass of *base* whose instances have *slots*."""
+    return new_class(base.__name__, (base,), exec_body=lambda names: names.update(__slots__=slots))
 
 
 MANY = 2_000

@@ -61,6 +61,10 @@ class AlertTable:
         self._names = frozenset(batch.schema.names)
         self._made: dict[Hashable, Column] = {}
 
+    def close(self) -> None:
+        """Let all columns go: they refer to the table.  It cannot be used any more."""
+        vars(self).clear()
+
     def __len__(self) -> int:
         return int(self._batch.num_rows)
 
