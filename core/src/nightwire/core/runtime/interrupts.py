@@ -46,9 +46,10 @@ def _answer(signals: int, ended: threading.Event) -> None:
             continue
         if told:
             os._exit(INTERRUPTED)
-        os.write(STDERR, TOLD)
         told = True
-        # forked children, which the terminal interrupts too, write to the same pipe
+        # forked children, which the terminal interrupts too, write to the same pipe; who reads the
+        # line answers to it, so nothing is dropped after it
         while select.select([signals], [], [], 0)[0] and os.read(signals, 4096):
             pass
+        os.write(STDERR, TOLD)
     os.close(signals)
