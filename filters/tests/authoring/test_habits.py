@@ -33,7 +33,7 @@ from nightwire.schemas import (
     wire,
 )
 
-FOLDER = Path(__file__).parent / "habits"
+FOLDER = Path(__file__).parents[2] / "notebooks" / "habits"
 REFUSED = {
     "network": "line 1: the filter uses requests, which the engine does not have: copy its code",
     "frame-inside": r"targets, which cannot travel: it is a pandas.*take the columns that the filter needs",
