@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader, BadRecord, TopicError
@@ -21,7 +21,7 @@ from nightwire.consumers.source.record_source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
 from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.core.stack import Broker, free_port
-from nightwire.schemas import SchemaError
+from nightwire.schemas import SchemaError, SchemaRegistry
 from nightwire.schemas.topics import TopicSettings
 
 pytestmark = pytest.mark.kafka
@@ -380,3 +380,21 @@ def test_what_expires_under_way_is_counted_too(kafka: str, ten: str) -> None:
     source.close()
     assert offsets == [5, 6, 7, 8, 9]
     assert source.expired == 4
+
+
+def test_when_kafka_was_away_it_is_asked_whose_schemas_those_in_memory_are(
+    monkeypatch: pytest.MonkeyPatch, encode: Encode, write: Write
+) -> None:
+    """Another stack may have taken the addresses, where an id means another schema."""
+    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (one,) = host.list_topics(timeout=30).brokers.values()
+    address, doubted = f"{one.host}:{one.port}", Event()
+    write(address, "alerts.sim", [encode(1)])
+    monkeypatch.setattr(SchemaRegistry, "doubt", lambda _: doubted.set())
+    with AlertReader("alerts.sim", bootstrap=address, stopped=doubted.is_set, timeout=WAIT) as reader:
+        reader._session.open()
+        assert not doubted.is_set()
+        host.close()
+        del host
+        assert not list(reader)
+    assert doubted.is_set()

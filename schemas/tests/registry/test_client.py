@@ -1,7 +1,12 @@
 """The registry's client: asks, keeps, and works on while the registry is away."""
 
 import json
-from collections.abc import Callable
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,7 @@ from nightwire.schemas import (
     UnknownSchemaError,
     wire,
 )
+from nightwire.schemas.registry.client import IDENTITY_SECONDS
 
 SCHEMA = {"type": "record", "name": "a", "fields": [{"name": "x", "type": "long"}]}
 URL = "http://registry:8081"
@@ -105,7 +111,9 @@ def test_registries_do_not_share_a_folder(fake: Fake, tmp_path: Path) -> None:
         connect(fake, tmp_path, "http://other:8081").schema(1100)
 
 
-def of_kafka(fake: Fake, cluster: str | None, known: str | None = None) -> SchemaRegistry:
+def of_kafka(
+    fake: Fake, cluster: str | None, known: Callable[[], str | None] = lambda: None
+) -> SchemaRegistry:
     """Return a client with the user's own cache, whose registry tells that it is on *cluster*."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -115,7 +123,7 @@ def of_kafka(fake: Fake, cluster: str | None, known: str | None = None) -> Schem
             return httpx.Response(404)
         return httpx.Response(200, json={"id": "", "scope": {"clusters": {"kafka-cluster": cluster}}})
 
-    return SchemaRegistry(URL, cluster_id=lambda: known, transport=httpx.MockTransport(answer))
+    return SchemaRegistry(URL, cluster_id=known, transport=httpx.MockTransport(answer))
 
 
 @pytest.fixture
@@ -135,7 +143,101 @@ def test_what_another_kafkas_registry_gave_at_the_same_address_is_not_believed(f
         of_kafka(fake, "second").schema(1100)
     fake.failures = [refuse] * 9
     with pytest.raises(RegistryAwayError):
-        of_kafka(fake, "second", known="second").schema(1100)
+        of_kafka(fake, "second", known=lambda: "second").schema(1100)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Give a port that nobody else gets."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield kept.getsockname()[1]
+
+
+def renamed(field: str) -> dict[str, Any]:
+    return {**SCHEMA, "fields": [{"name": field, "type": "long"}]}
+
+
+@contextmanager
+def served(port: int, cluster: str, schema: dict[str, Any]) -> Iterator[None]:
+    """Serve a registry that has one schema, over HTTP, until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            of_schema = self.path == "/schemas/ids/101000"
+            identity = {"scope": {"clusters": {"kafka-cluster": cluster}}}
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"schema": json.dumps(schema)} if of_schema else identity).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+Y_OR_0 = {**SCHEMA, "fields": [{"name": "y", "type": "long", "default": 0}]}
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize(("reader", "first"), [(None, {"x": 1}), (Y_OR_0, {"y": 0})])
+def test_a_process_that_lives_on_notices_that_another_stack_took_the_address(
+    port: int, reader: dict[str, Any] | None, first: dict[str, Any]
+) -> None:
+    value = wire.frame(101_000, b"\x02")
+    with SchemaRegistry(f"http://127.0.0.1:{port}") as client:
+        decoder = AlertDecoder(client, reader=reader)
+        with served(port, "first", renamed("x")):
+            assert decoder.decode(value).alert == first
+        client.doubt()
+        assert decoder.decode(value).alert == first, "while the registry is away all goes on"
+        with served(port, "second", renamed("y")):
+            client.doubt()
+            assert decoder.decode(value).alert == {"y": 1}
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_without_any_doubt_it_is_noticed_within_a_minute(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SchemaRegistry(f"http://127.0.0.1:{port}") as client:
+        with served(port, "first", renamed("x")):
+            client.codec(101_000)
+        with served(port, "second", renamed("y")):
+            assert client.codec(101_000).schema == renamed("x")
+            later = time.monotonic() + IDENTITY_SECONDS
+            monkeypatch.setattr(time, "monotonic", lambda: later)
+            assert client.codec(101_000).schema == renamed("y")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_cache")
+def test_an_id_that_the_old_stack_had_is_not_taken_from_disk_while_the_new_one_starts(fake: Fake) -> None:
+    """The registry is not up yet, but Kafka is."""
+    clusters = ["first", "second"]
+    client = of_kafka(fake, "first", lambda: clusters[-1])
+    fake.schemas[1101] = SCHEMA
+    client.schema(1100)
+    of_kafka(fake, "first").schema(1101)
+    fake.failures = [refuse] * 9
+    with pytest.raises(RegistryAwayError):
+        client.schema(1101)
+
+
+def test_who_it_is_is_not_asked_at_each_lookup(fake: Fake, own_cache: Path) -> None:
+    client = of_kafka(fake, "first")
+    asked = [client.codec(1100) for _ in range(1000)]
+    fake.failures = [refuse] * 2
+    client.doubt()
+    assert all(client.codec(1100) is one for one in asked)
+    assert len(fake.failures) == 1, "a registry that is away is asked once"
+    assert any(own_cache.iterdir())
 
 
 @pytest.mark.slow
@@ -143,7 +245,7 @@ def test_what_another_kafkas_registry_gave_at_the_same_address_is_not_believed(f
 def test_while_the_registry_is_away_kafka_itself_tells_whose_schemas_are_kept(fake: Fake) -> None:
     of_kafka(fake, "first").schema(1100)
     fake.failures = [refuse] * 12
-    assert of_kafka(fake, "first", known="first").schema(1100) == SCHEMA
+    assert of_kafka(fake, "first", known=lambda: "first").schema(1100) == SCHEMA
     fake.failures = [refuse] * 12
     with pytest.raises(RegistryAwayError):
         of_kafka(fake, "first").schema(1100)

@@ -76,7 +76,7 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         decoder = _decoder(request, registry)
         no_rows = partial(_no_rows, request, registry, decoder)
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
-        source = _source(request)
+        source = _source(request, registry)
     except BaseException:
         registry.close()
         raise
@@ -108,11 +108,11 @@ def _only_survey(plan: Plan) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def _source(request: ReadRequest) -> RecordSource:
+def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     plan, bootstrap = request.plan, request.endpoints.kafka
     how = membership(plan.member, properties()) if plan.group else {}
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
-    client = consumer(bootstrap, group=plan.group, enable_partition_eof=True, **how)
+    client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
     source = (
         VisitSource(client, plan, log)
         if log is not None

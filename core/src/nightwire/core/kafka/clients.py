@@ -129,16 +129,29 @@ def producer(bootstrap: str, **overrides: Any) -> Producer:
     return Producer(PRODUCER | identity(bootstrap) | {"bootstrap.servers": bootstrap} | _dotted(overrides))
 
 
-def consumer(bootstrap: str, *, group: str | None = None, **overrides: Any) -> Consumer:
+def consumer(
+    bootstrap: str,
+    *,
+    group: str | None = None,
+    on_error: Callable[[], None] = lambda: None,
+    **overrides: Any,
+) -> Consumer:
     """Return a consumer that never commits or skips by itself.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         group: Consumer group; without one, read by assignment, in a group that our rights cover.
+        on_error: Called, in a poll, for errors that librdkafka goes on after: Kafka was away.
         overrides: librdkafka properties with ``_`` for ``.``.
     """
+
+    def heard(error: KafkaError) -> None:
+        _log_fatal(error)
+        on_error()
+
     return Consumer(
         CONSUMER
+        | {"error_cb": heard}
         | identity(bootstrap)
         | {"bootstrap.servers": bootstrap, "group.id": group or _default_group(bootstrap)}
         | _dotted(overrides)

@@ -1,9 +1,10 @@
 """Schemas by id: a client of any registry that has Confluent's REST interface."""
 
 import json
+import logging
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
@@ -27,12 +28,18 @@ import hashlib
 import os
 import tempfile
 
+log = logging.getLogger("nightwire.schemas")
+
 TIMEOUT = 5.0
 """Longest wait for an answer. [s]"""
 RETRY_DELAYS = (0.1, 0.5)
 """Waits before the second and third try. [s]"""
 UNKNOWN_ID_SECONDS = 5.0
 """How long an unknown id is not asked for again. [s]  Thousands of messages may have it."""
+IDENTITY_SECONDS = 60.0
+"""How long a registry counts as the same one where nothing went wrong. [s]"""
+IDENTITY_TIMEOUT = 1.0
+"""Longest wait for its name: alerts wait meanwhile, and it is asked again. [s]"""
 RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -42,7 +49,9 @@ class SchemaRegistry:
 
     The schemas of nightwire's own records are built in and never asked for.  Others are asked for
     once per process; where the registry is away or has lost them, what the registry of the same
-    Kafka gave before is taken from disk.
+    Kafka gave before is taken from disk.  When the address becomes another Kafka's registry, what
+    is kept in memory is forgotten: that is noticed within a minute, and after a `doubt` at the next
+    lookup.
 
     Args:
         url: Address of the registry (``http://127.0.0.1:8081``); None where there is none.
@@ -68,6 +77,8 @@ class SchemaRegistry:
         self.url = url
         self._disk = SchemaCache(cache_dir, url or "") if cache_dir else None
         self._cluster_id = cluster_id
+        self._cluster: str | None = None
+        self._ask_identity_at = float("inf")  # as long as nobody told whose schemas they are
         self._login = login or _login_of_kafka()
         self._transport = transport
         self._schemas: dict[int, dict[str, Any]] = {}
@@ -120,10 +131,12 @@ class SchemaRegistry:
             UnknownSchemaError: Nobody knows it.
             RegistryAwayError: The registry does not answer, and it was never seen here.
         """
-        known = self._schemas.get(schema_id) or own_schema(schema_id)
+        self._notice_another_kafka()
+        schemas = self._schemas
+        known = schemas.get(schema_id) or own_schema(schema_id)
         if known is None:
             known = self._fetch(schema_id)
-        self._schemas[schema_id] = known
+        schemas[schema_id] = known
         return known
 
     def registered(self, schema_id: int) -> dict[str, Any] | None:
@@ -146,10 +159,17 @@ class SchemaRegistry:
             UnknownSchemaError: Nobody knows the schema.
             RegistryAwayError: The registry does not answer, and the schema was never seen here.
         """
-        codec = self._codecs.get(schema_id)
+        self._notice_another_kafka()
+        codecs = self._codecs
+        codec = codecs.get(schema_id)
         if codec is None:
-            codec = self._codecs[schema_id] = Codec(self.schema(schema_id))
+            codec = codecs[schema_id] = Codec(self.schema(schema_id))
         return codec
+
+    def doubt(self) -> None:
+        """Ask at the next lookup whose registry this is: a connection to its Kafka was lost."""
+        if self._cluster is not None:
+            self._ask_identity_at = float("-inf")
 
     def subjects(self) -> list[str]:
         """Return the registry's subjects.
@@ -225,6 +245,8 @@ class SchemaRegistry:
         try:
             schema = self._parsed(self._request("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchemaError as error:
+            self.doubt()
+            self._notice_another_kafka()
             if (cache := self._cache()) and (cached := cache.load(schema_id)):
                 return cached
             self._missing[schema_id] = (time.monotonic(), type(error), str(error))
@@ -253,15 +275,32 @@ class SchemaRegistry:
     def _cache(self) -> "SchemaCache | None":
         """Return the disk cache; None as long as it is unknown whose schemas they are."""
         if self._disk is None and (cluster := self._told_cluster() or self._cluster_id()):
-            self._disk = SchemaCache(user_cache_path("nightwire") / "schemas", cluster)
+            self._belongs_to(cluster)
         return self._disk
+
+    def _belongs_to(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._disk = SchemaCache(user_cache_path("nightwire") / "schemas", cluster)
+        self._ask_identity_at = time.monotonic() + IDENTITY_SECONDS
+
+    def _notice_another_kafka(self) -> None:
+        """Forget all schemas where another Kafka's registry has the address now."""
+        if time.monotonic() < self._ask_identity_at:
+            return
+        self._ask_identity_at = time.monotonic() + IDENTITY_SECONDS
+        cluster = self._told_cluster() or self._cluster_id()
+        if cluster in (None, self._cluster):
+            return
+        log.warning("%s is the registry of another Kafka now: schemas are asked for again", self.url)
+        self._schemas, self._codecs, self._missing = {}, {}, {}  # new: other threads may hold the old
+        self._belongs_to(cluster)
 
     def _told_cluster(self) -> str | None:
         """Return the id of the registry's Kafka, as Confluent's registries tell it; else None."""
         if self._silent:
             return None
         try:
-            answer = self._request("GET", "/v1/metadata/id")
+            answer = self._request("GET", "/v1/metadata/id", pauses=(), timeout=IDENTITY_TIMEOUT)
             return str(answer["scope"]["clusters"]["kafka-cluster"])
         except RegistryAwayError:
             return None  # it may tell it later
@@ -269,10 +308,18 @@ class SchemaRegistry:
             self._silent = True
             return None
 
-    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        pauses: Sequence[float] = RETRY_DELAYS,
+        timeout: float = TIMEOUT,
+    ) -> Any:
         if self.url is None:
             raise RegistryAwayError(f"{path}: no schema registry is configured; name one with --registry")
-        response = self._with_retries(method, path, body)
+        response = self._with_retries(method, path, body, pauses, timeout)
         if response.status_code == HTTPStatus.NOT_FOUND:
             raise UnknownSchemaError(f"the registry at {self.url} does not have {path}: {_message(response)}")
         if response.is_error:
@@ -304,15 +351,22 @@ class SchemaRegistry:
         said = f"Basic {b64encode(login.encode()).decode()}" if ":" in login else f"Bearer {login}"
         return {"Authorization": said}
 
-    def _with_retries(self, method: str, path: str, body: Mapping[str, Any] | None) -> "httpx.Response":
+    def _with_retries(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        pauses: Sequence[float],
+        timeout: float,
+    ) -> "httpx.Response":
         """Ask until there is an answer, or the last try has failed."""
         from httpx import TransportError
 
         why: object = ""
-        for pause in (*RETRY_DELAYS, None):
+        for pause in (*pauses, None):
             try:
                 headers = {"Accept": CONTENT_TYPE, **self._authorization(method)}
-                response = self._client.request(method, path, json=body, headers=headers)
+                response = self._client.request(method, path, json=body, headers=headers, timeout=timeout)
             except TransportError as error:
                 why = f"{type(error).__name__} {error}"
             else:

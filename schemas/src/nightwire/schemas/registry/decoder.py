@@ -76,7 +76,7 @@ class AlertDecoder:
         self._registry = registry
         self._reader = reader
         self._changes = description(survey).changes if survey else ()
-        self._known: dict[int, Codec | str] = {}
+        self._known: dict[Codec, Codec | str] = {}  # a registry's codec of an id may become another
         self._container_codecs: Memo[bytes, Codec | str] = Memo(self._of_container, MAX_CONTAINER_CODECS)
 
     def decode(self, value: bytes) -> Decoded:
@@ -125,9 +125,12 @@ class AlertDecoder:
             text, contained = single_body(value)
             return _usable(self._container_codecs[text]), None, contained
         schema_id, body = unframe(whole)
-        known = self._known.get(schema_id)
+        written = self._registry.codec(schema_id)
+        if self._reader is None:
+            return written, schema_id, body
+        known = self._known.get(written)
         if known is None:
-            known = self._known[schema_id] = self._resolved(self._registry.codec(schema_id))
+            known = self._known[written] = self._resolved(written)
         return _usable(known), schema_id, body
 
     def _of_container(self, text: bytes) -> Codec | str:
