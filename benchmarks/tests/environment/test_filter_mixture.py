@@ -4,7 +4,14 @@ import pytest
 
 from benchmarks.tests.conftest import COUNT
 from nightwire.benchmarks.environment.alert_pool import Alert
-from nightwire.benchmarks.environment.filter_mixture import CODE, COMPILED, MixedFilter, mixture
+from nightwire.benchmarks.environment.filter_mixture import (
+    CODE,
+    COMPILED,
+    MixedFilter,
+    habit_kinds,
+    habits,
+    mixture,
+)
 from nightwire.filters.language import (
     NotCompilable,
     compile_filter,
@@ -42,6 +49,15 @@ def test_filters_differ_and_each_owner_has_some(hundred: list[MixedFilter], pool
     assert sum(not one.kind.compiles for one in thousand) == 50
     assert {one.kind for one in hundred} == {*COMPILED, *CODE}
     assert len({one.owner for one in hundred}) == 10
+
+
+@pytest.mark.slow
+def test_each_owner_has_all_notebooks_and_four_of_them_are_slow() -> None:
+    six = habits(6, habit_kinds())
+    assert len({one.key for one in six}) == 102
+    slow = {one.name for one in six if one.slow}
+    assert slow == {"astropy-coordinates", "astropy-time", "pandas-history", "statistics-and-itertools"}
+    assert {name for one in six for name in objections(one.source, "keep")} == set()
 
 
 def test_each_filter_passes_its_share(hundred: list[MixedFilter], pool: list[Alert]) -> None:

@@ -11,10 +11,11 @@ from benchmarks.tests.conftest import COUNT
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import Alert
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
-from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.model.sample import Kind, ProcessUse, Sample, Use
 from nightwire.benchmarks.model.scenario import Context, Size
-from nightwire.benchmarks.scenarios.filters.burst import firsts
 from nightwire.benchmarks.scenarios.filters.language import Language
+from nightwire.benchmarks.scenarios.filters.neighbours import firsts
+from nightwire.benchmarks.scenarios.filters.phases import counted, phase_figures, phase_tables, spent
 from nightwire.benchmarks.scenarios.filters.queries import judging
 from nightwire.benchmarks.scenarios.filters.scenario import FIGURES
 from nightwire.filters.language import (
@@ -49,6 +50,40 @@ def test_the_language_is_timed_beside_python(pool: list[Alert], tmp_path: Path) 
         assert {figure.name for figure in FIGURES} >= figures.keys()
 
 
+PAGE = """\
+# TYPE nightwire_filters_phase_seconds summary
+nightwire_filters_phase_seconds_count{{phase="judge"}} {batches}
+nightwire_filters_phase_seconds_sum{{phase="judge"}} {judge}
+nightwire_filters_phase_seconds_sum{{phase="send"}} 0.5
+nightwire_filters_phase_seconds_sum{{phase="judge",lane="slow"}} {judge}
+# TYPE nightwire_filters_spark_phase_seconds summary
+nightwire_filters_spark_phase_seconds_sum{{phase="addBatch"}} {whole}
+# TYPE nightwire_filters_cpu_seconds counter
+nightwire_filters_cpu_seconds_total{{filter="a/b",way="rows"}} {judge}
+nightwire_filters_cpu_seconds_total{{filter="a/c",way="rows"}} {judge}
+"""
+
+
+def test_the_parts_of_a_pass_are_what_was_counted_in_between() -> None:
+    before = counted(PAGE.format(batches=1, judge=1.0, whole=2.0))
+    found = spent(before, counted(PAGE.format(batches=3, judge=2.5, whole=4.0)))
+    assert found["judge"] == found["judge (slow)"] == 1.5
+    assert found["send"] == 0.0
+    assert found["CPU rows"] == 3.0
+    assert found["Spark's rest"] == pytest.approx(0.5)
+
+
+def test_the_table_of_parts_has_a_column_for_each_experiment_and_processes_last() -> None:
+    use = Use(3.0, 0.0, [ProcessUse("kafka", 2.5, 1)])
+    figures = {"pass_seconds_100_filters": 4.0} | phase_figures({"send": 1.0, "new": 0.5})
+    runs = [Sample(name, Kind.SUBJECT, 0, figures, use) for name in ("one", "two")]
+    (table,) = phase_tables([*runs, Sample("one", Kind.BASELINE, 0, {"pass_seconds_100_filters": 9.0})])
+    assert table.head[1:] == ["one", "two"]
+    assert [row[1] for row in table.rows] == ["4.00 s", "1.00 s", "0.50 s", "2.50 s"]
+    assert table.rows[-1][0] == "CPU time: kafka"
+    assert phase_tables([]) == []
+
+
 def test_an_owner_has_his_first_alerts_when_the_last_of_them_is_there() -> None:
     arrivals = [("a", 3.0), ("a", 1.0), ("b", 7.0), ("a", 2.0), ("a", 9.0)]
     assert firsts(arrivals, 3) == {"a": 3.0, "b": 7.0}
@@ -67,8 +102,11 @@ def test_a_small_visit_goes_through_a_hundred_filters_and_is_measured(tmp_path: 
     assert done.exit_code == 0, done.output
     found = {entry["name"]: entry for entry in json.loads(out.read_text())["results"]}
     assert found["pass_seconds_100_filters"]["ratio"] > 0
-    mean, p99 = (found[f"first20_{what}_seconds_100_filters"]["value"] for what in ("mean", "p99"))
-    assert p99 >= mean > 0
-    assert found["copies_sent_100_filters"]["value"] > 100
-    assert found["disturbed_first20_mean_seconds"]["ratio"] > 0
-    assert found["filter_latency_p50_ms"]["value"] > 0
+    for whose in ("quick", "slow"):
+        mean, p99 = (found[f"{whose}_first20_{what}_seconds_102_habits"]["value"] for what in ("mean", "p99"))
+        assert p99 >= mean > 0
+    quick, every = (found[f"{what}_seconds_102_habits"]["value"] for what in ("quick_lane", "pass"))
+    assert every >= quick > 0
+    for name in ("copies_per_second_100_filters", "disturbed_first20_mean_seconds_100_filters"):
+        assert found[name]["ratio"] > 0
+    assert found["quick_latency_p50_ms"]["value"] > 0

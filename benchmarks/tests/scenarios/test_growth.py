@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.model.scenario import Context, Size
-from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
-from nightwire.benchmarks.scenarios.filters.visits import Visits
+from nightwire.benchmarks.scenarios.filters.visits import MIXTURES, Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve, exponent, exponents, figures
 from nightwire.benchmarks.scenarios.growth.readers import (
     CLIENTS,

@@ -87,6 +87,7 @@ def list_() -> None:
     show_default=True,
     help="Keep what each process takes over time, and what its metrics page says, in the result.",
 )
+@click.option("--only", default="", metavar="TEXT", help="Experiments whose names contain TEXT; wants --out.")
 @click.option("--fresh", is_flag=True, help="Begin anew what was interrupted under --profile full.")
 @click.option(
     "--bootstrap",
@@ -110,6 +111,7 @@ def run(
     Example:
       nightwire bench run visit --alerts 10000 --pairs 3
       nightwire bench run codec stretch --profile smoke
+      nightwire bench run filters --only habits --out habits.json
       PROFILE=full nightwire bench run --all
     """
     from nightwire.benchmarks.harness.options import FULL_LIMIT, LIMIT, RunOptions
@@ -121,6 +123,8 @@ def run(
         raise click.UsageError(f"name scenarios, or --all; there are: {', '.join(registry.names())}")
     if out is not None and len(chosen) > 1:
         raise click.UsageError("--out takes one scenario")
+    if options["only"] and out is None:
+        raise click.UsageError("--only measures a part, which is no result of its scenario: give it --out")
     try:
         found = [registry.scenario(name) for name in chosen]
     except registry.UnknownScenarioError as error:

@@ -1,13 +1,13 @@
 """The filter engine on a Kafka with our registry, and the filters that are live in it."""
 
-import math
+import json
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,11 +23,12 @@ from nightwire.benchmarks.environment.processes import Child, ChildError, nightw
 from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import free_port
-from nightwire.filters.language import compile_python, compile_sql
+from nightwire.filters.model import Compilation, compile_request
 from nightwire.schemas import records, topics
 from nightwire.schemas.topics import ACCOUNTS, TopicSettings
 
-STAGE = "filters"
+STAGE, SLOW = "filters", "filters-slow"
+"""Stages of the quick lane, and of owners' slow ones."""
 PATIENCE = 120.0
 """Longest wait for the next account. [s]"""
 
@@ -36,35 +37,39 @@ class Coverage:
     """Listens to `accounts` from now on.
 
     Attributes:
-        covered: Offset after the last record that the engine has accounted for, by partition.
-        passed: Records of *topic* that passed at least one filter, so far.
+        passed: Records of *topic* that passed at least one filter of the quick lane, so far.
         evaluated: Records that each filter judged, so far.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
         self._client = consumer(bootstrap)
-        self.covered: dict[int, int] = {}
+        self._covered: dict[tuple[str, int], int] = {}
         self.passed = 0
         self.evaluated: dict[str, int] = {}
         spot = TopicPartition(ACCOUNTS, 0)
         marks = self._client.get_watermark_offsets(spot, timeout=10, cached=False)
         self._client.assign([TopicPartition(ACCOUNTS, 0, marks[1] if marks else 0)])
 
-    def await_ends(self, ends: Mapping[int, int]) -> float:
+    def await_ends(self, ends: Mapping[int, int], *, slow: Iterable[str] = ()) -> float:
         """Wait until the engine has accounted for all before *ends*; return when that was last.
 
         The time is that of the machine's monotonic clock. [s]
 
+        Args:
+            ends: The offset after the last record, by partition.
+            slow: Owners whose slow lanes are waited for, beside the quick one.
+
         Raises:
             RunError: The engine wrote no account for too long.
         """
+        sources = (self._topic, *(f"{SLOW}/{owner}/{self._topic}" for owner in slow))
+        wanted = {(source, part): end for source in sources for part, end in ends.items()}
         deadline = time.monotonic() + PATIENCE
-        while any(self.covered.get(part, 0) < end for part, end in ends.items()):
+        while missing := self._missing(wanted):
             message = self._client.poll(0.05)
             if message is None:
                 if time.monotonic() > deadline:
-                    missing = {part: end - self.covered.get(part, 0) for part, end in ends.items()}
                     raise RunError(f"the filter engine wrote no account for {PATIENCE:g} s; open: {missing}")
                 continue
             deadline = time.monotonic() + PATIENCE
@@ -80,13 +85,18 @@ class Coverage:
     ) -> None:
         self._client.close()
 
+    def _missing(self, wanted: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+        left = {spot: end - self._covered.get(spot, 0) for spot, end in wanted.items()}
+        return {spot: count for spot, count in left.items() if count > 0}
+
     def _count(self, value: bytes) -> None:
         account = records.ACCOUNT.decode(value)
-        if account["stage"] != STAGE or account["source"] != self._topic:
+        if account["stage"] not in (STAGE, SLOW) or not account["source"].endswith(self._topic):
             return
-        part = account["partition"]
-        self.covered[part] = max(self.covered.get(part, 0), account["last"] + 1)
-        self.passed += account["delivered"]
+        spot = account["source"], account["partition"]
+        self._covered[spot] = max(self._covered.get(spot, 0), account["last"] + 1)
+        if account["stage"] == STAGE:
+            self.passed += account["delivered"]
         for name, classes in account["filters"].items():
             self.evaluated[name] = self.evaluated.get(name, 0) + classes["evaluated"]
 
@@ -103,7 +113,6 @@ CONTROL = (
 OWNER = "bench"
 NOTEBOOKS = CLONE / "filters" / "notebooks"
 EXAMPLES = 3
-SENDING = 'nightwire_filters_phase_seconds_sum{phase="send"}'
 CAP = 20
 """Most alerts of a visit that each filter is sent."""
 
@@ -116,11 +125,13 @@ class EngineOptions:
         light: Without Spark and Java, for a quick start.
         cap: Most alerts of a visit that each filter is sent; 0: all that pass.
         examples: Whether the example filters are submitted when the engine starts.
+        keeps: What Kafka keeps of each filter's copies; 0: all. [byte]
     """
 
     light: bool = False
     cap: int = CAP
     examples: bool = False
+    keeps: int = 0
 
 
 class FilterEngine(Cluster):
@@ -194,13 +205,17 @@ class FilterEngine(Cluster):
         """Let Kafka delete the alerts before *ends*, by partition."""
         self.delete_before({(ALERTS, part): end for part, end in ends.items()})
 
-    def sending(self) -> float:
-        """Return how long the engine has been sending [s]; NaN where it is not ours."""
+    def metrics(self) -> str:
+        """Return the engine's page of metrics; nothing where it is not ours."""
         if "filters" not in self._pages:
-            return math.nan
-        page = httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=10).text
-        lines = (line.rpartition(" ") for line in page.splitlines())
-        return sum(float(value) for name, _, value in lines if name == SENDING)
+            return ""
+        return httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=30).text
+
+    def slow_owners(self) -> Collection[str]:
+        """Return the owners who have live filters in the slow lane."""
+        path = self._state / "lanes" / "wanted.json"
+        lanes: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        return sorted({key.split("/")[0] for key in self.filters if lanes.get(key) == "slow"})
 
     def engine_cpu(self) -> float:
         """Return the CPU time of the engine's processes so far [s]; 0 where it is not ours."""
@@ -221,13 +236,25 @@ class FilterEngine(Cluster):
         super().close()
         self.filters = {}
 
+    @property
+    def _state(self) -> Path:
+        return self._context.folder / "filters"
+
     def _make_topics(self, names: Iterable[str]) -> None:
         # a visit must be there until it is judged, so the alerts' topic is not cut by its size
         sim = topics.settings(ALERTS)
         alerts = TopicSettings(sim.name, PARTITIONS, {**sim.config, "retention.bytes": "-1"})
         if fresh := sorted({*names} - self._topics):
-            ensure_topics(self.bootstrap, [alerts, *map(topics.settings, fresh)], timeout=240)
+            ensure_topics(self.bootstrap, [alerts, *map(self._settings, fresh)], timeout=240)
             self._topics |= set(fresh)
+
+    def _settings(self, name: str) -> TopicSettings:
+        """Return the settings of a topic; those of copies are bounded where that is wanted."""
+        usual, half = topics.settings(name), str(self._options.keeps // 2)
+        if not self._options.keeps or not name.startswith("filter."):
+            return usual
+        bound = {"segment.bytes": half, "retention.bytes": half}
+        return TopicSettings(name, usual.partitions, {**usual.config, **bound})
 
     def _write(self, filters: Iterable[MixedFilter]) -> None:
         writer = Writer(producer(self.bootstrap))
@@ -246,7 +273,7 @@ class FilterEngine(Cluster):
     def _start_engine(self) -> Child:
         self._context.say("starting the filter engine")
         where = ["--bootstrap", self.bootstrap, "--registry", self._registry]
-        state = ["--state", str(self._context.folder / "filters")]
+        state = ["--state", str(self._state)]
         return self._start_verb(
             "filters", "filter", "run", *where, *state, *(["--light"] if self._options.light else [])
         )
@@ -288,23 +315,30 @@ class FilterEngine(Cluster):
 
 def filter_record(one: MixedFilter, cap: int) -> dict[str, Any]:
     """Return the record of a filter, as the engine would write it on accepting it."""
-    program = ""
-    if one.kind.compiles:
-        compiled = compile_sql(one.source, "sim") if one.kind.sql else compile_python(one.source)
-        program = compiled.dumps()
-    return {
+    compiled = _compiled(one.source, sql=one.kind.sql)
+    return _request(one.source, sql=one.kind.sql) | {
         "owner": one.owner,
         "name": one.name,
         "version": 1,
         "live": True,
-        "survey": "sim",
-        "language": "sql" if one.kind.sql else "python",
-        "source": one.source,
-        "entry": "" if one.kind.sql else "keep",
         "cap": cap,
-        "program": program,
+        "fields": list(compiled.fields),
+        "program": compiled.text,
+        "facts": compiled.facts,
+        "remarks": list(compiled.remarks),
+        "cost_us": one.kind.cost_us,
         "submitted": datetime.now(UTC),
     }
+
+
+def _request(source: str, *, sql: bool) -> dict[str, Any]:
+    language, entry = ("sql", "") if sql else ("python", "keep")
+    return {"survey": "sim", "language": language, "source": source, "entry": entry}
+
+
+@cache
+def _compiled(source: str, *, sql: bool) -> Compilation:
+    return compile_request(_request(source, sql=sql))
 
 
 def example_filters(folder: Path = NOTEBOOKS) -> Mapping[str, Path]:

@@ -1,14 +1,16 @@
-"""A mixture of many filters: cuts, colours, light curves, SQL, and code that cannot be compiled."""
+"""Mixtures of many filters: what astronomers write, and kinds that each pass a chosen share."""
 
 import math
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from itertools import cycle
 from typing import Any, Self
 
 from nightwire.benchmarks.environment.alert_pool import Alert
+from nightwire.benchmarks.environment.machine import CLONE
 from nightwire.schemas import AlertView, survey
 
 
@@ -18,21 +20,26 @@ class FilterKind:
 
     Attributes:
         compiles: Whether the closed language can say it.
+        cost_us: CPU time that an alert costs; none of that file costs more than 14. [µs]
     """
 
     name: str
     source: str
-    value: str
+    value: str = ""
     below: bool = False
     sql: bool = False
     compiles: bool = True
+    cost_us: float = 10.0
+
+
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((files("nightwire.benchmarks.environment") / name).read_text(encoding="utf-8"))
 
 
 def _kinds() -> dict[str, tuple[FilterKind, ...]]:
-    text = (files("nightwire.benchmarks.environment") / "filter_kinds.toml").read_text(encoding="utf-8")
     return {
         group: tuple(FilterKind(**one, compiles=group == "compiled") for one in kinds)
-        for group, kinds in tomllib.loads(text).items()
+        for group, kinds in _table("filter_kinds.toml").items()
     }
 
 
@@ -43,6 +50,9 @@ OWNERS = 10
 """The filters belong to so many owners."""
 SHARES = (0.004, 0.008, 0.012, 0.02, 0.03, 0.045)
 """Shares of alerts that pass, in turn: within 0.3 and 5 %."""
+HABITS = CLONE / "filters" / "notebooks" / "habits"
+SLOW_US = 50.0
+"""CPU time of an alert above which a filter is a slow one. [µs]"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class MixedFilter:
         name: Its name.
         kind: What it is like.
         source: Its text.
-        share: Of the alerts that it was made with, those that pass.
+        share: Of the alerts that it was made with, those that pass, where it was made so.
         limit: What it compares with.
     """
 
@@ -62,7 +72,7 @@ class MixedFilter:
     name: str
     kind: FilterKind
     source: str
-    share: float
+    share: float = math.nan
     limit: float = 0.0
 
     @classmethod
@@ -76,6 +86,11 @@ class MixedFilter:
         return f"{self.owner}/{self.name}"
 
     @property
+    def slow(self) -> bool:
+        """Whether it is one that nobody should wait for."""
+        return self.kind.cost_us > SLOW_US
+
+    @property
     def function(self) -> str:
         """The filter as a Python function ``keep``, whatever it is written in."""
         if not self.kind.sql:
@@ -85,6 +100,27 @@ class MixedFilter:
             f"def keep(alert):\n    value = {self.kind.value}\n"
             f"    return value is not None and value {sign} {self.limit!r}\n"
         )
+
+
+@cache
+def habit_kinds() -> tuple[FilterKind, ...]:
+    """Return the accepted notebooks of astronomers, their sources as they are submitted."""
+    from nightwire.filters.authoring import file_source  # runs some of them: brings NumPy
+
+    costs: dict[str, float] = _table("habits.toml")["cost_us"]
+    return tuple(
+        FilterKind(name, file_source(HABITS / f"{name}.ipynb", "keep"), cost_us=cost)
+        for name, cost in costs.items()
+    )
+
+
+def habits(owners: int, kinds: Sequence[FilterKind]) -> list[MixedFilter]:
+    """Return the notebooks *kinds*, live for each of so many owners."""
+    return [
+        MixedFilter(f"astronomer{number}", kind.name, kind, kind.source)
+        for number in range(owners)
+        for kind in kinds
+    ]
 
 
 def mixture(count: int, code: int, pool: Sequence[Alert]) -> list[MixedFilter]:

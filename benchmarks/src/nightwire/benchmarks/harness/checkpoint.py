@@ -20,7 +20,7 @@ from typing import Any, Self, TextIO
 from nightwire.benchmarks.harness.pairs import order
 from nightwire.benchmarks.harness.result_files import sample_from, sample_row
 from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import Experiment, Line, Outcome, Series
+from nightwire.benchmarks.model.scenario import Experiment, Line, Outcome, Series, Table
 
 PREFIX = "nightwire-bench-"
 """How the folder of a run is called."""
@@ -159,7 +159,9 @@ def merged(earlier: Outcome, later: Outcome) -> Outcome:
     for one in later.series:
         series[one.title] = _joined(series[one.title], one) if one.title in series else one
     notes = dict.fromkeys([*later.notes, *earlier.notes])
-    return Outcome(list(series.values()), list(notes), {**earlier.open_messaging, **later.open_messaging})
+    tables = {one.title: one for one in (*earlier.tables, *later.tables)}
+    keys = {**earlier.open_messaging, **later.open_messaging}
+    return Outcome(list(series.values()), list(notes), keys, list(tables.values()))
 
 
 def _joined(earlier: Series, later: Series) -> Series:
@@ -194,7 +196,8 @@ def _whole(
 
 def _outcome(row: Row) -> Outcome:
     series = [Series(**{**one, "lines": [Line(**line) for line in one["lines"]]}) for one in row["series"]]
-    return Outcome(series, row["notes"], row["open_messaging"])
+    tables = [Table(**one) for one in row["tables"]]
+    return Outcome(series, row["notes"], row["open_messaging"], tables)
 
 
 def _clear(folder: str | None) -> None:

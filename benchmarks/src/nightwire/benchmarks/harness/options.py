@@ -14,7 +14,10 @@ SMOKE = 200
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a person asked for; None leaves it to the scenario's profile."""
+    """What a person asked for; None leaves it to the scenario's profile.
+
+    Of experiments run those whose names contain *only*.
+    """
 
     profile: str = "quick"
     alerts: int | None = None
@@ -25,6 +28,7 @@ class RunOptions:
     bootstrap: str | None = None
     fresh: bool = False
     record: bool = False
+    only: str = ""
 
 
 def size_of(scenario: Scenario, options: RunOptions) -> Size:

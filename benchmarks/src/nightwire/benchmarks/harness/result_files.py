@@ -167,6 +167,7 @@ def make_result(
         **_rates(samples, size),
         "samples": [sample_row(sample, rounded) for sample in samples],
         "series": [{**vars(one), "lines": [vars(line) for line in one.lines]} for one in outcome.series],
+        "tables": [vars(one) for one in outcome.tables],
         **({} if recorded is None else {"recorded": dict(recorded)}),
     }
 

@@ -123,6 +123,7 @@ def key_of(scenario: Scenario, options: RunOptions) -> dict[str, Any]:
         "scenario": scenario.name,
         "size": vars(size_of(scenario, options)),
         "engine": options.engine,
+        "only": options.only,
         "bootstrap": options.bootstrap,
         "commit": commit(CLONE),
         "changes": changes(CLONE),
@@ -152,7 +153,8 @@ class Sitting:
                 checkpoint.
         """
         deadline = time.monotonic() + self.options.time_limit
-        experiments = list(self.scenario.experiments(self.context))
+        every = self.scenario.experiments(self.context)
+        experiments = [one for one in every if self.options.only in one.name]
         if self.options.profile == "smoke":
             experiments = first_of_each(experiments)
         self._begin(experiments)
@@ -167,7 +169,7 @@ class Sitting:
                     failed.append(f"{experiment.name}: {why}")
                     self.context.say(f"failed: {failed[-1]}")
         if not self.checkpoint.samples:
-            raise RunError("; ".join(failed))
+            raise RunError("; ".join(failed) or f"no experiment is called *{self.options.only}*")
         return failed
 
     @property

@@ -81,6 +81,15 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Rows of texts under a head; the first of each says what it is of."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
 class Needs:
     """What a scenario takes: disk [byte], memory [byte] and time [s], estimated generously."""
 
@@ -160,11 +169,13 @@ class Outcome:
         series: Plots.
         notes: What a reader of the figures must know, such as reductions.
         open_messaging: Keys of OpenMessaging Benchmark's result files.
+        tables: Tables.
     """
 
     series: Sequence[Series] = ()
     notes: Sequence[str] = ()
     open_messaging: Mapping[str, Any] = field(default_factory=dict)
+    tables: Sequence[Table] = ()
 
 
 class Scenario(ABC):

@@ -10,7 +10,7 @@ from nightwire.benchmarks.environment.filter_engine import ALERTS
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Experiment, RunError
-from nightwire.benchmarks.scenarios.filters.visits import EndOffsets, FilterSetting
+from nightwire.benchmarks.scenarios.filters.visits import EndOffsets, FilterSetting, topics_of
 from nightwire.benchmarks.workers.client import reader_process
 from nightwire.core.kafka import end_offsets_at
 
@@ -33,11 +33,11 @@ class FirstAlert(Experiment):
 
     def __init__(self, setting: FilterSetting) -> None:
         self._setting = setting
-        self.name = f"{self.figure.removesuffix('_seconds')}-{setting.count}-filters"
+        self.name = f"{self.figure.removesuffix('_seconds')}-{setting.count}-{setting.what}"
 
     def prepare(self) -> None:
         """Make the filters live."""
-        self._setting.engine.live(self._setting.filters())
+        self._setting.engine.live(self._setting.filters)
 
     def run_once(self, kind: Kind) -> Figures:
         """Return the time from that moment until an owner has read an alert.
@@ -51,9 +51,8 @@ class FirstAlert(Experiment):
             reader_process(self._setting.context, engine.bootstrap, topics, "bytes", note=True) as reader,
         ):
             began, ends = self._act()
-            coverage.await_ends(ends)
+            self._setting.await_lanes(coverage, ends)
             arrivals = reader.findings()["arrivals"]
-        engine.forget(ends)
         if not arrivals:
             raise RunError(f"{self.name}: no alert came")
         return {self.figure: float(min(when for *_, when in arrivals)) - began}
@@ -80,7 +79,7 @@ class FilterChange(FirstAlert):
     def run_once(self, kind: Kind) -> Figures:
         """Return the time from when Kafka has the new filter until its first alert is read."""
         found = super().run_once(kind)
-        self._setting.engine.live(self._setting.filters())
+        self._setting.engine.live(self._setting.filters)
         return found
 
     def _topics(self) -> Sequence[str]:
@@ -92,7 +91,7 @@ class FilterChange(FirstAlert):
     def _act(self) -> tuple[float, EndOffsets]:
         with self._visits() as ends:
             time.sleep(AHEAD)
-            self._setting.engine.live([*self._setting.filters(), self._fresh[-1]])
+            self._setting.engine.live([*self._setting.filters, self._fresh[-1]])
             accepted = time.monotonic()
             self._await_first(accepted + LONGEST)
         return accepted, ends
@@ -126,11 +125,11 @@ class FilterChange(FirstAlert):
 class EngineStart(FirstAlert):
     """The engine was killed, alerts wait in Kafka, it is started again."""
 
-    figure = "start_seconds"
+    figure = "restart_seconds"
 
     def _topics(self) -> Sequence[str]:
         self._setting.engine.kill()
-        return list(self._setting.engine.filters.values())
+        return topics_of(self._setting.quick_ones)
 
     def _act(self) -> tuple[float, EndOffsets]:
         _, ends = self._setting.visits.send_at_once(ALERTS, min(MOST, self._setting.context.size.alerts))

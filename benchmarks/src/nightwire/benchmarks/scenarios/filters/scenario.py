@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool, pool_memory, ready_messages
-from nightwire.benchmarks.environment.filter_engine import CAP, FilterEngine
+from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool, pool_memory
+from nightwire.benchmarks.environment.filter_engine import CAP, EngineOptions, FilterEngine
 from nightwire.benchmarks.model.drawing import PlotPoint, figure_line, plot
-from nightwire.benchmarks.model.sample import Kind, Sample
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.model.scenario import (
+    Better,
     Context,
     Experiment,
     Figure,
@@ -16,19 +17,45 @@ from nightwire.benchmarks.model.scenario import (
     Series,
     Size,
 )
-from nightwire.benchmarks.scenarios.filters.backlog import WARM_UP, Backlog, BesideFunctions, BesideQueries
-from nightwire.benchmarks.scenarios.filters.burst import TIMES, Burst, Disturbed, Large
+from nightwire.benchmarks.scenarios.filters.backlog import (
+    TIMES,
+    WARM_UP,
+    Backlog,
+    BesideFunctions,
+    BesideQueries,
+    Large,
+)
 from nightwire.benchmarks.scenarios.filters.first_alert import EngineStart, FilterChange
 from nightwire.benchmarks.scenarios.filters.language import Language
-from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
-from nightwire.benchmarks.scenarios.visit.latency import Latency
+from nightwire.benchmarks.scenarios.filters.neighbours import Disturbed, SlowNeighbours
+from nightwire.benchmarks.scenarios.filters.phases import phase_tables
+from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits, topics_of
+from nightwire.benchmarks.scenarios.visit.latency import LONGEST, Latency
 
 RAW = "a plain librdkafka consumer that takes such a visit's bytes"
 LIVE = "the same visit into a topic, and a plain librdkafka consumer"
 PACED = "ready-made bytes through raw librdkafka at the same rate"
+ALONE = "the same without the slow filters"
 COUNTS = (1, 10, 100, 500, 1_000)
 """Numbers of filters of the curve."""
 HEADLINES = (100, 1_000)
+OWNERS, MANY_OWNERS, FEW_OWNERS = 6, 59, 10
+"""Astronomers who have all notebooks of habits, a hundred or a thousand filters; and those who have
+as many quick ones each."""
+
+
+def quick_lane(label: str, filters: str) -> Figure:
+    """Return the figure of the quick lane."""
+    title = f"A visit that lies in Kafka: the quick lane is done with it, {filters}"
+    return Figure(f"quick_lane_seconds_{label}", "s", title, baseline=RAW, headline=True)
+
+
+def waits(whose: str, label: str, filters: str, baseline: str = "") -> Iterator[Figure]:
+    """Yield the figures of owners' waits."""
+    since = f"From when a visit lies in Kafka until the owner of a {whose} filter has its first {CAP}"
+    name = f"{whose}_first20_{{}}_seconds_{label}".format
+    yield Figure(name("mean"), "s", f"{since}, {filters}, mean", baseline=baseline, headline=bool(baseline))
+    yield Figure(name("p99"), "s", "… 99 %", baseline=baseline, headline=bool(baseline))
 
 
 def passed(count: int) -> Figure:
@@ -53,56 +80,57 @@ def judged(count: int) -> Figure:
     )
 
 
-def burst(count: int) -> list[Figure]:
-    """Return the figures of a visit in one burst."""
-    many = f"{count:,} filters"
-    since = f"From the first send until an owner has the first {CAP} of a visit"
-    return [
-        Figure(f"first20_mean_seconds_{count}_filters", "s", f"{since}, {many}, mean", headline=True),
-        Figure(f"first20_p99_seconds_{count}_filters", "s", f"{since}, {many}, 99 %", headline=True),
-        Figure(
-            f"visit_seconds_{count}_filters",
-            "s",
-            f"From the first send until a visit is accounted for, {many}",
-            baseline=LIVE,
-        ),
-        Figure(f"copies_sent_{count}_filters", "1", f"Copies that were sent to owners, {many}"),
-    ]
+def copied(count: int) -> Figure:
+    """Return the figure of sending."""
+    return Figure(
+        f"copies_per_second_{count}_filters",
+        "1/s",
+        f"Copies that are sent, of a visit that {count:,} filters have judged",
+        Better.HIGHER,
+        baseline="raw librdkafka sends as many alerts to the same topics, and reads nothing",
+        headline=count == max(HEADLINES),
+    )
 
 
+HABITS, MANY, FEW = "102 filters of habits", "1,003 filters of habits", "100 quick filters of ten owners"
 FIGURES = (
+    quick_lane("102_habits", HABITS),
+    Figure("pass_seconds_102_habits", "s", "… all lanes are done with it", baseline=RAW),
+    *waits("quick", "102_habits", HABITS, ALONE),
+    *waits("slow", "102_habits", HABITS),
+    Figure(
+        "quick_latency_p50_ms", "ms",
+        f"Due → topic of a quick filter at a steady rate, {HABITS}, visits of 39 s, median",
+        baseline=PACED, headline=True,
+    ),
+    Figure("quick_latency_p99_ms", "ms", "… 99 %", baseline=PACED, headline=True),
+    Figure(
+        "restart_seconds", "s",
+        f"From the start of an engine that was killed until its first alert is out, {HABITS}",
+        headline=True,
+    ),
+    quick_lane("100_quick_habits", FEW),
+    quick_lane("1003_habits", MANY),
+    *waits("quick", "1003_habits", MANY, ALONE),
     *(figure(count) for count in COUNTS for figure in (passed, judged)),
-    *(one for count in HEADLINES for one in burst(count)),
+    *map(copied, HEADLINES),
     Figure(
         "large_visit_seconds", "s",
         "From the first send until a visit ten times as large is accounted for, 100 filters",
         baseline=LIVE, headline=True,
     ),
     Figure(
-        "filter_latency_p50_ms", "ms",
-        "Due → owner's topic at a steady rate, 100 filters, visits of 39 s, median",
-        baseline=PACED, headline=True,
-    ),
-    Figure(
-        "filter_latency_p99_ms", "ms", "… 99 %",
-        baseline=PACED, headline=True,
-    ),
-    Figure(
         "live_seconds", "s", "From when a filter is accepted, amid a visit, until its first alert is out",
-        headline=True,
-    ),
-    Figure(
-        "start_seconds", "s", "From the start of an engine that was killed until its first alert is out",
         headline=True,
     ),
     Figure("generator_behind_ms", "ms", "The generator's worst lag behind its schedule"),
     Figure(
-        "disturbed_first20_mean_seconds", "s",
+        "disturbed_first20_mean_seconds_100_filters", "s",
         f"An owner's first {CAP}, mean, while one filter loops for ever and one takes all memory",
         baseline="the same without the two", headline=True,
     ),
     Figure(
-        "disturbed_first20_p99_seconds", "s", "… 99 %", baseline="the same without the two",
+        "disturbed_first20_p99_seconds_100_filters", "s", "… 99 %", baseline="the same without the two",
     ),
     Figure(
         "compile_us", "us", "Compiling a filter to the closed language, mean",
@@ -124,20 +152,51 @@ FIGURES = (
 )  # fmt: skip
 
 
-MIXTURES = {1: 0, 10: 2, 100: 20, 500: 35, 1_000: 50}
-"""How many of so many filters cannot be compiled."""
 VISIT = 39.0
 """Length of a visit at the steady rate: 10,000 alerts, as an observatory has them. [s]"""
 SHARES = (0.1, 0.3)
 """Smaller visits of the curve, as shares of a whole one."""
 PROCESSES = 6 * 10**9
-"""Kafka, Spark, the sandbox, the consumer, and what is measured beside. [byte]"""
+"""Kafka, Spark, the consumer, and what is measured beside. [byte]"""
+PER_OWNER = 150 * 10**6
+"""The sandbox of an owner whose filters bring pandas and astropy. [byte]"""
 PER_ALERT = 0.0015
 """An alert of one run: made, encoded, sent, judged. [s]"""
+PER_SLOW_ALERT = 0.01
+"""An alert that six owners' slow filters judge. [s]"""
 AT_ONCE = 4
 """Visits that lie on the disk together: one that was judged is deleted, a while later."""
+KEPT = 8 << 20
+"""Of the copies of one filter: those of two visits. [byte]"""
 STARTING = 80.0
 """Kafka, registry, engine, topics. [s]"""
+
+
+class Steady(Latency):
+    """Alerts at a steady rate → the topics of quick filters, while slow ones are live, too."""
+
+    name = "steady-habits"
+
+    def __init__(self, setting: FilterSetting) -> None:
+        self._setting, visits = setting, setting.visits
+        super().__init__(
+            setting.context, setting.engine, [*visits.pool], visits.ready, plain=False, visit=VISIT
+        )
+
+    def prepare(self) -> None:
+        """Make the filters live, and let one second of alerts through."""
+        self._setting.engine.live(self._setting.filters)
+        super().prepare()
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Send at the steady rate, and return percentiles of the delays. [ms]"""
+        return {
+            name.replace("filter_latency", "quick_latency"): value
+            for name, value in super().run_once(kind).items()
+        }
+
+    def _owned(self) -> list[str]:
+        return topics_of(self._setting.quick_ones)
 
 
 class FiltersScenario(Scenario):
@@ -146,13 +205,14 @@ class FiltersScenario(Scenario):
     name = "filters"
     title = "A hundred and a thousand filters"
     measures = (
-        "The filters are a mixture of cuts, colours, light-curve features and SQL, each of which passes 0.3 "
-        "to 5 %; 20 of 100 and 50 of 1,000 are code that cannot be compiled (a class, a try, a call of "
-        "astropy) and run in the sandbox. *The pass*: a visit of alerts of real sizes is sent in one "
-        "transaction, so that all of it appears at one moment; the engine judges it, sends each owner at "
-        "most 20 and writes its accounts; a plain consumer of such a visit is the limit. *A burst*: the "
-        "visit goes from dictionaries through the encoder into Kafka while the engine judges, and a second "
-        "process reads all owners' topics. All processes share one machine."
+        "*Habits* are seventeen notebooks as astronomers write them, live for six owners (102 filters) and "
+        "for 59; four of them cost more than 50 µs an alert and are the slow ones. The other filters are a "
+        "mixture of cuts, colours, light-curve features and SQL, each of which passes 0.3 to 5 %; 20 of "
+        "100 and 50 of 1,000 are code that cannot be compiled (a class, a try, a call of astropy). *The "
+        "pass*: a visit of alerts of real sizes is sent in one transaction, so that all of it appears at "
+        "one moment; the engine judges it, sends each owner at most 20 and writes its accounts; a plain "
+        "consumer of such a visit is the limit. *Owners' waits*: a second process reads all owners' topics "
+        "meanwhile. All processes share one machine."
     )
     figures = FIGURES
     standard: Mapping[str, Size] = {
@@ -163,41 +223,33 @@ class FiltersScenario(Scenario):
     def needs(self, size: Size) -> Needs:
         """Return what a run of *size* takes."""
         full = size.profile == "full"
-        passes, bursts = (len(COUNTS) + len(SHARES), 3) if full else (1, 2)
-        runs = (passes + bursts + 1) * (2 * size.pairs + WARM_UP) + full * 2 * TIMES
-        copies = (sum(COUNTS) if full else 100) * CAP * (size.pairs + WARM_UP)
+        passes = len(COUNTS) + len(SHARES) + 4 if full else 3
+        runs = (passes + 3) * (2 * size.pairs + WARM_UP) + full * 2 * TIMES
+        slow = size.pairs * (2 * size.alerts + min(size.alerts, LONGEST * size.rate) + 2_500)
+        filters = sum(COUNTS) + 17 * (OWNERS + MANY_OWNERS) if full else 300
         return Needs(
-            disk=round(((AT_ONCE + full * TIMES) * size.alerts + copies) * ON_DISK),
-            memory=pool_memory(size.alerts) + PROCESSES,
-            seconds=STARTING + runs * (size.alerts * PER_ALERT + 3.0),
+            disk=(AT_ONCE + full * TIMES) * size.alerts * ON_DISK + filters * KEPT,
+            memory=pool_memory(size.alerts) + PROCESSES + PER_OWNER * (MANY_OWNERS if full else OWNERS),
+            seconds=STARTING + runs * (size.alerts * PER_ALERT + 3.0) + slow * PER_SLOW_ALERT,
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Make the pool; return the experiments."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        engine = FilterEngine(context)
+        engine = FilterEngine(context, EngineOptions(keeps=KEPT))
         self.exits.callback(engine.close)
         visits, language = Visits(engine, pool), Language(context, pool)
         if context.engine == "none":
             return [language]
-        settings = {
-            count: FilterSetting(context, engine, visits, count, code) for count, code in MIXTURES.items()
-        }
-        # the curve ends with a hundred filters, and those that follow want just these
+        place = (context, engine, visits)
+        mixed, six = FilterSetting.mixed(*place, 100), FilterSetting.habits(*place, OWNERS)
         chosen: list[Experiment] = [
-            language,
-            *backlogs(settings, context.size),
-            Burst(settings[100]),
-            Latency(context, engine, pool, ready_messages(pool), plain=False, visit=VISIT),
-            FilterChange(settings[100]),
-            Disturbed(settings[100]),
-            EngineStart(settings[100]),
+            *(Backlog(six), SlowNeighbours(six), Steady(six), EngineStart(six)),
+            Backlog(FilterSetting.quick(*place, FEW_OWNERS)),
+            *(language, Backlog(mixed), FilterChange(mixed), Disturbed(mixed)),
         ]
-        if context.size.profile == "full":
-            others = [BesideFunctions(settings[100]), BesideQueries(settings[10])]
-            chosen += [Large(settings[100]), *others, Burst(settings[1_000])]
-        return chosen
+        return [*chosen, *more(place, mixed)] if context.size.profile == "full" else chosen
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Say how much was moved, what was left out, and draw the curves."""
@@ -208,18 +260,19 @@ class FiltersScenario(Scenario):
                 "Reduced: a hundred filters only; the full profile has the curves, a thousand filters, and "
                 "what others do beside it."
             )
-        return Outcome(series=list(curves(size, samples)), notes=notes)
+        return Outcome(series=list(curves(size, samples)), notes=notes, tables=phase_tables(samples))
 
 
-def backlogs(settings: Mapping[int, FilterSetting], size: Size) -> Iterator[Backlog]:
-    """Yield the passes, in the full profile those of the curves; a hundred filters last."""
-    if size.profile == "full":
-        for count in sorted(COUNTS, reverse=True):
-            if count != 100:
-                yield Backlog(settings[count])
-        for share in SHARES:
-            yield Backlog(settings[100], round(share * size.alerts))
-    yield Backlog(settings[100])
+def more(place: tuple[Context, FilterEngine, Visits], mixed: FilterSetting) -> Iterator[Experiment]:
+    """Yield what the full profile has beside, the more filters the later: their topics stay."""
+    for share in SHARES:
+        yield Backlog(mixed, round(share * mixed.context.size.alerts))
+    yield from (Large(mixed), BesideFunctions(mixed), BesideQueries(FilterSetting.mixed(*place, 10)))
+    for count in COUNTS:
+        if count != mixed.count:
+            yield Backlog(FilterSetting.mixed(*place, count))
+    many = FilterSetting.habits(*place, MANY_OWNERS)
+    yield from (Backlog(many), SlowNeighbours(many))
 
 
 def curves(size: Size, samples: Sequence[Sample]) -> Iterator[Series]:

@@ -8,7 +8,6 @@ from nightwire.benchmarks.environment.filter_engine import FilterEngine
 from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.filters.backlog import Backlog
-from nightwire.benchmarks.scenarios.filters.scenario import MIXTURES
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
 from nightwire.benchmarks.scenarios.growth.readers import CLIENTS, Consumers, GrowthEnvironment, Subscribers
@@ -29,7 +28,7 @@ class Passes(Curve):
     def cost(self, kind: Kind, count: int) -> Cost:
         """Judge a visit, or only take it."""
         filters, alerts = self._what(count)
-        setting = FilterSetting(self._context, self._engine, self._visits, filters, MIXTURES[filters])
+        setting = FilterSetting.mixed(self._context, self._engine, self._visits, filters)
         one = Backlog(setting)
         if kind is Kind.BASELINE:
             return Cost(alerts, *one.consumed(alerts))
@@ -40,7 +39,7 @@ class Passes(Curve):
 
     def _make_live(self, setting: FilterSetting, one: Backlog) -> None:
         """Make the filters live, where they are not, and have them judge some alerts."""
-        filters = setting.filters()
+        filters = setting.filters
         if self._engine.filters.keys() != {each.key for each in filters}:
             self._engine.live(filters)
             for _turn in range(2):

@@ -78,14 +78,14 @@ class Latency(Experiment):
         return (self._through_ours if kind is Kind.SUBJECT else self._through_raw)(self.count)
 
     def _through_ours(self, count: int) -> Figures:
-        filters = list(self._engine.filters.values())
+        filters = self._owned()
         with ExitStack() as exits:
             topic = ALERTS if filters else exits.enter_context(self._engine.topic("steady"))
             coverage = exits.enter_context(self._engine.coverage()) if filters else None
             reader = exits.enter_context(self._reader([*([topic] if self._plain else []), *filters]))
             dues = self._send(topic, count)
             if coverage is not None:
-                coverage.await_ends(dues.ends())
+                coverage.await_ends(dues.ends(), slow=self._engine.slow_owners())
             arrivals = reader.findings()["arrivals"]
         self._sent += count
         ours, passed = dues.delays(arrivals, topic), dues.delays(arrivals, *filters)
@@ -98,6 +98,10 @@ class Latency(Experiment):
         figures = percentiles("latency", ours) | percentiles("publish_latency", dues.publishing)
         figures |= percentiles("filter_latency", passed)
         return figures | {"generator_behind_ms": dues.behind * 1e3}
+
+    def _owned(self) -> list[str]:
+        """Return the filters' topics that are read."""
+        return list(self._engine.filters.values())
 
     def _send(self, topic: str, count: int) -> DueTimes:
         """Send alerts when they are due; return when that was, after all acknowledgements."""

@@ -45,16 +45,16 @@ class RawProducer:
 
     Args:
         bootstrap: Kafka's address.
-        topic: Where to.
+        topic: Where to, unless a message says otherwise.
         overrides: librdkafka properties with ``_`` for ``.``.
     """
 
-    def __init__(self, bootstrap: str, topic: str, **overrides: Any) -> None:
+    def __init__(self, bootstrap: str, topic: str = "", **overrides: Any) -> None:
         self.client, self._topic = producer(bootstrap, **overrides), topic
         self._failure: KafkaError | None = None
 
-    def send(self, message: ReadyMessage, then: OnDelivered | None = None) -> None:
-        """Queue *message*; wait while the queue is full."""
+    def send(self, message: ReadyMessage, then: OnDelivered | None = None, *, topic: str = "") -> None:
+        """Queue *message* for *topic*; wait while the queue is full."""
 
         def delivered(error: KafkaError | None, sent: Message) -> None:
             if error is not None:
@@ -64,7 +64,7 @@ class RawProducer:
 
         while True:
             try:
-                self.client.produce(self._topic, message.value, message.key, on_delivery=delivered)
+                self.client.produce(topic or self._topic, message.value, message.key, on_delivery=delivered)
                 break
             except BufferError:
                 self.client.poll(0.1)
