@@ -29,6 +29,8 @@ from nightwire.schemas.topics import ACCOUNTS, TopicSettings
 
 STAGE, SLOW = "filters", "filters-slow"
 """Stages of the quick lane, and of owners' slow ones."""
+QUICK = ""
+"""Stands for the quick lane, which has no owner."""
 PATIENCE = 120.0
 """Longest wait for the next account. [s]"""
 
@@ -51,22 +53,20 @@ class Coverage:
         marks = self._client.get_watermark_offsets(spot, timeout=10, cached=False)
         self._client.assign([TopicPartition(ACCOUNTS, 0, marks[1] if marks else 0)])
 
-    def await_ends(self, ends: Mapping[int, int], *, slow: Iterable[str] = ()) -> float:
+    def await_ends(self, ends: Mapping[int, int], slow: Callable[[], Collection[str]] = tuple) -> float:
         """Wait until the engine has accounted for all before *ends*; return when that was last.
 
         The time is that of the machine's monotonic clock. [s]
 
         Args:
             ends: The offset after the last record, by partition.
-            slow: Owners whose slow lanes are waited for, beside the quick one.
+            slow: Returns owners whose slow lanes are waited for, beside the quick lane.
 
         Raises:
             RunError: The engine wrote no account for too long.
         """
-        sources = (self._topic, *(f"{SLOW}/{owner}/{self._topic}" for owner in slow))
-        wanted = {(source, part): end for source in sources for part, end in ends.items()}
         deadline = time.monotonic() + PATIENCE
-        while missing := self._missing(wanted):
+        while missing := self._missing(ends, (QUICK, *slow())):
             message = self._client.poll(0.05)
             if message is None:
                 if time.monotonic() > deadline:
@@ -85,20 +85,36 @@ class Coverage:
     ) -> None:
         self._client.close()
 
-    def _missing(self, wanted: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
-        left = {spot: end - self._covered.get(spot, 0) for spot, end in wanted.items()}
+    def _missing(self, ends: Mapping[int, int], lanes: Iterable[str]) -> dict[tuple[str, int], int]:
+        left = {
+            (lane, part): end - self._covered.get((lane, part), 0)
+            for lane in lanes
+            for part, end in ends.items()
+        }
         return {spot: count for spot, count in left.items() if count > 0}
 
     def _count(self, value: bytes) -> None:
         account = records.ACCOUNT.decode(value)
-        if account["stage"] not in (STAGE, SLOW) or not account["source"].endswith(self._topic):
+        if account["stage"] not in (STAGE, SLOW) or (lane := lane_of(account["source"], self._topic)) is None:
             return
-        spot = account["source"], account["partition"]
+        spot = lane, account["partition"]
         self._covered[spot] = max(self._covered.get(spot, 0), account["last"] + 1)
-        if account["stage"] == STAGE:
+        if lane == QUICK:
             self.passed += account["delivered"]
         for name, classes in account["filters"].items():
             self.evaluated[name] = self.evaluated.get(name, 0) + classes["evaluated"]
+
+
+def lane_of(source: str, topic: str) -> str | None:
+    """Return the owner of the lane that has an account's *source*, if it is of *topic*.
+
+    The quick lane's is the topic itself, a slow one's ``filters-slow/<owner>.<number>/<topic>``.
+    """
+    if source == topic:
+        return QUICK
+    stage, _, rest = source.partition("/")
+    lane, _, what = rest.partition("/")
+    return lane.partition(".")[0] if (stage, what) == (SLOW, topic) else None
 
 
 ALERTS = topics.alerts("sim")
@@ -212,10 +228,13 @@ class FilterEngine(Cluster):
         return httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=30).text
 
     def slow_owners(self) -> Collection[str]:
-        """Return the owners who have live filters in the slow lane."""
-        path = self._state / "lanes" / "wanted.json"
-        lanes: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
-        return sorted({key.split("/")[0] for key in self.filters if lanes.get(key) == "slow"})
+        """Return the owners of slow lanes that go on, as the state of an engine of ours says."""
+        found: set[str] = set()
+        for path in (self._state / "lanes").glob("*/schedule.json"):
+            with suppress(FileNotFoundError):  # a lane that has ended is removed
+                if json.loads(path.read_text())["changes"][-1]["names"]:
+                    found.add(path.parent.name.partition(".")[0])
+        return found
 
     def engine_cpu(self) -> float:
         """Return the CPU time of the engine's processes so far [s]; 0 where it is not ours."""

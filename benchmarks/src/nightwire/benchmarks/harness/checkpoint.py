@@ -161,7 +161,7 @@ def merged(earlier: Outcome, later: Outcome) -> Outcome:
     notes = dict.fromkeys([*later.notes, *earlier.notes])
     tables = {one.title: one for one in (*earlier.tables, *later.tables)}
     keys = {**earlier.open_messaging, **later.open_messaging}
-    return Outcome(list(series.values()), list(notes), keys, list(tables.values()))
+    return Outcome(list(series.values()), list(notes), keys, tuple(tables.values()))
 
 
 def _joined(earlier: Series, later: Series) -> Series:
@@ -196,7 +196,7 @@ def _whole(
 
 def _outcome(row: Row) -> Outcome:
     series = [Series(**{**one, "lines": [Line(**line) for line in one["lines"]]}) for one in row["series"]]
-    tables = [Table(**one) for one in row["tables"]]
+    tables = tuple(Table(**one) for one in row["tables"])
     return Outcome(series, row["notes"], row["open_messaging"], tables)
 
 

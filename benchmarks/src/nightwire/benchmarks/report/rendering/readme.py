@@ -10,7 +10,7 @@ CHOSEN: Mapping[str, Sequence[str]] = {
     "codec": ("native_encode_us", "native_decode_us"),
     "dmtn028": ("volume_1000_with_stamps_send_seconds", "flushing_batched_alerts_per_second"),
     "faults": ("engine_alerts_first_seconds", "kafka_lost"),
-    "filters": ("pass_seconds_100_filters", "filter_latency_p50_ms"),
+    "filters": ("quick_lane_seconds_102_habits", "quick_latency_p50_ms"),
     "gateway": ("single_c64_per_second", "latency_s1000_own_ms"),
     "messages": ("latency_256_bytes_p50_ms", "one_to_one_1_mib_megabytes_per_second"),
     "night": ("even_shutter_p99_seconds", "even_within_60_seconds"),

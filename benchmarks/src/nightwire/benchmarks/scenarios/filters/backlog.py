@@ -3,6 +3,7 @@
 import json
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
 from itertools import cycle
 
 from nightwire.benchmarks.environment.filter_engine import ALERTS
@@ -65,10 +66,9 @@ class Backlog(Experiment):
             named = map(self._named, ("pass", "quick_lane", "pass_without_sending"))
             found = dict.fromkeys(named, taken)
             return found | self._copied(self._sent_raw(self._copies))
-        before = counted(self._setting.engine.metrics())
+        before = self._counted()
         quick, done = self._lanes(self.alerts)
-        time.sleep(SETTLING)
-        phases = spent(before, counted(self._setting.engine.metrics()))
+        phases = spent(before, self._counted())
         self._copies = int(phases.get(COPIES, 0))
         sending = phases.get(SEND, 0.0)
         found = {self.figure: done, self._named("quick_lane"): quick}
@@ -85,6 +85,10 @@ class Backlog(Experiment):
             began, ends = self._setting.visits.send_at_once(ALERTS, count)
             quick = coverage.await_ends(ends) - began
             return quick, self._setting.await_lanes(coverage, ends) - began
+
+    def _counted(self) -> Mapping[str, float]:
+        time.sleep(SETTLING)
+        return counted(self._setting.engine.metrics())
 
     def _named(self, what: str) -> str:
         return f"{what}_seconds_{self._label}"

@@ -50,8 +50,8 @@ def counted(page: str) -> dict[str, float]:
         for one in family.samples:
             if one.name in COUNTED:
                 kind, label = COUNTED[one.name]
-                lane = one.labels.get("lane", "quick")
-                name = f"{kind}{one.labels.get(label, '')}" + ("" if lane == "quick" else f" ({lane})")
+                lane = f" ({lane})" if (lane := one.labels.get("lane", "quick")) != "quick" else ""
+                name = f"{kind}{one.labels.get(label, '')}{lane}"
                 found[name] = found.get(name, 0.0) + one.value
     return found
 
@@ -94,6 +94,8 @@ def _parts(runs: Sequence[Sample]) -> Iterator[tuple[str, float]]:
             name = "the whole pass" if figure == name else name
             yield name, median([one.figures[figure] for one in runs if figure in one.figures])
     for process in dict.fromkeys(process.name for one in runs for process in one.use.processes):
+        if process.startswith("recorder"):
+            continue
         used = [each.cpu_seconds for one in runs for each in one.use.processes if each.name == process]
         yield f"CPU time: {process}", median(used)
 

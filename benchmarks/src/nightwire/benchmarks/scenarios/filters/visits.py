@@ -95,7 +95,8 @@ class FilterSetting:
         """
         if not self.patient:
             return coverage.await_ends(ends)
-        done = coverage.await_ends(ends, slow=self.engine.slow_owners())
+        coverage.await_ends(ends)  # what changes lanes with this visit has changed them
+        done = coverage.await_ends(ends, self.engine.slow_owners)
         self.engine.forget(ends)
         return done
 

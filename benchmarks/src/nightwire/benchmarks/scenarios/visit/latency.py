@@ -85,7 +85,7 @@ class Latency(Experiment):
             reader = exits.enter_context(self._reader([*([topic] if self._plain else []), *filters]))
             dues = self._send(topic, count)
             if coverage is not None:
-                coverage.await_ends(dues.ends(), slow=self._engine.slow_owners())
+                coverage.await_ends(dues.ends(), self._engine.slow_owners)
             arrivals = reader.findings()["arrivals"]
         self._sent += count
         ours, passed = dues.delays(arrivals, topic), dues.delays(arrivals, *filters)
