@@ -1,8 +1,9 @@
 """Delivery of decisions: the untouched bytes of alerts, fetched again by their offsets."""
 
 import logging
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -52,11 +53,13 @@ class Delivery:
         bootstrap: Kafka's address.
         on_sent: Called with each copy that Kafka acknowledged.
         transform_writer: Makes alerts over for transforms; none where there are no transforms.
+        on_fetched: Called with the time of each wait for alerts that are fetched again. [s]
     """
 
     bootstrap: str
     on_sent: Callable[[AcknowledgedCopy], None] = lambda _copy: None
     transform_writer: TransformWriter | None = None
+    on_fetched: Callable[[float], None] = lambda _seconds: None
     _consumer: Consumer | None = None
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
@@ -99,7 +102,7 @@ class Delivery:
         """Send the *wanted* records of *work*; return those that have expired, or are malformed."""
         self._consumer = self._consumer or range_consumer(self.bootstrap)
         left, malformed = dict(wanted), set[tuple[RecordPosition, str]]()
-        for messages in fetch(self._consumer, work, ExpiredCount()):
+        for messages in timed(fetch(self._consumer, work, ExpiredCount()), self.on_fetched):
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
                     if isinstance(one, UndecodableRecord):
@@ -162,6 +165,17 @@ class Delivery:
         if self._producer is None:
             self._producer = kafka.producer(self.bootstrap, compression_type=COMPRESSION)
         return self._producer
+
+
+def timed(parts: Iterator[list[Message]], told: Callable[[float], None]) -> Iterator[list[Message]]:
+    """Yield *parts*, and tell how long each was waited for, the end of them too. [s]"""
+    while True:
+        began = time.monotonic()
+        part = next(parts, None)
+        told(time.monotonic() - began)
+        if part is None:
+            return
+        yield part
 
 
 def fetch_plan(decision: Decision) -> list[tuple[OffsetRange, Wanted]]:
