@@ -1,4 +1,8 @@
-"""100,000 mutated HTTP requests (a proof: ten million): a door answers or hangs up, and goes on."""
+"""Mutated HTTP requests: a door answers or hangs up, says nothing of it, and goes on.
+
+100,000 go to each process through sockets.  Many more (a proof: ten million, half at each door) go
+to the same parser and the same application in this process.
+"""
 
 import asyncio
 import json
@@ -10,19 +14,35 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+import h11
 import httpx
 import numpy as np
 import psutil
 import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client import Counter as Counters
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from nightwire.core.kafka import environment
+from nightwire.core.logins.server import RefusedError, Tries, Users
+from nightwire.core.logins.server import application as users_application
 from nightwire.core.stack import free_port
+from nightwire.schemas.registry.api import Api
+from nightwire.schemas.registry.kafka_log import KafkaLog
+from nightwire.schemas.registry.server import Metrics, application, routes
+from nightwire.schemas.registry.store import Store
+from nightwire.schemas.serving import Login, plain_server
 from tests._guarded_broker import guarded_broker
-from tests._mutated import COUNTS, ROOM, mutated
+from tests._mutated import ROOM, most_memory, mutated
 from tests.test_stack import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
+BY_SOCKETS = 100_000
+IN_PROCESS = [20_000, pytest.param(5_000_000, marks=[pytest.mark.proof, pytest.mark.timeout(0)])]
+"""How many at each door in each run, and in a proof."""
 AT_ONCE = 16
 """Connections at once."""
 PATIENCE = 10.0
@@ -92,17 +112,13 @@ def check(port: int, templates: list[bytes], count: int, sound: str) -> None:
     assert httpx.get(f"http://127.0.0.1:{port}{sound}", timeout=PATIENCE).status_code == 200
 
 
-@pytest.mark.parametrize("count", COUNTS)
-def test_the_registry(
-    kafka: str, serve_registry: Callable[..., AbstractContextManager[str]], count: int
-) -> None:
+def test_the_registry(kafka: str, serve_registry: Callable[..., AbstractContextManager[str]]) -> None:
     with serve_registry(kafka) as url:
         httpx.get(f"{url}/subjects", timeout=60)
-        check(int(url.rpartition(":")[2]), REGISTRY, count, "/subjects")
+        check(int(url.rpartition(":")[2]), REGISTRY, BY_SOCKETS, "/subjects")
 
 
-@pytest.mark.parametrize("count", COUNTS)
-def test_where_passwords_are_given(tmp_path: Path, count: int) -> None:
+def test_where_passwords_are_given(tmp_path: Path) -> None:
     port = free_port()
     serve = [sys.executable, "-m", "nightwire.core.cli", "user", "serve", "--port", str(port)]
     with guarded_broker(tmp_path / "kafka") as guarded:
@@ -110,7 +126,7 @@ def test_where_passwords_are_given(tmp_path: Path, count: int) -> None:
         words = [*serve, "--bootstrap", guarded.bootstrap, "--token-key", str(tmp_path / "key.pem")]
         with subprocess.Popen(words, env=keys) as child:
             until(lambda: answers(port), "it listens")
-            check(port, USERS, count, "/jwks.json")
+            check(port, USERS, BY_SOCKETS, "/jwks.json")
             child.terminate()
 
 
@@ -119,3 +135,121 @@ def answers(port: int) -> bool:
     with suppress(httpx.HTTPError):
         return httpx.get(f"http://127.0.0.1:{port}/jwks.json").status_code == 200
     return False
+
+
+class Line(asyncio.Transport):
+    """A connection without a socket, each from an address of its own.
+
+    Args:
+        peer: Who asks.
+    """
+
+    def __init__(self, peer: str) -> None:
+        super().__init__({"peername": (peer, 1), "sockname": ("127.0.0.1", 80)})
+        self.said, self.closed = b"", False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Take a part of the answer."""
+        self.said += data
+
+    def is_closing(self) -> bool:
+        """Whether the door hung up."""
+        return self.closed
+
+    def close(self) -> None:
+        """Hang up."""
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        """Do nothing: all has been sent."""
+
+    resume_reading = pause_reading
+
+
+class Door:
+    """An application behind the parser that its server has.
+
+    Args:
+        app: The application.
+    """
+
+    def __init__(self, app: Starlette) -> None:
+        self._config = plain_server(app, "127.0.0.1", 80).config
+        self._config.load()
+        assert self._config.http_protocol_class is H11Protocol
+
+    async def answer(self, sent: bytes, peer: str) -> str:
+        """Return the status of the answer; empty where the door hangs up or waits for more."""
+        state, line = ServerState(), Line(peer)
+        asked = H11Protocol(self._config, state, {}, asyncio.get_running_loop())
+        asked.connection_made(line)
+        asked.data_received(sent)
+        if asked.conn.their_state is h11.SEND_BODY:
+            asked.connection_lost(None)
+        for task in [*state.tasks]:
+            await task
+        asked.connection_lost(None)
+        return line.said[9:12].decode()
+
+
+async def statuses(door: Door, requests: Iterator[tuple[bytes, str]]) -> Counter[str]:
+    """Return how often *door* answered with which status."""
+    found: Counter[str] = Counter()
+
+    async def one_after_another() -> None:
+        for sent, peer in requests:
+            found[await door.answer(sent, peer)] += 1
+
+    await asyncio.gather(*(one_after_another() for _ in range(AT_ONCE)))
+    return found
+
+
+def bombard(app: Starlette, templates: list[bytes], count: int) -> Counter[str]:
+    """Ask *app* for *count* mutated requests; return its answers, none of which is an error's."""
+    random, door = np.random.default_rng(20261124), Door(app)
+    requests = (
+        (mutated(random, templates[n % len(templates)]), f"127.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}")
+        for n in range(count)
+    )
+    before = most_memory()
+    found = asyncio.run(statuses(door, requests))
+    assert sum(found.values()) == count
+    assert [status for status in found if status.startswith("5")] == []
+    assert most_memory() - before < ROOM
+    return found
+
+
+@pytest.mark.parametrize("count", IN_PROCESS)
+def test_the_registrys_application(kafka: str, count: int, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    log = KafkaLog(kafka, on_record=store.take, on_restart=store.restart, on_ready=store.end_of_log)
+    log.start()
+    try:
+        until(lambda: store.ready, "the log is read")
+        api = Api(store, log, lambda: log.cluster_id)
+        found = bombard(application(routes(api), Metrics(CollectorRegistry())), REGISTRY, count)
+    finally:
+        log.stop()
+    assert found["200"] > count / 50
+    assert not caplog.records
+
+
+class NobodyEnters(Users):
+    """Users of whom Kafka believes none: it takes Kafka 30 ms to say so."""
+
+    def _enter(self, _login: Login, address: str, refusal: str) -> None:
+        self.tries.wrong(address)
+        raise RefusedError(401, refusal)
+
+
+@pytest.mark.parametrize("count", IN_PROCESS)
+def test_the_application_that_gives_passwords(
+    tmp_path: Path, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    users = NobodyEnters("127.0.0.1:1", tmp_path / "key.pem", Tries())
+    collected = CollectorRegistry()
+    answered = Counters("answers", "By path and status.", ["path", "status"], registry=collected)
+    found = bombard(users_application(users, answered), USERS, count)
+    assert found["401"] > count / 50
+    assert not caplog.records
+    assert len([*next(iter(collected.collect())).samples]) < 50, "whoever asks does not choose our labels"

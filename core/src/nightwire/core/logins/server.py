@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry, Counter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -24,7 +24,7 @@ from nightwire.core.kafka import REFUSALS, admin, answering, identity
 from nightwire.core.logins.invitations import Invitation, InvitationError
 from nightwire.core.runtime import MetricsPage
 from nightwire.core.tls.token_key import public_keys, signed_token, token_key
-from nightwire.schemas.serving import Login, TLSDoor, login_of, plain_server, run, tls_server
+from nightwire.schemas.serving import Login, TLSDoor, hung_up, login_of, plain_server, run, tls_server
 from nightwire.schemas.topics import NAME
 
 log = logging.getLogger("nightwire.users")
@@ -188,7 +188,8 @@ def application(users: Users, answered: Counter) -> Starlette:
         for path, answer in posts.items()
     ]
     return Starlette(
-        routes=[*routes, Route("/jwks.json", lambda _: Response(keys, media_type="application/json"))]
+        routes=[*routes, Route("/jwks.json", lambda _: Response(keys, media_type="application/json"))],
+        exception_handlers={ClientDisconnect: hung_up},
     )
 
 
@@ -203,7 +204,7 @@ async def _respond(answer: Answer, tries: Tries, answered: Counter, http: Reques
         headers = {"WWW-Authenticate": 'Basic realm="nightwire"'} if error.status == 401 else None
         response = JSONResponse({"message": str(error)}, error.status, headers)
     response.headers["Cache-Control"] = "no-store"
-    answered.labels(http.url.path, str(response.status_code)).inc()
+    answered.labels(http.scope["path"], str(response.status_code)).inc()
     return response
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,7 +21,7 @@ from nightwire.schemas.registry.access import WriteAccess
 from nightwire.schemas.registry.api import Api, ApiError, Request
 from nightwire.schemas.registry.kafka_log import KafkaLog
 from nightwire.schemas.registry.store import Store
-from nightwire.schemas.serving import TLSDoor, plain_server, run, serve_wsgi, tls_server
+from nightwire.schemas.serving import TLSDoor, hung_up, plain_server, run, serve_wsgi, tls_server
 
 
 class Metrics:
@@ -121,7 +122,7 @@ def application(endpoints: Iterable[tuple[str, str, Endpoint]], metrics: Metrics
             Route(path, partial(_respond, answer, metrics), methods=[method])
             for method, path, answer in endpoints
         ],
-        exception_handlers={404: _not_found, 405: _not_found},
+        exception_handlers={404: _not_found, 405: _not_found, ClientDisconnect: hung_up},
     )
 
 

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.schemas.serving.listeners import TLSDoor, plain_server, run, tls_door, tls_server
+    from nightwire.schemas.serving.listeners import (
+        TLSDoor,
+        hung_up,
+        plain_server,
+        run,
+        tls_door,
+        tls_server,
+    )
     from nightwire.schemas.serving.logins import Login, Token, login_of
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
     from nightwire.schemas.serving.wsgi import serve_wsgi
@@ -16,6 +23,7 @@ __all__ = [
     "TLSDoor",
     "TLSError",
     "Token",
+    "hung_up",
     "load_identity",
     "login_of",
     "plain_server",
@@ -34,6 +42,7 @@ __getattr__ = on_demand(
         "TLSDoor": "listeners",
         "TLSError": "tls",
         "Token": "logins",
+        "hung_up": "listeners",
         "load_identity": "tls",
         "login_of": "logins",
         "plain_server": "listeners",

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
 
 from nightwire.schemas.serving.tls import ServerTLS, TLSError
 
@@ -65,6 +67,11 @@ def tls_server(app: Any, door: TLSDoor) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
+async def hung_up(_request: Request, _error: Exception) -> Response:
+    """Return the answer that nobody hears: who asks is gone, which is not worth a traceback."""
+    return Response(status_code=400)
+
+
 def run(servers: list[uvicorn.Server]) -> None:
     """Run *servers* until a signal stops them: each hands it on to the one before."""
 
@@ -80,6 +87,7 @@ def _config(app: Any, host: str, port: int, most: int | None = None) -> uvicorn.
         host,
         port,
         log_config=None,
+        log_level="error",  # a stranger's broken request is no line of the log
         access_log=False,
         limit_concurrency=most,
         timeout_graceful_shutdown=LAST_WORDS,
