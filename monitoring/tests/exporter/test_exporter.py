@@ -1,5 +1,6 @@
 """The exporter on a real Kafka, asked by a real Prometheus."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from monitoring.tests.processes import await_answer, await_observation, exporting, running
 from nightwire.core.accounting import Account, FilterClasses, write_account
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
+from nightwire.core.runtime import Stop
 from nightwire.core.stack import Broker, free_port
 from nightwire.monitoring.dashboards import ALL, queries
 from nightwire.monitoring.exporter import Exporter
@@ -72,6 +74,36 @@ def test_the_exporter_outlives_a_kafka_that_dies_and_returns(fresh_broker: Broke
         fresh_broker.kill()
         fresh_broker.start()
         assert await_observation(port, seen) > seen
+
+
+class StopAtWarning(logging.Handler):
+    """Ends a loop with its first warning.
+
+    Args:
+        stop: What ends it.
+    """
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(logging.WARNING)
+        self._stop, self.said = stop, ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what it says."""
+        self.said = record.getMessage()
+        self._stop.set()
+
+
+@pytest.mark.slow
+def test_a_kafka_that_does_not_answer_is_named() -> None:
+    address, stop = f"127.0.0.1:{free_port()}", Stop()
+    heard = StopAtWarning(stop)
+    log = logging.getLogger("nightwire.exporter")
+    log.addHandler(heard)
+    try:
+        Exporter(address).run(stop)
+    finally:
+        log.removeHandler(heard)
+    assert heard.said.startswith(f"nothing observed: nobody answers at {address}")
 
 
 OURS = (

@@ -2,7 +2,7 @@
 
 from nightwire.monitoring.dashboards.panel import RATE, Panel, Row, number_panel
 
-REAL_DISK = '{fstype!~"tmpfs|overlay|ramfs"}'
+REAL_DISK = '{fstype!~"overlay|ramfs"}'
 DISK_LEFT = f"node_filesystem_avail_bytes{REAL_DISK} / node_filesystem_size_bytes{REAL_DISK}"
 BUSY = '1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[1m]))'
 MEMORY_TAKEN = "1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes"

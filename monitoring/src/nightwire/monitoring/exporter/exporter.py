@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.kafka import enter
 from nightwire.core.runtime import MetricsPage, Stop
 from nightwire.monitoring.exporter.cluster import AccountsFollower, ClusterObserver
 from nightwire.monitoring.exporter.metrics import register
@@ -27,6 +28,7 @@ class Exporter:
     """
 
     def __init__(self, bootstrap: str, *, interval: float = 5.0) -> None:
+        self._bootstrap = bootstrap
         self._observer, self._follower = ClusterObserver(bootstrap), AccountsFollower(bootstrap)
         self._interval = interval
         self._latest: tuple[PipelineState, float] = (PipelineState(), 0.0)
@@ -56,9 +58,17 @@ class Exporter:
             try:
                 self.observe()
             except KafkaException as error:
-                log.warning("Kafka does not answer: %s", error.args[0].str())
+                log.warning("nothing observed: %s", self._why(error))
             stop.wait(self._interval)
         self._follower.close()
+
+    def _why(self, error: KafkaException) -> str:
+        """Return what hinders us: librdkafka's own error names neither address nor user."""
+        try:
+            enter(self._bootstrap)
+        except KafkaException as plainer:
+            error = plainer
+        return str(error.args[0].str())
 
     def _log_new(self, discrepancies: Iterable[str]) -> None:
         for line in set(discrepancies) - self._logged:
@@ -71,7 +81,9 @@ def export(bootstrap: str, port: int, stop: Stop, *, interval: float) -> None:
 
     Raises:
         OSError: The port is taken.
+        KafkaException: Kafka refuses our name or password.
     """
+    enter(bootstrap, must_answer=False)
     exporter = Exporter(bootstrap, interval=interval)
     registry = CollectorRegistry()
     register(registry, exporter.latest)
