@@ -252,12 +252,14 @@ def registry_url(kafka: str, serve_registry: Callable[[str], AbstractContextMana
         yield url
 
 
-def await_port(port: int, alive: Callable[[], bool], log: Path, timeout: float = 60.0) -> None:
+def await_port(
+    port: int, alive: Callable[[], bool], log: Path, timeout: float = 60.0, host: str = "127.0.0.1"
+) -> None:
     """Wait until somebody listens on *port*; fail with the *log* when its process ends."""
     deadline = time.monotonic() + timeout
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            socket.create_connection((host, port), timeout=1).close()
         except OSError:
             if not alive() or time.monotonic() > deadline:
                 pytest.fail(f"nobody listens on {port}: {log.read_text()[-2000:]}")

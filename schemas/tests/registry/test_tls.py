@@ -28,17 +28,17 @@ SUBJECT = "alerts.tls-value"
 class Doors:
     """A registry with both doors, and the site whose certificate it shows."""
 
-    def __init__(self, kafka: str, folder: Path) -> None:
+    def __init__(self, kafka: str, folder: Path, host: str = "127.0.0.1") -> None:
         self.site, port, outside = Site(folder / "tls"), free_port(), free_port()
-        self.site.init()
-        words = ["--port", str(port), "--tls", f"127.0.0.1:{outside}", "--tls-cert", str(self.site.server)]
+        self.site.init(["::1"])
+        words = ["--port", str(port), "--tls", f"{host}:{outside}", "--tls-cert", str(self.site.server)]
         command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve", "--bootstrap", kafka]
         log = folder / "log"
         with log.open("wb") as out:
             self.child = subprocess.Popen([*command, *words], stdout=out, stderr=out)
-        for one in (port, outside):
-            await_port(one, lambda: self.child.poll() is None, log)
-        self.inside, self.outside = f"http://127.0.0.1:{port}", f"https://127.0.0.1:{outside}"
+        for one, at in ((port, "127.0.0.1"), (outside, host.strip("[]"))):
+            await_port(one, lambda: self.child.poll() is None, log, host=at)
+        self.inside, self.outside = f"http://127.0.0.1:{port}", f"https://{host}:{outside}"
 
     def stop(self) -> int:
         """Ask it to leave; return its exit status."""
@@ -91,6 +91,15 @@ def test_without_it_nothing_is_believed(outside: Callable[[], SchemaRegistry]) -
 def test_without_tls_nothing_is_said(doors: Doors) -> None:
     with pytest.raises(httpx.HTTPError):
         httpx.get(doors.outside.replace("https", "http"), timeout=5)
+
+
+def test_a_door_may_have_an_address_of_ipv6(kafka: str, tmp_path: Path) -> None:
+    doors = Doors(kafka, tmp_path, "[::1]")
+    try:
+        answer = httpx.get(f"{doors.outside}/subjects", verify=context_of(doors.site), timeout=60)
+        assert answer.is_success
+    finally:
+        doors.stop()
 
 
 def test_confluents_client_reads(doors: Doors) -> None:

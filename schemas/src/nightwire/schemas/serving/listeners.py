@@ -44,10 +44,10 @@ def tls_door(address: str | None, certificate: Path | None, key: Path | None) ->
         return None
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) >= 1 << 16:
-        raise TLSError(f"--tls {address!r} is no HOST:PORT")
+        raise TLSError(f"--tls {address!r} is no HOST:PORT or [IPV6]:PORT")
     if certificate is None:
         raise TLSError("--tls needs --tls-cert FILE")
-    return TLSDoor(host, int(port), certificate, key)
+    return TLSDoor(host.strip("[]"), int(port), certificate, key)
 
 
 def plain_server(app: Any, host: str, port: int) -> uvicorn.Server:
