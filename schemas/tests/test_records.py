@@ -75,6 +75,8 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "transform": "transform",
         "program": "{}",
         "facts": "{}",
+        "cost_us": 12.5,
+        "behind": "suspend",
         "remarks": ["line 3: a class"],
         "suspended": "too slow",
         "submitted": NOW,
@@ -97,6 +99,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "means": [],
         "transform": "",
         "trial": True,
+        "behind": "newest",
         "backfill": 0,
         "time": NOW,
     },
@@ -140,6 +143,10 @@ SAMPLES["seen"] = {
     "evaluated_at": NOW,
     "passed_at": None,
     "stopped": {"line 3: alert.snr > 5": 60},
+    "lane": "slow",
+    "behind": 1_200,
+    "behind_s": 4.7,
+    "unjudged": 0,
     "time": NOW,
 }
 SAMPLES["position"] = {
@@ -178,16 +185,17 @@ def test_ids_are_these_for_ever() -> None:
         "account": 100_001,
         "visit": 100_002,
         "voevent": 100_003,
-        "filter": 100_015,
-        "request": 100_012,
+        "filter": 100_016,
+        "request": 100_017,
         "answer": 100_006,
         "overflow": 100_009,
-        "seen": 100_010,
+        "seen": 100_018,
         "position": 100_014,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
-        "filter": (100_011, 100_007, 100_004),
-        "request": (100_008, 100_005),
+        "filter": (100_015, 100_011, 100_007, 100_004),
+        "request": (100_012, 100_008, 100_005),
+        "seen": (100_010,),
         "position": (100_013,),
     }
     assert SIM_ALERT_ID == 100_100

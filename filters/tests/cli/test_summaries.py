@@ -29,6 +29,7 @@ def record(name: str = "fast", *, minutes: float = 10, **about: Any) -> dict[str
         "evaluated": 60_000, "passed": 600, "faulted": 0, "sent": 400, "capped": 200, "cpu": 0.06,
         "delay_p50": 0.4, "delay_p99": 1.25, "evaluated_at": NOW, "passed_at": NOW - timedelta(seconds=75),
         "stopped": {"line 3: alert.snr > 5": 48, "line 2: if alert.flux is None": 16},
+        "lane": "quick", "behind": None, "behind_s": None, "unjudged": 0,
         "time": NOW - timedelta(minutes=10) + timedelta(minutes=minutes),
     }  # fmt: skip
     return known | about
@@ -54,6 +55,14 @@ def test_all_live_filters_are_shown_also_those_without_a_record() -> None:
         "me/fast",
         "me/gone",
     ]  # without the live filters
+
+
+def test_a_slow_lane_says_how_far_it_is_behind() -> None:
+    slow = summary_of(record(lane="slow", behind=1_200, behind_s=75.0, unjudged=30_000))
+    assert slow.lane_text == "slow, 1 min behind"
+    said = "in the slow lane, 1,200 alerts or 75 s behind; 30,000 alerts were too old for it"
+    assert said in list(summary_lines(slow, NOW))
+    assert summary_of(record(lane="slow", behind=0, behind_s=0.0)).lane_text == "slow"
 
 
 def test_a_filter_at_work_is_described() -> None:
@@ -106,14 +115,14 @@ def test_the_table_fits_its_terminal_and_the_dearest_filter_comes_first(width: i
     assert [line.split()[0] for line in lines[top + 1 : top + 4]] == ["me/slow", "me/fast", "me/new"]
     assert "µs/alert" in lines[top]
     assert ("stopped most" in lines[top]) == (width >= 100)
-    assert ("p50 s" in lines[top]) == (width >= 200)
+    assert ("p50 s" in lines[top]) == (width >= 140)
 
 
 def test_a_wide_table_says_everything() -> None:
     head, _, titles, slow, fast, new = shown(200)
     assert "3 live filters · 100 alerts/s · 0.5% of a core · 1 judged alert by alert" in head
     assert titles.split()[0] == "filter"
-    assert fast.split()[:2] == ["me/fast", "columns"]
+    assert fast.split()[:2] == ["me/fast", "quick"]
     assert "600   1.00%" in fast
     assert "1 min ago" in fast
     assert fast.rstrip().endswith("75% line 3: alert.snr > 5")

@@ -44,6 +44,10 @@ MADE = "broker.me.made"
 WRITTEN = [f"{kind}.me.{name}" for name in FILTERS for kind in ("filter", "overflow") if name != "made"]
 """Where copies and overflow of the other filters go."""
 
+SLOW = ".me.classy"
+"""Untried code: the slow lane judges it, whose batches end elsewhere each time, and with them
+which twenty of a visit come first."""
+
 Site = Any
 
 
@@ -76,8 +80,9 @@ def content(topic: str, message: Any) -> tuple[Any, ...]:
 
 
 def accounted(site: Site, source: str = "") -> list[Account]:
-    """Return the engine's accounts, of all sources or of one."""
-    found = (one for one in read_accounts(site.bootstrap) if one.stage == "filters")
+    """Return the engine's accounts, of all lanes, or of one source in the quick one."""
+    stages = ("filters",) if source else ("filters", "filters-slow")
+    found = (one for one in read_accounts(site.bootstrap) if one.stage in stages)
     return [one for one in found if source in ("", one.source)]
 
 
@@ -115,7 +120,7 @@ def test_it_writes_what_the_engine_with_spark_writes(
         }  # fmt: skip
         site.write("visits", {f"sim/{visit}".encode(): records.VISIT.encode(record)})
     light = judged(site, until, "--light", state="light")
-    by_local = accounted(site, "alerts.sim")
+    by_local = [(one.key, one.read) for one in accounted(site, "alerts.sim")]
     assert {name: len(found) for name, found in light.items()} == {
         "filter.me.bright": 950, "overflow.me.bright": 0,
         "filter.me.early": 40, "overflow.me.early": 950,
@@ -133,8 +138,11 @@ def test_it_writes_what_the_engine_with_spark_writes(
     spark = judged(site, until, state="spark")
     assert sorted(light.pop(MADE)) == sorted(spark[MADE])
     for name, found in light.items():
-        assert found == spark[name], name
-    assert accounted(site, "alerts.sim") == by_local
+        if not name.endswith(SLOW):
+            assert found == spark[name], name
+    for kind in ("filter", "overflow"):
+        assert len(light[f"{kind}{SLOW}"]) == len(spark[f"{kind}{SLOW}"])
+    assert [(one.key, one.read) for one in accounted(site, "alerts.sim")] == by_local
     sums = {one.stage: one for one in totals(accounted(site)) if one.stage == "filter.me.chained"}
     assert vars(sums["filter.me.chained"]).items() >= {"read": 1900, "delivered": 20, "capped": 1880}.items()
 
@@ -156,7 +164,7 @@ def assert_made_over(site: Site, copies: list[Any]) -> None:
     assert (sums.read, sums.delivered, sums.rejected, sums.faulted) == (1001, 99, 900, 2)
     dead = [dict(one.headers())["reason"].decode() for one in site.read("dead-letters")]
     assert any(reason.startswith("me/made: ") and "cutoutTemplate" in reason for reason in dead)
-    assert sum(one.dead_lettered for one in accounted(site, "alerts.sim")) == 2
+    assert sum(one.dead_lettered for one in accounted(site)) == 2
     done = site.nightwire("filter", "log", "made")
     assert "transform gave int 5 for label, declared as str" in done.stdout
 

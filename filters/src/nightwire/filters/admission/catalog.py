@@ -19,7 +19,7 @@ from nightwire.schemas.topics import FILTERS
 
 SUBMITTED = (
     *("survey", "language", "source", "entry", "cap", "choice", "sources", "output"),
-    *("drop", "means", "transform"),
+    *("drop", "means", "transform", "behind"),
 )
 """Fields of a request that make a filter; two requests equal in them are the same version."""
 
@@ -47,6 +47,7 @@ class Catalog:
         self,
         request: Mapping[str, Any],
         compilation: Compilation,
+        cost_us: float | None = None,
         before: Callable[[int], object] = lambda _: None,
     ) -> int:
         """Make the filter of a request live; return its version, the same if asked twice.
@@ -54,6 +55,7 @@ class Catalog:
         Args:
             request: The submission.
             compilation: Its compilation.
+            cost_us: CPU time for an alert, as tried. [µs]
             before: Called with the version before anybody can see it.
 
         Raises:
@@ -65,7 +67,7 @@ class Catalog:
             known = self._refreshed()
             owner, name = request["owner"], request["name"]
             version = _same(known, request) or known.newest(owner, name) + 1
-            record = _record(request, compilation, version)
+            record = _record(request, compilation, version) | {"cost_us": cost_us}
             check_sizes(known, record)
             if known.live_version(owner, name) != version:
                 before(version)

@@ -26,11 +26,13 @@ class Examination:
         compilation: The filter, compiled as far as it can be.
         refusals: Why it may not go live; empty where it may.
         remarks: Remarks to its owner.
+        cost_us: CPU time for an alert; None where it was not tried on enough. [µs]
     """
 
     compilation: Compilation
     refusals: Sequence[str] = ()
     remarks: Sequence[str] = field(default_factory=list)
+    cost_us: float | None = None
 
 
 def examine(request: Request, samples: Sequence[Sample], trials: TrialRunner) -> Examination:
@@ -52,8 +54,8 @@ def examine(request: Request, samples: Sequence[Sample], trials: TrialRunner) ->
     unknown, partial = _names(request, compilation, samples, trials)
     if unknown:
         return Examination(compilation, unknown)
-    refusals, remark = _trial(request, compilation, samples, trials)
-    return Examination(compilation, refusals, [remark, *partial, *compilation.remark_lines])
+    refusals, remark, cost_us = _trial(request, compilation, samples, trials)
+    return Examination(compilation, refusals, [remark, *partial, *compilation.remark_lines], cost_us)
 
 
 def _names(
@@ -67,17 +69,18 @@ def _names(
 
 def _trial(
     request: Request, compilation: Compilation, samples: Sequence[Sample], trials: TrialRunner
-) -> tuple[list[str], str]:
-    """Return the reasons for a refusal that a trial gives, and the remark on it."""
+) -> tuple[list[str], str, float | None]:
+    """Return the reasons for a refusal that a trial gives, the remark on it, and the cost. [µs]"""
     if not request["trial"]:
-        return [], "not tried, as was asked"
+        return [], "not tried, as was asked", None
     names = (request["owner"], request["name"], 0, request["source"], request["entry"])
     facts = load_facts(compilation.facts)
     one = row_filter(names, facts, request["transform"])
     trial = trials.run(one, compilation, samples)
     refusals = trial.refusals(trials.policy, any_share=_takes_any_share(request))
     advice = cost_advice(trial.cpu_ms or 0.0, facts, compiled=compilation.program is not None)
-    return [*refusals, *(advice if refusals else ())], "; ".join([trial.remark(), *advice])
+    cost_us = None if trial.cpu_ms is None else 1000 * trial.cpu_ms
+    return [*refusals, *(advice if refusals else ())], "; ".join([trial.remark(), *advice]), cost_us
 
 
 def row_filter(names: tuple[str, str, int, str, str], facts: TextFacts, transform: str = "") -> RowFilter:

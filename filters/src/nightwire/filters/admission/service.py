@@ -10,7 +10,7 @@ from nightwire.core.access import may_read
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
-from nightwire.filters.admission.examination import examine
+from nightwire.filters.admission.examination import Examination, examine
 from nightwire.filters.admission.transform_check import (
     Request,
     surveys_of,
@@ -21,6 +21,7 @@ from nightwire.filters.decision.backfill_decision import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.filter_set import milliseconds
+from nightwire.filters.model.lanes import NEWEST, QUICK_US, SUSPEND, LaneLoad
 from nightwire.filters.reading.recent import Sample, newest_alerts
 from nightwire.filters.sandbox import Strength
 from nightwire.schemas import meant, surveys
@@ -55,6 +56,7 @@ class SubmissionService:
         strength: Strength of the sandbox in which filters that cannot be compiled are tried.
         computes: Whether the engine has a sandbox for the functions of transforms.
         backfills: The backfills on disk; None where this engine does none.
+        load: Returns what is asked of the slow lanes.
     """
 
     bootstrap: str
@@ -65,6 +67,7 @@ class SubmissionService:
     strength: Strength = "weak"
     computes: bool = True
     backfills: BackfillJobs | None = None
+    load: Callable[[], LaneLoad] = LaneLoad
 
     @cached_property
     def _trials(self) -> TrialRunner:
@@ -112,8 +115,10 @@ class SubmissionService:
         if tried.refusals:
             return False, 0, [*tried.refusals]
         self._make_topics(request)
-        version = self.catalog.accept(request, tried.compilation, partial(self._ask_backfill, request))
-        return True, version, [*tried.remarks, *_backfill_remark(request)]
+        ask = partial(self._ask_backfill, request)
+        version = self.catalog.accept(request, tried.compilation, tried.cost_us, ask)
+        lane = lane_remark(request["owner"], tried, self.load())
+        return True, version, [*tried.remarks, lane, *_backfill_remark(request)]
 
     def _refusals(self, request: Request) -> list[str]:
         """Return the reasons for which a submission is refused before it is compiled."""
@@ -170,10 +175,8 @@ def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str
         return [f"filters are written in python or sql, not in {request['language']}"]
     if (name := request["survey"]) not in ("*", *surveys()):
         return [f"no survey {name}; there are: {', '.join(surveys())}{meant(name, surveys())}"]
-    if request["choice"] not in CHOICES:
-        return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
-    if request["cap"] < 0:
-        return [f"a cap of {request['cap']} alerts a visit is none; 0 sends all"]
+    if reasons := _option_objections(request):
+        return reasons
     if reasons := _backfill_objections(request, now_ms()):
         return reasons
     if request["output"] and not _own(request["output"], request["owner"]):
@@ -183,6 +186,27 @@ def submission_objections(request: Request, policy: AdmissionPolicy) -> list[str
     if not request["trial"] and not policy.untried:
         return ["this engine tries every filter: submit it without --no-trial"]
     return []
+
+
+def _option_objections(request: Request) -> list[str]:
+    """Return what is wrong with the cap, and with what becomes of what is late."""
+    if request["choice"] not in CHOICES:
+        return [f"a cap takes the alerts that come {' or '.join(CHOICES)}, not {request['choice']!r}"]
+    if request["cap"] < 0:
+        return [f"a cap of {request['cap']} alerts a visit is none; 0 sends all"]
+    if request["behind"] not in (NEWEST, SUSPEND):
+        return [f"what is too old is left out ({NEWEST}), or its filter is suspended ({SUSPEND})"]
+    return []
+
+
+def lane_remark(owner: str, tried: Examination, load: LaneLoad) -> str:
+    """Return which lane judges a filter that was accepted, and what to expect of it."""
+    if tried.cost_us is None:
+        measured = "judged in the slow lane until it is measured"
+        return "judged in the quick lane" if tried.compilation.program else measured
+    if tried.cost_us <= QUICK_US:
+        return "judged in the quick lane"
+    return f"judged in the slow lane: {load.forecast(owner, tried.cost_us)}"
 
 
 def _backfill_objections(request: Request, now: int) -> list[str]:

@@ -35,8 +35,7 @@ class AdmissionPolicy:
         share: Largest part of them that may pass.  No limit for filters that send the best few of a
             visit, that read what passed others, or are tried on fewer alerts than *fewest*.
         fewest: Fewest alerts of which the share is limited.
-        cpu_ms: CPU time that an alert may cost on average: what a batch has, over the alerts of a
-            batch. [ms]
+        cpu_ms: CPU time that an alert may cost on average; what is dear goes to the slow lane. [ms]
         memory_mb: Memory that the filter may take. [MB]
         untried: Whether an owner may submit a filter without a trial.
         backfill: Most alerts that a backfill sends; the rest goes to overflow.
@@ -45,7 +44,7 @@ class AdmissionPolicy:
     alerts: int = 300
     share: float = 0.05
     fewest: int = 200
-    cpu_ms: float = 0.8
+    cpu_ms: float = 5.0
     memory_mb: int = 1024
     untried: bool = False
     backfill: int = 1000

@@ -52,6 +52,7 @@ class Submission:
         transform: The function that computes added fields; empty for none.
         backfill: Length of the past that it judges as well. [ms]
         trial: Whether it is tried on recent alerts.
+        behind: What becomes of it where the slow lane cannot keep up, ``newest`` or ``suspend``.
     """
 
     language: str
@@ -67,6 +68,7 @@ class Submission:
     transform: str = ""
     backfill: int = 0
     trial: bool = True
+    behind: str = "newest"
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the request's record."""

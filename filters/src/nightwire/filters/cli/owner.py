@@ -71,6 +71,11 @@ if TYPE_CHECKING:
     help="… and add what this function of one alert computes, as the constant ADDS beside it declares.",
 )  # fmt: skip
 @click.option(
+    "--behind", default="newest", show_default=True, type=click.Choice(["newest", "suspend"]),
+    help="Where it is dear and the slow lane cannot keep up: leave out what is too old, and say so, or "
+    "suspend it.",
+)  # fmt: skip
+@click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
 )
 @request_options

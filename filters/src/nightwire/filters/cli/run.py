@@ -1,5 +1,6 @@
 """The verb `nightwire filter run`: the engine."""
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,15 @@ default_option = partial(click.option, show_default=True)
 @default_option(
     "--tasks", default=2, type=click.IntRange(1), help="Tasks of a batch: as many as Spark has cores."
 )
+@click.option(
+    "--slow-processes", default=lambda: max(1, (os.cpu_count() or 1) // 2), show_default="half of the cores",
+    type=click.IntRange(1),
+    help="Processes of the slow lanes, in which filters that cost much are judged, owner after owner.",
+)  # fmt: skip
+@default_option(
+    "--most-behind", default=600.0, type=click.FloatRange(1),
+    help="From so far behind the quick lane on, a slow one leaves alerts out, and says which. [s]",
+)  # fmt: skip
 @bootstrap_option
 @registry_option
 @metrics_port_option

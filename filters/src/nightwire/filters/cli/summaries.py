@@ -15,7 +15,7 @@ UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 COPIED_FIELDS = (
     *("evaluated", "passed", "sent", "capped", "faulted"),
-    *("delay_p50", "delay_p99", "passed_at", "stopped"),
+    *("delay_p50", "delay_p99", "passed_at", "stopped", "lane", "behind", "behind_s", "unjudged"),
 )
 """Fields that a summary takes from its record unchanged."""
 
@@ -39,6 +39,10 @@ class FilterSummary:
         delay_p99: The same, 99th percentile. [s]
         passed_at: Time of the last alert that passed.
         stopped: Alerts of a sample that each condition stopped.
+        lane: The lane that judges it; empty without a record of it.
+        behind: Records by which its lane is behind the quick one; None in that.
+        behind_s: The same in time. [s]
+        unjudged: Alerts that it did not judge, for its lane was too far behind.
     """
 
     key: str
@@ -55,6 +59,16 @@ class FilterSummary:
     delay_p99: float | None = None
     passed_at: datetime | None = None
     stopped: Mapping[str, int] = field(default_factory=dict)
+    lane: str = ""
+    behind: int | None = None
+    behind_s: float | None = None
+    unjudged: int = 0
+
+    @property
+    def lane_text(self) -> str:
+        """Its lane, and how far that is behind: ``slow, 12 s behind``."""
+        late = self.behind_s is not None and self.behind_s >= 1
+        return f"{self.lane}, {duration_text(self.behind_s or 0.0)} behind" if late else self.lane
 
     @property
     def load(self) -> float:
@@ -101,6 +115,9 @@ def summary_lines(one: FilterSummary, now: datetime) -> Iterator[str]:
             f"{one.passed:,} passed ({one.passed / one.evaluated:.2%}), {one.sent:,} sent, "
             f"{one.capped:,} cut off, {one.faulted:,} failed"
         )
+    if one.lane == "slow":
+        unjudged = f"; {one.unjudged:,} alerts were too old for it" if one.unjudged else ""
+        yield f"in the slow lane, {one.behind or 0:,} alerts or {one.behind_s or 0:.0f} s behind{unjudged}"
     if one.passed_at is not None:
         yield f"last passed {ago(one.passed_at, now)}{_delays(one)}"
     for condition, share in one.stages()[:3]:

@@ -31,6 +31,7 @@ LIST_COLUMNS = (
     Column("rejected", 11, number=True),
     Column("faulted", 5, number=True),
     Column("µs/alert", 7, number=True),
+    Column("lane", 6, max_width=20),
     Column("last passed", 4, number=True),
     Column("state", 1, max_width=24),
 )
@@ -59,7 +60,7 @@ def list_table(
             one.key, str(record["version"]), record["survey"],
             f"{record['cap']} {record['choice']}" if record["cap"] else "none",
             *(counts[name] for name in COUNTS),
-            number_text(summary.cost_us), ago(summary.passed_at, now), one.state,
+            number_text(summary.cost_us), summary.lane_text or UNKNOWN, ago(summary.passed_at, now), one.state,
         ])  # fmt: skip
     return Listing(LIST_COLUMNS, rows, wide)
 
@@ -68,6 +69,7 @@ def listed_json(listed: ListedFilter, summaries: Mapping[str, FilterSummary]) ->
     """Return a filter for JSON, with what its summary adds; null without a summary."""
     summary = summaries.get(listed.key)
     names = ("cost_us", "delay_p50", "delay_p99", "passed_at", "stopped")
+    names += ("lane", "behind", "behind_s", "unjudged")
     return listed.json() | {name: getattr(summary, name, None) for name in names}
 
 
@@ -170,7 +172,7 @@ def _stopped(one: FilterSummary, _context: TableContext) -> Text:
 
 TOP_COLUMNS: tuple[tuple[Column, CellText], ...] = (
     (Column("filter"), lambda one, _: Text(one.key, "bold")),
-    (Column("by", 9), lambda one, _: Text(one.way or UNKNOWN, "dim")),
+    (Column("lane", 9, max_width=20), lambda one, _: Text(one.lane_text or UNKNOWN, "dim")),
     (Column("µs/alert", 1, number=True), lambda one, _: Text(number_text(one.cost_us))),
     (Column("CPU", 8), _share),
     (Column("alerts/s", 11, number=True), lambda one, _: Text(number_text(one.rate or None))),

@@ -13,7 +13,7 @@ sent since; so an account adds up at any time, and no range is counted twice.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nightwire.core.accounting import Account, FilterClasses
 from nightwire.core.kafka import TopicPartition
@@ -25,8 +25,12 @@ from nightwire.filters.model.offsets import RecordPosition
 STAGE = "filters"
 REJECTED = "no-filter-passed"
 EXPIRED = "expired"
+UNJUDGED = "too-old-for-the-slow-lane"
 """Reasons for which a record went nowhere: nobody wanted it; retention deleted it before we read
-it."""
+it; a slow lane was too far behind to judge it."""
+
+SLOW_STAGE = "filters-slow"
+"""The stage of slow lanes, whose sources name the lane: ``filters-slow/<lane>/<topic>``."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,11 @@ def accounts(
     ]
 
 
+def slow_account(account: Account, lane: str) -> Account:
+    """Return an account as one of a slow lane."""
+    return replace(account, stage=SLOW_STAGE, source=f"{SLOW_STAGE}/{lane}/{account.source}")
+
+
 def _within(one: RangeCounts, sent: Mapping[RecordPosition, list[str]]) -> Mapping[RecordPosition, list[str]]:
     return {at: keys for at, keys in sent.items() if one.range.first <= at[2] < one.range.end}
 
@@ -100,14 +109,18 @@ def _account(
     sent = Counter(key for keys in there.values() for key in keys) - malformed
     nobodys = sum(len(there[at]) == number for at, number in Counter(at for at, _ in bad).items())
     lost = len(wanted) - len(there)
-    rejected = {REJECTED: one.read - one.undecodable - one.passed_alerts, EXPIRED: one.expired + lost}
+    rejected = {
+        REJECTED: one.read - one.undecodable - one.passed_alerts,
+        EXPIRED: one.expired + lost,
+        UNJUDGED: one.unjudged,
+    }
     return Account(
         stage=STAGE,
         source=one.range.topic,
         partition=one.range.partition,
         first=one.range.first,
         last=one.range.end - 1,
-        read=one.read + one.expired,
+        read=one.read + one.expired + one.unjudged,
         delivered=len(there) - nobodys,
         rejected={reason: count for reason, count in rejected.items() if count},
         capped=one.passed_alerts - len(wanted),

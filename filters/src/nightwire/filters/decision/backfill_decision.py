@@ -17,7 +17,7 @@ from nightwire.filters.decision.decision import Decision, DeliveryItem, decide
 from nightwire.filters.decision.notices import bad_filters
 from nightwire.filters.decision.quota import Quotas
 from nightwire.filters.model.live_filter import LiveFilter
-from nightwire.filters.model.messages import JudgedBatch, RangeCounts
+from nightwire.filters.model.messages import JudgedBatch, RangeCounts, without_undecodable
 from nightwire.filters.model.offsets import positions, to_offset
 
 STAGE = "backfill"
@@ -100,17 +100,10 @@ def decide_backfill(judged: JudgedBatch, live: LiveFilter, number: int, at: int,
         left: How many alerts may still be sent.
     """
     alerts = [one._replace(backfilled=True) for one in judged.alerts]
-    whole = decide(replace(judged, alerts=alerts), Quotas(), [live], BatchContext(number, filters=1, at=at))
+    past = replace(without_undecodable(judged), alerts=alerts)
+    whole = decide(past, Quotas(), [live], BatchContext(number, filters=1, at=at))
     in_order = sorted(whole.items, key=lambda item: item.alert.order_key)
-    # undecodable records are the live stream's
-    counts = [replace(one, read=one.read - one.undecodable, undecodable=0) for one in whole.counts]
-    return replace(
-        whole,
-        items=sorted(in_order[:left]),
-        overflow=_overflow(in_order[left:], live),
-        undecodable=(),
-        counts=counts,
-    )
+    return replace(whole, items=sorted(in_order[:left]), overflow=_overflow(in_order[left:], live))
 
 
 def _overflow(items: Sequence[DeliveryItem], live: LiveFilter) -> Overflow:

@@ -2,12 +2,13 @@
 
     DIR/engine.json            whose Kafka this belongs to
     DIR/beginnings.json        where each partition was when it was first seen
-    DIR/filter-sets/57.json    the live filters of version 57 of the filter set
+    DIR/filter-sets/57.json    the live filters of version 57 of the filter set, with their lanes
     DIR/checkpoint/            Spark's own: offsets, commits
     DIR/checkpoint/decisions/  what was decided for each batch, before anything was sent
     DIR/checkpoint/places/     the quotas after some of the batches
     DIR/checkpoint/unsent/     what of a batch could not be sent: it had expired, or is malformed
     DIR/checkpoint/counted.json  the newest batch that metrics have counted
+    DIR/lanes/                 the slow lanes (`nightwire.filters.decision.slow_lanes`)
     DIR/schemas/               schemas that were seen
 
 Decisions lie within the checkpoint because batch ids count from it: whoever removes one removes
@@ -28,7 +29,7 @@ from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.quota import Quotas, apply_changes
 from nightwire.filters.decision.serialize import dump_decision, dump_quotas, load_decision, load_quotas
 from nightwire.filters.model import filter_set
-from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.live_filter import QUICK, SLOW, LiveFilter
 from nightwire.filters.model.offsets import Offset, positions, to_offset
 
 VERSION = 2
@@ -46,11 +47,14 @@ class EngineState:
 
     Args:
         root: The directory.
-        engine: Name of the folder of positions and decisions: Spark's ``checkpoint``, or ``light``.
+        engine: Name of the folder of positions and decisions: Spark's ``checkpoint``, ``light``, or
+            that of a slow lane.
+        owner: Whose slow lane it is; empty for the quick one.
     """
 
     root: Path
     engine: str = "checkpoint"
+    owner: str = ""
 
     @property
     def checkpoint(self) -> Path:
@@ -86,15 +90,32 @@ class EngineState:
         """Store the beginnings."""
         write_atomically(self.root / "beginnings.json", json.dumps(to_offset(first, 0)))
 
-    def keep_filters(self, version: int, text: str, needed: int = 0) -> None:
-        """Store the live filters of *version* unless they are there; keep version *needed*, too."""
+    def batch_start(self, batch: int) -> dict[TopicPartition, int]:
+        """Return the offsets at which *batch* began."""
+        before = positions(self.planned(batch - 1)) if batch > 0 else {}
+        return {**self.beginnings(), **before}
+
+    def keep_filters(self, version: int, text: str, needed: Collection[int] = ()) -> None:
+        """Store the live filters of *version* unless they are there; keep those *needed*, too."""
         path = self._filters(version)
         if not path.exists():
             write_atomically(path, text)
-            prune_numbered(path.parent, [needed])
+            prune_numbered(path.parent, needed)
 
     def filters(self, version: int) -> list[LiveFilter]:
-        """Return the live filters of the filter set's *version*; none for version 0.
+        """Return the filters of the filter set's *version* that this lane judges; none for
+        version 0.
+
+        Raises:
+            StateError: They are not there.
+        """
+        found = self.all_filters(version)
+        if self.owner:
+            return [one for one in found if one.lane == SLOW and one.owner == self.owner]
+        return [one for one in found if one.lane == QUICK]
+
+    def all_filters(self, version: int) -> list[LiveFilter]:
+        """Return the live filters of the filter set's *version*, of all lanes; none for version 0.
 
         Raises:
             StateError: They are not there.

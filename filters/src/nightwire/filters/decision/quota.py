@@ -125,6 +125,25 @@ def changes_between(before: Quotas, after: Quotas) -> QuotaChanges:
     return QuotaChanges(fresh, forgotten, after.closing, after.released, after.position)
 
 
+def admitted_of(quotas: Quotas, keys: Collection[str]) -> dict[Visit, VisitQuota]:
+    """Return the part of the quotas that says what the filters *keys* have admitted."""
+    found: dict[Visit, VisitQuota] = {}
+    for visit, quota in quotas.visits.items():
+        if some := {key: ids for key, ids in quota.admitted.items() if key in keys}:
+            found[visit] = replace(quota, admitted=some, held={})
+    return found
+
+
+def with_admitted(quotas: Quotas, more: Mapping[Visit, VisitQuota]) -> Quotas:
+    """Return *quotas* that count what filters have admitted elsewhere, too."""
+    visits = dict(quotas.visits)
+    for visit, other in more.items():
+        mine = visits.get(visit, replace(other, admitted={}))
+        admitted = {key: mine.admitted.get(key, NO_IDS) | ids for key, ids in other.admitted.items()}
+        visits[visit] = replace(mine, admitted={**mine.admitted, **admitted})
+    return replace(quotas, visits=visits)
+
+
 def held_candidates(quota: VisitQuota) -> Iterable[Candidate]:
     """Return all candidates of a visit."""
     return (one for some in quota.held.values() for one in some)

@@ -6,7 +6,7 @@ Kafka, for the query dies with it: while Kafka does not answer there is simply n
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
@@ -18,6 +18,7 @@ from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.apply_quotas import DEADLINE
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.engine_state import EngineState
+from nightwire.filters.engine.lane_assignment import LaneAssignment
 from nightwire.filters.model import filter_set
 from nightwire.filters.model.chains import (
     active_derived,
@@ -26,6 +27,7 @@ from nightwire.filters.model.chains import (
     is_drained,
     readable_ends,
 )
+from nightwire.filters.model.live_filter import FilterVersion, LiveFilter
 from nightwire.filters.model.offsets import (
     Offset,
     OffsetRange,
@@ -61,12 +63,18 @@ class BatchSizeController:
     Args:
         target: What a batch may take. [s]
         clock: Tells the time. [s]
+        least: Records that a batch may have in any case.
+        first: Records of the first batch.
     """
 
     target: float = TARGET
     clock: Callable[[], float] = time.monotonic
-    _limit: int = FIRST
+    least: int = LEAST
+    first: int = FIRST
     _planned: tuple[int, float] | None = None
+
+    def __post_init__(self) -> None:
+        self._limit = self.first
 
     def limit(self, most: int | None) -> int | None:
         """Return the most records of the next batch, at most *most*; None: no limit."""
@@ -85,10 +93,31 @@ class BatchSizeController:
         """Learn from the time of a batch; a small one says little of large ones."""
         change = self.target / max(self.clock() - began, 1e-3)
         if change < 1 or 2 * records >= self._limit:
-            self._limit = max(LEAST, round(self._limit * min(STEP, max(1 / STEP, change))))
+            self._limit = max(self.least, round(self._limit * min(STEP, max(1 / STEP, change))))
 
 
 log = logging.getLogger("nightwire.filters.planner")
+
+SeenBy = tuple[int, int, tuple[tuple[FilterVersion, str], ...]]
+"""The end of the topic `filters`, the version of the last batch, and the lanes that are wanted."""
+
+
+@dataclass(frozen=True)
+class FilterSetAt:
+    """The filter set that was made of what was *seen*.
+
+    Attributes:
+        seen: Of that it was made.
+        version: Its version.
+        filters: The filters, with their lanes.
+        pending: Some wait for leaving their lanes.
+    """
+
+    seen: SeenBy
+    version: int
+    filters: Sequence[LiveFilter]
+    pending: bool
+
 
 IDLE = 0.2
 """Pause when there is nothing to read; Spark would ask again at once. [s]"""
@@ -119,8 +148,11 @@ class Planner:
     _filter_follower: "FilterFollower | None" = None
     _visit_follower: VisitFollower | None = None
     _due: tuple[int, int | None] = (-1, None)
-    _kept: int = 0
+    _set: "FilterSetAt | None" = None
     _batch_size: BatchSizeController = field(default_factory=BatchSizeController)
+
+    def __post_init__(self) -> None:
+        self._lanes = LaneAssignment(self.state)
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """Return the next batch's end, at most *limit* records after *start*; or *start*."""
@@ -138,7 +170,7 @@ class Planner:
         return self._beginnings
 
     def _latest(self, start: Offset, limit: int | None) -> Offset:
-        filters = max(version(start), self._filters(version(start)))
+        filters = self._filters(version(start), start)
         ends = self._ends(start, filters)
         known = dict(self.beginnings()) | positions(start)
         read = readable_ends(
@@ -168,7 +200,7 @@ class Planner:
     def _derived(self, filters: int) -> frozenset[str]:
         """Return the derived topics that a version of the filter set reads."""
         if filters not in self._sources:
-            self._sources[filters] = derived_sources(self.state.filters(filters))
+            self._sources[filters] = derived_sources(self.state.all_filters(filters))
         return self._sources[filters]
 
     def _ends(self, start: Offset, filters: int) -> dict[TopicPartition, int]:
@@ -226,15 +258,33 @@ class Planner:
             self.state.keep_beginnings(self._beginnings)
             log.info("reading %s", ", ".join(sorted({topic for topic, _ in fresh})))
 
-    def _filters(self, before: int) -> int:
-        """Store the filter set's present version and return it; version *before* is needed yet."""
+    def _filters(self, before: int, start: Offset) -> int:
+        """Store the filter set as it is now and return its version: that of *before*, if it is the
+        same.
+        """
+        seen = (self._followed_filters().refresh(), before, tuple(self._lanes.wanted().items()))
+        known = self._set
+        if known is None or known.seen != seen or known.pending:
+            known = self._set = self._stored(seen, start)
+        return known.version
+
+    def _followed_filters(self) -> FilterFollower:
         if self._filter_follower is None:
             self._filter_follower = FilterFollower(self.bootstrap)
-        reached = self._filter_follower.refresh()
-        if reached != self._kept:
-            self.state.keep_filters(reached, filter_set.dump(self._filter_follower.filters.live()), before)
-            self._kept = reached
-        return reached
+        return self._filter_follower
+
+    def _stored(self, seen: "SeenBy", start: Offset) -> "FilterSetAt":
+        """Return the filter set as it is now, stored."""
+        end, before, _ = seen
+        old, live = self.state.all_filters(before), self._followed_filters().filters.live()
+        filters = self._lanes.assigned(live, old, start)
+        number, pending = before, self._lanes.pending(filters)
+        if filters != old:
+            last = self._set
+            same = last is not None and last.filters == filters and last.version > before
+            number = last.version if last and same else max(end, before + 1, last.version + 1 if last else 0)
+            self.state.keep_filters(number, filter_set.dump(filters), {before, *self._lanes.lanes.needed()})
+        return FilterSetAt(seen, number, filters, pending)
 
     def _client(self) -> AdminClient:
         if self._admin is None:

@@ -17,8 +17,10 @@ from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.engine.backfill_runner import BackfillSupervisor
+from nightwire.filters.engine.lane_director import LaneDirector
 from nightwire.filters.engine.rights_watcher import RightsWatcher
 from nightwire.filters.engine.settings import EngineSettings
+from nightwire.filters.engine.slow_lane_process import SlowLaneSupervisor
 from nightwire.filters.engine.supervisor import FilterSupervisor
 from nightwire.filters.model.offsets import lag, positions
 from nightwire.filters.reading.fetch import partition_bounds
@@ -60,12 +62,13 @@ def start_services(
     settings: EngineSettings, state: EngineState, metrics: Metrics, stop: Stop
 ) -> FilterSupervisor:
     """Start all services, most in threads of their own; return the supervisor of the filters."""
-    catalog = Catalog(settings.bootstrap)
+    catalog, lanes = Catalog(settings.bootstrap), LaneDirector(settings, state)
     catalog.complete()
     engineer = SubmissionService(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
         "strong" if settings.sandbox == "strong" else "weak",
         computes=settings.sandbox != "none", backfills=BackfillJobs(settings.state),
+        load=lanes.load,
     )  # fmt: skip
     RequestConsumer(
         settings.bootstrap, engineer, stop, lambda outcome: metrics.requests.labels(outcome).inc()
@@ -75,7 +78,9 @@ def start_services(
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
     RightsWatcher(settings.bootstrap, catalog, metrics, stop).start()
     StatsPublisher(settings.bootstrap, metrics.collector, stop).start()
-    return FilterSupervisor(settings.bootstrap, catalog, metrics, state)
+    supervisor = FilterSupervisor(settings.bootstrap, catalog, metrics, state, lanes)
+    SlowLaneSupervisor(settings, state, supervisor.observe_slow, stop).start()
+    return supervisor
 
 
 def report_sandbox(strength: str) -> None:

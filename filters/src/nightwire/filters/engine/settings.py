@@ -31,6 +31,8 @@ class EngineSettings:
         page: Whether Spark tells Prometheus about itself.
         sandbox: How filters that are code are contained: ``strong``, ``weak`` or ``none``.
         trial: What a filter must satisfy before it goes live.
+        slow_processes: Processes of the slow lanes.
+        most_behind: From so far behind the quick lane on, a slow one leaves alerts out. [s]
     """
 
     bootstrap: str
@@ -45,6 +47,8 @@ class EngineSettings:
     page: bool = False
     sandbox: str = "strong"
     trial: AdmissionPolicy = field(default_factory=AdmissionPolicy)
+    slow_processes: int = 1
+    most_behind: float = 600.0
 
     def options(self) -> dict[str, str]:
         """Return them as options of the data source."""

@@ -56,7 +56,8 @@ MAX_ERROR = 300
 class Task:
     """The ranges that one task reads, and the version of the filter set that judges them.
 
-    Of the derived topics, those that are *active* are read; others are passed over.
+    Of the derived topics, those that are *active* are read; others are passed over.  *owner* is
+    whose slow lane it is; empty for the quick one.
     """
 
     bootstrap: str
@@ -67,6 +68,7 @@ class Task:
     budget: float = FILTER_CPU_S
     sandbox: str = "strong"
     active: frozenset[str] = frozenset()
+    owner: str = ""
 
 
 def make_task(
@@ -79,6 +81,7 @@ def make_task(
     return Task(
         options["bootstrap"], options["registry"], options["state"], filters, work,
         float(options.get("budget", FILTER_CPU_S)), options.get("sandbox", "strong"), active,
+        options.get("owner", ""),
     )  # fmt: skip
 
 
@@ -126,7 +129,7 @@ def judge(
     """Read and judge a survey's alerts in some ranges of a topic; *backfilled*: backfills sent
     them.
     """
-    live = enumerate(_filters(task.state, task.filters))
+    live = enumerate(_filters(task.state, task.filters, task.owner))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
     defects = {number: _defect(one.program, one.facts, name) for number, one in filters}
     alerts, verdicts = _judged(task, source, [one for one in filters if not defects[one[0]]], name, work)
@@ -246,9 +249,9 @@ def _judged_alone(rowwise: RowJudge, alerts: Alerts, one: NumberedFilter) -> Ver
     return verdict
 
 
-@lru_cache(maxsize=4)
-def _filters(state: str, version: int) -> list[LiveFilter]:
-    return EngineState(Path(state)).filters(version)
+@lru_cache(maxsize=64)
+def _filters(state: str, version: int, owner: str) -> list[LiveFilter]:
+    return EngineState(Path(state), owner=owner).filters(version)
 
 
 @lru_cache(maxsize=4)

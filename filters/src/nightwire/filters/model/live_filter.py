@@ -6,6 +6,12 @@ from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.model.transform import Transform
 from nightwire.schemas import topics
 
+QUICK, SLOW = "quick", "slow"
+"""Lanes; see `nightwire.filters.model.lanes`."""
+
+FilterVersion = tuple[str, int]
+"""A filter, ``owner/name``, and its version."""
+
 
 @dataclass(frozen=True, order=True)
 class LiveFilter:
@@ -29,6 +35,9 @@ class LiveFilter:
         means: Dotted paths of numbers in arrays whose mean a transform adds.
         transform: Its function that computes what is added; empty where nothing is.
         facts: What its text says, found when it was accepted (`TextFacts.dumps`).
+        cost_us: CPU time for an alert, as tried; None where it was not. [µs]
+        behind: What becomes of it where its lane is too far behind: ``newest`` or ``suspend``.
+        lane: The lane that judges it, ``quick`` or ``slow``.
     """
 
     owner: str
@@ -48,6 +57,14 @@ class LiveFilter:
     means: tuple[str, ...] = ()
     transform: str = ""
     facts: str = ""
+    cost_us: float | None = None
+    behind: str = "newest"
+    lane: str = QUICK
+
+    @property
+    def id(self) -> FilterVersion:
+        """Its key and its version."""
+        return (self.key, self.version)
 
     @property
     def key(self) -> str:
@@ -79,7 +96,3 @@ class LiveFilter:
     def wants(self, survey: str, topic: str) -> bool:
         """Return whether it judges alerts of *survey* that lie in *topic*."""
         return self.survey in ("*", survey) and self.reads_topic(topic)
-
-
-FilterVersion = tuple[str, int]
-"""A filter, ``owner/name``, and its version."""

@@ -7,7 +7,7 @@ ranks, so a thousand filters that pass a hundred alerts each cost no text.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -138,6 +138,7 @@ class RangeCounts:
         cpu_us: CPU time that each of *filters* took. [µs]
         stopped: How many alerts of a sample each condition of a filter stopped, by the filter's
             number.
+        unjudged: Offsets that were left out, for they were too old for their lane.
     """
 
     range: OffsetRange
@@ -153,6 +154,7 @@ class RangeCounts:
     late: Sequence[int] = ()
     cpu_us: Sequence[int] = ()
     stopped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    unjudged: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -199,6 +201,12 @@ class JudgedBatch:
     undecodable: Sequence[UndecodableRecord] = ()
     counts: Sequence[RangeCounts] = ()
     added: Mapping[tuple[str, int, int, int], str] = field(default_factory=dict)
+
+
+def without_undecodable(judged: JudgedBatch) -> JudgedBatch:
+    """Return a batch without the records that are no alerts: they are the quick lane's."""
+    counts = [replace(one, read=one.read - one.undecodable, undecodable=0) for one in judged.counts]
+    return replace(judged, undecodable=(), counts=counts)
 
 
 def rows_to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:

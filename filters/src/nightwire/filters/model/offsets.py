@@ -5,7 +5,8 @@ An engine's offset is ``{"alerts.sim": {"0": 1250, …}, …, "filters": 57, "vi
 1764…}``: for each partition the next Kafka offset to read; the version of the filter set (the end
 offset of the topic `filters`) by which the records before it were judged; how far the topic
 `visits` was read; when the batch was planned [ms since 1970, UTC]; and whether it reads all that
-passed filters until then (`drained`).
+passed filters until then (`drained`).  A batch of a slow lane may leave its records out
+(`skipped`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 from nightwire.core.kafka import TopicPartition
 
-FILTERS, VISITS, AT, DRAINED = "filters", "visits", "at", "drained"
+FILTERS, VISITS, AT, DRAINED, SKIPPED = "filters", "visits", "at", "drained", "skipped"
 
 RecordPosition = tuple[str, int, int]
 """Topic, partition, offset of a record."""
@@ -52,7 +53,7 @@ def positions(offset: Mapping[str, Any]) -> dict[TopicPartition, int]:
     return {
         (topic, int(partition)): next_
         for topic, partitions in offset.items()
-        if topic not in (FILTERS, VISITS, AT, DRAINED)
+        if topic not in (FILTERS, VISITS, AT, DRAINED, SKIPPED)
         for partition, next_ in partitions.items()
     }
 
@@ -83,6 +84,11 @@ def planned_at(offset: Mapping[str, Any]) -> int:
 def drained(offset: Mapping[str, Any]) -> bool:
     """Return whether the batch reads all that passed filters before it."""
     return bool(offset.get(DRAINED, 0))
+
+
+def skipped(offset: Mapping[str, Any]) -> bool:
+    """Return whether the batch leaves its records out, for they are too old."""
+    return bool(offset.get(SKIPPED, 0))
 
 
 def advance(start: Positions, ends: Positions, limit: int | None) -> dict[TopicPartition, int]:

@@ -2,6 +2,7 @@
 
 from nightwire.filters.sandbox.confinement import OPTIONAL_LAYERS, layers
 from nightwire.filters.sandbox.sandbox import Sandbox
+from nightwire.filters.sandbox.syscalls import die_with_parent
 from nightwire.filters.sandbox.types import Limits, Outcome, RowFilter, SandboxError, Strength
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "Strength",
+    "die_with_parent",
     "layers",
 ]

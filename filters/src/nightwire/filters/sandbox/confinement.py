@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import resource
-import signal
 import struct
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from nightwire.filters.sandbox.syscalls import (
     CHANNEL,
     DUMPABLE,
     NO_NEW_PRIVS,
-    PDEATHSIG,
     checked,
+    die_with_parent,
     install_landlock,
     install_seccomp,
     libc,
@@ -112,9 +111,7 @@ def _drop_privileges(parent: int) -> None:
     header, nothing = struct.pack("<Ii", CAPABILITY_VERSION, 0), bytes(24)
     checked(libc.capset(header, nothing), "capset")
     prctl(DUMPABLE, 0)
-    prctl(PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        raise SystemExit
+    die_with_parent(parent)
 
 
 def memory_sizes(pid: int) -> dict[str, int]:

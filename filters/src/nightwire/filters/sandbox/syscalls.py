@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 import platform
+import signal
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,13 @@ def checked(result: int, what: str) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
     return result
+
+
+def die_with_parent(parent: int) -> None:
+    """End this process with its *parent*, even where that is killed."""
+    prctl(PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise SystemExit
 
 
 def prctl(option: int, value: int) -> None:

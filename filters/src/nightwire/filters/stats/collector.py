@@ -41,6 +41,17 @@ class StatsCollector:
             for one in decision.counts:
                 for judge, sample in one.stopped.items():
                     self._of(live[judge], decision.at).add_stopped(sample)
+            if unjudged := sum(one.unjudged for one in decision.counts):
+                for live_filter in live:
+                    self._of(live_filter, decision.at).unjudged += unjudged
+                    self._changed.add(live_filter.key)
+
+    def set_lag(self, live: Sequence[LiveFilter], records: int, seconds: float, now: int) -> None:
+        """Note how far the lane of some filters is behind. [s]"""
+        with self._lock:
+            for one in live:
+                self._of(one, now).lag = (records, seconds)
+                self._changed.add(one.key)
 
     def _of(self, live: LiveFilter, at: int) -> FilterStats:
         """Return the statistics of a filter; those of a new version begin now, at *at*."""
@@ -50,6 +61,8 @@ class StatsCollector:
             known = self._stats[live.key] = FilterStats(
                 live.key, live.version, evaluation_mode(live), at, passed_at=passed_at
             )
+        if known.lane != live.lane:
+            known.lane, known.lag = live.lane, None
         return known
 
     def _count(self, stats: FilterStats, number: int, totals: BatchTotals, at: int) -> None:

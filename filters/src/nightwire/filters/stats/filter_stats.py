@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.filters.model.live_filter import LiveFilter
+from nightwire.filters.model.live_filter import QUICK, LiveFilter
 from nightwire.filters.model.messages import RangeCounts
 
 MAX_DELAYS = 500
@@ -48,6 +48,9 @@ class FilterStats:
         passed_at: Time of the last alert that passed any version, 0 for none. [ms since 1970, UTC]
         stopped: Alerts of a sample that each condition stopped.
         delays: Times from Kafka's timestamp of an alert to the acknowledged copy, the latest. [s]
+        lane: The lane that judges it.
+        lag: Records, and seconds, by which its lane is behind the quick one; None in that.
+        unjudged: Alerts that it did not judge, for its lane was too far behind.
     """
 
     key: str
@@ -64,6 +67,9 @@ class FilterStats:
     passed_at: int = 0
     stopped: Counter[str] = field(default_factory=Counter)
     delays: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_DELAYS))
+    lane: str = QUICK
+    lag: tuple[int, float] | None = None
+    unjudged: int = 0
 
     def delay_quantiles(self, *quantiles: float) -> list[float | None]:
         """Return quantiles of the delays of the latest copies; None without any. [s]"""
@@ -88,7 +94,9 @@ class FilterStats:
             "capped": self.capped, "cpu": self.cpu_s,
             "delay_p50": p50, "delay_p99": p99,
             "evaluated_at": self.evaluated_at or None, "passed_at": self.passed_at or None,
-            "stopped": dict(self.stopped.most_common(20)), "time": now,
+            "stopped": dict(self.stopped.most_common(20)),
+            "lane": self.lane, "behind": self.lag and self.lag[0], "behind_s": self.lag and self.lag[1],
+            "unjudged": self.unjudged, "time": now,
         }  # fmt: skip
 
 

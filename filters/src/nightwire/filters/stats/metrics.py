@@ -6,7 +6,7 @@ histogram for all filters; the delays of one filter are in its owner's topic (se
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summ
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.delivery.deliver import AcknowledgedCopy
 from nightwire.filters.model.live_filter import LiveFilter
@@ -26,6 +27,21 @@ BATCH_BUCKETS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 
 DELAY_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.3, 3.0, 4.0, 6.0, 10.0, 20.0, 60.0, 300.0)
 """Upper ends of the buckets of delays, fine at the goals: 0.5, 1.3 s when steady, 3 and 6. [s]"""
+
+
+class SlowLaneMetrics:
+    """What is told of the slow lanes, each one owner's.
+
+    Args:
+        gauge: Makes a gauge of a name, a text and labels.
+        counter: Makes a counter.
+    """
+
+    def __init__(self, gauge: Callable[..., Gauge], counter: Callable[..., Counter]) -> None:
+        self.filters = gauge("slow_filters", "Filters of an owner in the slow lane.", "owner")
+        self.records = gauge("slow_lag_records", "Records not yet judged in the slow lane.", "owner")
+        self.seconds = gauge("slow_lag_seconds", "How far the slow lane is behind.", "owner")
+        self.unjudged = counter("alerts_unjudged_total", "Alerts too old for the filter's lane.", "filter")
 
 
 class Metrics:
@@ -71,20 +87,19 @@ class Metrics:
             registry=registry,
         )
         self.delay = _delay_histogram(registry)
-        self.phase = Summary(
-            "nightwire_filters_phase_seconds", "Parts of a batch.", ["phase"], registry=registry
-        )
-        self.spark_phase = Summary(
-            "nightwire_filters_spark_phase_seconds",
-            "Parts of a batch, as Spark reports them.",
-            ["phase"],
-            registry=registry,
+        self.phase, self.spark_phase = (
+            Summary(f"nightwire_filters_{name}_seconds", text, ["phase"], registry=registry)
+            for name, text in (
+                ("phase", "Parts of a batch."),
+                ("spark_phase", "Parts of a batch, as Spark reports them."),
+            )
         )
         self.spark_rows = gauge("spark_input_rows", "Rows of Spark's last batch: passed alerts alone.")
         self.records = gauge("batch_records", "Records of the last batch.")
         self.lag = gauge("lag_records", "Records not yet judged.", "source")
         self.set = gauge("set_version", "Version of the filter set of the last batch.")
         self.live = gauge("live_filters", "Filters in the last batch, by columns or by rows.", "way")
+        self.slow_lanes = SlowLaneMetrics(gauge, counter)
         self.held = gauge("held_alerts", "Alerts held by filters that take the best.")
         self.running = gauge("query_running", "Whether the query runs.")
         self.collector = StatsCollector()
@@ -126,14 +141,42 @@ class Metrics:
         if not again:
             self._count(decision, live)
 
+    def slow_batch_done(
+        self, decision: Decision, live: Sequence[LiveFilter], copies: Sequence[AcknowledgedCopy]
+    ) -> None:
+        """Count a batch of a slow lane; the quick lane counts its records.
+
+        Args:
+            decision: Its decision.
+            live: The filters of the lane, by number.
+            copies: What Kafka acknowledged.
+        """
+        self._count_judged(decision, live)
+        if unjudged := sum(one.unjudged for one in decision.counts):
+            for one in live:
+                self.slow_lanes.unjudged.labels(one.key).inc(unjudged)
+        self._count_copies({one.key: one.choice for one in live}, copies)
+
+    def slow_lag(self, lane: str, live: Sequence[LiveFilter], records: int, seconds: float) -> None:
+        """Show how far a slow lane is behind. [s]"""
+        owner = lane.rpartition(".")[0]
+        self.slow_lanes.filters.labels(owner).set(len(live))
+        self.slow_lanes.records.labels(owner).set(records)
+        self.slow_lanes.seconds.labels(owner).set(seconds)
+        self.collector.set_lag(live, records, seconds, now_ms())
+
     def _count(self, decision: Decision, live: Sequence[LiveFilter]) -> None:
+        self._count_judged(decision, live)
+        self._count_sources(decision)
+        copies, self._copies = self._copies, []
+        self._count_copies({one.key: one.choice for one in live}, copies)
+
+    def _count_judged(self, decision: Decision, live: Sequence[LiveFilter]) -> None:
         totals = batch_totals(decision.counts, len(live))
         self.collector.add_batch(decision, totals, live)
-        self._count_sources(decision)
         self._count_filters(totals, live)
         for judge, number in Tally(decision.overflow.filter_index).items():
             self.capped.labels(decision.overflow.filters[judge][0]).inc(number)
-        self._count_copies({one.key: one.choice for one in live})
 
     def _count_sources(self, decision: Decision) -> None:
         self.records.set(sum(one.read for one in decision.counts))
@@ -158,8 +201,7 @@ class Metrics:
         for number in totals.late:
             self.late.labels(live[number].key).inc()
 
-    def _count_copies(self, choices: dict[str, str]) -> None:
-        copies, self._copies = self._copies, []
+    def _count_copies(self, choices: dict[str, str], copies: Sequence[AcknowledgedCopy]) -> None:
         self.collector.add_copies(copies)
         for topic, number in Tally(copy.topic for copy in copies).items():
             self.sent.labels(topic).inc(number)
