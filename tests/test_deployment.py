@@ -197,6 +197,23 @@ def made_env(folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(["sh", str(script)], cwd=folder, capture_output=True, text=True, check=False)
 
 
+def test_images_of_others_are_pinned_by_digest_where_there_is_a_hub(tmp_path: Path) -> None:
+    (tmp_path / "docker").write_text('#!/bin/sh\n[ "$1" = pull ] || echo "library/x@sha256:$DIGEST"\n')
+    (tmp_path / "docker").chmod(0o755)
+    for path in (COMPOSE_FILE, *DOCKERFILES, ROOT / "core/kafka/pin-images.sh"):
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text())
+    for digest in ("0" * 64, "f" * 64):
+        paths = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "DIGEST": digest}
+        subprocess.run(["sh", tmp_path / "core/kafka/pin-images.sh"], env=paths, check=True)
+        copies = [tmp_path / path.relative_to(ROOT) for path in (COMPOSE_FILE, *DOCKERFILES)]
+        named = re.findall(r"^(?:FROM| *image:) (\S+)", "\n".join(c.read_text() for c in copies), re.M)
+        others = [one for one in named if not one.startswith(("nightwire/", "${"))]
+        assert len(others) > 10
+        assert {one.partition("@")[2] for one in others} == {f"sha256:{digest}"}
+
+
 def test_env_gets_passwords_of_its_own_once(tmp_path: Path) -> None:
     (tmp_path / ".env.example").write_text((ROOT / ".env.example").read_text())
     assert made_env(tmp_path).returncode == 0
