@@ -240,7 +240,7 @@ def serve_registry(
             yield f"http://127.0.0.1:{port}"
         finally:
             child.terminate()
-            child.wait(20)
+            child.wait(60)
 
     return serve
 

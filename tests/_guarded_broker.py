@@ -21,7 +21,7 @@ from nightwire.core.stack import Broker, free_port
 from nightwire.core.stack.kafka.auth import listener_properties, operator_credentials
 
 VERBS: Mapping[str, click.Command] = {"user": user_verb, "broker": broker_verb}
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Longest wait for Kafka's verdict. [s]"""
 
 Keys = Mapping[str, str]

@@ -45,7 +45,7 @@ IN_PROCESS = [20_000, pytest.param(5_000_000, marks=[pytest.mark.proof, pytest.m
 """How many at each door in each run, and in a proof."""
 AT_ONCE = 16
 """Connections at once."""
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Longest wait for an answer. [s]"""
 
 

@@ -206,7 +206,7 @@ def test_nobody_joins_another_group(guarded: Guarded, group: str) -> None:
 
 
 def test_nobody_sees_the_topics_of_others(guarded: Guarded) -> None:
-    seen = set(AdminClient(client(guarded, "bob")).list_topics(timeout=20).topics)
+    seen = set(AdminClient(client(guarded, "bob")).list_topics(timeout=60).topics)
     assert {"filter.bob.faint", "requests.bob", "answers.bob", "alerts.sim"} <= seen
     assert not [name for name in seen if "ann" in name or "fink" in name]
 
@@ -247,7 +247,7 @@ def test_nobody_administers(guarded: Guarded, attempt: Callable[[AdminClient], A
     admin = AdminClient(client(guarded, "bob"))
     (answer,) = attempt(admin).values()
     with pytest.raises(KafkaException) as refused:
-        answer.result(20)
+        answer.result(60)
     assert refused.value.args[0].code() in DENIED
 
 

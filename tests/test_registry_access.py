@@ -71,7 +71,7 @@ def url(guarded: Guarded, serve_registry: Callable[..., AbstractContextManager[s
 
 def posted(url: str, login: tuple[str, str] | None, subject: str = SUBJECT) -> httpx.Response:
     body = {"schema": TEXT}
-    return httpx.post(f"{url}/subjects/{subject}/versions", json=body, auth=login, timeout=30)
+    return httpx.post(f"{url}/subjects/{subject}/versions", json=body, auth=login, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_who_has_no_right_is_refused_as_confluent_refuses(
 
 def read(url: str) -> list[str]:
     """Return the subjects, as somebody without a password."""
-    found: list[str] = httpx.get(f"{url}/subjects", timeout=30).json()
+    found: list[str] = httpx.get(f"{url}/subjects", timeout=60).json()
     return found
 
 
@@ -110,7 +110,7 @@ def read(url: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_every_change_asks_who_is_there(url: str, method: str, path: str) -> None:
-    assert httpx.request(method, f"{url}{path}", json={}, timeout=30).status_code == 401
+    assert httpx.request(method, f"{url}{path}", json={}, timeout=60).status_code == 401
 
 
 def test_confluents_client_registers_with_its_basic_authentication(url: str) -> None:

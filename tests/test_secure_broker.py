@@ -22,7 +22,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 def test_who_knows_the_secret_comes_in_and_others_do_not(secure: SecureBroker, listener: str) -> None:
     address = {"bootstrap.servers": getattr(secure, listener)}
     client = getattr(secure, f"{listener}_client")
-    assert AdminClient(address | client).list_topics(timeout=20).brokers
+    assert AdminClient(address | client).list_topics(timeout=60).brokers
     secret = next(name for name in client if name.endswith(("password", "secret")))
     quiet = {"log_level": 0, "error_cb": lambda _error: None}
     stranger = AdminClient(address | client | {secret: "wrong"} | quiet)

@@ -39,7 +39,7 @@ def running(*words: str) -> Iterator[subprocess.Popen[bytes]]:
         yield child
         assert child.poll() is None, f"{words[0]} ended with {child.returncode}"
         child.terminate()
-        assert child.wait(30) == 0
+        assert child.wait(60) == 0
     finally:
         child.kill()
         child.wait()

@@ -285,7 +285,7 @@ def test_a_quiet_topic_is_waited_for_and_the_way_to_its_past_told(kafka: str, fr
     assert child.stderr is not None
     said = child.stderr.readline()
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=30)
+    child.communicate(timeout=60)
     assert said.startswith(f"waiting for alerts in {topic}; --since 1h shows those of the last hour")
 
 

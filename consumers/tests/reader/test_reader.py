@@ -30,7 +30,7 @@ Encode = Callable[..., bytes]
 Write = Callable[..., None]
 Topic = Callable[..., str]
 
-WAIT = 30.0
+WAIT = 60.0
 """Longest wait for an alert that must come. [s]"""
 
 
@@ -50,7 +50,7 @@ def group_name() -> str:
 def committed(bootstrap: str, group: str, topic: str) -> int:
     client = consumer(bootstrap, group=group)
     try:
-        return int(client.committed([TopicPartition(topic, 0)], timeout=10)[0].offset)
+        return int(client.committed([TopicPartition(topic, 0)], timeout=60)[0].offset)
     finally:
         client.close()
 
@@ -387,7 +387,7 @@ def test_when_kafka_was_away_it_is_asked_whose_schemas_those_in_memory_are(
 ) -> None:
     """Another stack may have taken the addresses, where an id means another schema."""
     host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    (one,) = host.list_topics(timeout=30).brokers.values()
+    (one,) = host.list_topics(timeout=60).brokers.values()
     address, doubted = f"{one.host}:{one.port}", Event()
     write(address, "alerts.sim", [encode(1)])
     monkeypatch.setattr(SchemaRegistry, "doubt", lambda _: doubted.set())

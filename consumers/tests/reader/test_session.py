@@ -14,7 +14,7 @@ from nightwire.schemas import RegistryAwayError
 Encode = Callable[..., bytes]
 Write = Callable[..., None]
 
-WAIT = 30.0
+WAIT = 60.0
 """Longest wait for an alert that must come. [s]"""
 
 UNKNOWN = b"\x00\x00\x00\x04\x4cbody"

@@ -34,7 +34,7 @@ Encode = Callable[..., bytes]
 Write = Callable[..., None]
 
 FIELDS = ["diaSourceId", "diaSource.ra", "diaSource.band"]
-WAIT = 30.0
+WAIT = 60.0
 UNKNOWN = b"\x00\x00\x00\x04\x4cbody"
 
 numbers = itertools.count()

@@ -114,7 +114,7 @@ def test_many_topics_are_made_in_several_requests(kafka: str, monkeypatch: pytes
     names = [f"t{uuid4().hex}" for _ in range(5)]
     ensure_topics(kafka, [TopicSettings(name, 1, {}) for name in names])
     ensure_topics(kafka, [TopicSettings(name, 1, {}) for name in [*names, f"{names[0]}.more"]])
-    assert {*names, f"{names[0]}.more"} <= module.admin(kafka).list_topics(timeout=5).topics.keys()
+    assert {*names, f"{names[0]}.more"} <= module.admin(kafka).list_topics(timeout=60).topics.keys()
 
 
 @pytest.mark.kafka
@@ -125,7 +125,7 @@ def test_topics_are_made_once_with_their_settings(kafka: str) -> None:
     assert list(read_to_end(kafka, [wanted.name])) == []
     from nightwire.core.kafka import admin
 
-    assert len(admin(kafka).list_topics(wanted.name, timeout=5).topics[wanted.name].partitions) == 3
+    assert len(admin(kafka).list_topics(wanted.name, timeout=60).topics[wanted.name].partitions) == 3
 
 
 class Forgetful:

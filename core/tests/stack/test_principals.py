@@ -65,7 +65,7 @@ class Stack:
         self.broker.start()
         operator = AdminClient(operator_credentials(password) | {"bootstrap.servers": self.broker.bootstrap})
         for done in operator.create_topics([NewTopic(name, 1) for name in TOPICS]).values():
-            done.result(20)
+            done.result(60)
         self.given = let_in(operator, new_passwords())
 
     def client(self, process: str, **other: str) -> AdminClient:
@@ -77,12 +77,12 @@ class Stack:
         """Return what Kafka says that *process* may do with each topic."""
         client = self.client(process)  # kept until there is an answer
         asked = client.describe_topics(
-            TopicCollection(TOPICS), include_authorized_operations=True, request_timeout=20
+            TopicCollection(TOPICS), include_authorized_operations=True, request_timeout=60
         )
         found: dict[str, Operations] = {}
         for name, future in asked.items():
             try:
-                found[name] = set(future.result(20).authorized_operations)
+                found[name] = set(future.result(60).authorized_operations)
             except KafkaException:
                 found[name] = set()
         return found
@@ -111,13 +111,13 @@ def test_no_process_makes_any_topic_and_only_the_one_for_passwords_changes_users
     stack: Stack, process: str
 ) -> None:
     client = stack.client(process)
-    found = client.describe_cluster(include_authorized_operations=True, request_timeout=20).result(20)
+    found = client.describe_cluster(include_authorized_operations=True, request_timeout=60).result(60)
     allowed = set(found.authorized_operations or ())
     sees = {AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS}
     expected = {"filters": sees, "users": {AclOperation.DESCRIBE, AclOperation.ALTER}}
     assert allowed == expected.get(process, set())
     with pytest.raises(KafkaException, match="uthoriz"):
-        client.create_topics([NewTopic("anything", 1)])["anything"].result(20)
+        client.create_topics([NewTopic("anything", 1)])["anything"].result(60)
 
 
 def test_passwords_are_others_at_each_start_and_of_no_use_to_another(stack: Stack) -> None:

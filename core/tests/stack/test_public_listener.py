@@ -65,7 +65,7 @@ class Door:
         for name in ("ann", SUPER_USER):
             change = UserScramCredentialUpsertion(name, info, b"by no means to be logged")
             (done,) = self.operator.alter_user_scram_credentials([change]).values()
-            done.result(20)
+            done.result(60)
 
     def owner(self, **other: Any) -> dict[str, Any]:
         """Return librdkafka's properties of an owner outside, but for what is *other*."""
@@ -81,7 +81,7 @@ class Door:
 
     def shown(self) -> str:
         """Return the certificate that Kafka shows to others."""
-        return ssl.get_server_certificate(("127.0.0.1", self.listener.port), timeout=10)
+        return ssl.get_server_certificate(("127.0.0.1", self.listener.port), timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_who_does_not_know_the_authority_does_not_tell_his_password(door: Door, 
 
 def test_certificates_are_renewed_while_alerts_are_written_and_none_is_lost(door: Door) -> None:
     for done in door.operator.create_topics([NewTopic(TOPIC, 1)]).values():
-        done.result(20)
+        done.result(60)
     let_ann_write(door)
     writer = producer(door.listener.address, **door.owner())
     written: list[bytes | None] = []
@@ -173,7 +173,7 @@ def test_a_certificate_that_cannot_be_used_is_said_and_the_one_before_stays(
 
 def until_other(door: Door, before: str) -> str:
     """Wait until Kafka shows another certificate than *before*, and return it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (shown := door.shown()) == before:
         assert time.monotonic() < deadline, "Kafka goes on with the old certificate"
         time.sleep(0.1)
@@ -192,13 +192,13 @@ def let_ann_write(door: Door) -> None:
         )
     ]
     for done in door.operator.create_acls(rights).values():
-        done.result(20)
+        done.result(60)
     hers = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:ann", None, AclOperation.ANY,
         AclPermissionType.ANY,
     )  # fmt: skip
-    deadline = time.monotonic() + 20
-    while len(door.operator.describe_acls(hers).result(20)) < len(rights):  # the broker learns of them
+    deadline = time.monotonic() + 60
+    while len(door.operator.describe_acls(hers).result(60)) < len(rights):  # the broker learns of them
         assert time.monotonic() < deadline
         time.sleep(0.05)
 

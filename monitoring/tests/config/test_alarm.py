@@ -63,7 +63,7 @@ def alertmanager(folder: Path, url: str) -> Iterator[str]:
         yield at
     finally:
         child.terminate()
-        child.wait(20)
+        child.wait(60)
 
 
 def asked(url: str, **params: str) -> httpx.Response | None:

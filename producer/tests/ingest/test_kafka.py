@@ -51,7 +51,7 @@ def registry_of(kafka: str, folder: Path, port: int) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         child.terminate()
-        child.wait(20)
+        child.wait(60)
 
 
 def register(url: str, folder: Path, minor: int) -> None:

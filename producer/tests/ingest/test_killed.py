@@ -58,7 +58,7 @@ def registry(fresh_broker: Broker, tmp_path: Path) -> Iterator[str]:
         known.register("alerts.lsst-value", lsst_schema(), schema_id=ID)
     yield url
     child.terminate()
-    child.wait(20)
+    child.wait(60)
 
 
 class Night(threading.Thread):

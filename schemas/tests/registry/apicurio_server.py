@@ -73,7 +73,7 @@ def running(java: str, log: Path) -> Iterator[str]:
         yield url
     finally:
         child.terminate()
-        child.wait(20)
+        child.wait(60)
 
 
 def _await(url: str, child: subprocess.Popen[bytes], log: Path) -> None:

@@ -45,7 +45,7 @@ class Server:
         with log.open("wb") as out:
             command = [sys.executable, "-m", "nightwire.core.cli", *words]
             self.child = subprocess.Popen(command, stdout=out, stderr=out)
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
 
     def health(self) -> int:
         """Return the status of the health page."""
@@ -60,7 +60,7 @@ class Server:
         """Ask it to leave; return its exit code."""
         self.http.close()
         self.child.send_signal(signal.SIGTERM)
-        return self.child.wait(30)
+        return self.child.wait(60)
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ class Doors:
     def stop(self) -> int:
         """Ask it to leave; return its exit status."""
         self.child.terminate()
-        return self.child.wait(30)
+        return self.child.wait(60)
 
 
 def context_of(site: Site) -> ssl.SSLContext:
