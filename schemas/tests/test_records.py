@@ -219,6 +219,8 @@ def test_an_older_record_is_read_as_the_newest() -> None:
         "transform": "",
         "program": "",
         "facts": "",
+        "cost_us": None,
+        "behind": "newest",
         "remarks": [],
         "suspended": "",
     }

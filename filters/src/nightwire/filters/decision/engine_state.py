@@ -203,7 +203,8 @@ class EngineState:
 
     def newest_commit(self) -> int:
         """Return the last committed batch; -1 when there is none."""
-        return max((int(path.name) for path in (self.checkpoint / "commits").glob("[0-9]*")), default=-1)
+        names = (path.name for path in (self.checkpoint / "commits").glob("[0-9]*"))
+        return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def committed(self) -> dict[str, Any]:
         """Return Spark's offset after the last committed batch; empty when there is none."""

@@ -9,7 +9,7 @@ from nightwire.filters.model.messages import RangeCounts
 LEAST_ALERTS = 200
 """Alerts after which a cost is known: a process's first ones are dear."""
 
-MOST_ALERTS = 20_000
+MOST_ALERTS = 4_000
 """Alerts after which the older ones count half: what a filter costs may change."""
 
 

@@ -155,7 +155,7 @@ class Metrics:
         if unjudged := sum(one.unjudged for one in decision.counts):
             for one in live:
                 self.slow_lanes.unjudged.labels(one.key).inc(unjudged)
-        self._count_copies({one.key: one.choice for one in live}, copies)
+        self._count_copies(dict.fromkeys((one.key for one in live), "slow"), copies)
 
     def slow_lag(self, lane: str, live: Sequence[LiveFilter], records: int, seconds: float) -> None:
         """Show how far a slow lane is behind. [s]"""
@@ -221,12 +221,14 @@ class Metrics:
 
 
 def _delay_histogram(registry: CollectorRegistry) -> Histogram:
-    """Return the delays by choice; each begins at zero, so that the first visit is an increase."""
+    """Return the delays by choice, those of slow lanes apart; each begins at zero, so that the
+    first visit is an increase.
+    """
     text = "From Kafka's timestamp of an alert to the acknowledged copy in a filter's topic."
     histogram = Histogram(
         "nightwire_filters_delay_seconds", text, ["choice"], buckets=DELAY_BUCKETS, registry=registry
     )
-    for choice in ("first", "best"):
+    for choice in ("first", "best", "slow"):
         histogram.labels(choice)
     return histogram
 

@@ -128,6 +128,31 @@ BATCHES = Row(
     ),
 )
 
+SLOW = Row(
+    "The slow lanes",
+    (
+        Panel(
+            "How far they are behind",
+            "Each owner's filters that cost much follow the others at their own pace; he sees this too.",
+            {"{{owner}}": _top("nightwire_filters_slow_lag_seconds")},
+            unit="s",
+            empty="until a filter costs much",
+        ),
+        Panel(
+            "Their filters",
+            "Filters that cost more than 50 µs an alert, or that nobody has measured yet.",
+            {"{{owner}}": _top("nightwire_filters_slow_filters")},
+            empty="until a filter costs much",
+        ),
+        Panel(
+            "Left out",
+            "Alerts a second that were too old for their lane: accounted for, and their owners were told.",
+            {"{{filter}}": _top("rate(nightwire_filters_alerts_unjudged_total[5m])")},
+            empty="until a lane is too far behind",
+        ),
+    ),
+)
+
 DELAYS = Row(
     "From the producer to users' topics",
     (
@@ -227,4 +252,4 @@ COSTS = Row(
     ),
 )
 
-FILTERS: tuple[Row, ...] = (NOW, BATCHES, DELAYS, ALERTS, COSTS)
+FILTERS: tuple[Row, ...] = (NOW, BATCHES, SLOW, DELAYS, ALERTS, COSTS)
