@@ -22,6 +22,8 @@ MIXTURES = {1: 0, 10: 2, 100: 20, 500: 35, 1_000: 50}
 """How many of so many filters cannot be compiled."""
 PATIENT = 500
 """Filters above which slow ones are not waited for: a visit takes them a quarter of an hour."""
+SETTLING = 1.0
+"""After its accounts an engine may say which filters go on in slow lanes from there. [s]"""
 
 EndOffsets = dict[int, int]
 """The offset after the last record, by partition."""
@@ -95,8 +97,10 @@ class FilterSetting:
         """
         if not self.patient:
             return coverage.await_ends(ends)
-        coverage.await_ends(ends)  # what changes lanes with this visit has changed them
-        done = coverage.await_ends(ends, self.engine.slow_owners)
+        done = coverage.await_ends(ends)
+        time.sleep(SETTLING)
+        if self.engine.slow_owners():
+            done = coverage.await_ends(ends, self.engine.slow_owners)
         self.engine.forget(ends)
         return done
 
