@@ -114,19 +114,26 @@ def test_every_change_asks_who_is_there(url: str, method: str, path: str) -> Non
 
 
 def test_confluents_client_registers_with_its_basic_authentication(url: str) -> None:
-    client = SchemaRegistryClient({"url": url, "basic.auth.user.info": ":".join(SURVEY)})
-    number = client.register_schema(SUBJECT, Schema(TEXT, "AVRO"))
-    assert SchemaRegistryClient({"url": url}).get_schema(number).schema_str == TEXT
+    with SchemaRegistryClient({"url": url, "basic.auth.user.info": ":".join(SURVEY)}) as client:
+        number = client.register_schema(SUBJECT, Schema(TEXT, "AVRO"))
+    with SchemaRegistryClient({"url": url}) as client:
+        assert client.get_schema(number).schema_str == TEXT
+
+
+def registered(url: str, schema: dict[str, Any]) -> int:
+    """Register *schema* as our client does, and return its id."""
+    with SchemaRegistry(url) as client:
+        return client.register(SUBJECT, schema)
 
 
 def test_our_client_writes_with_the_names_of_kafka(guarded: Guarded, url: str) -> None:
     changed: dict[str, Any] = json.loads(TEXT) | {"doc": "another"}
     with pytest.raises(SchemaError, match="writing needs a name and a password"):
-        SchemaRegistry(url).register(SUBJECT, changed)
+        registered(url, changed)
     with speaking_as(keys_of(*SURVEY)):
-        assert SchemaRegistry(url).register(SUBJECT, changed)
+        assert registered(url, changed)
     with speaking_as(keys_of(*OWNER)), pytest.raises(SchemaError, match="ann has no right to write subject"):
-        SchemaRegistry(url).register(SUBJECT, changed | {"doc": "third"})
+        registered(url, changed | {"doc": "third"})
 
 
 def test_an_alert_writer_registers_as_the_operator(guarded: Guarded, url: str) -> None:
@@ -143,8 +150,8 @@ def test_a_password_goes_to_another_machine_by_tls_alone(monkeypatch: pytest.Mon
         return httpx.Response(200, json={"id": 1, "version": 1})
 
     def sent(url: str) -> bool:
-        client = SchemaRegistry(url, login=SURVEY, transport=httpx.MockTransport(answer))
-        client.look_up(SUBJECT, json.loads(TEXT))
+        with SchemaRegistry(url, login=SURVEY, transport=httpx.MockTransport(answer)) as client:
+            client.look_up(SUBJECT, json.loads(TEXT))
         return "Authorization" in asked[-1].headers
 
     assert not sent("http://registry.example.org:8081")
