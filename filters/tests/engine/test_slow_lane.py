@@ -1,4 +1,7 @@
-"""A slow lane: where its batches end, what it leaves out, whose turn it is.  librdkafka's mock cluster."""
+"""A slow lane: where its batches end, what it leaves out, whose turn it is.
+
+librdkafka's mock cluster.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -12,6 +12,7 @@ from nightwire.filters.admission.transform_check import Request, schema_mismatch
 from nightwire.filters.admission.trial import TrialRunner
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.compilation import Compilation
+from nightwire.filters.model.lanes import QUICK_US, LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.reading.requirements import named_columns
@@ -93,6 +94,16 @@ def row_filter(names: tuple[str, str, int, str, str], facts: TextFacts, transfor
     """
     bare = RowFilter(*names, named_columns(facts), None, transform, facts.imports)
     return replace(bare, columns=facts.columns, canonical=facts.canonical)
+
+
+def lane_remark(owner: str, tried: Examination, load: LaneLoad) -> str:
+    """Return which lane judges a filter that was accepted, and what to expect of it."""
+    if tried.cost_us is None:
+        measured = "judged in the slow lane until it is measured"
+        return "judged in the quick lane" if tried.compilation.program else measured
+    if tried.cost_us <= QUICK_US:
+        return "judged in the quick lane"
+    return f"judged in the slow lane: {load.forecast(owner, tried.cost_us)}"
 
 
 DEAR_MS = 0.05

@@ -10,7 +10,7 @@ from nightwire.core.access import may_read
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
-from nightwire.filters.admission.examination import Examination, examine
+from nightwire.filters.admission.examination import examine, lane_remark
 from nightwire.filters.admission.transform_check import (
     Request,
     surveys_of,
@@ -21,7 +21,7 @@ from nightwire.filters.decision.backfill_decision import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.filter_set import milliseconds
-from nightwire.filters.model.lanes import NEWEST, QUICK_US, SUSPEND, LaneLoad
+from nightwire.filters.model.lanes import NEWEST, SUSPEND, LaneLoad
 from nightwire.filters.reading.recent import Sample, newest_alerts
 from nightwire.filters.sandbox import Strength
 from nightwire.schemas import meant, surveys
@@ -197,16 +197,6 @@ def _option_objections(request: Request) -> list[str]:
     if request["behind"] not in (NEWEST, SUSPEND):
         return [f"what is too old is left out ({NEWEST}), or its filter is suspended ({SUSPEND})"]
     return []
-
-
-def lane_remark(owner: str, tried: Examination, load: LaneLoad) -> str:
-    """Return which lane judges a filter that was accepted, and what to expect of it."""
-    if tried.cost_us is None:
-        measured = "judged in the slow lane until it is measured"
-        return "judged in the quick lane" if tried.compilation.program else measured
-    if tried.cost_us <= QUICK_US:
-        return "judged in the quick lane"
-    return f"judged in the slow lane: {load.forecast(owner, tried.cost_us)}"
 
 
 def _backfill_objections(request: Request, now: int) -> list[str]:

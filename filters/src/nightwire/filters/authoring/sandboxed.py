@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from nightwire.filters.admission.examination import Examination, examine, row_filter
+from nightwire.filters.admission.examination import Examination, examine, lane_remark, row_filter
 from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
 from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
 from nightwire.filters.language import FilterError, instrumented_copy
+from nightwire.filters.model.lanes import LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.decode import NoColumn
 from nightwire.filters.reading.recent import Sample
@@ -63,7 +64,8 @@ def verdict(examination: Examination) -> str:
     """Return what `submit` would say, in one line."""
     if examination.refusals:
         return f"would be refused: {'; '.join(examination.refusals)}"
-    return f"would be accepted: {examination.remarks[0]}"
+    lane = lane_remark("", examination, LaneLoad())
+    return f"would be accepted: {examination.remarks[0]}; {lane}"
 
 
 def _python_report(

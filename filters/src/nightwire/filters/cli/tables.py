@@ -60,7 +60,8 @@ def list_table(
             one.key, str(record["version"]), record["survey"],
             f"{record['cap']} {record['choice']}" if record["cap"] else "none",
             *(counts[name] for name in COUNTS),
-            number_text(summary.cost_us), summary.lane_text or UNKNOWN, ago(summary.passed_at, now), one.state,
+            number_text(summary.cost_us), summary.lane_text or UNKNOWN,
+            ago(summary.passed_at, now), one.state,
         ])  # fmt: skip
     return Listing(LIST_COLUMNS, rows, wide)
 
@@ -68,8 +69,8 @@ def list_table(
 def listed_json(listed: ListedFilter, summaries: Mapping[str, FilterSummary]) -> dict[str, Any]:
     """Return a filter for JSON, with what its summary adds; null without a summary."""
     summary = summaries.get(listed.key)
-    names = ("cost_us", "delay_p50", "delay_p99", "passed_at", "stopped")
-    names += ("lane", "behind", "behind_s", "unjudged")
+    speed = ("cost_us", "delay_p50", "delay_p99", "passed_at", "stopped")
+    names = (*speed, "lane", "behind", "behind_s", "unjudged")
     return listed.json() | {name: getattr(summary, name, None) for name in names}
 
 
