@@ -25,7 +25,7 @@ def event(offset: int, *, role: str = "observation", topic: str = "voevents", wh
 
 
 def retraction(*of: Event, role: str = "observation") -> Event:
-    return replace(event(99, role=role, what="retraction"), retracts=of)
+    return event(99, role=role, what="retraction")._replace(retracts=of)
 
 
 def matches(filters: FilterList, one: Event) -> bool:
@@ -77,7 +77,7 @@ def test_a_subscriber_is_told_of_the_retraction_of_what_its_own_expressions_let_
     a, b = read_filters(["//Param[@name='a']"]), read_filters(["//Param[@name='b']"])
     assert policy().withholds(retraction(event(1)), a) is None
     assert policy().withholds(retraction(event(1)), b) is Withheld.FILTER
-    lost = replace(event(1), document=b"")  # it cannot be looked at any more
+    lost = event(1)._replace(document=b"")  # it cannot be looked at any more
     assert policy().withholds(retraction(lost), b) is None
 
 

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from nightwire.gateway import FrameDecoder, encode_frame
+from nightwire.gateway.ingest.author_listener import sweep
 from nightwire.gateway.ingest.author_protocol import AuthorProtocol, UnreadableDocument
 from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.vtp.container import Container, open_container
@@ -35,6 +36,7 @@ class Receiver:
         self.asked: list[tuple[bytes, AnswerCallback]] = []
         self.disconnected_for: list[str] = []
         self.closed = 0
+        self.open: set[AuthorProtocol] = set()
         self.deadline: CountedDeadline | None = None
 
     def submit(
@@ -49,7 +51,8 @@ class Receiver:
     def disconnected(self, peer: str, reason: str, error: Exception) -> None:
         self.disconnected_for.append(reason)
 
-    def gone(self) -> None:
+    def gone(self, author: AuthorProtocol) -> None:
+        self.open.remove(author)
         self.closed += 1
 
     async def has(self, count: int) -> None:
@@ -79,14 +82,16 @@ async def author(
 
     def protocol() -> AuthorProtocol:
         receiver.deadline = CountedDeadline(timeout, timeout, loop.time())
-        return AuthorProtocol(receiver, receiver.deadline, MAX_FRAME, 1.0, receiver.gone)
+        return AuthorProtocol(receiver, receiver.deadline, MAX_FRAME, 1.0, receiver.open.add, receiver.gone)
 
+    sweeping = asyncio.ensure_future(sweep(receiver.open, 0.01))
     server = await loop.create_server(protocol, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     async with asyncio.timeout(60):
         yield reader, writer
     writer.close()
     server.close()
+    sweeping.cancel()
 
 
 async def answers(reader: asyncio.StreamReader, count: int | None = None) -> list[bytes]:

@@ -206,7 +206,7 @@ class Components:
         log.info("stopped")
 
     async def _publish(self, events: Sequence[Event], hashes: list[bytes]) -> None:
-        await self.deduplicator.indexed(hashes)
+        self.deduplicator.indexed(hashes)
         self._hubs.publish(events)
         self.feeds.count(events)
 

@@ -8,8 +8,8 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -22,6 +22,7 @@ from nightwire.schemas import DecodeError, survey, surveys
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.registry import AlertDecoder
 from nightwire.schemas.topics import VOEVENTS
+from nightwire.schemas.wire import unframe
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,9 @@ MAX_RETRACTED = 8
 """Most events that one event may retract."""
 READ_TIMEOUT = 5.0
 """Longest wait for Kafka. [s]"""
+
+DELIVERED = ("ivorn", "role", "citations", "raw")
+"""The fields of a record that deliveries need: its parameters take most of its decoding."""
 
 _ALERT = re.compile(r"ivo://nightwire/((?:filter|alerts|broker)\.[^#]+)#.+")
 
@@ -72,7 +76,7 @@ class CitedEvents:
         except (KafkaException, DecodeError) as error:
             log.warning("%s, which is retracted, cannot be read again: %s", ivorn, error)
             return lost
-        return replace(lost, role=record["role"], document=record["raw"])
+        return lost._replace(role=record["role"], document=record["raw"])
 
     def _value(self, partition: int, offset: int) -> bytes | None:
         self._reader = self._reader or self._make_reader()
@@ -136,10 +140,10 @@ class EventDecoder:
         if topic != VOEVENTS:
             ivorn, document = self._alert(message, topic)
             return Event(topic, partition, offset, ivorn, "observation", document, time=time)
-        record = VOEVENT.decode(message.value() or b"")
+        record = _delivered_fields(message)
         first = self._is_first(element_hash(message), partition, offset)
         retracts = self._cited.retracted(record["citations"]) if first else ()
-        found = record["ivorn"], record["role"], record["raw"]
+        found = record["ivorn"], record["role"], bytes(record["raw"])
         return Event(topic, partition, offset, *found, first, time, retracts)
 
     def _alert(self, message: Message, topic: str) -> tuple[str, bytes]:
@@ -150,6 +154,18 @@ class EventDecoder:
         written = int(message.timestamp()[1])
         document = alert_voevent(view, survey=name, topic=topic, written=written)
         return alert_ivorn(topic, name, view.id), document
+
+
+def _delivered_fields(message: Message) -> dict[str, Any]:
+    """Return the `DELIVERED` fields of a record of `voevents`.
+
+    Raises:
+        DecodeError: It is none.
+    """
+    schema_id, body = unframe(memoryview(message.value() or b""))
+    if schema_id != VOEVENT.schema_id:
+        raise DecodeError(f"schema id {schema_id} where a {VOEVENT.name} record has {VOEVENT.schema_id}")
+    return VOEVENT.codec.decode(body, DELIVERED)
 
 
 def _survey_of(message: Message, topic: str) -> str:

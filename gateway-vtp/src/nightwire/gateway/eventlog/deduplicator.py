@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.runtime import now_ms
+from nightwire.gateway.eventlog.loop_producer import LoopProducer
 from nightwire.gateway.voevent.packet import Packet, voevent_fields
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS
@@ -19,21 +21,16 @@ RETRY_DELAY = 1.0
 MAX_PENDING = 10_000
 """Most events between arrival and index; when there are more, authors wait."""
 
+Admitted = Callable[[bool | DeliveryError], None]
+"""Takes True once an event is in the log as a new one, False if it was there before, or why Kafka
+did not take it."""
+
 
 class KnownHashes(Protocol):
     """The hashes of events in the log."""
 
     def knows(self, digest: bytes) -> bool:
         """Say whether an event with this hash is in the log."""
-
-
-class RecordWriter(Protocol):
-    """Where events are written."""
-
-    def begin(
-        self, topic: str, value: bytes, *, key: bytes, headers: list[tuple[str, bytes]]
-    ) -> asyncio.Future[tuple[int, int]]:
-        """Begin to write a record; the future is done once it is acknowledged."""
 
 
 class Deduplicator:
@@ -48,30 +45,28 @@ class Deduplicator:
         instance: Name of this gateway, kept with each record.
     """
 
-    def __init__(self, index: KnownHashes, log: RecordWriter, instance: str) -> None:
+    def __init__(self, index: KnownHashes, log: LoopProducer, instance: str) -> None:
         self._index, self._log, self._instance = index, log, instance.encode()
-        self._pending: dict[bytes, asyncio.Future[tuple[int, int]]] = {}
-        self._admitting: set[asyncio.Task[bool]] = set()
-        self._room = asyncio.Condition()
+        self._pending: dict[bytes, list[Admitted]] = {}
+        """Whom to tell, the writer first; nobody any more once Kafka has the event."""
+        self._waiting: deque[tuple[Packet, str, Admitted]] = deque()
 
     @property
     def pending(self) -> int:
         """How many events are between arrival and index."""
         return len(self._pending)
 
-    def begin(self, packet: Packet, origin: str, done: Callable[[bool | DeliveryError], None]) -> None:
-        """Begin to write *packet*; *done* is called, later, with what `admit` would return."""
-        if (
-            len(self._pending) >= MAX_PENDING
-            or packet.hash in self._pending
-            or self._index.knows(packet.hash)
-        ):
-            admitting = asyncio.ensure_future(self.admit(packet, origin))
-            self._admitting.add(admitting)
-            admitting.add_done_callback(self._admitting.discard)
-            admitting.add_done_callback(lambda task: done(_failure(task) or task.result()))
+    def begin(self, packet: Packet, origin: str, admitted: Admitted) -> None:
+        """Begin to write *packet*; *admitted* is called, now or later, with what became of it."""
+        told = self._pending.get(packet.hash)
+        if told:
+            told.append(admitted)
+        elif told is not None or self._index.knows(packet.hash):
+            admitted(False)
+        elif len(self._pending) >= MAX_PENDING:
+            self._waiting.append((packet, origin, admitted))
         else:
-            self._write(packet, origin).add_done_callback(lambda task: done(_failure(task) or True))
+            self._write(packet, origin, admitted)
 
     async def admit(self, packet: Packet, origin: str) -> bool:
         """Return True once *packet* is in the log as a new event, False if it was there before.
@@ -79,51 +74,50 @@ class Deduplicator:
         Raises:
             DeliveryError: Kafka did not take it.
         """
-        while True:
-            if self._index.knows(packet.hash):
-                return False
-            if (copy := self._pending.get(packet.hash)) is not None:
-                await asyncio.shield(copy)
-                return False
-            if len(self._pending) < MAX_PENDING:
-                break
-            async with self._room:
-                await self._room.wait()
-        await asyncio.shield(self._write(packet, origin))  # an author who leaves does not stop it
-        return True
+        outcome: asyncio.Future[bool | DeliveryError] = asyncio.get_running_loop().create_future()
+        self.begin(packet, origin, outcome.set_result)
+        new = await asyncio.shield(outcome)  # whoever leaves does not stop it
+        if isinstance(new, DeliveryError):
+            raise new
+        return new
 
-    async def indexed(self, hashes: list[bytes]) -> None:
+    def indexed(self, hashes: list[bytes]) -> None:
         """Note that the index now has *hashes*."""
         for digest in hashes:
             self._pending.pop(digest, None)
-        async with self._room:
-            self._room.notify_all()
+        self._begin_waiting()
 
     async def settled(self) -> None:
         """Wait until every write that began is acknowledged or refused."""
-        await asyncio.gather(*self._pending.values(), return_exceptions=True)
+        futures = []
+        for told in filter(None, self._pending.values()):
+            futures.append(asyncio.get_running_loop().create_future())
+            told.append(futures[-1].set_result)
+        await asyncio.gather(*futures)
 
-    def _write(self, packet: Packet, origin: str) -> asyncio.Future[tuple[int, int]]:
+    def _write(self, packet: Packet, origin: str, admitted: Admitted) -> None:
         fields = voevent_fields(packet)
         value = VOEVENT.encode({**fields, "origin": origin, "received": now_ms()})
         headers = [("hash", packet.hash), ("instance", self._instance), ("role", packet.role.encode())]
-        writing = self._log.begin(VOEVENTS, value, key=packet.ivorn.encode(), headers=headers)
-        self._pending[packet.hash] = writing
-        writing.add_done_callback(partial(self._written, packet.hash))
-        return writing
+        told = self._pending[packet.hash] = [admitted]
+        written = partial(self._written, packet.hash, told)
+        self._log.begin(VOEVENTS, value, key=packet.ivorn.encode(), headers=headers, acknowledged=written)
 
-    def _written(self, digest: bytes, writing: asyncio.Future[tuple[int, int]]) -> None:
-        """Forget an event that Kafka did not take: it may come again."""
-        if writing.cancelled() or writing.exception() is not None:
+    def _written(self, digest: bytes, told: list[Admitted], error: DeliveryError | None) -> None:
+        """Tell those who wait; an event that Kafka did not take is forgotten: it may come again."""
+        if error is not None:
             self._pending.pop(digest, None)
+            self._begin_waiting()
+        first, *copies = told
+        told.clear()
+        first(error or True)
+        for copy in copies:
+            copy(error or False)
 
-
-def _failure(future: asyncio.Future[Any]) -> DeliveryError | None:
-    """Return why the event is not in Kafka, or None."""
-    if future.cancelled():
-        return DeliveryError("it was given up")
-    error = future.exception()
-    return error if error is None or isinstance(error, DeliveryError) else DeliveryError(repr(error))
+    def _begin_waiting(self) -> None:
+        """Begin with those that waited for room."""
+        while self._waiting and len(self._pending) < MAX_PENDING:
+            self.begin(*self._waiting.popleft())
 
 
 async def retry_until_written(write: Callable[[], Awaitable[bool]], what: str) -> bool:

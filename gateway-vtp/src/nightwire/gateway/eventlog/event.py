@@ -1,6 +1,6 @@
 """One event as it is delivered, and the record that it comes from."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nightwire.core.kafka import TopicPartition
 
@@ -8,8 +8,7 @@ Positions = dict[TopicPartition, int]
 """The next offset to read, per topic and partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event to be delivered, and its record.
 
     Attributes:

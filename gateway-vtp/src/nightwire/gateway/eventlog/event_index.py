@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from shutil import rmtree
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import lmdb
@@ -35,8 +35,7 @@ _TORN = (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError)
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(frozen=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """One record of `voevents`: the hash of its element, and where it lies."""
 
     hash: bytes

@@ -3,7 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -124,30 +125,38 @@ class Follower:
         hashes = self._note_events(message for message in batch if message.topic() == VOEVENTS)
         events = []
         for message in batch:
-            topic_partition = _topic_partition(message)
-            if _offset(message) >= self._live.get(topic_partition, 0):
+            topic_partition, offset = _topic_partition(message), _offset(message)
+            if offset >= self._live.get(topic_partition, 0):
                 event = self._decode(message, stop)
                 if event is not None:
                     events.append(event)
-            self._positions[topic_partition] = _offset(message) + 1
+            self._positions[topic_partition] = offset + 1
         self._sink.publish(events, hashes)
 
     def _note_events(self, messages: Iterable[Message]) -> list[bytes]:
         entries, named = list[IndexEntry](), list[IndexEntry]()
-        positions: dict[int, int] = {}
+        positions, counts = dict[int, int](), Counter[tuple[int, bool]]()
         for message in messages:
-            partition, offset = _topic_partition(message)[1], _offset(message)
+            partition, offset, digest = message.partition() or 0, _offset(message), _hash(message)
             positions[partition] = offset + 1
-            digest = _hash(message)
-            dead = digest is None
-            self._accounts.count((VOEVENTS, partition), offset, delivered=not dead, dead_lettered=dead)
+            if offset >= (self._accounts.position((VOEVENTS, partition)) or 0):
+                counts[partition, digest is not None] += 1
             if digest is not None:
                 entries.append(IndexEntry(digest, partition, offset))
                 named.append(IndexEntry(name_hash(message.key() or b""), partition, offset))
         if positions:
+            self._count(positions, counts)
             self._names.add(named, positions)
             self._index.add(entries, positions)
         return [one.hash for one in entries]
+
+    def _count(self, positions: Mapping[int, int], counts: Counter[tuple[int, bool]]) -> None:
+        """Count the events (True) and the other records (False) up to *positions*."""
+        for partition, end in positions.items():
+            events, dead = counts[partition, True], counts[partition, False]
+            self._accounts.count(
+                (VOEVENTS, partition), end - 1, events + dead, delivered=events, dead_lettered=dead
+            )
 
     def _decode(self, message: Message, stop: threading.Event) -> Event | None:
         while True:

@@ -1,38 +1,28 @@
-"""A producer for an event loop: each record has an acknowledgement to await."""
+"""A producer for an event loop: each record's acknowledgement is a call in the loop."""
 
 import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from nightwire.core.kafka import DeliveryError
+from nightwire.core.kafka import DeliveryError, Headers
 
 log = logging.getLogger(__name__)
 
-Acknowledged = asyncio.Future[tuple[int, int]]
-"""Resolves to partition and offset."""
+Acknowledged = Callable[[DeliveryError | None], None]
+"""Takes why Kafka did not take a record, or None once it has it."""
 
 
 GATHER = 0.005
 """Longest time that a record waits for others. [s]"""
 
 
-class _Record(NamedTuple):
-    """A record that librdkafka does not have yet."""
-
-    topic: str
-    value: bytes
-    key: bytes
-    headers: list[tuple[str, str | bytes | None]]
-    acknowledged: Acknowledged
-
-
 class LoopProducer:
-    """A producer whose acknowledgements are awaited in an event loop.
+    """A producer whose acknowledgements are calls in an event loop.
 
     librdkafka reports deliveries to whoever polls; a thread polls, and hands them to the loop in
     batches.  A record that comes alone goes out at once.  Those that come while others are on their
@@ -41,23 +31,18 @@ class LoopProducer:
 
     Args:
         producer: A ``confluent_kafka.Producer``.
-        loop: The loop that awaits.
+        loop: The loop.
     """
 
     def __init__(self, producer: Producer, loop: asyncio.AbstractEventLoop) -> None:
         self._producer, self._loop = producer, loop
-        self._waiting: deque[_Record] = deque()
+        self._waiting: deque[tuple[Callable[[], None], Acknowledged]] = deque()
         self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._delivered: deque[tuple[Acknowledged, KafkaError | None, tuple[int, int]]] = deque()
+        self._delivered: deque[tuple[Acknowledged, KafkaError | None]] = deque()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kafka-acks", daemon=True)
         self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        """Say whether acknowledgements are still being collected."""
-        return self._thread.is_alive()
 
     @property
     def waiting(self) -> int:
@@ -65,20 +50,27 @@ class LoopProducer:
         return len(self._waiting)
 
     def begin(
-        self, topic: str, value: bytes, *, key: bytes, headers: Sequence[tuple[str, bytes]]
-    ) -> Acknowledged:
-        """Begin to write one record; the future resolves once Kafka has acknowledged it.
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        key: bytes,
+        headers: Headers,
+        acknowledged: Acknowledged,
+    ) -> None:
+        """Begin to write one record; *acknowledged* is called, later, in the loop.
 
-        The future raises `DeliveryError` where Kafka did not take it, within
-        ``delivery.timeout.ms``.
+        It is given an error where Kafka did not take the record within ``delivery.timeout.ms``.
         """
-        acknowledged: Acknowledged = self._loop.create_future()
-        self._waiting.append(_Record(topic, value, key, list(headers), acknowledged))
+        delivered = partial(self._note_delivery, acknowledged)
+        produce = partial(
+            self._producer.produce, topic, value, key, headers=list(headers), on_delivery=delivered
+        )
+        self._waiting.append((produce, acknowledged))
         if not self._in_flight:
             self._send()
         elif self._timer is None:
             self._timer = self._loop.call_later(GATHER, self._send)
-        return acknowledged
 
     def warm_up(self, topic: str) -> None:
         """Learn where *topic* lies before the first record.  Blocks."""
@@ -100,41 +92,31 @@ class LoopProducer:
             self._timer.cancel()
             self._timer = None
         while self._waiting:
+            produce, acknowledged = self._waiting[0]
             try:
-                self._produce(self._waiting[0])
+                produce()
+                self._in_flight += 1
             except BufferError:  # librdkafka's queue is full: acknowledgements make room
                 return
+            except KafkaException as error:
+                self._loop.call_soon(acknowledged, DeliveryError(error.args[0].str()))
             self._waiting.popleft()
-
-    def _produce(self, record: "_Record") -> None:
-        def on_delivery(error: KafkaError | None, message: Message) -> None:
-            position = (message.partition() or 0, message.offset() or 0)
-            self._delivered.append((record.acknowledged, error, position))
-            if len(self._delivered) == 1:
-                self._loop.call_soon_threadsafe(self._resolve)
-
-        try:
-            self._producer.produce(
-                record.topic, record.value, record.key, headers=record.headers, on_delivery=on_delivery
-            )
-            self._in_flight += 1
-        except KafkaException as error:
-            if not record.acknowledged.done():
-                reason = f"{record.topic}: {error.args[0].str()}"
-                record.acknowledged.set_exception(DeliveryError(reason))
 
     def _poll(self) -> None:
         while not self._stop.is_set():
             self._producer.poll(0.1)
 
-    def _resolve(self) -> None:
+    def _note_delivery(self, acknowledged: Acknowledged, error: KafkaError | None, _: Message) -> None:
+        """Have the loop woken once for all that is delivered until it comes to it."""
+        self._delivered.append((acknowledged, error))
+        if len(self._delivered) == 1:
+            self._loop.call_soon_threadsafe(self._report)
+
+    def _report(self) -> None:
         while self._delivered:
-            acknowledged, error, position = self._delivered[0]
-            if not acknowledged.done():  # cancelled by an author who left
-                if error is None:
-                    acknowledged.set_result(position)
-                else:
-                    acknowledged.set_exception(DeliveryError(f"{error.str()} ({error.name()})"))
+            acknowledged, error = self._delivered[0]
+            failure = None if error is None else DeliveryError(f"{error.str()} ({error.name()})")
+            self._loop.call_soon(acknowledged, failure)  # which takes no other along if it fails
             self._delivered.popleft()
             self._in_flight -= 1
         if self._waiting and not self._in_flight:

@@ -26,6 +26,9 @@ from nightwire.gateway.vtp.session import MAX_ECHO, encode_now, filters_refused,
 
 log = logging.getLogger(__name__)
 
+MOST_FRAMES, LONG = 32, 32 << 10
+"""Events are written together: at most so many, and none after one so long. [byte]"""
+
 
 @dataclass
 class LiveFeed:
@@ -169,27 +172,38 @@ class Delivery:
     async def _follow(self, cursor: Cursor) -> None:
         live_feed, peer = self._live_feed, self._peer
         policy = DeliveryPolicy(live_feed.feed, live_feed.hub.matches, live_feed.always)
-        async for event in live_feed.hub.events(cursor):
-            if peer.acks.had(event):
-                peer.acks.withheld(event)
-            elif reason := self._withholds(policy, event):
-                peer.acks.withheld(event)
-                live_feed.count_withheld(event, reason)
-            else:
-                peer.event_sent(event)
-                self._writer.write(encode_frame(event.document))
-                live_feed.metrics.sent.labels(live_feed.feed.name, role_label(event.role)).inc()
-                await self._drain()
+        async for piece in live_feed.hub.pieces(cursor):
+            frames: list[bytes] = []
+            for event in piece:
+                if self._goes_out(policy, event):
+                    frames.append(encode_frame(event.document))
+                if len(frames) == MOST_FRAMES or len(event.document) > LONG:
+                    await self._write(frames)
+            await self._write(frames)
             if peer.filters.switched_off:
                 message = filters_refused(live_feed.ivoid, peer.filters.take_switched_off())
                 self._writer.write(encode_frame(encode_now(message)))
 
-    async def _drain(self) -> None:
-        """Wait until the peer has read enough.
+    def _goes_out(self, policy: DeliveryPolicy, event: Event) -> bool:
+        """Say whether *event* goes to the peer, and note it."""
+        peer, live_feed = self._peer, self._live_feed
+        if not peer.acks.had(event):
+            if (reason := self._withholds(policy, event)) is None:
+                peer.event_sent(event)
+                live_feed.metrics.sent.labels(live_feed.feed.name, role_label(event.role)).inc()
+                return True
+            live_feed.count_withheld(event, reason)
+        peer.acks.withheld(event)
+        return False
+
+    async def _write(self, frames: list[bytes]) -> None:
+        """Write *frames*, which count as sent, and empty the list.
 
         Raises:
-            SlownessError: It does not.
+            SlownessError: The peer reads too little.
         """
+        self._writer.writelines(frames)
+        frames.clear()
         waits = self._writer.transport.get_write_buffer_size() > 0
         timeout = self._live_feed.read_timeout
         try:

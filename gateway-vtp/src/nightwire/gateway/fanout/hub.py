@@ -59,8 +59,8 @@ class Hub:
         """Return the positions of the first records at *time* [ms since 1970] or later."""
         return await self._replay.since(list(self.live().positions), time)
 
-    async def events(self, cursor: Cursor) -> AsyncIterator[Event]:
-        """Yield every event from *cursor* on, without end."""
+    async def pieces(self, cursor: Cursor) -> AsyncIterator[list[Event]]:
+        """Yield every event from *cursor* on, some at a time, without end."""
         while True:
             grown = self._grown
             found = self._ring.take(cursor, PIECE)
@@ -68,8 +68,8 @@ class Hub:
                 found = await self._replayed(cursor)
             elif not found:
                 await grown.wait()
+            yield found
             for event in found:
-                yield event
                 cursor.move_past(event)
             if len(found) == PIECE:  # there is more: others have their turn
                 await asyncio.sleep(0)

@@ -64,8 +64,9 @@ class HandlerLoop:
         """Act on every event, for ever."""
         while True:
             try:
-                async for event in self._hub.events(self._cursor):
-                    await self._take(event)
+                async for piece in self._hub.pieces(self._cursor):
+                    for event in piece:
+                        await self._take(event)
             except KafkaException as error:
                 log.error("handler %s waits, Kafka failed: %s", self.spec.name, error)  # noqa: TRY400
                 await asyncio.sleep(RETRY_DELAY)

@@ -4,11 +4,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from nightwire.core.kafka import DeliveryError
-from nightwire.gateway.ingest.author_protocol import AuthorProtocol, UnreadableDocument
+from nightwire.gateway.ingest.author_protocol import AuthorProtocol, ConnectionCallback, UnreadableDocument
 from nightwire.gateway.ingest.intake import EventIntake
 from nightwire.gateway.ingest.settings import AuthorSettings
 from nightwire.gateway.status.model import StatusModel
@@ -25,20 +24,9 @@ ACCEPTED, DUPLICATE, FAILED = "accepted", "duplicate", "failed"
 MAX_CONTAINERS = 4
 """Containers that are read at the same time; each may be unpacked in memory."""
 
-
-@dataclass(frozen=True)
-class SubmissionOutcome:
-    """What became of a document.
-
-    Attributes:
-        name: What it is counted as: accepted, duplicate, failed, or the reason of a refusal.
-        ivorn: The event's identifier, where that could be read.
-        explanation: Why it is refused, for its author and the log.
-    """
-
-    name: str
-    ivorn: str | None
-    explanation: str = ""
+Done = Callable[[str, str | None, str], None]
+"""Takes what became of a document: accepted, duplicate, failed, or the reason of a refusal; its
+ivorn, where that could be read; and why it is refused, for its author and the log."""
 
 
 class AuthorService:
@@ -62,11 +50,12 @@ class AuthorService:
         self._ivoid, self._settings, self._intake, self._status = ivoid, settings, intake, status
         self._containers = asyncio.Semaphore(MAX_CONTAINERS)
 
-    def protocol(self, on_close: Callable[[], None]) -> AuthorProtocol:
-        """Return the protocol of one connection; *on_close* is called when it is gone."""
+    def protocol(self, on_open: ConnectionCallback, on_close: ConnectionCallback) -> AuthorProtocol:
+        """Return the protocol of one connection; it calls *on_open* and *on_close*."""
         limits, now = self._settings.limits, asyncio.get_running_loop().time()
         deadline = MessageDeadline(self._settings.timeout, limits.frame_timeout, now)
-        return AuthorProtocol(self, deadline, self._settings.max_frame, limits.last_bytes, on_close)
+        max_frame = self._settings.max_frame
+        return AuthorProtocol(self, deadline, max_frame, limits.last_bytes, on_open, on_close)
 
     def submit(
         self, document: bytes | UnreadableDocument, host: str, reply: AnswerCallback, *, first: bool
@@ -106,44 +95,39 @@ class AuthorService:
         self._intake.count_dropped(reason)
         log.info("author %s is disconnected: %s", peer, error)
 
-    def _written(
-        self,
-        packet: Packet,
-        arrived: float,
-        done: Callable[[SubmissionOutcome], None],
-        new: bool | DeliveryError,
-    ) -> None:
+    def _written(self, packet: Packet, arrived: float, done: Done, new: bool | DeliveryError) -> None:
         if isinstance(new, DeliveryError):
             log.error("%s is not in Kafka and not acknowledged: %s", packet.ivorn, new)
-            done(SubmissionOutcome(FAILED, packet.ivorn, str(new)))
+            done(FAILED, packet.ivorn, str(new))
             return
         self._intake.metrics.acknowledged_seconds.observe(time.perf_counter() - arrived)
         if new:
-            done(SubmissionOutcome(ACCEPTED, packet.ivorn))
+            done(ACCEPTED, packet.ivorn, "")
         else:
             self._refuse(DUPLICATE, packet.ivorn, "known already", done)
 
-    def _refuse(
+    def _refuse(self, reason: str, ivorn: str | None, explanation: str, done: Done) -> None:
+        """Account for a refusal; *done* is called once Kafka has the account."""
+        self._intake.reject(reason).add_done_callback(lambda _: done(reason, ivorn, explanation))
+
+    def _answer(
         self,
-        reason: str,
+        host: str,
+        reply: AnswerCallback,
+        params: Params,
+        outcome: str,
         ivorn: str | None,
         explanation: str,
-        done: Callable[[SubmissionOutcome], None],
     ) -> None:
-        """Account for a refusal; *done* is called once Kafka has the account."""
-        outcome = SubmissionOutcome(reason, ivorn, explanation)
-        self._intake.reject(reason).add_done_callback(lambda _: done(outcome))
-
-    def _answer(self, host: str, reply: AnswerCallback, params: Params, outcome: SubmissionOutcome) -> None:
         """Answer an author at *host*: nothing where Kafka failed, for then he sends it again."""
-        self._intake.count(outcome.name)
-        refusal = None if outcome.name in (ACCEPTED, DUPLICATE) else outcome.explanation
-        self._status.from_author(host, outcome.name, outcome.ivorn, refusal)
+        self._intake.count(outcome)
+        refusal = None if outcome in (ACCEPTED, DUPLICATE) else explanation
+        self._status.from_author(host, outcome, ivorn, refusal)
         if refusal is not None:
-            log.info("author %s is refused %s (%s): %s", host, outcome.ivorn or "", outcome.name, refusal)
-        if outcome.name == FAILED:
+            log.info("author %s is refused %s (%s): %s", host, ivorn or "", outcome, refusal)
+        if outcome == FAILED:
             reply(None)
         elif refusal is not None:
-            reply(encode_now(nak(outcome.ivorn, self._ivoid, refusal, params)))
+            reply(encode_now(nak(ivorn, self._ivoid, refusal, params)))
         else:
-            reply(encode_now(ack(outcome.ivorn or "", self._ivoid, outcome.explanation or None, params)))
+            reply(encode_now(ack(ivorn or "", self._ivoid, explanation or None, params)))

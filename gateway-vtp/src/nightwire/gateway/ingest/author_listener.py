@@ -1,15 +1,15 @@
 """Connections from authors: each is given an `AuthorProtocol` of its own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from nightwire.gateway.ingest.author_protocol import AuthorProtocol
+from nightwire.gateway.ingest.author_protocol import AuthorProtocol, ConnectionCallback
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.server import HANDSHAKE_ERRORS, Endpoint
 from nightwire.schemas.serving import ServerTLS
 
-MakeProtocol = Callable[[Callable[[], None]], AuthorProtocol]
-"""Makes a protocol; its argument is called when the connection is gone."""
+SWEEP = 0.5
+"""Time between looks at who is silent. [s]"""
 
 
 class AuthorListener:
@@ -20,11 +20,15 @@ class AuthorListener:
         make_protocol: Makes the protocol of each connection.
     """
 
-    def __init__(self, endpoint: Endpoint, make_protocol: MakeProtocol) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        make_protocol: Callable[[ConnectionCallback, ConnectionCallback], AuthorProtocol],
+    ) -> None:
         self._endpoint, self._make_protocol = endpoint, make_protocol
-        self._open: dict[AuthorProtocol, str] = {}
-        self._handshakes: set[asyncio.Task[None]] = set()
-        self._closed = asyncio.Event()
+        self._open: set[AuthorProtocol] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._left = asyncio.Event()
 
     async def start(self) -> Address:
         """Listen; return the address.
@@ -32,7 +36,8 @@ class AuthorListener:
         Raises:
             OSError: It is taken.
         """
-        return await self._endpoint.open(lambda: _NewConnection(self._connected))
+        self._tasks.add(asyncio.ensure_future(sweep(self._open, SWEEP)))
+        return await self._endpoint.open(lambda: self._make_protocol(self._opened, self._closed))
 
     def refuse_new(self) -> None:
         """Accept no more connections."""
@@ -43,60 +48,53 @@ class AuthorListener:
         try:
             async with asyncio.timeout(timeout):
                 while self._open:
-                    self._closed.clear()
-                    await self._closed.wait()
+                    self._left.clear()
+                    await self._left.wait()
         except TimeoutError:
             pass
-        for protocol in list(self._open):
-            protocol.hang_up()
-        for task in self._handshakes:
+        for author in list(self._open):
+            author.hang_up()
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._handshakes, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _connected(self, transport: asyncio.Transport) -> None:
-        host = str((transport.get_extra_info("peername") or ("",))[0])
-        if not self._endpoint.admit(host):
-            transport.close()
+    def _opened(self, author: AuthorProtocol) -> None:
+        """Let *author* in, or close the connection."""
+        if not self._endpoint.admit(author.host):
+            author.transport.close()
             return
-        protocol = self._make_protocol(lambda: self._forget(protocol))
-        self._open[protocol] = host
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
+        self._open.add(author)
         if self._endpoint.tls is not None:
-            transport.pause_reading()  # the handshake reads next
-            task = asyncio.ensure_future(self._secure(self._endpoint.tls, protocol, transport, host))
-            self._handshakes.add(task)
-            task.add_done_callback(self._handshakes.discard)
+            author.transport.pause_reading()  # the handshake reads next
+            task = asyncio.ensure_future(self._secure(self._endpoint.tls, author))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    def _forget(self, protocol: AuthorProtocol) -> None:
-        host = self._open.pop(protocol, None)
-        if host is not None:
-            self._endpoint.closed(host)
-            self._closed.set()
+    def _closed(self, author: AuthorProtocol) -> None:
+        if author in self._open:
+            self._open.remove(author)
+            self._endpoint.closed(author.host)
+            self._left.set()
 
-    async def _secure(
-        self, tls: ServerTLS, protocol: AuthorProtocol, transport: asyncio.Transport, host: str
-    ) -> None:
-        start_tls = asyncio.get_running_loop().start_tls
-        timeout = self._endpoint.limits.frame_timeout
+    async def _secure(self, tls: ServerTLS, author: AuthorProtocol) -> None:
+        start_tls, timeout = asyncio.get_running_loop().start_tls, self._endpoint.limits.frame_timeout
         try:
             secured = await start_tls(
-                transport, protocol, tls.context(), server_side=True, ssl_handshake_timeout=timeout
+                author.transport, author, tls.context(), server_side=True, ssl_handshake_timeout=timeout
             )
         except HANDSHAKE_ERRORS as error:
-            self._endpoint.handshake_failed(host, error)
-            transport.abort()
-            protocol.connection_lost(error)
+            self._endpoint.handshake_failed(author.host, error)
+            author.transport.abort()
+            author.connection_lost(error)
             return
         if secured is not None:  # None: the author is gone
-            protocol.secured(secured)
+            author.secured(secured)
 
 
-class _NewConnection(asyncio.Protocol):
-    """Hands a new connection on."""
-
-    def __init__(self, connected: Callable[[asyncio.Transport], None]) -> None:
-        self._connected = connected
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._connected(transport)  # type: ignore[arg-type]
+async def sweep(authors: Iterable[AuthorProtocol], interval: float) -> None:
+    """Every *interval* [s] hang up on those of *authors* whose time is up, for ever."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(interval)
+        for author in authors:
+            loop.call_soon(author.check_deadline)

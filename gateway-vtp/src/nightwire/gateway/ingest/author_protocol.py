@@ -5,9 +5,10 @@ for each event, so the cost of a connection is the cost of an event.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple, Protocol
 
 from nightwire.gateway.net.limits import FloodError, TokenBucket
@@ -30,6 +31,9 @@ LINGER = 2.0
 CONTAINER_TIMEOUT = 200.0
 """Longest time that an author may take to read the answers to a container. [s]"""
 _BUFFER = memoryview(bytearray(CHUNK))
+
+ConnectionCallback = Callable[["AuthorProtocol"], None]
+"""Called with a connection that is there, or gone."""
 
 
 class UnreadableDocument(NamedTuple):
@@ -68,7 +72,12 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         deadline: How long to wait for the author.
         max_frame: Longest event. [byte]
         last_bytes: Longest time that he may take over what is left to be sent at the end. [s]
-        on_close: Called when the connection is gone.
+        on_open: Called when the connection is there.
+        on_close: Called when it is gone.
+
+    Attributes:
+        host: The author's address.
+        transport: The connection.
     """
 
     def __init__(
@@ -77,9 +86,11 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         deadline: MessageDeadline,
         max_frame: int,
         last_bytes: float,
-        on_close: Callable[[], None],
+        on_open: ConnectionCallback,
+        on_close: ConnectionCallback,
     ) -> None:
-        self._receiver, self._deadline, self._on_close = receiver, deadline, on_close
+        self._receiver, self._deadline = receiver, deadline
+        self._on_open, self._on_close = on_open, on_close
         self._decoder, self._last_bytes = FrameDecoder(max_length=max_frame), last_bytes
         self._loop = asyncio.get_running_loop()
         self._documents: deque[bytes | UnreadableDocument] = deque()
@@ -87,27 +98,30 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._when_answered: Callable[[], None] | None = None
         self._input_closed = self._reading_paused = False
         self._writing_paused_at: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._container_end = math.inf
         self._unpacking: asyncio.Task[Container] | None = None
         self._container: Container | None = None
         self._packed = self._held = 0
         self._unasked = TokenBucket()
 
+    @cached_property
+    def _sender(self) -> Sender:
+        """The author, to the memory budget."""
+        return Sender(self.host, partial(self._disconnect, "memory"))
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen."""
-        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._host: str
-        self._port: int
-        self._host, self._port = (transport.get_extra_info("peername") or ("?", 0))[:2]
-        self._sender = Sender(self._host, partial(self._disconnect, "memory"))
-        self._schedule_deadline()
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+        peer = transport.get_extra_info("peername") or ("?", 0)
+        self.host, self._port = str(peer[0]), int(peer[1])
+        self._on_open(self)
 
     def secured(self, transport: asyncio.Transport) -> None:
         """Speak through TLS from now on."""
         if self._reading_paused:
-            self._transport.resume_reading()
+            self.transport.resume_reading()
             transport.pause_reading()
-        self._transport = transport
+        self.transport = transport
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer that all connections share: each empties it at once."""
@@ -134,7 +148,7 @@ class AuthorProtocol(asyncio.BufferedProtocol):
                 self._decoder.close()
         except FrameError as error:
             self._disconnect("frame", error)
-        return self._busy and self._transport.can_write_eof()  # TLS cannot write after its end
+        return self._busy and self.transport.can_write_eof()  # TLS cannot write after its end
 
     def pause_writing(self) -> None:
         """Take no more events from an author who does not read the answers."""
@@ -148,17 +162,41 @@ class AuthorProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go.  Events that were submitted go on."""
         self._discard_input()
-        self._set_timer(None)
+        self._answers.close()
+        self._when_answered = None
         if self._unpacking is not None:
             self._unpacking.cancel()
-        self._on_close()
+        self._on_close(self)
 
     def hang_up(self) -> None:
         """End the connection, once the last answers are on their way."""
         self._discard_input()
-        self._transport.close()
-        if self._transport.get_write_buffer_size():
-            self._loop.call_later(self._last_bytes, self._transport.abort)
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            self._loop.call_later(self._last_bytes, self.transport.abort)
+
+    def check_deadline(self) -> None:
+        """End the connection where the author's time is up."""
+        try:
+            if not self.transport.is_closing():
+                self._check_deadline(self._loop.time())
+        except SilenceError as error:
+            self._disconnect("slow" if isinstance(error, SlownessError) else "silent", error)
+
+    def _check_deadline(self, now: float) -> None:
+        """Look whether his time is up.
+
+        Raises:
+            SilenceError: It is.
+        """
+        if self._container_end <= now:
+            raise SlownessError(f"the answers to a container took {CONTAINER_TIMEOUT:g} s")
+        if self._writing_paused_at is not None:
+            self._deadline.unread_since(self._writing_paused_at, now)
+        elif self._reading_paused:
+            self._deadline.message_complete(now)
+        elif not self._input_closed and self._deadline.end is not None and self._deadline.end <= now:
+            self._deadline.expired(now, partial=self._decoder.partial, answer_owed=self._busy)
 
     def _discard_input(self) -> None:
         """Drop the documents that were not submitted."""
@@ -166,10 +204,6 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         self._documents.clear()
         self._container = None
         self._hold()
-
-    @property
-    def _writing_paused(self) -> bool:
-        return self._writing_paused_at is not None
 
     @property
     def _busy(self) -> bool:
@@ -192,12 +226,11 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             self._documents.append(message)
         if self._decoder.partial:
             self._deadline.message_begun(self._loop.time(), partial=self._decoder.partial)
-            self._schedule_deadline()
 
     def _process(self) -> None:
         """Submit documents while there is room; read more when there is none left."""
         memory = self._receiver.memory
-        while len(self._answers) < WINDOW and not self._writing_paused:
+        while len(self._answers) < WINDOW and self._writing_paused_at is None:
             if (document := self._next_document()) is None:
                 break
             size = 0 if isinstance(document, UnreadableDocument) else len(document)
@@ -205,10 +238,11 @@ class AuthorProtocol(asyncio.BufferedProtocol):
                 memory.when_room(size, self._process)
                 break
             memory.reserve(size)
-            reply = self._releasing(size, self._answers.promise())
+            reply = partial(self._reply, size, self._answers.promise())
             first = self._answers.promised == 1
-            self._receiver.submit(self._documents.popleft(), self._host, reply, first=first)
-        self._pause_reading(bool(self._documents) or self._writing_paused or len(self._answers) >= WINDOW)
+            self._receiver.submit(self._documents.popleft(), self.host, reply, first=first)
+        full = self._writing_paused_at is not None or len(self._answers) >= WINDOW
+        self._pause_reading(full or bool(self._documents))
         self._hold()
 
     def _hold(self) -> None:
@@ -233,19 +267,15 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             self._refuse_rest(error, "invalid")
         return self._documents[0] if self._documents else None
 
-    def _releasing(self, size: int, reply: AnswerCallback) -> AnswerCallback:
-        """Return *reply*, which releases *size* [byte] of memory before it answers."""
-
-        def release_and_reply(answer: bytes | None) -> None:
-            self._receiver.memory.release(size)
-            reply(answer)
-
-        return release_and_reply
+    def _reply(self, size: int, reply: AnswerCallback, answer: bytes | None) -> None:
+        """Release *size* [byte] of memory, and answer."""
+        self._receiver.memory.release(size)
+        reply(answer)
 
     def _send(self, frames: bytes, broken: bool) -> None:
-        if self._transport.is_closing():
+        if self.transport.is_closing():
             return
-        self._transport.write(frames)
+        self.transport.write(frames)
         if broken:
             self.hang_up()
         else:
@@ -257,74 +287,44 @@ class AuthorProtocol(asyncio.BufferedProtocol):
             self._when_answered()
 
     def _pause_reading(self, pause: bool) -> None:
-        if pause == self._reading_paused or self._transport.is_closing():
+        if pause == self._reading_paused or self.transport.is_closing():
             return
         self._reading_paused = pause
         if pause:
-            self._transport.pause_reading()
+            self.transport.pause_reading()
         else:
             self._deadline.message_complete(self._loop.time())  # it was we who were silent
-            self._transport.resume_reading()
-
-    def _schedule_deadline(self) -> None:
-        """Have `_check_deadline` called when the author's time is up."""
-        end = self._deadline.end
-        if end is None or (self._timer is not None and self._timer.when() <= end):
-            return
-        self._set_timer(self._loop.call_at(end, self._check_deadline))
-
-    def _set_timer(self, timer: asyncio.TimerHandle | None) -> None:
-        """Replace the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = timer
-
-    def _check_deadline(self) -> None:
-        """End the connection where the author's time is up."""
-        self._timer, now = None, self._loop.time()
-        if self._input_closed and not self._writing_paused:
-            return
-        try:
-            if self._writing_paused_at is not None:
-                self._deadline.unread_since(self._writing_paused_at, now)
-            elif self._reading_paused:
-                self._deadline.message_complete(now)
-            elif self._deadline.end is not None and self._deadline.end <= now:
-                self._deadline.expired(now, partial=self._decoder.partial, answer_owed=self._busy)
-        except SilenceError as error:
-            self._disconnect("slow" if isinstance(error, SlownessError) else "silent", error)
-        else:
-            self._schedule_deadline()
+            self.transport.resume_reading()
 
     def _disconnect(self, reason: str, error: Exception) -> None:
-        self._receiver.disconnected(f"{self._host}:{self._port}", reason, error)
+        self._receiver.disconnected(f"{self.host}:{self._port}", reason, error)
         self.hang_up()
 
     def _refuse_rest(self, error: Exception, reason: str) -> None:
         """Answer why nothing more can be read on this connection."""
         self._close_input()
-        self._receiver.disconnected(f"{self._host}:{self._port}", "frame", error)
+        self._receiver.disconnected(f"{self.host}:{self._port}", "frame", error)
         self._documents.append(UnreadableDocument(reason, str(error)))
         self._when_answered = self._when_answered or self._linger
 
     def _linger(self) -> None:
         """Close once the author has read the answer: a reset, while he sends, would drop it."""
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
         self._when_answered = None
         self._loop.call_later(LINGER, self.hang_up)
 
     def _unpack(self, container: bytes) -> None:
         """Queue the events in *container*, the last message that is read on a connection."""
         self._close_input()
-        self._set_timer(self._loop.call_later(CONTAINER_TIMEOUT, self._container_timed_out))
+        self._container_end = self._loop.time() + CONTAINER_TIMEOUT
         self._packed = len(container)
         self._unpacking = asyncio.ensure_future(self._receiver.unpack(container))
         self._unpacking.add_done_callback(self._unpacked)
 
     def _unpacked(self, unpacking: asyncio.Task[Container]) -> None:
         self._unpacking = None
-        if unpacking.cancelled() or self._transport.is_closing():
+        if unpacking.cancelled() or self.transport.is_closing():
             self._hold()
             return
         try:
@@ -332,10 +332,6 @@ class AuthorProtocol(asyncio.BufferedProtocol):
         except ContainerError as error:
             self._refuse_rest(error, "invalid")
         self._process_or_end()
-
-    def _container_timed_out(self) -> None:
-        message = f"the answers to a container took {CONTAINER_TIMEOUT:g} s"
-        self._disconnect("slow", TimeoutError(message))
 
     def _close_input(self) -> None:
         """Take nothing more from the connection."""

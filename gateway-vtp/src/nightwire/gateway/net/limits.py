@@ -46,13 +46,13 @@ class ConnectionLimiter:
 
     def __init__(self, access: Access, limits: Limits) -> None:
         self.limits = limits
-        self._access = access
+        self._refusal = lru_cache(maxsize=MAX_ADDRESSES)(access.refusal)
         self._open: Counter[str] = Counter()
         self._total = 0
 
     def refusal(self, host: str) -> str | None:
         """Return why a peer at *host* may not connect now, or None."""
-        if reason := self._access.refusal(host):
+        if reason := self._refusal(host):
             return reason
         if self._total >= self.limits.connections:
             return FULL

@@ -64,7 +64,7 @@ class Endpoint:
         self._connections = metrics.connections.labels(role)
         self._server: asyncio.Server | None = None
 
-    async def open(self, make_protocol: Callable[[], asyncio.Protocol]) -> Address:
+    async def open(self, make_protocol: Callable[[], asyncio.BaseProtocol]) -> Address:
         """Listen; *make_protocol* makes the protocol of each connection.
 
         Returns:

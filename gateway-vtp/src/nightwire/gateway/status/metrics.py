@@ -1,5 +1,7 @@
 """All metrics of the gateway."""
 
+from functools import cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
@@ -152,3 +154,5 @@ class GatewayMetrics:
             ["role", "finding"],
             registry=registry,
         )
+        for counter in (self.received, self.sent):  # asked for each event
+            counter.labels = cache(counter.labels)  # type: ignore[method-assign]

@@ -168,7 +168,8 @@ class StatusModel:
 
     def from_author(self, host: str, outcome: str, ivorn: str | None, reason: str | None = None) -> None:
         """Note what became of an event from an author at *host*, and why it was refused."""
-        seen = self._authors.setdefault(host, _Author())
+        if (seen := self._authors.get(host)) is None:
+            seen = self._authors[host] = _Author()
         self._authors.move_to_end(host)
         if len(self._authors) > MOST_AUTHORS:
             self._authors.popitem(last=False)

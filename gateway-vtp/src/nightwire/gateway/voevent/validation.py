@@ -126,7 +126,9 @@ def _schema(version: str) -> etree.XMLSchema:
 
 def check(document: bytes) -> "Checked | None":
     """Return the result of the native check of *document*; None where it is not built."""
-    return None if NativeChecker is None or _REFERENCE.search(document) else checker().check(document)
+    if NativeChecker is None or (b"&" in document and _REFERENCE.search(document)):
+        return None
+    return checker().check(document)
 
 
 @cache

@@ -97,14 +97,13 @@ class MessageDeadline:
             self._frame_end = now + self._frame_timeout
 
     def unread_since(self, then: float, now: float) -> None:
-        """Note that the peer takes no answers since *then*; look again later, if that is new. [s]
+        """Note that the peer takes no answers since *then*. [s]
 
         Raises:
             SlownessError: He had as long as for a message.
         """
         if now - then >= self._timeout:
             raise SlownessError(f"no answer was read within {self._timeout:g} s")
-        self.message_complete(then)
 
     def expired(self, now: float, *, partial: int, answer_owed: bool) -> None:
         """Begin anew where we owe the peer an answer, and it has begun no message.
@@ -138,6 +137,10 @@ class AnswerQueue:
     def __len__(self) -> int:
         """Return how many answers are owed now."""
         return len(self._due)
+
+    def close(self) -> None:
+        """Send no more."""
+        self._send = lambda _frames, _broken: None
 
     def promise(self) -> AnswerCallback:
         """Promise an answer; return the callback that takes it."""

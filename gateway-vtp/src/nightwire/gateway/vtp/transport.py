@@ -8,9 +8,9 @@ parser: at a thousand subscribers an event has a thousand acks, and libxml2 take
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
@@ -56,8 +56,7 @@ _PLAIN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Transport:
+class Transport(NamedTuple):
     """One Transport document.
 
     Attributes:
@@ -82,16 +81,20 @@ class Transport:
 
 def encode_transport(message: Transport, now: datetime) -> bytes:
     """Return *message* as a document, stamped with *now*."""
-    parts = [f"{_OPEN} role={quoteattr(message.role)}>", _element("Origin", message.origin)]
-    if message.response is not None:
-        parts.append(_element("Response", message.response))
-    parts.append(f"<TimeStamp>{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}</TimeStamp>")
-    meta = [f"<Param name={quoteattr(name)} value={quoteattr(value)}/>" for name, value in message.params]
+    origin = _element("Origin", message.origin)
+    response = "" if message.response is None else _element("Response", message.response)
+    time = f"<TimeStamp>{now.astimezone(UTC).isoformat()[:19]}Z</TimeStamp>"
+    meta = _params(message.params)
     if message.result is not None:
-        meta.append(_element("Result", message.result))
+        meta += _element("Result", message.result)
     if meta:
-        parts.append(f"<Meta>{''.join(meta)}</Meta>")
-    return f"{''.join(parts)}</trn:Transport>".encode()
+        meta = f"<Meta>{meta}</Meta>"
+    return f'{_OPEN} role="{message.role}">{origin}{response}{time}{meta}</trn:Transport>'.encode()
+
+
+@lru_cache(maxsize=64)
+def _params(params: tuple[tuple[str, str], ...]) -> str:
+    return "".join(f"<Param name={quoteattr(name)} value={quoteattr(value)}/>" for name, value in params)
 
 
 def transport_in(document: bytes) -> Transport | None:

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from confluent_kafka import Message
 
+from nightwire.core.kafka import DeliveryError
 from nightwire.gateway import Packet
 from nightwire.gateway.eventlog import Acknowledged, Deduplicator, EventDecoder, LoopProducer
 from nightwire.gateway.ingest import AuthorService
@@ -37,11 +38,13 @@ def trace(out: TextIO) -> None:
         stamp("in", packet.ivorn, arrived)  # called within `submit`
         admit(self, packet, *rest)
 
-    def produced(self: LoopProducer, *what: Any, key: bytes, **rest: Any) -> Acknowledged:
+    def produced(self: LoopProducer, *what: Any, key: bytes, acknowledged: Acknowledged, **rest: Any) -> None:
+        def reported(error: DeliveryError | None) -> None:
+            stamp("acknowledged", key.decode(), time.monotonic())
+            acknowledged(error)
+
         stamp("produced", key.decode(), time.monotonic())
-        future = produce(self, *what, key=key, **rest)
-        future.add_done_callback(lambda _: stamp("acknowledged", key.decode(), time.monotonic()))
-        return future
+        produce(self, *what, key=key, acknowledged=reported, **rest)
 
     def fetched(self: EventDecoder, message: Message) -> Any:
         stamp("fetched", (message.key() or b"").decode(), time.monotonic())
