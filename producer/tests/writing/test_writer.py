@@ -1,16 +1,19 @@
 """AlertWriter: nothing is lost in silence."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 
 from nightwire.core.kafka import DeliveryError
+from nightwire.core.stack import Broker, free_port
 from nightwire.producer import AlertWriter
 from nightwire.producer.simulation.alerts import STAMPS
+from nightwire.producer.writing.connect import Connection, make_topics, writer_arguments
 from nightwire.producer.writing.writer import WriterOptions
-from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, survey
+from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, sim_alert_schema, survey
 from nightwire.schemas.wire import unframe
 
 Alerts = list[dict[str, Any]]
@@ -167,3 +170,31 @@ def test_what_is_written_arrives_in_wire_format_in_order_per_object(
         assert schema_id == SIM_ALERT_ID
         arrived.setdefault(message.key(), []).append(body)
     assert arrived == sent
+
+
+@pytest.mark.kafka
+def test_a_writer_that_lives_on_while_another_kafka_takes_the_address_says_so(
+    fresh_broker: Broker, tmp_path: Path, visit: Alerts
+) -> None:
+    """Its schema's id is unknown there, or another schema's: what is acknowledged would be lost."""
+    address = fresh_broker.bootstrap
+    make_topics(address, "sim")
+    found = Connection(address, SIM_ALERT_ID, answers=True)
+    alerts = AlertWriter(**writer_arguments(found, "sim", sim_alert_schema()))
+    alerts.write(visit[0])
+    alerts.flush()
+    fresh_broker.kill()
+    fresh_broker.start()
+    alerts.write(visit[1])
+    alerts.flush()
+    fresh_broker.kill()
+    other = Broker(tmp_path / "other", port=fresh_broker.port, controller=free_port())
+    other.start()
+    try:
+        make_topics(address, "sim")
+        alerts.write(visit[2])
+        for _ in range(2):
+            with pytest.raises(DeliveryError, match=f"another Kafka has taken {address}"):
+                alerts.flush()
+    finally:
+        other.kill()

@@ -119,14 +119,16 @@ def login(bootstrap: str) -> tuple[str, str] | None:
     return (name, password) if name and password else None
 
 
-def producer(bootstrap: str, **overrides: Any) -> Producer:
+def producer(bootstrap: str, *, on_error: Callable[[], None] = lambda: None, **overrides: Any) -> Producer:
     """Return a producer that loses nothing: acks=all, idempotent, Java's partitioner.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        on_error: Called, in a poll, for errors that librdkafka goes on after: Kafka was away.
         overrides: librdkafka properties with ``_`` for ``.``, such as ``linger_ms=0``.
     """
-    return Producer(PRODUCER | identity(bootstrap) | {"bootstrap.servers": bootstrap} | _dotted(overrides))
+    told = _telling(on_error) | identity(bootstrap)
+    return Producer(PRODUCER | told | {"bootstrap.servers": bootstrap} | _dotted(overrides))
 
 
 def consumer(
@@ -144,18 +146,23 @@ def consumer(
         on_error: Called, in a poll, for errors that librdkafka goes on after: Kafka was away.
         overrides: librdkafka properties with ``_`` for ``.``.
     """
+    return Consumer(
+        CONSUMER
+        | _telling(on_error)
+        | identity(bootstrap)
+        | {"bootstrap.servers": bootstrap, "group.id": group or _default_group(bootstrap)}
+        | _dotted(overrides)
+    )
+
+
+def _telling(on_error: Callable[[], None]) -> dict[str, Any]:
+    """Return the property by which a client calls *on_error*."""
 
     def heard(error: KafkaError) -> None:
         _log_fatal(error)
         on_error()
 
-    return Consumer(
-        CONSUMER
-        | {"error_cb": heard}
-        | identity(bootstrap)
-        | {"bootstrap.servers": bootstrap, "group.id": group or _default_group(bootstrap)}
-        | _dotted(overrides)
-    )
+    return {"error_cb": heard}
 
 
 def _default_group(bootstrap: str) -> str:

@@ -18,6 +18,40 @@ WAIT = 5.0
 """How long a writer with a spool waits for Kafka before it goes on without. [s]"""
 
 
+class SameKafka:
+    """Notices when another Kafka has taken the address: the schema's id is not known there.
+
+    Args:
+        bootstrap: Kafka's address.
+        answers: Whether the first one answers already.
+    """
+
+    def __init__(self, bootstrap: str, *, answers: bool) -> None:
+        self._bootstrap = bootstrap
+        self._first = kafka.cluster_id(bootstrap) if answers else None
+        self._doubted = self._first is None
+
+    def doubt(self) -> None:
+        """Ask at the next `check`: Kafka was away."""
+        self._doubted = True
+
+    def check(self) -> None:
+        """Do nothing while Kafka is the first that answered, or away.
+
+        Raises:
+            DeliveryError: It is another one, from now on at each call.
+        """
+        if not self._doubted or (now := kafka.cluster_id(self._bootstrap)) is None:
+            return
+        self._first = self._first or now
+        if now != self._first:
+            raise kafka.DeliveryError(
+                f"another Kafka has taken {self._bootstrap}, and does not know the schema of what is "
+                "written: connect again, and write what is not in it"
+            )
+        self._doubted = False
+
+
 @dataclass(frozen=True)
 class Connection:
     """A Kafka that is ready for a survey's alerts.
@@ -93,8 +127,10 @@ def make_topics(bootstrap: str, name: str, *, may_be_away: bool = False) -> bool
 
 def writer_arguments(found: Connection, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of an `AlertWriter` of survey *name*, but for its options."""
+    same = SameKafka(found.kafka, answers=found.answers)
     return {
-        "producer": kafka.producer(found.kafka),
+        "producer": kafka.producer(found.kafka, on_error=same.doubt),
+        "check": same.check,
         "survey": survey(name),
         "codec": Codec(schema),
         "schema_id": found.schema_id,

@@ -1,6 +1,6 @@
 """`AlertWriter`: alerts are encoded, framed, keyed by their object and written to Kafka."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,7 @@ class AlertWriter:
         topic: Topic to write to; by default the survey's own.
         spool: Where alerts wait while Kafka is away; None = errors of delivery are raised instead.
         options: How to write.
+        check: Is called when all is acknowledged; raises where that is worth nothing.
     """
 
     def __init__(
@@ -70,9 +71,11 @@ class AlertWriter:
         topic: str | None = None,
         spool: Spool | None = None,
         options: WriterOptions = WriterOptions(),
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._survey, self._codec = survey, codec
         self._format = options.message_format or WireFormat(schema_id)
+        self._check = check
         self._test_headers = [TEST_HEADER] if options.test else []
         self.topic = topic or topics.alerts(survey.name)
         self._spooling = None if spool is None else SpoolingWriter(producer, spool)
@@ -195,9 +198,12 @@ class AlertWriter:
         """Wait until every queued alert is acknowledged, or safely in the spool.
 
         Raises:
-            DeliveryError: One was refused, or the wait took too long.
+            DeliveryError: One was refused, the wait took too long, or another Kafka took the
+                address.
         """
         self.records.flush()
+        if self._spooling is None or not self._spooling.spooling:
+            self._check()
 
     @contextmanager
     def visit(self, number: int) -> Iterator[VisitWriter]:
