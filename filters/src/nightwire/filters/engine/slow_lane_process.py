@@ -42,6 +42,10 @@ NICE = 19
 IDLE_S = 0.1
 """Pause where no lane has anything to do. [s]"""
 
+LOOK_AGAIN_S = 1.0
+"""Where nothing is new, a lane may still be due: a visit is over, a failure is to be tried again.
+[s]"""
+
 LEAVE_S = 60.0
 """Without lanes for so long the process ends. [s]"""
 
@@ -179,6 +183,7 @@ class SlowLaneWorker:
     _lanes: dict[str, SlowLane] = field(default_factory=dict)
     _rests: dict[str, tuple[Backoff, float]] = field(default_factory=dict)
     _looked: float = 0.0
+    _idle: tuple[float, Offset, set[str]] = field(default_factory=lambda: (0.0, {}, set()))
 
     def __post_init__(self) -> None:
         self._jobs = SlowLanes(self.settings.state)
@@ -202,6 +207,8 @@ class SlowLaneWorker:
         lanes, bound = self.lanes(), self.quick.committed()
         self.clock.note(planned_at(bound), positions(bound))
         self._tell_lags(bound)
+        if self._nothing_new(bound):
+            return False
         now, due = time.monotonic(), list[tuple[SlowLane, Offset]]()
         for name, lane in [*lanes.items()]:
             if lane.has_ended(bound):
@@ -211,7 +218,14 @@ class SlowLaneWorker:
                 due += [(lane, end)] if end is not None else []
         if due:
             self._turn(*min(due, key=lambda one: one[0].used))
+        else:
+            self._idle = time.monotonic(), bound, {*lanes}
         return bool(due)
+
+    def _nothing_new(self, bound: Offset) -> bool:
+        """Return whether all is as it was a moment ago, when there was nothing to do."""
+        at, there, lanes = self._idle
+        return (there, lanes) == (bound, {*self._lanes}) and time.monotonic() - at < LOOK_AGAIN_S
 
     def _seconds_behind(self, lane: SlowLane, bound: Offset) -> float:
         ahead = lane.ahead(bound)

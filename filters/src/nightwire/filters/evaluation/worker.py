@@ -40,6 +40,7 @@ from nightwire.filters.reading.requirements import (
     column_requirements,
     load_program,
 )
+from nightwire.filters.reading.shared_reading import SharedSource
 from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
 from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
 
@@ -91,7 +92,7 @@ def run(task: Task) -> Iterator[pa.RecordBatch]:
     for topic, ranges in groupby(sorted(task.work), key=lambda one: one.topic):
         work = list(ranges)
         if not is_derived(topic):
-            source = _source(task.bootstrap, task.registry, task.state)
+            source = _source_of(task)
             for part in chunks(work, AT_ONCE):
                 yield from judge(task, source, topic, topic.partition(".")[2], part)
         elif topic in task.active:
@@ -102,7 +103,7 @@ def run(task: Task) -> Iterator[pa.RecordBatch]:
 
 def preload(task: Task) -> Iterator[pa.RecordBatch]:
     """Make the objects that this worker keeps; stay until the other workers have started, too."""
-    _source(task.bootstrap, task.registry, task.state)
+    _source_of(task)
     _rowwise(task.sandbox, task.budget)
     time.sleep(0.3)
     yield from ()
@@ -110,7 +111,7 @@ def preload(task: Task) -> Iterator[pa.RecordBatch]:
 
 def judge_derived(task: Task, topic: str, work: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
     """Read and judge some ranges of a derived topic, group by group."""
-    source = _source(task.bootstrap, task.registry, task.state)
+    source = _source_of(task)
     fetched = fetch_groups(source, work, surveys())
     for group in fetched.groups:
         yield from judge(task, fetched.of(group), topic, group.survey, work, backfilled=group.backfilled)
@@ -254,10 +255,16 @@ def _filters(state: str, version: int, owner: str) -> list[LiveFilter]:
     return EngineState(Path(state), owner=owner).filters(version)
 
 
+def _source_of(task: Task) -> RecordSource:
+    return _source(task.bootstrap, task.registry, task.state, shared=bool(task.owner))
+
+
 @lru_cache(maxsize=4)
-def _source(bootstrap: str, registry: str, state: str) -> RecordSource:
+def _source(bootstrap: str, registry: str, state: str, *, shared: bool) -> RecordSource:
+    """Return a source; one of slow lanes keeps its records for the next owner."""
     known = SchemaRegistry(registry, cache_dir=EngineState(Path(state)).schemas)
-    return RecordSource(range_consumer(bootstrap), AlertDecoder(known), known)
+    kind = SharedSource if shared else RecordSource
+    return kind(range_consumer(bootstrap), AlertDecoder(known), known)
 
 
 @lru_cache(maxsize=2)
