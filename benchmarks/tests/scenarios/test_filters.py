@@ -61,12 +61,13 @@ nightwire_filters_spark_phase_seconds_sum{{phase="addBatch"}} {whole}
 # TYPE nightwire_filters_cpu_seconds counter
 nightwire_filters_cpu_seconds_total{{filter="a/b",way="rows"}} {judge}
 nightwire_filters_cpu_seconds_total{{filter="a/c",way="rows"}} {judge}
+nightwire_filters_cpu_seconds_total{{filter="a/slow",way="rows"}} 7
 """
 
 
 def test_the_parts_of_a_pass_are_what_was_counted_in_between() -> None:
-    before = counted(PAGE.format(batches=1, judge=1.0, whole=2.0))
-    found = spent(before, counted(PAGE.format(batches=3, judge=2.5, whole=4.0)))
+    before = counted(PAGE.format(batches=1, judge=1.0, whole=2.0), {"a/slow"})
+    found = spent(before, counted(PAGE.format(batches=3, judge=2.5, whole=4.0), {"a/slow"}))
     assert found["judge"] == found["judge (slow)"] == 1.5
     assert found["send"] == 0.0
     assert found["CPU rows"] == 3.0
@@ -75,11 +76,17 @@ def test_the_parts_of_a_pass_are_what_was_counted_in_between() -> None:
 
 def test_the_table_of_parts_has_a_column_for_each_experiment_and_processes_last() -> None:
     use = Use(3.0, 0.0, [ProcessUse("kafka", 2.5, 1)])
-    figures = {"pass_seconds_100_filters": 4.0} | phase_figures({"send": 1.0, "new": 0.5})
-    runs = [Sample(name, Kind.SUBJECT, 0, figures, use) for name in ("one", "two")]
-    (table,) = phase_tables([*runs, Sample("one", Kind.BASELINE, 0, {"pass_seconds_100_filters": 9.0})])
-    assert table.head[1:] == ["one", "two"]
-    assert [row[1] for row in table.rows] == ["4.00 s", "1.00 s", "0.50 s", "2.50 s"]
+    figures = {"pass_seconds_100_filters": 4.0, "quick_lane_seconds_100_filters": 3.0} | phase_figures(
+        {"send": 1.0, "new": 0.5}
+    )
+    runs = [
+        Sample(name, Kind.SUBJECT, 0, figures, use) for name in ("pass-1-one-9-alerts", "pass-2-two-9-alerts")
+    ]
+    (table,) = phase_tables(
+        [*runs, Sample(runs[0].experiment, Kind.BASELINE, 0, {"pass_seconds_100_filters": 9.0})]
+    )
+    assert table.head[1:] == ["1 one 9", "2 two 9"]
+    assert [row[1] for row in table.rows] == ["4.00 s", "3.00 s", "1.00 s", "0.50 s", "2.50 s"]
     assert table.rows[-1][0] == "CPU time: kafka"
     assert phase_tables([]) == []
 

@@ -227,14 +227,18 @@ class FilterEngine(Cluster):
             return ""
         return httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=30).text
 
-    def slow_owners(self) -> Collection[str]:
-        """Return the owners of slow lanes that go on, as the state of an engine of ours says."""
+    def slow_filters(self) -> set[str]:
+        """Return the filters in slow lanes that go on, as the state of an engine of ours says."""
         found: set[str] = set()
         for path in (self._state / "lanes").glob("*/schedule.json"):
             with suppress(FileNotFoundError):  # a lane that has ended is removed
-                if json.loads(path.read_text())["changes"][-1]["names"]:
-                    found.add(path.parent.name.partition(".")[0])
+                changes = json.loads(path.read_text())["changes"]
+                found.update(key for key, _version in changes[-1]["names"])
         return found
+
+    def slow_owners(self) -> set[str]:
+        """Return the owners of slow lanes that go on."""
+        return {key.partition("/")[0] for key in self.slow_filters()}
 
     def engine_cpu(self) -> float:
         """Return the CPU time of the engine's processes so far [s]; 0 where it is not ours."""

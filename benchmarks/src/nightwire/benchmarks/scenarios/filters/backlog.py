@@ -88,7 +88,7 @@ class Backlog(Experiment):
 
     def _counted(self) -> Mapping[str, float]:
         time.sleep(SETTLING)
-        return counted(self._setting.engine.metrics())
+        return counted(self._setting.engine.metrics(), self._setting.engine.slow_filters())
 
     def _named(self, what: str) -> str:
         return f"{what}_seconds_{self._label}"

@@ -1,6 +1,6 @@
 """Where the seconds of a pass go: what the engine says of its parts, and what processes took."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -19,6 +19,8 @@ COPIES, SEND, REST = "copies", "send", "Spark's rest"
 FIGURE = "phase: "
 """How the names of figures begin that are of parts of a pass."""
 TITLES = {
+    "pass": "until all lanes are done",
+    "quick": "until the quick lane is done, of which all else is told",
     "Spark latestOffset": "plan: where topics end, which filters are live",
     "Spark queryPlanning": "Spark plans its query",
     "Spark walCommit": "Spark logs the offsets",
@@ -27,6 +29,7 @@ TITLES = {
     "judge": "judge: from the tasks' start to their rows",
     "CPU columns": "… CPU of filters over columns",
     "CPU rows": "… CPU of filters in the sandbox",
+    "CPU rows (slow)": "CPU of filters in slow lanes",
     "decide": "decide, and keep the decision",
     SEND: "send, until all is acknowledged",
     "fetch": "… of it fetching again what is sent",
@@ -43,15 +46,20 @@ WITHIN = ("judge", "decide", SEND, "account")
 """What Spark calls adding a batch."""
 
 
-def counted(page: str) -> dict[str, float]:
-    """Return what the engine has counted so far, by part of a batch: seconds, and copies."""
+def counted(page: str, slow: Collection[str] = ()) -> dict[str, float]:
+    """Return what the engine has counted so far, by part of a batch: seconds, and copies.
+
+    Args:
+        page: Its page of metrics.
+        slow: Filters in slow lanes.
+    """
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(page):
         for one in family.samples:
             if one.name in COUNTED:
                 kind, label = COUNTED[one.name]
-                lane = f" ({lane})" if (lane := one.labels.get("lane", "quick")) != "quick" else ""
-                name = f"{kind}{one.labels.get(label, '')}{lane}"
+                behind = one.labels.get("filter") in slow or one.labels.get("lane") == "slow"
+                name = f"{kind}{one.labels.get(label, '')}{' (slow)' if behind else ''}"
                 found[name] = found.get(name, 0.0) + one.value
     return found
 
@@ -83,15 +91,22 @@ def phase_tables(samples: Sequence[Sample]) -> list[Table]:
         [TITLES.get(name, name), *(f"{column[name]:.2f} s" if name in column else "–" for column in columns)]
         for name in names
     ]
-    return [Table("Where the seconds of a pass go", ["median of the runs", *runs], rows)]
+    return [
+        Table(
+            "Where the seconds of a pass go",
+            ["median of the runs", *(" ".join(name.split("-")[1:-1]) for name in runs)],
+            rows,
+        )
+    ]
 
 
 def _parts(runs: Sequence[Sample]) -> Iterator[tuple[str, float]]:
     """Yield the median of each part over *runs* [s], and the CPU time of each process."""
     for figure in dict.fromkeys(name for one in runs for name in one.figures):
         name = figure.removeprefix(FIGURE)
-        if figure.startswith("pass_seconds") or (figure != name and name not in HIDDEN):
-            name = "the whole pass" if figure == name else name
+        if figure == name and (name := figure.partition("_")[0]) not in ("pass", "quick"):
+            continue
+        if name not in HIDDEN and "without" not in figure:
             yield name, median([one.figures[figure] for one in runs if figure in one.figures])
     for process in dict.fromkeys(process.name for one in runs for process in one.use.processes):
         if process.startswith("recorder"):
@@ -101,5 +116,5 @@ def _parts(runs: Sequence[Sample]) -> Iterator[tuple[str, float]]:
 
 
 def _place(name: str) -> tuple[int, str]:
-    order = ["the whole pass", *TITLES]
+    order = [*TITLES]
     return (order.index(name) if name in order else len(order) + name.startswith("CPU time"), name)
