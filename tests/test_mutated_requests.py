@@ -26,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from nightwire.core.kafka import environment
-from nightwire.core.logins.server import RefusedError, Tries, Users
+from nightwire.core.logins.server import TRIES, RefusedError, Tries, Users
 from nightwire.core.logins.server import application as users_application
 from nightwire.core.stack import free_port
 from nightwire.schemas.registry.api import Api
@@ -253,3 +253,15 @@ def test_the_application_that_gives_passwords(
     assert found["401"] > count / 50
     assert not caplog.records
     assert len([*next(iter(collected.collect())).samples]) < 50, "whoever asks does not choose our labels"
+
+
+def test_limits_are_of_the_address_that_asks_not_of_one_that_it_names(tmp_path: Path) -> None:
+    users = NobodyEnters("127.0.0.1:1", tmp_path / "key.pem", Tries())
+    answered = Counters("answers", "By path and status.", ["path", "status"], registry=CollectorRegistry())
+    door = Door(users_application(users, answered))
+
+    async def ask(times: int) -> list[str]:
+        asked = (USERS[0].replace(b"Host", b"X-Forwarded-For: 10.0.0.%d\r\nHost" % n) for n in range(times))
+        return [await door.answer(one, "127.0.0.1") for one in asked]
+
+    assert asyncio.run(ask(TRIES + 1)) == [*["401"] * TRIES, "429"]

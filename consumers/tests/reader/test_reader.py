@@ -331,7 +331,7 @@ def test_what_cannot_be_decoded_is_counted_said_and_passed_over(
 
 def test_a_schema_that_cannot_be_had_stops_it_and_names_the_alert(kafka: str, ten: str, write: Write) -> None:
     group = group_name()
-    write(kafka, ten, [b"\x00\x00\x00\x04\x4cbody"])
+    write(kafka, ten, [b"\x00\x00\x00\x0b\xb7body"])  # nobody has schema 2999
     with (
         pytest.raises(SchemaError, match=rf"{ten}\[0\]@10 waits for its schema.*--registry"),
         AlertReader(ten, group=group, bootstrap=kafka, follow=False) as reader,
@@ -343,7 +343,7 @@ def test_a_schema_that_cannot_be_had_stops_it_and_names_the_alert(kafka: str, te
 def test_who_waits_for_the_registry_says_so_once(
     kafka: str, ten: str, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write(kafka, ten, [b"\x00\x00\x00\x04\x4cbody"])
+    write(kafka, ten, [b"\x00\x00\x00\x0b\xb7body"])  # nobody has schema 2999
     away, asked = f"http://127.0.0.1:{free_port()}", count()
     with (
         pytest.raises(SchemaError, match="waits for its schema"),

@@ -89,6 +89,7 @@ def _config(app: Any, host: str, port: int, most: int | None = None) -> uvicorn.
         log_config=None,
         log_level="error",  # a stranger's broken request is no line of the log
         access_log=False,
+        proxy_headers=False,  # limits are of the address that asks, not of one that it names
         limit_concurrency=most,
         timeout_graceful_shutdown=LAST_WORDS,
     )
