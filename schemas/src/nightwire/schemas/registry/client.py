@@ -51,7 +51,7 @@ class SchemaRegistry:
     once per process; where the registry is away or has lost them, what the registry of the same
     Kafka gave before is taken from disk.  When the address becomes another Kafka's registry, what
     is kept in memory is forgotten: that is noticed within a minute, and after a `doubt` at the next
-    lookup.
+    lookup (not with a *cache_dir*, which belongs to one Kafka).
 
     Args:
         url: Address of the registry (``http://127.0.0.1:8081``); None where there is none.
