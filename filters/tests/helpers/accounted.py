@@ -19,6 +19,12 @@ def judged(site: Site, source: str) -> int:
     return sum(one.read for one in accounted(site, source))
 
 
+def evaluated(site: Site, key: str, what: str = "evaluated") -> int:
+    """Return how many alerts a filter has judged, in all lanes; or another of its counts."""
+    found = (one.filters[key] for one in read_accounts(site.bootstrap) if key in one.filters)
+    return sum(getattr(one, what) for one in found)
+
+
 def close(site: Site, visit: int, topic: str) -> None:
     """Write that a visit of simulated alerts is closed."""
     ends = Counter[int]()

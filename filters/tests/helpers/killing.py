@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from filters.tests.helpers.accounted import evaluated
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.decision.serialize import load_decision
 
@@ -25,13 +26,24 @@ class Cut:
 def keep(alert):
     return Cut().passes(alert)
 """
-"""Code, which the sandbox judges, and takes a moment for each alert."""
+"""Code, which takes a moment for each alert: the slow lane judges it, in its sandbox."""
+
+CUT = """
+class Cut:
+    rest = 4
+
+def keep(alert):
+    return alert.id % 25 == Cut.rest
+"""
+"""Code that costs little: once it is measured, the quick lane judges it, in its workers'
+sandboxes."""
 
 FINEST = "def keep(alert):\n    return alert.id * 7919 % 10007 if alert.id % 3 else 0\n"
 """No two of ten thousand consecutive ids have the same rank."""
 
 FILTERS = {
     "few": (FEW, "--cap", str(CAP)),
+    "cut": (CUT, "--cap", "0"),
     "finest": (FINEST, "--cap", str(BEST), "--choice", "best"),
     "half": ("def keep(alert):\n    return alert.id % 4 < 2\n", "--cap", "0"),
     "quarter": (
@@ -43,6 +55,8 @@ FILTERS = {
 """The last two judge what passed `half`."""
 
 HALF = "filter.me.half"
+LANES = ("checkpoint", "lanes/*")
+"""Where the lanes of an engine keep their decisions."""
 LONG = 500
 """The visit of every second alert: it lasts through all deaths, and its best are held as long."""
 
@@ -85,25 +99,24 @@ class Ledger:
     """Every decision that the engine stored, of which it keeps only the newest itself.
 
     Attributes:
-        folder: Where they lie.
-        kept: Their texts, by batch.
+        folder: The engine's state, where they lie, those of the slow lanes, too.
+        kept: Their texts, by file.
         copies: What is sent when all of them are carried out.
     """
 
     folder: Path
-    kept: dict[int, str] = field(default_factory=dict)
+    kept: dict[Path, str] = field(default_factory=dict)
     copies: set[Copy] = field(default_factory=set)
 
     def look(self) -> None:
         """Take in what is new; what was decided may never change."""
-        for path in self.folder.glob("[0-9]*.json"):
+        for path in (one for kind in LANES for one in self.folder.glob(f"{kind}/decisions/[0-9]*.json")):
             if not (text := text_of(path)):
                 continue
-            number = int(path.stem)
-            if number not in self.kept:
-                self.kept[number] = text
+            if path not in self.kept:
+                self.kept[path] = text
                 self.copies.update(carried_out(load_decision(text)))
-            assert self.kept[number] == text, path
+            assert self.kept[path] == text, path
 
 
 def carried_out(decision: Decision) -> Iterator[Copy]:
@@ -172,6 +185,12 @@ class Night:
         """Wait until all that was fed is judged, and a visit that is closed is over."""
         expected = self.before + self.alerts()
         self.until(lambda: self.ledger.look() or judged() == expected, 120, self.said)
+        for key in ("me/few", "me/cut"):
+            self.until(
+                lambda key=key: self.ledger.look() or evaluated(self.site, key) == self.alerts(),
+                120,
+                self.said,
+            )
         for name, wanted in self.best(visit).items():
             self.until(
                 lambda name=name, wanted=wanted: self.ledger.look() or wanted <= self.delivered(name, visit),
@@ -209,6 +228,7 @@ class Night:
         for name, some in self.best(visit).items():
             assert self.delivered(name, visit) == some
         assert self.delivered("half", visit) == half
+        assert self.delivered("cut", visit) == {one for one in self.ids[visit] if one % 25 == 4}
         for name in FILTERS:
             assert_once(copies(self.site, name))
 
@@ -250,6 +270,10 @@ ZYGOTE = "nightwire.filters.sandbox.zygote"
 """The parent of sandboxed processes."""
 
 
+SPAWNED = "multiprocessing.spawn"
+"""The process of the slow lanes."""
+
+
 def worker(site: Site) -> psutil.Process:
     """Return a Python worker of Spark's."""
     return one_of(site, lambda one: has(one, DAEMON) and has(one.parent(), DAEMON))
@@ -267,6 +291,16 @@ def sandboxed(site: Site) -> psutil.Process:
         if found.status() == psutil.STATUS_RUNNING:
             break
     return found
+
+
+def slow_lanes(site: Site) -> psutil.Process:
+    """Return the process of the slow lanes."""
+    return one_of(site, lambda one: has(one, SPAWNED))
+
+
+def slow_sandboxed(site: Site) -> psutil.Process:
+    """Return an owner's process in the sandbox of the slow lanes."""
+    return one_of(site, lambda one: has(one.parent(), ZYGOTE) and has(one.parent().parent(), SPAWNED))
 
 
 def planner(site: Site) -> psutil.Process:

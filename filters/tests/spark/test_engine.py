@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from filters.tests.helpers.accounted import accounted, close, judged
+from filters.tests.helpers.accounted import accounted, close, evaluated, judged
 from filters.tests.helpers.killing import (
     FILTERS,
     LONG,
@@ -16,6 +16,8 @@ from filters.tests.helpers.killing import (
     java,
     planner,
     sandboxed,
+    slow_lanes,
+    slow_sandboxed,
     worker,
     zygote,
 )
@@ -270,6 +272,8 @@ VICTIMS: dict[str, Callable[[Site], None]] = {
     "worker": lambda site: worker(site).kill(),
     "sandboxed": lambda site: sandboxed(site).kill(),
     "zygote": lambda site: zygote(site).kill(),
+    "slow-lanes": lambda site: slow_lanes(site).kill(),
+    "slow-sandboxed": lambda site: slow_sandboxed(site).kill(),
     "planner": lambda site: planner(site).kill(),
     "driver": kill_driver,
     "kafka": kill_kafka,
@@ -283,7 +287,7 @@ def night(engine: Site, encode: Callable[..., bytes], until: Callable[..., Any])
     for name, (code, *options) in FILTERS.items():
         done = engine.submit(name, code, "--survey", "sim", *options)
         assert done.returncode == 0, done.stderr
-    ledger = Ledger(engine.folder / "state" / "checkpoint" / "decisions")
+    ledger = Ledger(engine.folder / "state")
     return Night(engine, encode, until, ledger, judged(engine, "alerts.sim"))
 
 
@@ -302,8 +306,8 @@ def test_a_visit_that_lasted_through_all_deaths_has_its_best_and_its_first(night
     night.settle(LONG, lambda: judged(night.site, "alerts.sim"))
     night.check(LONG)
     night.check_decisions()
-    counts = [one.filters["me/few"] for one in accounted(night.site, "alerts.sim") if "me/few" in one.filters]
-    assert (sum(one.evaluated for one in counts), sum(one.faulted for one in counts)) == (night.alerts(), 0)
+    for key in ("me/few", "me/cut"):
+        assert (evaluated(night.site, key), evaluated(night.site, key, "faulted")) == (night.alerts(), 0)
 
 
 def test_a_change_under_a_stream_of_alerts_loses_none_and_the_log_says_who_judged_which(

@@ -113,7 +113,7 @@ def night(
         for name, (code, *options) in FILTERS.items():
             done = site.submit(name, code, "--survey", "sim", *options)
             assert done.returncode == 0, done.stderr
-        yield Night(site, encode, until, Ledger(site.folder / "state" / "checkpoint" / "decisions"), 0)
+        yield Night(site, encode, until, Ledger(site.folder / "state"), 0)
 
 
 def test_two_executors_share_the_work(night: Night, cluster: Cluster) -> None:
