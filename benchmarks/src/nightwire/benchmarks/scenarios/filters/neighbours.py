@@ -79,9 +79,11 @@ class SlowNeighbours(Neighbours):
 
     def _figures(self, waits: Mapping[str, float], quiet: Sequence[str], others: Sequence[str]) -> Figures:
         found = super()._figures(waits, quiet, others)
-        slow = [waits[topic] for topic in others if topic in waits]
+        if not others:
+            return found
         behind = self._setting.engine.slow_filters() & {one.key for one in self._setting.quick_ones}
         found[f"quick_behind_{self._setting.label}"] = len(behind)
+        slow = [waits[topic] for topic in others if topic in waits]
         return found | (self._summary("slow", slow) if slow and self._setting.patient else {})
 
 
