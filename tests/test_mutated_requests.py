@@ -184,7 +184,7 @@ class Door:
         asked = H11Protocol(self._config, state, {}, asyncio.get_running_loop())
         asked.connection_made(line)
         asked.data_received(sent)
-        if asked.conn.their_state is h11.SEND_BODY:
+        if line.closed or asked.conn.their_state is h11.SEND_BODY:
             asked.connection_lost(None)
         for task in [*state.tasks]:
             await task
