@@ -72,7 +72,7 @@ class Backlog(Experiment):
         self._copies = int(phases.get(COPIES, 0))
         sending = phases.get(SEND, 0.0)
         found = {self.figure: done, self._named("quick_lane"): quick}
-        found[self._named("pass_without_sending")] = quick - sending
+        found[self._named("pass_without_sending")] = done - sending
         return found | self._copied(sending) | phase_figures(phases)
 
     def pass_seconds(self, count: int) -> float:
