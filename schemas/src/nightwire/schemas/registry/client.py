@@ -35,7 +35,8 @@ TIMEOUT = 5.0
 RETRY_DELAYS = (0.1, 0.5)
 """Waits before the second and third try. [s]"""
 UNKNOWN_ID_SECONDS = 5.0
-"""How long an unknown id is not asked for again. [s]  Thousands of messages may have it."""
+"""How long an unknown id is not asked for again, nor whose registry it is where nobody answers. [s]
+Thousands of messages may have it."""
 IDENTITY_SECONDS = 60.0
 """How long a registry counts as the same one where nothing went wrong. [s]"""
 IDENTITY_TIMEOUT = 1.0
@@ -245,9 +246,7 @@ class SchemaRegistry:
         try:
             schema = self._parsed(self._request("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchemaError as error:
-            self.doubt()
-            self._notice_another_kafka()
-            if (cache := self._cache()) and (cached := cache.load(schema_id)):
+            if (cached := self._cached(schema_id)) is not None:
                 return cached
             self._missing[schema_id] = (time.monotonic(), type(error), str(error))
             raise
@@ -278,6 +277,15 @@ class SchemaRegistry:
             self._belongs_to(cluster)
         return self._disk
 
+    def _cached(self, schema_id: int) -> dict[str, Any] | None:
+        """Return the schema that the disk has, unless another Kafka answers by now."""
+        cache = self._cache()
+        if cache is None or (known := cache.load(schema_id)) is None:
+            return None
+        self.doubt()
+        self._notice_another_kafka()
+        return known if self._disk is cache else None
+
     def _belongs_to(self, cluster: str) -> None:
         self._cluster = cluster
         self._disk = SchemaCache(user_cache_path("nightwire") / "schemas", cluster)
@@ -288,8 +296,10 @@ class SchemaRegistry:
         if time.monotonic() < self._ask_identity_at:
             return
         self._ask_identity_at = time.monotonic() + IDENTITY_SECONDS
-        cluster = self._told_cluster() or self._cluster_id()
-        if cluster in (None, self._cluster):
+        if (cluster := self._told_cluster() or self._cluster_id()) is None:
+            self._ask_identity_at = time.monotonic() + UNKNOWN_ID_SECONDS
+            return
+        if cluster == self._cluster:
             return
         log.warning("%s is the registry of another Kafka now: schemas are asked for again", self.url)
         self._schemas, self._codecs, self._missing = {}, {}, {}  # new: other threads may hold the old
