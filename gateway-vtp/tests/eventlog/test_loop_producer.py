@@ -85,7 +85,10 @@ def test_a_record_waits_for_those_under_way_and_not_when_it_comes_alone(bootstra
     async def use(one: LoopProducer) -> None:
         for _ in range(3):
             acknowledged = list[DeliveryError | None]()
-            for number in range(10):
+            one.begin("events", b"x", key=b"k", headers=[], acknowledged=acknowledged.append)
+            await turns(2)
+            assert one.waiting == 0
+            for number in range(1, 10):
                 one.begin("events", b"x", key=b"k", headers=[], acknowledged=acknowledged.append)
                 assert one.waiting == number
             while len(acknowledged) < 10:
@@ -93,3 +96,9 @@ def test_a_record_waits_for_those_under_way_and_not_when_it_comes_alone(bootstra
             assert one.waiting == 0
 
     assert run(bootstrap, use) == 0
+
+
+async def turns(count: int) -> None:
+    """Let the loop turn so often."""
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -26,8 +26,8 @@ class LoopProducer:
 
     librdkafka reports deliveries to whoever polls; a thread polls, and hands them to the loop in
     batches.  A record that comes alone goes out at once.  Those that come while others are on their
-    way go out together, when these have arrived, or after `GATHER`: a request costs Kafka as much
-    as dozens of records.
+    way go out together, `GATHER` after the first: a request costs Kafka as much as dozens of
+    records.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -38,7 +38,6 @@ class LoopProducer:
         self._producer, self._loop = producer, loop
         self._waiting: deque[tuple[Callable[[], None], Acknowledged]] = deque()
         self._in_flight = 0
-        self._timer: asyncio.TimerHandle | None = None
         self._delivered: deque[tuple[Acknowledged, KafkaError | None]] = deque()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kafka-acks", daemon=True)
@@ -67,10 +66,8 @@ class LoopProducer:
             self._producer.produce, topic, value, key, headers=list(headers), on_delivery=delivered
         )
         self._waiting.append((produce, acknowledged))
-        if not self._in_flight:
-            self._send()
-        elif self._timer is None:
-            self._timer = self._loop.call_later(GATHER, self._send)
+        if len(self._waiting) == 1:
+            self._loop.call_later(GATHER if self._in_flight else 0, self._send)
 
     def warm_up(self, topic: str) -> None:
         """Learn where *topic* lies before the first record.  Blocks."""
@@ -88,15 +85,13 @@ class LoopProducer:
 
     def _send(self) -> None:
         """Hand on what has gathered."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         while self._waiting:
             produce, acknowledged = self._waiting[0]
             try:
                 produce()
                 self._in_flight += 1
             except BufferError:  # librdkafka's queue is full: acknowledgements make room
+                self._loop.call_later(GATHER, self._send)
                 return
             except KafkaException as error:
                 self._loop.call_soon(acknowledged, DeliveryError(error.args[0].str()))
@@ -119,5 +114,3 @@ class LoopProducer:
             self._loop.call_soon(acknowledged, failure)  # which takes no other along if it fails
             self._delivered.popleft()
             self._in_flight -= 1
-        if self._waiting and not self._in_flight:
-            self._send()
