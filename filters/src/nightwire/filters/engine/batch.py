@@ -54,17 +54,19 @@ class BatchClients:
         settings: The engine's.
         state: Says where schemas are kept.
         on_sent: Called with each copy that Kafka acknowledged.
+        on_fetched: Called with how long a decision's alerts were waited for. [s]
     """
 
     settings: EngineSettings
     state: EngineState
     on_sent: Callable[[AcknowledgedCopy], None]
+    on_fetched: Callable[[float], None] = lambda _seconds: None
 
     @cached_property
     def delivery(self) -> Delivery:
         """Sends decisions."""
         writer = open_transform_writer(self.settings.registry, self.state.schemas)
-        return Delivery(self.settings.bootstrap, self.on_sent, transform_writer=writer)
+        return Delivery(self.settings.bootstrap, self.on_sent, writer, self.on_fetched)
 
     @cached_property
     def visits(self) -> VisitFollower:
@@ -94,7 +96,8 @@ class BatchRunner:
     _set: tuple[int, Sequence[LiveFilter]] = (0, ())
 
     def __post_init__(self) -> None:
-        self.clients = BatchClients(self.settings, self.state, self.metrics.acknowledged)
+        fetched = self.metrics.phase.labels("fetch").observe
+        self.clients = BatchClients(self.settings, self.state, self.metrics.acknowledged, fetched)
 
     def restart(self) -> None:
         """Make new clients: the old ones may be lost."""

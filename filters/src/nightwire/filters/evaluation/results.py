@@ -130,6 +130,8 @@ def count_range(rows: RangeRows, verdicts: Sequence[Verdict], ids: Sequence[str]
         late=[one.number for one in verdicts if one.late and _stopped(one, first, end)],
         cpu_us=_cpu_us(verdicts, end - first, len(ids)),
         stopped={one.number: one.stopped for one in verdicts if one.stopped and first == 0 < end},
+        read_us=rows.read_us,
+        decode_us=rows.decode_us,
     )
 
 

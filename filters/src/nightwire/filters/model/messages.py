@@ -139,6 +139,8 @@ class RangeCounts:
         stopped: How many alerts of a sample each condition of a filter stopped, by the filter's
             number.
         unjudged: Offsets that were left out, for they were too old for their lane.
+        read_us: Time of reading, and
+        decode_us: of decoding. [µs]
     """
 
     range: OffsetRange
@@ -155,6 +157,8 @@ class RangeCounts:
     cpu_us: Sequence[int] = ()
     stopped: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     unjudged: int = 0
+    read_us: int = 0
+    decode_us: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -251,7 +255,7 @@ def _add(one: RangeCounts, other: RangeCounts) -> RangeCounts:
     }
     sums: dict[str, Any] = {
         name: getattr(one, name) + getattr(other, name)
-        for name in ("read", "undecodable", "expired", "passed_alerts")
+        for name in ("read", "undecodable", "expired", "passed_alerts", "unjudged", "read_us", "decode_us")
     }
     first: dict[str, Any] = {
         name: {**getattr(other, name), **getattr(one, name)} for name in ("faults", "stopped")

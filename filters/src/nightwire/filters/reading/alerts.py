@@ -1,5 +1,6 @@
 """Reading ranges of alerts as columns: of each alert only the fields that are asked for."""
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,8 @@ class RangeRows:
         read: Records read.
         undecodable: Of these, so many are no alerts.
         expired: Offsets that had expired.
+        read_us: Time of reading, and
+        decode_us: of decoding. [µs]
     """
 
     range: OffsetRange
@@ -50,6 +53,8 @@ class RangeRows:
     read: int
     undecodable: int = 0
     expired: int = 0
+    read_us: int = 0
+    decode_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,11 +163,16 @@ class _RangeReader:
     def read(self, work: OffsetRange) -> None:
         """Read a range."""
         expired, records, first, before = ExpiredCount(), 0, len(self.messages), len(self.undecodable)
+        began, decoding = time.perf_counter(), 0.0
         for messages in self.source.records(work, expired):
             records += len(messages)
+            there = time.perf_counter()
             self._add(messages)
+            decoding += time.perf_counter() - there
+        reading = time.perf_counter() - began - decoding
         undecodable = len(self.undecodable) - before
-        self.ranges.append(RangeRows(work, first, len(self.messages), records, undecodable, expired.count))
+        counts = (first, len(self.messages), records, undecodable, expired.count)
+        self.ranges.append(RangeRows(work, *counts, round(1e6 * reading), round(1e6 * decoding)))
 
     def _add(self, messages: Sequence[Message]) -> None:
         values = [message.value() or b"" for message in messages]

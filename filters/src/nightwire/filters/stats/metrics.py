@@ -179,6 +179,9 @@ class Metrics:
             self.capped.labels(decision.overflow.filters[judge][0]).inc(number)
 
     def _count_sources(self, decision: Decision) -> None:
+        for name in ("read", "decode"):  # in all tasks together
+            spent = sum(getattr(one, f"{name}_us") for one in decision.counts)
+            self.phase.labels(name).observe(1e-6 * spent)
         self.records.set(sum(one.read for one in decision.counts))
         for source, some in groupby(decision.counts, key=lambda one: one.range.topic):
             read, dead, gone = np.sum(

@@ -106,7 +106,8 @@ BATCHES = Row(
         ),
         Panel(
             "Where the time goes",
-            "Mean of each part of a batch: judging in the workers, deciding, sending, accounting.",
+            "Mean of each part of a batch: judging in the workers (in it, of all tasks together, reading and "
+            "decoding), deciding, sending (in it fetching again), accounting.",
             {"{{phase}}": _mean("nightwire_filters_phase_seconds")},
             unit="s",
         ),

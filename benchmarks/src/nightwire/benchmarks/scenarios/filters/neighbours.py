@@ -28,17 +28,25 @@ class Neighbours(Experiment):
     def __init__(self, setting: FilterSetting) -> None:
         self._setting = setting
         self.name = f"{self.whose}-owners-{setting.count}-{setting.what}"
+        self._at_once = list(setting.quick_ones)
         if not setting.patient:
             self.at_most = dict.fromkeys(Kind, 1)
 
     def run_once(self, kind: Kind) -> Figures:
-        """Send one visit, with the neighbours or without."""
-        quiet = self._setting.quick_ones
+        """Send one visit, with the neighbours or without.
+
+        The waits are those of filters that the engine judges at once: with the neighbours it may
+        find an owner's filters too dear together, and without them those are left out, too.
+        """
         others = self._neighbours() if kind is Kind.SUBJECT else []
+        quiet = self._setting.quick_ones if kind is Kind.SUBJECT else self._at_once
         self._setting.engine.live([*quiet, *others])
         self._waits(min(WARM_UP, self._setting.context.size.alerts))
+        slow = self._setting.engine.slow_filters()
+        self._at_once = [one for one in quiet if one.key not in slow]
         waits = self._waits(self._setting.context.size.alerts)
-        return self._figures(waits, topics_of(quiet), topics_of(others))
+        behind = [one for one in (*quiet, *others) if one.key in slow]
+        return self._figures(waits, topics_of(self._at_once), topics_of(behind))
 
     @abstractmethod
     def _neighbours(self) -> Sequence[MixedFilter]:
@@ -79,10 +87,7 @@ class SlowNeighbours(Neighbours):
 
     def _figures(self, waits: Mapping[str, float], quiet: Sequence[str], others: Sequence[str]) -> Figures:
         found = super()._figures(waits, quiet, others)
-        if not others:
-            return found
-        behind = self._setting.engine.slow_filters() & {one.key for one in self._setting.quick_ones}
-        found[f"quick_behind_{self._setting.label}"] = len(behind)
+        found[f"quick_lane_{self._setting.label}"] = len(quiet)
         slow = [waits[topic] for topic in others if topic in waits]
         return found | (self._summary("slow", slow) if slow and self._setting.patient else {})
 
