@@ -1,13 +1,21 @@
 """The ring buffer, its cursors, and the accounts: no event is skipped or counted twice."""
 
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting import Account, OffsetAccounts, discrepancies
+from nightwire.core.kafka import TopicPartition
 from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.event import Event, Positions
+from nightwire.gateway.eventlog.replay import ReplayService
 from nightwire.gateway.eventlog.ring_buffer import Cursor, RingBuffer
 from nightwire.gateway.eventlog.start_offsets import accounted, start_offsets
+from nightwire.gateway.status.metrics import GatewayMetrics
 
 TOPIC = "voevents"
 
@@ -115,3 +123,20 @@ def test_a_gateway_begins_where_index_and_accounts_both_end() -> None:
 def test_positions_that_the_log_does_not_have_are_not_believed() -> None:
     found = start_offsets({(TOPIC, 0): (10, 20)}, indexed={0: 500}, known={0: 5})
     assert found.start == {(TOPIC, 0): 10}
+
+
+class NothingSoYoung:
+    """Has no record as young as is asked."""
+
+    def since(self, partitions: Iterable[TopicPartition], time: int) -> Positions:
+        return {}
+
+
+def test_what_comes_after_the_question_is_not_left_out_where_another_asks_in_the_same_second() -> None:
+    async def scene() -> None:
+        reader: Any = NothingSoYoung()
+        replay = ReplayService(reader, GatewayMetrics(CollectorRegistry()))
+        assert await replay.since({("voevents", 0): 5}, 1_000) == {("voevents", 0): 5}
+        assert await replay.since({("voevents", 0): 9}, 1_001) == {("voevents", 0): 5}
+
+    asyncio.run(scene())

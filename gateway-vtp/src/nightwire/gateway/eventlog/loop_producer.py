@@ -16,7 +16,6 @@ log = logging.getLogger(__name__)
 Acknowledged = Callable[[DeliveryError | None], None]
 """Takes why Kafka did not take a record, or None once it has it."""
 
-
 GATHER = 0.005
 """Longest time that a record waits for others. [s]"""
 
@@ -49,13 +48,7 @@ class LoopProducer:
         return len(self._waiting)
 
     def begin(
-        self,
-        topic: str,
-        value: bytes,
-        *,
-        key: bytes,
-        headers: Headers,
-        acknowledged: Acknowledged,
+        self, topic: str, value: bytes, *, key: bytes, headers: Headers, acknowledged: Acknowledged
     ) -> None:
         """Begin to write one record; *acknowledged* is called, later, in the loop.
 

@@ -131,15 +131,16 @@ class ReplayService:
         self._metrics.backlog.inc(len(events))
         return events, reached
 
-    async def since(self, partitions: Iterable[TopicPartition], time: int) -> Positions:
+    async def since(self, live: Positions, time: int) -> Positions:
         """Return the positions at *time* [ms since 1970], or up to a second later.
 
-        See `ReplayReader.since`.
+        A partition that has no record so young has its *live* position of when that was asked:
+        records that came since are younger.
         """
-        wanted = frozenset(partitions)
+        wanted = frozenset(live)
         key = (wanted, time // 1000 + 1)  # a thousand peers that return at once ask the same
         if key not in self._offsets_at:
-            work = partial(self._reader.since, sorted(wanted), 1000 * key[1])
+            work = partial(self._since, dict(live), 1000 * key[1])
             self._offsets_at = {key: asyncio.ensure_future(self._run(work))}
         return await asyncio.shield(self._offsets_at[key])
 
@@ -147,6 +148,9 @@ class ReplayService:
         """Close the consumer.  Blocks until the piece that is being read is complete."""
         self._thread.shutdown(cancel_futures=True)
         self._reader.close()
+
+    def _since(self, live: Positions, time: int) -> Positions:
+        return live | self._reader.since(sorted(live), time)
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

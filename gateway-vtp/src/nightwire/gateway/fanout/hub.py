@@ -57,7 +57,7 @@ class Hub:
 
     async def since(self, time: int) -> Positions:
         """Return the positions of the first records at *time* [ms since 1970] or later."""
-        return await self._replay.since(list(self.live().positions), time)
+        return await self._replay.since(self.live().positions, time)
 
     async def pieces(self, cursor: Cursor) -> AsyncIterator[list[Event]]:
         """Yield every event from *cursor* on, some at a time, without end."""
