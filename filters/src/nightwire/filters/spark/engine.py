@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,14 +52,15 @@ class SparkEngine:
     _reported: int = -1
     _healthy: bool = False
     _spark_at: str | None = None
+    _warm: Future[None] | None = None
 
     def __post_init__(self) -> None:
         self.state = EngineState(self.settings.state)
         self.batches = BatchRunner(self.settings, self.state, self.metrics)
 
     def healthy(self) -> bool:
-        """Return whether the query runs."""
-        return self._healthy
+        """Return whether the query runs, in workers that are warm."""
+        return self._healthy and self._warm is not None and self._warm.done()
 
     def pages(self) -> dict[str, Page]:
         """Return the page on which Spark tells of itself."""
@@ -71,25 +73,28 @@ class SparkEngine:
             StateError: The state belongs to another Kafka.
             JavaDied: Start the process again.
         """
-        await_kafka(self.settings.bootstrap, self.state, self.stop)
-        if self.stop.is_set():
-            return
-        self.supervisor = start_services(self.settings, self.state, self.metrics, self.stop)
-        try:
-            spark = session(
-                self.settings.state / "spark",
-                master=self.settings.master,
-                memory=self.settings.memory,
-                page=self.settings.page,
-            )
-            self._spark_at = spark.sparkContext.uiWebUrl
-            warm_up(spark, self.settings.options())
-            self._keep_running(spark)
-        except (Py4JError, ConnectionError) as error:
-            raise JavaDied("Spark's Java process is gone") from error
-        finally:
-            self._healthy, self._spark_at = False, None
-            self.metrics.running.set(0)
+        with ThreadPoolExecutor(1) as beside:  # Java starts meanwhile
+            starting = beside.submit(self._session)
+            await_kafka(self.settings.bootstrap, self.state, self.stop)
+            if self.stop.is_set():
+                return
+            self.supervisor = start_services(self.settings, self.state, self.metrics, self.stop)
+            try:
+                spark = starting.result()
+                self._spark_at = spark.sparkContext.uiWebUrl
+                self._warm = beside.submit(warm_up, spark, self.settings.options())
+                self._keep_running(spark)
+            except (Py4JError, ConnectionError) as error:
+                raise JavaDied("Spark's Java process is gone") from error
+            finally:
+                self._healthy, self._spark_at = False, None
+                self.metrics.running.set(0)
+
+    def _session(self) -> SparkSession:
+        settings = self.settings
+        return session(
+            settings.state / "spark", master=settings.master, memory=settings.memory, page=settings.page
+        )
 
     def batch(self, rows: DataFrame, number: int) -> None:
         """Decide once, send at least once; Spark commits the batch afterwards."""
