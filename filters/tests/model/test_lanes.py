@@ -85,3 +85,10 @@ def test_a_filter_moves_when_it_can_and_a_new_version_stays_where_the_old_one_is
 )
 def test_a_forecast_knows_what_others_ask(owners: dict[str, float], text: str) -> None:
     assert text in LaneLoad(1, owners).forecast("ann", 1_800.0)
+
+
+def test_a_filter_is_quick_where_it_fits_beside_its_owners_cheaper_ones() -> None:
+    load = LaneLoad(1, quick={"ann": [30.0, 45.0], "bob": [50.0]})
+    assert load.is_quick("ann", 15.0)  # the dearer ones give way
+    assert not load.is_quick("ann", 31.0)
+    assert load.is_quick("cleo", QUICK_US)

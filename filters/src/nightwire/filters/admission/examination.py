@@ -12,7 +12,7 @@ from nightwire.filters.admission.transform_check import Request, schema_mismatch
 from nightwire.filters.admission.trial import TrialRunner
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.compilation import Compilation
-from nightwire.filters.model.lanes import QUICK_US, LaneLoad
+from nightwire.filters.model.lanes import LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.reading.requirements import named_columns
@@ -101,7 +101,7 @@ def lane_remark(owner: str, tried: Examination, load: LaneLoad) -> str:
     if tried.cost_us is None:
         measured = "judged in the slow lane until it is measured"
         return "judged in the quick lane" if tried.compilation.program else measured
-    if tried.cost_us <= QUICK_US:
+    if load.is_quick(owner, tried.cost_us):
         return "judged in the quick lane"
     return f"judged in the slow lane: {load.forecast(owner, tried.cost_us)}"
 

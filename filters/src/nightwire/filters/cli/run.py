@@ -41,7 +41,11 @@ default_option = partial(click.option, show_default=True)
     help="How filters that are code are contained: by every layer there is (else they are not judged), by "
     "those that this machine has, or not at all.",
 )  # fmt: skip
-@click.option("--light", is_flag=True, help="Without Spark and Java: one process, one core.")
+@click.option(
+    "--light",
+    is_flag=True,
+    help="Without Spark and Java: one process, one core; and those of the slow lanes.",
+)
 @default_option("--memory", default="768m", help="Heap of each of Spark's Java processes.")
 @default_option(
     "--master", envvar="NIGHTWIRE_SPARK_MASTER", default="local[2,4]", show_envvar=True,

@@ -7,12 +7,12 @@ while none of its alerts is held.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nightwire.filters.decision.engine_state import EngineState, read_json, write_atomically
 from nightwire.filters.decision.slow_lanes import FOLDER, SlowLanes
-from nightwire.filters.model.lanes import assigned
+from nightwire.filters.model.lanes import QUICK_LANE_US, assigned, wanted_lanes
 from nightwire.filters.model.live_filter import SLOW, FilterVersion, LiveFilter
 from nightwire.filters.model.offsets import Offset, positions
 
@@ -23,9 +23,11 @@ class LaneAssignment:
 
     Args:
         state: The quick lane's.
+        tasks: Tasks of a batch.
     """
 
     state: EngineState
+    tasks: int = 1
     _stamp: int = -1
     _wanted: dict[FilterVersion, str] = field(default_factory=dict)
 
@@ -43,7 +45,10 @@ class LaneAssignment:
             start: Where the quick lane is.
         """
         current = {one.key: one.lane for one in before}
-        return assigned(live, current, self.wanted(), lambda one, lane: self._may_leave(one, lane, start))
+        placed = [replace(one, lane=current.get(one.key, one.lane)) for one in live]
+        tried = wanted_lanes(placed, {}, QUICK_LANE_US * self.tasks)  # of those that are not measured
+        wanted = {**tried, **self.wanted()}
+        return assigned(live, current, wanted, lambda one, lane: self._may_leave(one, lane, start))
 
     def wanted(self) -> Mapping[FilterVersion, str]:
         """Return the lanes that filters should have."""

@@ -81,14 +81,17 @@ class LaneDirector:
         """Return what is asked of the slow lanes."""
         with self._lock:
             owners: dict[str, float] = {}
+            quick: dict[str, list[float]] = {}
             for one in self._set[1]:
+                cost = self._costs.mean(one.id) or one.cost_us or 0.0
                 if one.lane == SLOW:
-                    cost = self._costs.mean(one.id) or one.cost_us or 0.0
                     owners[one.owner] = owners.get(one.owner, 0.0) + cost
+                else:
+                    quick.setdefault(one.owner, []).append(cost)
             read, since = sum(count for _, count in self._read), self._read[0][0] if self._read else 0.0
             rate = read / max(VISIT_S, time.monotonic() - since) if read else 0.0
             alerts = max(VISIT_ALERTS, round(rate * VISIT_S))
-            return LaneLoad(self._settings.slow_processes, owners, alerts)
+            return LaneLoad(self._settings.slow_processes, owners, alerts, quick)
 
     def _filters(self, number: int) -> Sequence[LiveFilter]:
         return self._set[1] if self._set[0] == number else self._state.all_filters(number)

@@ -63,7 +63,8 @@ class LocalEngine:
             return
         self.supervisor = start_services(self.settings, self.state, self.metrics, self.stop)
         self.batches = BatchRunner(self.settings, self.state, self.metrics)
-        self.planner = Planner(self.settings.bootstrap, self.state, round(1000 * self.settings.deadline))
+        deadline = round(1000 * self.settings.deadline)
+        self.planner = Planner(self.settings.bootstrap, self.state, deadline, self.settings.tasks)
         try:
             self._judge()
         finally:

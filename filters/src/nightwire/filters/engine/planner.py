@@ -134,11 +134,13 @@ class Planner:
         bootstrap: Kafka's address.
         state: What is kept on disk.
         deadline: Longest that a visit is held for its best alerts. [ms]
+        tasks: Tasks of a batch.
     """
 
     bootstrap: str
     state: EngineState
     deadline: int = DEADLINE
+    tasks: int = 1
     _admin: AdminClient | None = None
     _known_partitions: list[TopicPartition] = field(default_factory=list)
     _partitions_at: float = -METADATA_AGE
@@ -149,10 +151,11 @@ class Planner:
     _visit_follower: VisitFollower | None = None
     _due: tuple[int, int | None] = (-1, None)
     _set: "FilterSetAt | None" = None
+    _stored_at: float = 0.0
     _batch_size: BatchSizeController = field(default_factory=BatchSizeController)
 
     def __post_init__(self) -> None:
-        self._lanes = LaneAssignment(self.state)
+        self._lanes = LaneAssignment(self.state, self.tasks)
 
     def latest(self, start: Offset, limit: int | None) -> Offset:
         """Return the next batch's end, at most *limit* records after *start*; or *start*."""
@@ -264,8 +267,10 @@ class Planner:
         """
         seen = (self._followed_filters().refresh(), before, tuple(self._lanes.wanted().items()))
         known = self._set
-        if known is None or known.seen != seen or known.pending:
-            known = self._set = self._stored(seen, start)
+        again = known is not None and known.pending and time.monotonic() - self._stored_at >= METADATA_AGE
+        if known is None or known.seen != seen or again:
+            known, self._stored_at = self._stored(seen, start), time.monotonic()
+            self._set = known
         return known.version
 
     def _followed_filters(self) -> FilterFollower:

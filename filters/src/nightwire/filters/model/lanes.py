@@ -4,7 +4,7 @@ The quick lane is the engine's query over all topics.  What is dear is judged be
 owner's filters by themselves, so that nobody waits for a neighbour.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nightwire.filters.model.live_filter import QUICK, SLOW, FilterVersion, LiveFilter
@@ -128,11 +128,18 @@ class LaneLoad:
         cores: Cores that they have.
         owners: CPU that each owner's slow filters take for an alert. [µs]
         alerts: Alerts of a visit.
+        quick: CPU that each of an owner's quick filters takes for an alert, by owner. [µs]
     """
 
     cores: int = 1
     owners: Mapping[str, float] = field(default_factory=dict)
     alerts: int = VISIT_ALERTS
+    quick: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    def is_quick(self, owner: str, cost_us: float) -> bool:
+        """Return whether one more filter of *owner*, of such a cost, goes to the quick lane."""
+        cheaper = (cost for cost in self.quick.get(owner, ()) if cost <= cost_us)
+        return cost_us + sum(cheaper) <= QUICK_US
 
     def seconds(self, cost_us: float) -> float:
         """Return the CPU time of a visit. [s]"""

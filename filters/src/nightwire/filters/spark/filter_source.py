@@ -80,7 +80,8 @@ class FilterStreamReader(DataSourceStreamReader):
         if self._made is None:
             state = EngineState(Path(self._options["state"]))
             deadline = round(1000 * float(self._options.get("deadline", DEADLINE / 1000)))
-            self._made = Planner(self._options["bootstrap"], state, deadline)
+            tasks = int(self._options.get("tasks", TASKS))
+            self._made = Planner(self._options["bootstrap"], state, deadline, tasks)
         return self._made
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
