@@ -152,9 +152,9 @@ class Metrics:
             copies: What Kafka acknowledged.
         """
         self._count_judged(decision, live)
-        if unjudged := sum(one.unjudged for one in decision.counts):
-            for one in live:
-                self.slow_lanes.unjudged.labels(one.key).inc(unjudged)
+        unjudged = sum(one.unjudged for one in decision.counts)
+        for one in live:  # begins at zero
+            self.slow_lanes.unjudged.labels(one.key).inc(unjudged)
         self._count_copies(dict.fromkeys((one.key for one in live), "slow"), copies)
 
     def slow_lag(self, lane: str, live: Sequence[LiveFilter], records: int, seconds: float) -> None:

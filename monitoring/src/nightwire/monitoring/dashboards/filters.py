@@ -149,7 +149,7 @@ SLOW = Row(
             "Left out",
             "Alerts a second that were too old for their lane: accounted for, and their owners were told.",
             {"{{filter}}": _top("rate(nightwire_filters_alerts_unjudged_total[5m])")},
-            empty="until a lane is too far behind",
+            empty="until a filter costs much",
         ),
     ),
 )
