@@ -13,8 +13,9 @@ def counts(alerts: int, cost_us: int) -> list[RangeCounts]:
     return [RangeCounts(work, alerts, filters=[0], evaluated=[alerts], cpu_us=[alerts * cost_us])]
 
 
-def test_a_cost_is_known_after_enough_alerts() -> None:
+def test_a_cost_is_known_after_enough_alerts_without_those_of_the_first_batch() -> None:
     costs = LaneCosts()
+    costs.add([ONE], counts(LEAST_ALERTS, 2_000))
     costs.add([ONE], counts(LEAST_ALERTS - 1, 5))
     assert costs.mean(ONE) is None
     costs.add([ONE], counts(1, 5))
@@ -36,5 +37,6 @@ def test_what_it_cost_of_late_counts_most() -> None:
 def test_filters_that_are_no_more_are_forgotten() -> None:
     costs = LaneCosts()
     costs.add([ONE], counts(500, 5))
+    assert costs.means() == {ONE: None}
     costs.forget([])
     assert costs.means() == {}

@@ -7,7 +7,8 @@ from nightwire.filters.model.live_filter import FilterVersion, LiveFilter
 from nightwire.filters.model.messages import RangeCounts
 
 LEAST_ALERTS = 200
-"""Alerts after which a cost is known: a process's first ones are dear."""
+"""Alerts after which a cost is known; those of the first batch do not count, for a new process
+imports and compiles."""
 
 MOST_ALERTS = 4_000
 """Alerts after which the older ones count half: what a filter costs may change."""
@@ -41,10 +42,15 @@ class LaneCosts:
 
     def add(self, versions: Sequence[FilterVersion], counts: Iterable[RangeCounts]) -> None:
         """Add the counts of a batch; *versions* are the filters of its set, by number."""
+        first = set[FilterVersion]()
         for one in counts:
             for number, alerts, cpu_us in zip(one.filters, one.evaluated, one.cpu_us, strict=False):
-                if alerts:
-                    self._known.setdefault(versions[number], FilterCost()).add(alerts, cpu_us)
+                version = versions[number]
+                if alerts and version not in self._known:
+                    first.add(version)
+                    self._known[version] = FilterCost()
+                if alerts and version not in first:
+                    self._known[version].add(alerts, cpu_us)
 
     def mean(self, version: FilterVersion) -> float | None:
         """Return the cost of a filter for an alert; None while it is not known. [µs]"""

@@ -43,8 +43,9 @@ class Neighbours(Experiment):
         self._setting.engine.live([*quiet, *others])
         self._waits(min(WARM_UP, self._setting.context.size.alerts))
         slow = self._setting.engine.slow_filters()
-        self._at_once = [one for one in quiet if one.key not in slow]
         waits = self._waits(self._setting.context.size.alerts)
+        slow |= self._setting.engine.slow_filters()  # some move as the visit comes
+        self._at_once = [one for one in quiet if one.key not in slow]
         behind = [one for one in (*quiet, *others) if one.key in slow]
         return self._figures(waits, topics_of(self._at_once), topics_of(behind))
 
