@@ -18,7 +18,7 @@ from nightwire.filters.decision.slow_lanes import LaneChange, SlowLanes
 from nightwire.filters.engine.lane_assignment import keep_wanted, load_wanted
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.model.lanes import QUICK_LANE_US, VISIT_ALERTS, VISIT_S, LaneLoad, wanted_lanes
-from nightwire.filters.model.live_filter import SLOW, FilterVersion, LiveFilter
+from nightwire.filters.model.live_filter import SLOW, LiveFilter
 from nightwire.filters.model.offsets import planned_at, version
 
 THINK_S = 1.0
@@ -67,15 +67,12 @@ class LaneDirector:
             self._thought = time.monotonic()
             live = self._set[1]
             self._costs.forget(live)
-            wanted = wanted_lanes(live, self._known(), QUICK_LANE_US * self._settings.tasks)
+            wanted = wanted_lanes(live, self._costs.means(), QUICK_LANE_US * self._settings.tasks)
             unknown = {one.id for one in live if self._costs.mean(one.id) is None}
             wanted |= {one: lane for one, lane in self._wanted.items() if one in unknown}
             if wanted != self._wanted:
                 self._wanted = wanted
                 keep_wanted(self._state.root, wanted)
-
-    def _known(self) -> dict[FilterVersion, float | None]:
-        return self._costs.means()
 
     def load(self) -> LaneLoad:
         """Return what is asked of the slow lanes."""

@@ -365,9 +365,18 @@ class SlowLaneSupervisor:
         for ready in wait([*self._running], SEARCH_S):
             assert isinstance(ready, Connection)  # noqa: S101 - `wait` returns what it was given
             try:
-                self._observe(ready.recv())
+                told = ready.recv()
             except (EOFError, OSError):
                 self._ended(ready)
+            else:
+                self._look_at(told)
+
+    def _look_at(self, told: LaneBatch | LaneLag) -> None:
+        """Pass on what a process tells; trouble with it ends neither that nor this thread."""
+        try:
+            self._observe(told)
+        except Exception:  # noqa: BLE001 - the outermost loop of a thread
+            supervisor_log.exception("what slow lane %s tells was not taken in", told.lane)
 
     def _ended(self, here: Connection) -> None:
         process = self._running.pop(here)
