@@ -331,6 +331,13 @@ def test_a_decision_is_kept_as_long_as_something_of_it_is_held(tmp_path: Path) -
         )
     assert state.decision(2) is not None
     assert state.decision(3) is None
+    closed = BatchContext(40, closed={("sim", 7): {}})
+    over = decide(judged(Batch([])), quotas, SET, closed)
+    quotas = state.keep_decision(40, over, quotas)
+    assert [*over.released] == [2]
+    assert state.decision(2) is not None, "its accounts are written anew once this is sent"
+    state.keep_decision(41, decide(judged(Batch([])), quotas, SET, BatchContext(41)), quotas)
+    assert state.decision(2) is None
 
 
 @pytest.mark.parametrize(("when", "expected"), [(None, {}), ("2026", {("sim", 7): {0: 12}})])

@@ -35,7 +35,7 @@ from nightwire.filters.model.offsets import Offset, positions, to_offset
 VERSION = 2
 KEPT = 20
 """Decisions and filter sets kept; the newest may be needed again, the others are for the curious.
-A decision is kept as long as something of its batch is held."""
+A decision is kept as long as something of its batch is held, and accounted for anew."""
 
 QUOTAS_EVERY = 10
 """The quotas are stored after every so many batches; between them, decisions say what changed."""
@@ -145,7 +145,7 @@ class EngineState:
         if batch % QUOTAS_EVERY == 0:
             write_atomically(self._quotas(batch), dump_quotas(after))
             prune_numbered(self._quotas(batch).parent)
-        prune_numbered(self._decision(batch).parent, after.batches())
+        prune_numbered(self._decision(batch).parent, after.batches() | after.released.keys())
         self._prune_unsent()
         return after
 
