@@ -126,6 +126,17 @@ def settled(stack: Stack) -> None:
     until(judged, "the filters judge every alert")
 
 
+def settled_slow(stack: Stack) -> None:
+    """Wait until no filter is behind: each has judged every alert that its survey has."""
+
+    def judged() -> bool:
+        lanes = stack.stages().get("filters-slow")
+        return lanes is None or not lanes["lag"]
+
+    settled(stack)
+    until(judged, "the slow lanes have judged every alert")
+
+
 def assert_three_counts_agree(stack: Stack) -> None:
     stages = stack.stages()
     assert stack.written() == stages["producer"]["delivered"] == stages["filters"]["in"]
@@ -250,6 +261,7 @@ def test_any_process_may_be_killed_during_a_visit(stack: Stack, names: list[str]
 
 
 def test_the_death_of_the_supervisor_takes_all_with_it_and_the_next_up_recovers(stack: Stack) -> None:
+    settled_slow(stack)
     before = stack.stages()
     state = json.loads((stack.folder / ".nightwire" / "state.json").read_text())
     os.kill(state["supervisor"]["pid"], signal.SIGKILL)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,8 +24,9 @@ from filters.tests.helpers.sandboxed import (
     judge,
     row_filter,
 )
-from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError, layers
+from nightwire.filters.sandbox import Limits, NoSandboxError, RowFilter, Sandbox, SandboxError, layers, pool
 from nightwire.filters.sandbox.confinement import LAYERS
+from nightwire.filters.sandbox.types import Usage
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema, wire
 
 REACH = """
@@ -368,3 +370,42 @@ def test_a_sandbox_is_not_used_on_both_sides_of_a_fork(sandbox: Sandbox, batch: 
             judge(sandbox, batch, row_filter("alice", BRIGHT))
     finally:
         sandbox._process_id = mine
+
+
+def test_a_process_that_waits_for_a_core_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    clock = iter([Usage(0, 0, 0), Usage(0, 8, 7.5), Usage(0, 16, 15.2), Usage(0, 24, 22)])
+
+    def usage_of(_pid: int) -> Usage:
+        used = next(clock)
+        if used.elapsed_s == 16:
+            theirs.send(b"ready")
+        return used
+
+    monkeypatch.setattr(pool, "usage_of", usage_of)
+    with ours, theirs:
+        assert pool.await_answer(ours, os.getpid(), 1.0, 16) == b"ready"
+
+
+def test_a_process_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "LOOK_S", 0.01)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(TimeoutError):
+        pool.await_answer(ours, os.getpid(), 0.05, 16)
+
+
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        ("raise SystemExit('astropy is broken')", NoSandboxError),
+        ("import os; os.kill(os.getpid(), 9)", SandboxError),
+    ],
+)
+def test_a_zygote_that_was_lost_is_no_machine_without_a_sandbox(
+    monkeypatch: pytest.MonkeyPatch, program: str, error: type[SandboxError]
+) -> None:
+    monkeypatch.setattr(pool, "ZYGOTE_PROGRAM", program)
+    with pytest.raises(SandboxError, match="zygote process is gone as it started") as raised:
+        Sandbox()
+    assert type(raised.value) is error

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -29,15 +30,17 @@ from nightwire.filters.delivery.deliver import AcknowledgedCopy
 from nightwire.filters.engine.batch import BatchClients
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.slow_lane import SlowLane
+from nightwire.filters.evaluation.worker import make_task, prepare
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.offsets import Offset, Positions, planned_at, positions
-from nightwire.filters.sandbox import die_with_parent
+from nightwire.filters.sandbox import SandboxError, die_with_parent
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.filters.slow")
 
-NICE = 19
-"""The slow lanes take what the quick one leaves."""
+NICE_AT_START, NICE = 5, 15
+"""The slow lanes take what the quick one leaves (``nice``).  Their sandbox, which imports much and
+judges nothing, keeps the first: on a busy machine they would be minutes late."""
 
 IDLE_S = 0.1
 """Pause where no lane has anything to do. [s]"""
@@ -52,7 +55,7 @@ LEAVE_S = 60.0
 LOOK_S = 5.0
 """Pause between two words on how far lanes are behind. [s]"""
 
-TRANSIENT = (KafkaException, DeliveryError, RegistryAwayError, TimeoutError)
+TRANSIENT = (KafkaException, DeliveryError, RegistryAwayError, SandboxError, TimeoutError)
 
 
 @dataclass(frozen=True)
@@ -279,10 +282,13 @@ def run_slow_lanes(
         engine: Takes what is told to the engine.
     """
     die_with_parent(parent)
-    os.nice(NICE)
+    os.nice(NICE_AT_START)
     setup_logging("nightwire.filters")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with stopping() as stop:
+        with suppress(SandboxError):  # the first batch tries again, and says so
+            prepare(make_task({**settings.options(), "owner": process_name(part)}, (), 0))
+        os.nice(NICE - NICE_AT_START)
         worker = SlowLaneWorker(settings, quick, engine.send, part, of)
         keep_running(worker, stop)
 

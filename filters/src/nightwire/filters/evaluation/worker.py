@@ -7,7 +7,7 @@ fresh globals.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -41,13 +41,15 @@ from nightwire.filters.reading.requirements import (
     load_program,
 )
 from nightwire.filters.reading.shared_reading import SharedSource
-from nightwire.filters.sandbox import Limits, Sandbox, SandboxError
+from nightwire.filters.sandbox import Limits, NoSandboxError, Sandbox, SandboxError
 from nightwire.schemas import AlertDecoder, SchemaRegistry, surveys
 
 AT_ONCE = 2500
 """Alerts judged together: bounds what is held where filters want them whole, and what a filter
 takes."""
 
+SLOW_LIMITS = Limits(total_s=600.0, nice=10)
+"""Of filters in slow lanes: they give way, so that by the clock a batch may take long."""
 
 MAX_ERROR = 300
 """Longest error that a filter's owner is told. [character]"""
@@ -103,10 +105,19 @@ def run(task: Task) -> Iterator[pa.RecordBatch]:
 
 def preload(task: Task) -> Iterator[pa.RecordBatch]:
     """Make the objects that this worker keeps; stay until the other workers have started, too."""
-    _source_of(task)
-    _rowwise(task.sandbox, task.budget)
+    prepare(task)
     time.sleep(0.3)
     yield from ()
+
+
+def prepare(task: Task) -> None:
+    """Make the objects that this process keeps.
+
+    Raises:
+        SandboxError: The sandbox cannot be had now.
+    """
+    _source_of(task)
+    _rowwise_of(task)
 
 
 def judge_derived(task: Task, topic: str, work: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
@@ -185,7 +196,7 @@ def _judged(
             return alerts, verdicts
         if not wide:
             able = [*wanted.programs, *wanted.narrow, *wanted.wide]
-            rowwise = _rowwise(task.sandbox, task.budget)
+            rowwise = _rowwise_of(task)
             return alerts, _prober(name).ask(alerts, able, verdicts, rowwise, spent)
         known.wide |= wide
 
@@ -218,7 +229,7 @@ def _verdicts(task: Task, alerts: Alerts, wanted: ColumnRequirements) -> Iterato
         empty = [number for number, _ in (*wanted.programs, *wanted.narrow, *wanted.wide)]
         yield from (Verdict(number) for number in empty)
         return
-    rowwise = _rowwise(task.sandbox, task.budget)
+    rowwise = _rowwise_of(task)
 
     def again(one: NumberedFilter, rows: Any) -> Verdict:
         (verdict,) = rowwise(take_rows(alerts, rows), [one])
@@ -267,14 +278,19 @@ def _source(bootstrap: str, registry: str, state: str, *, shared: bool) -> Recor
     return kind(range_consumer(bootstrap), AlertDecoder(known), known)
 
 
+def _rowwise_of(task: Task) -> RowJudge:
+    return _rowwise(task.sandbox, task.budget, slow=bool(task.owner))
+
+
 @lru_cache(maxsize=2)
-def _rowwise(strength: str, budget: float) -> RowJudge:
+def _rowwise(strength: str, budget: float, *, slow: bool) -> RowJudge:
     if strength == "none":
         return judge_in_process(budget)
+    limits = replace(SLOW_LIMITS if slow else Limits(), cpu_s=budget)
     try:
-        sandbox = Sandbox("weak" if strength == "weak" else "strong", Limits(cpu_s=budget))
+        sandbox = Sandbox("weak" if strength == "weak" else "strong", limits)
         return judge_in_sandbox(sandbox, _cpu_budget(budget))
-    except SandboxError as error:
+    except NoSandboxError as error:
         return judge_nothing(f"cannot be judged here: {error}")
 
 

@@ -3,11 +3,12 @@
 from nightwire.filters.sandbox.confinement import OPTIONAL_LAYERS, layers
 from nightwire.filters.sandbox.sandbox import Sandbox
 from nightwire.filters.sandbox.syscalls import die_with_parent
-from nightwire.filters.sandbox.types import Limits, Outcome, RowFilter, SandboxError, Strength
+from nightwire.filters.sandbox.types import Limits, NoSandboxError, Outcome, RowFilter, SandboxError, Strength
 
 __all__ = [
     "OPTIONAL_LAYERS",
     "Limits",
+    "NoSandboxError",
     "Outcome",
     "RowFilter",
     "Sandbox",

@@ -24,7 +24,14 @@ from nightwire.filters.sandbox.confinement import (
 )
 from nightwire.filters.sandbox.preload import survey_group
 from nightwire.filters.sandbox.protocol import MARK, READY, RELEASE, encode_request
-from nightwire.filters.sandbox.types import Limits, RowFilter, SandboxError, Strength, Usage
+from nightwire.filters.sandbox.types import (
+    Limits,
+    NoSandboxError,
+    RowFilter,
+    SandboxError,
+    Strength,
+    Usage,
+)
 from nightwire.schemas import surveys
 
 log = logging.getLogger(__name__)
@@ -32,9 +39,13 @@ log = logging.getLogger(__name__)
 SEND_S = 2
 """Longest that a process may leave a request lying; its buffer is larger than any. [s]"""
 START_S = 20.0
-"""Longest wait until a new process is confined, on a busy machine. [s]"""
+"""Longest wait until a new process is confined, less what that waited for a core. [s]"""
 ZYGOTE_S = 60.0
-"""Longest wait for the zygote: it imports astropy in 2 s on a quiet machine. [s]"""
+"""Longest wait for the zygote, less what it waited for a core: it imports astropy in 2 s. [s]"""
+TOTAL = 20
+"""How often as long they are waited for in any case."""
+LOOK_S = 1.0
+"""Pause between two looks at how long a process has waited for a core. [s]"""
 IDLE_S = 600.0
 """How long a process without work is kept. [s]"""
 
@@ -91,9 +102,8 @@ class FilterProcess:
         Raises:
             ProcessLostError: It ended before, or took too long.
         """
-        self.channel.settimeout(START_S)
         try:
-            ready = self.channel.recv(READY.size, socket.MSG_WAITALL)
+            ready = await_answer(self.channel, self.pid, START_S, READY.size)
         except OSError as error:
             raise ProcessLostError(f"a new process said nothing for {START_S:g} s") from error
         if len(ready) < READY.size or not ready.startswith(MARK):
@@ -167,7 +177,7 @@ class FilterProcess:
 
     def usage(self) -> Usage:
         """Return what it used so far; only differences mean something."""
-        return Usage(self._cpu_s(), time.monotonic(), self._starved_s())
+        return usage_of(self.pid)
 
     def peak_growth_mb(self) -> float:
         """Return by how much it had grown at its largest, the batch included. [MiB]"""
@@ -179,7 +189,7 @@ class FilterProcess:
 
     def is_old(self) -> bool:
         """Whether it has used up half of its CPU time for life."""
-        return self._cpu_s() > LIFE_CPU_S / 2
+        return cpu_s(self.pid) > LIFE_CPU_S / 2
 
     def _growth(self, now: str, then: str) -> float:
         try:
@@ -187,17 +197,43 @@ class FilterProcess:
         except (OSError, KeyError):
             return 0.0
 
-    def _cpu_s(self) -> float:
-        try:
-            return time.clock_gettime((~self.pid << 3) | 2)  # as clock_getcpuclockid makes it
-        except OSError:
-            return 0.0
 
-    def _starved_s(self) -> float | None:
+def usage_of(pid: int) -> Usage:
+    """Return what a process used so far; only differences mean something."""
+    return Usage(cpu_s(pid), time.monotonic(), starved_s(pid))
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU time of a process; 0 where it is gone. [s]"""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)  # as clock_getcpuclockid makes it
+    except OSError:
+        return 0.0
+
+
+def starved_s(pid: int) -> float | None:
+    """Return how long a process has waited for a core; None: the kernel does not say. [s]"""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_bytes().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def await_answer(channel: socket.socket, pid: int, patience_s: float, most: int) -> bytes:
+    """Return up to *most* bytes that a process says; it has *patience_s* of its own time. [s]
+
+    Raises:
+        OSError: It says nothing for so long.
+    """
+    began = usage_of(pid)
+    channel.settimeout(LOOK_S)
+    while True:
         try:
-            return int(Path(f"/proc/{self.pid}/schedstat").read_bytes().split()[1]) / 1e9
-        except (OSError, IndexError, ValueError):
-            return None
+            return channel.recv(most)
+        except TimeoutError:
+            used = usage_of(pid).since(began)
+            if used.own_s > patience_s or used.elapsed_s > TOTAL * patience_s:
+                raise
 
 
 class ZygoteClient:
@@ -216,11 +252,11 @@ class ZygoteClient:
         """Start it.
 
         Raises:
+            NoSandboxError: It ends at once.
             SandboxError: It does not come up.
         """
         self.preloaded = frozenset(map(survey_group, surveys()))  # those are read at its start
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control.settimeout(ZYGOTE_S)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", ZYGOTE_PROGRAM],
@@ -232,7 +268,9 @@ class ZygoteClient:
             self._receive()
         except ZygoteLostError as error:
             self.close()
-            raise SandboxError("the sandbox's zygote process did not start; its error is above") from error
+            if self._process.returncode > 0:
+                raise NoSandboxError(f"{error} as it started; why is said above") from error
+            raise SandboxError(f"{error} as it started") from error
 
     def close(self) -> None:
         """End it, and with it all processes that it forked."""
@@ -319,7 +357,7 @@ class ZygoteClient:
 
     def _receive(self) -> dict[str, Any]:
         try:
-            body = self._control.recv(MAX_ANSWER)
+            body = await_answer(self._control, self._process.pid, ZYGOTE_S, MAX_ANSWER)
         except OSError as error:
             raise ZygoteLostError("the sandbox's zygote process does not answer") from error
         if not body:
@@ -354,7 +392,7 @@ class ProcessPool:
         """Start a process for nobody, and return which layers of confinement it lacks.
 
         Raises:
-            SandboxError: It lacks one, and the sandbox is to be strong.
+            NoSandboxError: It lacks one, and the sandbox is to be strong.
         """
         process = self._start_process(frozenset())
         self._zygote.end(process)
@@ -436,7 +474,7 @@ class ProcessPool:
         self._zygote.end(process)
         reasons = layers()
         text = "; ".join(f"{one} ({LAYERS[one]}): {reasons.get(one) or 'refused'}" for one in missing)
-        raise SandboxError(
+        raise NoSandboxError(
             f"a filter's process cannot be contained here: there is no {text}. Filters that cannot be"
             " compiled are refused; if you trust their owners, say `--sandbox weak`"
         )

@@ -13,7 +13,11 @@ MIN_WALL_S = 0.5
 
 
 class SandboxError(Exception):
-    """The sandbox cannot be had as it was asked for, or its zygote does not answer."""
+    """The sandbox cannot be had now: its zygote does not answer, or a process does not start."""
+
+
+class NoSandboxError(SandboxError):
+    """The sandbox cannot be had on this machine, as it was asked for."""
 
 
 @dataclass(frozen=True)
