@@ -156,7 +156,9 @@ def test_kafkas_agent_is_one_of_the_pinned_jars() -> None:
 
 def test_lag_is_what_no_account_covers() -> None:
     ranges = [Account("filters", "alerts.sim", 0, first, first + 9, 10) for first in (0, 10)]
-    assert lag(ranges, {("alerts.sim", 0): 25, ("alerts.sim", 1): 7}) == {"filters": 5}
+    slow = Account("filters-slow", "filters-slow/me.1/alerts.sim", 0, 0, 4, 5)
+    ends = {("alerts.sim", 0): 25, ("alerts.sim", 1): 7}
+    assert lag([*ranges, slow], ends) == {"filters": 5}, "the slow lanes' is not known from accounts"
 
 
 @pytest.mark.parametrize(

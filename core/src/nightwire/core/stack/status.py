@@ -64,7 +64,8 @@ def gone(process: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lag(accounts: Iterable[Account], ends: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """Return the records of each stage's sources that it has not accounted for.
+    """Return the records of each stage's sources that it has not accounted for; nothing of a stage
+    that reads no topic, nor of the slow lanes, of which `filter top` tells.
 
     Args:
         accounts: All accounts.
@@ -78,6 +79,7 @@ def lag(accounts: Iterable[Account], ends: Mapping[TopicPartition, int]) -> dict
     return {
         stage: sum(max(0, ends[one] - end) for one, end in reached.items() if one in ends)
         for stage, reached in done.items()
+        if reached.keys() & ends.keys()
     }
 
 
