@@ -15,7 +15,13 @@ from nightwire.filters.decision.engine_state import EngineState, LocalCheckpoint
 from nightwire.filters.decision.quota import VisitQuota
 from nightwire.filters.decision.slow_lanes import LaneChange, SlowLanes
 from nightwire.filters.engine.settings import EngineSettings
-from nightwire.filters.engine.slow_lane_process import LaneBatch, LaneLag, QuickClock, SlowLaneWorker
+from nightwire.filters.engine.slow_lane_process import (
+    LaneBatch,
+    LaneLag,
+    PauseBudget,
+    QuickClock,
+    SlowLaneWorker,
+)
 from nightwire.filters.model import filter_set
 from nightwire.filters.model.live_filter import SLOW, LiveFilter
 from nightwire.filters.model.offsets import to_offset
@@ -200,3 +206,27 @@ def test_the_clock_tells_how_long_ago_the_quick_lane_was_there() -> None:
     fresh = QuickClock(longest=100.0, since=70_000)
     fresh.note(10_000, {part: 50})  # before it was there
     assert fresh.seconds_behind({part: 3}, 75_000) == 5
+
+
+def test_the_slow_lanes_wait_while_the_quick_one_is_at_work(lanes: Lanes) -> None:
+    lanes.change(1, 0, DEAR)
+    lanes.quick_batch(60, at=1_000)
+    LocalCheckpoint(lanes.quick).plan(lanes.batch, to_offset({(TOPIC, 0): lanes.first + 100}, 1, at=2_000))
+    assert lanes.run() == []
+    lanes.quick_batch(100, at=2_000)
+    lanes.worker._pauses = PauseBudget()  # its quiet moment is over
+    assert lanes.run()[-1][1] == 100
+
+
+def test_a_quick_lane_that_never_rests_leaves_the_slow_ones_half_of_the_time() -> None:
+    pauses, waited = PauseBudget(most=10.0), list[bool]()
+    for tenth in range(4000):
+        waited.append(pauses.pause(tenth / 10, busy=True))
+    assert all(waited[:90])
+    assert 0.4 < sum(waited[200:]) / len(waited[200:]) < 0.6
+
+
+def test_the_quick_lane_rests_when_it_had_no_batch_for_a_moment() -> None:
+    pauses = PauseBudget()
+    busy = {100.0: True, 100.1: False, 100.2: True, 100.3: False, 100.6: False, 100.8: False}
+    assert [pauses.pause(at, busy=one) for at, one in busy.items()] == [True] * 5 + [False]

@@ -203,7 +203,14 @@ class EngineState:
 
     def newest_commit(self) -> int:
         """Return the last committed batch; -1 when there is none."""
-        names = (path.name for path in (self.checkpoint / "commits").glob("[0-9]*"))
+        return self._newest("commits")
+
+    def in_progress(self) -> bool:
+        """Return whether a batch is planned and not yet committed."""
+        return self._newest("offsets") > self.newest_commit()
+
+    def _newest(self, folder: str) -> int:
+        names = (path.name for path in (self.checkpoint / folder).glob("[0-9]*"))
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def committed(self) -> dict[str, Any]:

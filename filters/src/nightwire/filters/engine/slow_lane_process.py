@@ -4,6 +4,7 @@ Owners share the time, however many filters they have: the one that had least of
 """
 
 import logging
+import math
 import os
 import signal
 import threading
@@ -51,6 +52,14 @@ LOOK_AGAIN_S = 1.0
 
 LEAVE_S = 60.0
 """Without lanes for so long the process ends. [s]"""
+
+QUIET_S = 0.5
+"""The quick lane is at rest when it had no batch for so long: the next one may be being planned.
+[s]"""
+
+LONGEST_PAUSE_S = 10.0
+"""Longest that the slow lanes wait for the quick one at a stretch: a visit of 10,000 alerts takes
+half of it. [s]"""
 
 LOOK_S = 5.0
 """Pause between two words on how far lanes are behind. [s]"""
@@ -156,6 +165,34 @@ class QuickClock:
         return 0.0
 
 
+@dataclass
+class PauseBudget:
+    """Lets slow lanes wait while the quick one is at work, for half of the time at most.
+
+    Args:
+        most: Longest pause at a stretch. [s]
+    """
+
+    most: float = LONGEST_PAUSE_S
+    _left: float = LONGEST_PAUSE_S
+    _busy_at: float = -math.inf
+    _looked_at: float = 0.0
+    _pausing: bool = False
+
+    def pause(self, now: float, *, busy: bool) -> bool:
+        """Return whether to wait a moment longer.
+
+        Args:
+            now: The time. [s, monotonic]
+            busy: Whether the quick lane is at work now.
+        """
+        past = now - self._looked_at
+        self._left = min(self.most, self._left + (-past if self._pausing else past))
+        self._busy_at = now if busy else self._busy_at
+        self._looked_at, self._pausing = now, now - self._busy_at < QUIET_S and self._left > 0
+        return self._pausing
+
+
 def part_of(lane: str, processes: int) -> int:
     """Return which of so many processes runs a lane: one for all lanes of an owner."""
     return zlib.crc32(owner_of(lane).encode()) % processes
@@ -186,6 +223,7 @@ class SlowLaneWorker:
     _lanes: dict[str, SlowLane] = field(default_factory=dict)
     _rests: dict[str, tuple[Backoff, float]] = field(default_factory=dict)
     _looked: float = 0.0
+    _pauses: PauseBudget = field(default_factory=PauseBudget)
     _idle: tuple[float, Offset, set[str]] = field(default_factory=lambda: (0.0, {}, set()))
 
     def __post_init__(self) -> None:
@@ -206,11 +244,14 @@ class SlowLaneWorker:
         return self._lanes
 
     def round(self) -> bool:
-        """Do a batch of the lane that had least time; return whether there was anything to do."""
+        """Do a batch of the lane that had least time; return whether there was anything to do now.
+
+        While the quick lane is at work that is nothing, for half of the time at most.
+        """
         lanes, bound = self.lanes(), self.quick.committed()
         self.clock.note(planned_at(bound), positions(bound))
         self._tell_lags(bound)
-        if self._nothing_new(bound):
+        if self._pauses.pause(time.monotonic(), busy=self.quick.in_progress()) or self._nothing_new(bound):
             return False
         now, due = time.monotonic(), list[tuple[SlowLane, Offset]]()
         for name, lane in [*lanes.items()]:
