@@ -1,11 +1,12 @@
-"""Writing very many small records."""
+"""Writing very many small records, and copies for many topics."""
 
 import uuid
+from dataclasses import dataclass, field
 
 import pytest
 
-from nightwire.core.kafka import DeliveryError, producer, watermarks
-from nightwire.filters.delivery.producers import RECORDS_PER_POLL, BulkProducer
+from nightwire.core.kafka import DeliveryError, Record, producer, watermarks
+from nightwire.filters.delivery.producers import RECORDS_PER_POLL, BulkProducer, GatheredCopies
 from nightwire.filters.reading.fetch import range_consumer
 
 
@@ -39,3 +40,39 @@ def test_what_kafka_does_not_take_is_told() -> None:
     bulk.write("filter", b"x", b"7")
     with pytest.raises(DeliveryError, match="filter: "):
         bulk.flush()
+
+
+@dataclass
+class Written:
+    """Takes what is written."""
+
+    records: list[tuple[str, bytes | None]] = field(default_factory=list)
+
+    def write(self, topic: str, value: bytes | None, **_more: object) -> None:
+        """Take a record."""
+        self.records.append((topic, value))
+
+
+def test_copies_are_written_topic_by_topic_each_in_order() -> None:
+    written = Written()
+    copies = GatheredCopies(written)  # type: ignore[arg-type]
+    alerts = [bytes([number]) for number in range(4)]
+    for alert in alerts:
+        for topic in ("b", "a"):
+            copies.write(Record(topic, alert))
+    assert written.records == []
+    copies.write_all()
+    assert written.records == [*(("a", one) for one in alerts), *(("b", one) for one in alerts)]
+    copies.write_all()
+    assert len(written.records) == 8
+
+
+def test_no_more_is_gathered_than_may_be_an_alert_counting_once() -> None:
+    written = Written()
+    copies = GatheredCopies(written, most=250)  # type: ignore[arg-type]
+    for alert in (bytes(100), bytes(101), bytes(102)):
+        for topic in "cab":
+            copies.write(Record(topic, alert))
+    assert "".join(topic for topic, _ in written.records) == "aabbccc"
+    copies.write_all()
+    assert len(written.records) == 9

@@ -12,12 +12,12 @@ from confluent_kafka import Consumer, Message, Producer
 
 from nightwire.core import kafka
 from nightwire.core.accounting import Account, send_message_to_dead_letters, write_account
-from nightwire.core.kafka import TopicPartition, Writer, ensure_topics
+from nightwire.core.kafka import Record, TopicPartition, Writer, ensure_topics
 from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.accounts import ALL_SENT, STAGE, Unsent
 from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers
 from nightwire.filters.delivery.overflow import encode_overflow
-from nightwire.filters.delivery.producers import BulkProducer
+from nightwire.filters.delivery.producers import BulkProducer, GatheredCopies
 from nightwire.filters.delivery.transform_writer import TransformWriter
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.messages import Pass, PassedAlert, UndecodableRecord
@@ -73,9 +73,10 @@ class Delivery:
         """
         writer = Writer(self._open_producer())
         self._make_topics(decision)
-        unsent = ALL_SENT
+        unsent, copies = ALL_SENT, GatheredCopies(writer)
         for work, wanted in fetch_plan(decision):
-            unsent |= self._send(writer, work, wanted, decision)
+            unsent |= self._send(copies, work, wanted, decision)
+        copies.write_all()
         writer.flush()
         self._send_overflow(decision)
         return unsent
@@ -98,7 +99,7 @@ class Delivery:
             write_account(writer, account)
         writer.flush()
 
-    def _send(self, writer: Writer, work: OffsetRange, wanted: Wanted, decision: Decision) -> Unsent:
+    def _send(self, copies: GatheredCopies, work: OffsetRange, wanted: Wanted, decision: Decision) -> Unsent:
         """Send the *wanted* records of *work*; return those that have expired, or are malformed."""
         self._consumer = self._consumer or range_consumer(self.bootstrap)
         left, malformed = dict(wanted), set[tuple[RecordPosition, str]]()
@@ -106,9 +107,9 @@ class Delivery:
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
                     if isinstance(one, UndecodableRecord):
-                        send_message_to_dead_letters(writer, message, stage=STAGE, reason=one.reason)
+                        send_message_to_dead_letters(copies.writer, message, stage=STAGE, reason=one.reason)
                     else:
-                        malformed |= self._write(writer, message, one, decision)
+                        malformed |= self._write(copies, message, one, decision)
         if left:
             log.error("%d chosen alerts of %s expired before they were sent", len(left), work)
         return Unsent(
@@ -117,7 +118,7 @@ class Delivery:
         )
 
     def _write(
-        self, writer: Writer, message: Message, one: DeliveryItem, decision: Decision
+        self, copies: GatheredCopies, message: Message, one: DeliveryItem, decision: Decision
     ) -> set[tuple[RecordPosition, str]]:
         """Write an alert to each filter that it passed; return copies that could not be made."""
         key, malformed = message.key(), set[tuple[RecordPosition, str]]()
@@ -126,12 +127,13 @@ class Delivery:
             try:
                 value = self._value(message, one.alert, passed, decision)
             except DecodeError as error:
-                send_message_to_dead_letters(writer, message, stage=STAGE, reason=f"{passed.key}: {error}")
+                reason = f"{passed.key}: {error}"
+                send_message_to_dead_letters(copies.writer, message, stage=STAGE, reason=reason)
                 malformed.add((one.alert.position, passed.key))
                 continue
             headers = copy_headers(one, passed, carried)
             noted = partial(self._noted, passed.key, one.alert.timestamp)
-            writer.write(decision.topic(passed.key), value, key=key, headers=headers, on_delivered=noted)
+            copies.write(Record(decision.topic(passed.key), value, key, headers, on_delivered=noted))
         return malformed
 
     def _value(self, message: Message, alert: PassedAlert, passed: Pass, decision: Decision) -> bytes | None:

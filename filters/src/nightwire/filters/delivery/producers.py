@@ -1,12 +1,13 @@
-"""Producers for many small records, and for control records that are written now and then."""
+"""Producers of many small records, of copies for many topics, and of control records."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from nightwire.core import kafka
-from nightwire.core.kafka import DeliveryError, Writer, ensure_topics, produce
+from nightwire.core.kafka import DeliveryError, Record, Writer, ensure_topics, produce
 from nightwire.schemas.topics import settings
 
 RECORDS_PER_POLL = 1000
@@ -52,6 +53,47 @@ class BulkProducer:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._failure is None:
             self._failure = f"{message.topic()}: {error.str()} ({error.name()})"
+
+
+GATHERED = 128 << 20
+"""Alerts of which copies are gathered. [byte]"""
+
+
+@dataclass
+class GatheredCopies:
+    """Writes the copies for a topic one after the other, so that Kafka takes them in one batch.
+
+    Sent as their alerts come, those for a thousand topics are a batch each, which is half as quick.
+
+    Args:
+        writer: Takes them.
+        most: Alerts of which copies are gathered; one that many filters want counts once. [byte]
+    """
+
+    writer: Writer
+    most: int = GATHERED
+    _copies: list[Record] = field(default_factory=list)
+    _size: int = 0
+
+    def write(self, one: Record) -> None:
+        """Take a copy; write all where they are many."""
+        if not self._copies or self._copies[-1].value is not one.value:
+            self._size += len(one.value or b"")
+        self._copies.append(one)
+        if self._size > self.most:
+            self.write_all()
+
+    def write_all(self) -> None:
+        """Queue what was gathered, by topic, in order within each.
+
+        Raises:
+            DeliveryError: An earlier record was lost.
+        """
+        copies, self._copies, self._size = self._copies, [], 0
+        for one in sorted(copies, key=lambda one: one.topic):
+            self.writer.write(
+                one.topic, one.value, key=one.key, headers=one.headers, on_delivered=one.on_delivered
+            )
 
 
 class ControlProducer:
