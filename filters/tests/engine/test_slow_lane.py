@@ -3,7 +3,7 @@
 librdkafka's mock cluster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -206,6 +206,36 @@ def test_the_clock_tells_how_long_ago_the_quick_lane_was_there() -> None:
     fresh = QuickClock(longest=100.0, since=70_000)
     fresh.note(10_000, {part: 50})  # before it was there
     assert fresh.seconds_behind({part: 3}, 75_000) == 5
+
+
+def test_a_lane_passes_over_topics_that_its_filters_do_not_read(lanes: Lanes) -> None:
+    """Where its filters change, and where it ends, however far those topics have got."""
+
+    def position(at: int, passed: int) -> dict[tuple[str, int], int]:
+        return {(TOPIC, 0): lanes.first + at, (filter_topic("ann", "other"), 0): passed}
+
+    def quick_batch(at: int, passed: int) -> None:
+        offset = to_offset(position(at, passed), 1, at=1_000 * (lanes.batch + 1))
+        LocalCheckpoint(lanes.quick).plan(lanes.batch, offset)
+        LocalCheckpoint(lanes.quick).commit(lanes.batch)
+        lanes.batch += 1
+
+    def change(version: int, at: Mapping[tuple[str, int], int], *filters: LiveFilter) -> None:
+        lanes.quick.keep_filters(version, filter_set.dump(filters))
+        lanes.jobs.change("ann", LaneChange(version, 1_000, version, at, tuple(one.id for one in filters)))
+
+    change(1, position(0, 0), DEAR)
+    quick_batch(40, 7)
+    assert lanes.run() == [(0, 40)]
+    quick_batch(40, 9)
+    assert lanes.run() == [], "nothing to read is no batch"
+    change(2, position(40, 9), replace(DEAR, version=2))
+    quick_batch(60, 11)
+    assert lanes.run() == [(40, 60)]
+    change(3, position(60, 11))
+    quick_batch(100, 12)
+    assert lanes.run() == []
+    assert lanes.jobs.names() == []
 
 
 def test_the_slow_lanes_wait_while_the_quick_one_is_at_work(lanes: Lanes) -> None:

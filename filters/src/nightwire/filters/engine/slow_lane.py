@@ -82,6 +82,7 @@ class Ahead:
         version: The version of their set.
         here: The lane's position, in all partitions.
         target: How far it may go: to where its filters change, or to where the quick lane is.
+        changes: Whether its filters change there.
         ended: Whether the lane ends here.
     """
 
@@ -89,6 +90,7 @@ class Ahead:
     version: int
     here: Positions
     target: Positions
+    changes: bool
     ended: bool
 
     def read(self) -> dict[TopicPartition, int]:
@@ -96,6 +98,19 @@ class Ahead:
         topics = {partition[0] for partition in self.target}
         wanted = {topic for topic in topics if any(one.reads_topic(topic) for one in self.filters)}
         return {partition: end for partition, end in self.target.items() if partition[0] in wanted}
+
+    def reached(self, limit: int | None) -> dict[TopicPartition, int]:
+        """Return where a batch of *limit* records ends; what the filters do not read is passed over."""
+        if self.ended:
+            return dict(self.here)
+        read = self.read()
+        return {**self.target, **advance({one: self.here[one] for one in read}, read, limit)}
+
+    def has_work(self, reached: Positions) -> bool:
+        """Return whether a batch that ends at *reached* reads anything, or meets other filters."""
+        return reached != self.here and (
+            self.changes or any(reached[one] > self.here[one] for one in self.read())
+        )
 
 
 @dataclass
@@ -157,7 +172,8 @@ class SlowLane:
         known = at if target.keys() <= at.keys() else {**self.state.beginnings(), **at}
         here = {partition: known.get(partition, 0) for partition in target}
         filters = self._batches.filters(now.filters)
-        return Ahead(filters, now.filters, here, target, ended=not (now.names or later))
+        ended = not (now.names or later)
+        return Ahead(filters, now.filters, here, target, changes=bool(later), ended=ended)
 
     def plan(self, bound: Offset, *, too_old: bool) -> Offset | None:
         """Return the end of its next batch; None where there is nothing to do.
@@ -170,11 +186,8 @@ class SlowLane:
             return planned
         ahead, now = self.ahead(bound), now_ms()
         read = {} if ahead.ended else ahead.read()
-        limit = None if too_old else self._size.limit(self.settings.batch)
-        reached = {**ahead.target, **advance(ahead.here, read, limit)}
-        if ahead.ended:
-            reached = dict(ahead.here)
-        if reached == ahead.here and not self._visit_is_due(bound, now):
+        reached = ahead.reached(None if too_old else self._size.limit(self.settings.batch))
+        if not ahead.has_work(reached) and not self._visit_is_due(bound, now):
             return None
         self._size.planned(sum(reached[partition] - ahead.here[partition] for partition in read))
         return to_offset(
