@@ -115,6 +115,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def settled(stack: Stack) -> None:
+    """Wait until the filters have judged every alert of their surveys, those in slow lanes too."""
+
     def judged() -> bool:
         status = stack.status()
         stages = {one["stage"]: one for one in status["stages"]}
@@ -123,19 +125,13 @@ def settled(stack: Stack) -> None:
             and stages.get("filters", {}).get("in", 0) == stages["producer"]["delivered"]
         )
 
-    until(judged, "the filters judge every alert")
-
-
-def settled_slow(stack: Stack) -> None:
-    """Wait until no filter is behind: each has judged every alert of its survey."""
-    little, sim = (stack.records(alerts(one)) for one in ("little", "sim"))
-
-    def judged() -> bool:
+    def each_has() -> bool:
         filters = {name: one["in"] for name, one in stack.stages().items() if name.startswith("filter.")}
         return all(read == (little if ".little-" in name else sim) for name, read in filters.items())
 
-    settled(stack)
-    until(judged, "every filter has judged every alert")
+    until(judged, "the filters judge every alert")
+    little, sim = (stack.records(alerts(one)) for one in ("little", "sim"))
+    until(each_has, "every filter has judged every alert")
 
 
 def assert_three_counts_agree(stack: Stack) -> None:
@@ -262,7 +258,7 @@ def test_any_process_may_be_killed_during_a_visit(stack: Stack, names: list[str]
 
 
 def test_the_death_of_the_supervisor_takes_all_with_it_and_the_next_up_recovers(stack: Stack) -> None:
-    settled_slow(stack)
+    settled(stack)
     before = stack.stages()
     state = json.loads((stack.folder / ".nightwire" / "state.json").read_text())
     os.kill(state["supervisor"]["pid"], signal.SIGKILL)

@@ -391,8 +391,11 @@ def test_a_process_that_waits_for_a_core_is_waited_for(monkeypatch: pytest.Monke
 def test_a_process_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "LOOK_S", 0.01)
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(TimeoutError):
-        pool.await_answer(ours, os.getpid(), 0.05, 16)
+    ours.settimeout(7.0)
+    with ours, theirs:
+        with pytest.raises(TimeoutError):
+            pool.await_answer(ours, os.getpid(), 0.05, 16)
+        assert ours.gettimeout() == 7.0, "what is sent next waits as long as before"
 
 
 @pytest.mark.parametrize(

@@ -203,15 +203,16 @@ class EngineState:
 
     def newest_commit(self) -> int:
         """Return the last committed batch; -1 when there is none."""
-        return self._newest("commits")
+        names = (path.name for path in (self.checkpoint / "commits").glob("[0-9]*"))
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    def is_planned(self, batch: int) -> bool:
+        """Return whether it is noted where *batch* ends."""
+        return (self.checkpoint / "offsets" / str(batch)).exists()
 
     def in_progress(self) -> bool:
         """Return whether a batch is planned and not yet committed."""
-        return self._newest("offsets") > self.newest_commit()
-
-    def _newest(self, folder: str) -> int:
-        names = (path.name for path in (self.checkpoint / folder).glob("[0-9]*"))
-        return max((int(name) for name in names if name.isdigit()), default=-1)
+        return self.is_planned(self.newest_commit() + 1)
 
     def committed(self) -> dict[str, Any]:
         """Return Spark's offset after the last committed batch; empty when there is none."""
@@ -287,8 +288,7 @@ class LocalCheckpoint:
 
     def planned(self, batch: int) -> Offset | None:
         """Return the end of *batch*, where it was planned already."""
-        there = (self.state.checkpoint / "offsets" / str(batch)).exists()
-        return self.state.planned(batch) if there else None
+        return self.state.planned(batch) if self.state.is_planned(batch) else None
 
     def plan(self, batch: int, end: Offset) -> None:
         """Note where *batch* ends, before it is done; on return it is on disk."""

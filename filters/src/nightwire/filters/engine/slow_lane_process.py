@@ -31,7 +31,7 @@ from nightwire.filters.delivery.deliver import AcknowledgedCopy
 from nightwire.filters.engine.batch import BatchClients
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.slow_lane import SlowLane
-from nightwire.filters.evaluation.worker import make_task, prepare
+from nightwire.filters.evaluation.worker import SLOW_LIMITS, make_task, prepare
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.offsets import Offset, Positions, planned_at, positions
 from nightwire.filters.sandbox import SandboxError, die_with_parent
@@ -39,9 +39,9 @@ from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.filters.slow")
 
-NICE_AT_START, NICE = 5, 15
-"""The slow lanes take what the quick one leaves (``nice``).  Their sandbox, which imports much and
-judges nothing, keeps the first: on a busy machine they would be minutes late."""
+NICE_AT_START = 5
+"""The slow lanes take what the quick one leaves (``nice``), but as they start: their sandbox, which
+imports much and judges nothing, keeps this, or on a busy machine they would be minutes late."""
 
 IDLE_S = 0.1
 """Pause where no lane has anything to do. [s]"""
@@ -327,9 +327,9 @@ def run_slow_lanes(
     setup_logging("nightwire.filters")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with stopping() as stop:
-        with suppress(SandboxError):  # the first batch tries again, and says so
+        with suppress(*TRANSIENT):  # the first batch tries again, and says so
             prepare(make_task({**settings.options(), "owner": process_name(part)}, (), 0))
-        os.nice(NICE - NICE_AT_START)
+        os.nice(SLOW_LIMITS.nice)
         worker = SlowLaneWorker(settings, quick, engine.send, part, of)
         keep_running(worker, stop)
 

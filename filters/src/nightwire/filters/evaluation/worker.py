@@ -49,7 +49,8 @@ AT_ONCE = 2500
 takes."""
 
 SLOW_LIMITS = Limits(total_s=600.0, nice=10)
-"""Of filters in slow lanes: they give way, so that by the clock a batch may take long."""
+"""Of filters in slow lanes: they give way, as all that judges there does, so that by the clock a
+batch may take long."""
 
 MAX_ERROR = 300
 """Longest error that a filter's owner is told. [character]"""

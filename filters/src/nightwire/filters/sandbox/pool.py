@@ -109,7 +109,6 @@ class FilterProcess:
         if len(ready) < READY.size or not ready.startswith(MARK):
             raise ProcessLostError("a new process ended before it was confined")
         self.missing = [layer for layer, lacks in zip(LAYERS, ready[len(MARK) :], strict=False) if lacks]
-        self.channel.settimeout(None)
         self.channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
         self._sizes_at_start = memory_sizes(self.pid)
 
@@ -225,15 +224,18 @@ def await_answer(channel: socket.socket, pid: int, patience_s: float, most: int)
     Raises:
         OSError: It says nothing for so long.
     """
-    began = usage_of(pid)
+    began, before = usage_of(pid), channel.gettimeout()
     channel.settimeout(LOOK_S)
-    while True:
-        try:
-            return channel.recv(most)
-        except TimeoutError:
-            used = usage_of(pid).since(began)
-            if used.own_s > patience_s or used.elapsed_s > TOTAL * patience_s:
-                raise
+    try:
+        while True:
+            try:
+                return channel.recv(most)
+            except TimeoutError:
+                used = usage_of(pid).since(began)
+                if used.own_s > patience_s or used.elapsed_s > TOTAL * patience_s:
+                    raise
+    finally:
+        channel.settimeout(before)
 
 
 class ZygoteClient:
@@ -257,6 +259,7 @@ class ZygoteClient:
         """
         self.preloaded = frozenset(map(survey_group, surveys()))  # those are read at its start
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(ZYGOTE_S)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-c", ZYGOTE_PROGRAM],
