@@ -100,7 +100,7 @@ class Ahead:
         return {partition: end for partition, end in self.target.items() if partition[0] in wanted}
 
     def reached(self, limit: int | None) -> dict[TopicPartition, int]:
-        """Return where a batch of *limit* records ends; topics that nobody reads are passed over."""
+        """Return where a batch of *limit* records ends; topics nobody reads are passed over."""
         if self.ended:
             return dict(self.here)
         read = self.read()
