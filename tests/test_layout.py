@@ -28,6 +28,7 @@ PRESCRIBED = {
     "consumers": "consumers",
     "monitoring": "monitoring",
     "benchmarks": "benchmarks",
+    "directory": "directory",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -49,7 +50,7 @@ ORDER = {
         "registry",
         "commands",
     ],
-    "core": ["runtime", "kafka", "accounting", "cli", "tls", "stack", "access", "logins"],
+    "core": ["runtime", "kafka", "accounting presence", "cli", "tls", "stack", "access", "logins"],
     "producer": ["figures visits", "spool", "writing", "simulation", "replay", "cli", "ingest"],
     "gateway": [
         "status voevent",
@@ -71,6 +72,7 @@ ORDER = {
         "cli spark_source",
     ],
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
+    "directory": ["liveness schema", "view", "log", "find", "commands"],
     "monitoring": ["dashboards exporter", "config", "commands"],
     "benchmarks": [
         "model",

@@ -37,12 +37,14 @@ def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
     Example:
       nightwire exporter --bootstrap 127.0.0.1:9092 --metrics-port 9400
     """
+    from nightwire.core.presence import registered
     from nightwire.core.runtime import find_endpoints, setup_logging, stopping
     from nightwire.monitoring.exporter import export
 
     setup_logging("nightwire.exporter")
-    with stopping() as stop:
-        export(find_endpoints(bootstrap).kafka, metrics_port, stop, interval=interval)
+    kafka = find_endpoints(bootstrap).kafka
+    with stopping() as stop, registered(kafka, "exporter"):
+        export(kafka, metrics_port, stop, interval=interval)
 
 
 @click.command()

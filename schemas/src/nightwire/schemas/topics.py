@@ -17,6 +17,7 @@ ACCOUNTS = "accounts"
 DEAD_LETTERS = "dead-letters"
 SCHEMAS = "_schemas"
 VTP_POSITIONS = "vtp-positions"
+DIRECTORY = "directory"
 
 MAX_MESSAGE = 4 << 20
 """Longest message on alert and event topics. [byte]  The longest real Rubin alerts have 0.3 MB."""
@@ -144,7 +145,7 @@ def _keeps_latest(topic: str) -> bool:
     return kind == "seen" and NAME.fullmatch(owner) is not None
 
 
-COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS})
+COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY})
 NAME_PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
 SHARED_TOPICS = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
 RETENTION_BY_KIND = {
@@ -171,6 +172,8 @@ def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
         "segment.bytes": str((1 if _keeps_latest(topic) else 16) << 20),
         "max.message.bytes": str(MAX_MESSAGE),
     }
+    if topic == DIRECTORY:  # who is alive is told by Kafka's clock: those of processes may be wrong
+        config["message.timestamp.type"] = "LogAppendTime"
     if kept.compression:
         config["compression.type"] = kept.compression
     return TopicSettings(topic, 1, config, kept.replication)

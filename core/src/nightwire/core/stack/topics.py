@@ -16,6 +16,7 @@ from nightwire.schemas import surveys
 from nightwire.schemas.topics import (
     ACCOUNTS,
     DEAD_LETTERS,
+    DIRECTORY,
     FILTERS,
     SCHEMAS,
     VISITS,
@@ -43,7 +44,7 @@ def broker_properties(stream: Stream | None) -> dict[str, object]:
 
 def stack_topics(stream: Stream | None) -> list[TopicSettings]:
     """Return the topics of an embedded stack; those of a test *stream* are bounded by size."""
-    names = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS, *map(alerts, surveys())]
+    names = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS, DIRECTORY, *map(alerts, surveys())]
     bounded = alerts(stream.survey) if stream else None
     return [_bounded(settings(name)) if name == bounded else settings(name) for name in names]
 

@@ -24,6 +24,7 @@ from nightwire.core.kafka import environment
 from nightwire.schemas.topics import (
     ACCOUNTS,
     DEAD_LETTERS,
+    DIRECTORY,
     FILTERS,
     SCHEMAS,
     VISITS,
@@ -56,14 +57,14 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
     "schema_registry": [*_topics(KEEPS, SCHEMAS), (GROUP, "nightwire-schemas", [READ])],
     "gateway": [
         *_topics(KEEPS, VOEVENTS, ACCOUNTS, VTP_POSITIONS),
-        *_topics(APPENDS, DEAD_LETTERS),
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
         *_topics([READ], "alerts.*", "filter.*", "broker.*"),
     ],
     "filters": [
         *_topics(
             KEEPS, FILTERS, ACCOUNTS, VISITS, "filter.*", "broker.*", "overflow.*", "answers.*", "seen.*"
         ),
-        *_topics(APPENDS, DEAD_LETTERS),
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
         *_topics([READ], "alerts.*", "requests.*"),
         (GROUP, "nightwire-filters-requests", [READ]),
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
@@ -71,10 +72,11 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
     "users": [(CLUSTER, KAFKA, [DESCRIBE, ALTER])],  # passwords are changed by whoever may alter all
     "exporter": [
         *_topics([READ], ACCOUNTS),
+        *_topics(APPENDS, DIRECTORY),
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
     ],
-    "stream": [*_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"), *_topics(APPENDS, DEAD_LETTERS)],
+    "stream": [*_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"), *_topics(APPENDS, DEAD_LETTERS, DIRECTORY)],
 }
 """What each process may do, beside joining groups that begin with its own name."""
 

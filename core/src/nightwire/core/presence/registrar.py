@@ -1,0 +1,123 @@
+"""A process registers in the topic ``directory``, keeps saying that it lives, and says goodbye.
+
+It never waits for Kafka, and nothing that Kafka does or does not do reaches the process.
+"""
+
+import json
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from nightwire.core.kafka import producer
+from nightwire.schemas import MendableError, records
+from nightwire.schemas.topics import DIRECTORY
+
+log = logging.getLogger("nightwire.presence")
+
+HEARTBEAT = 2.0
+"""Time between two heartbeats. [s]"""
+GOODBYE = 1.0
+"""Longest wait at the end for Kafka to take the goodbye. [s]"""
+MAX_NAME = 200
+"""Longest name. [character]"""
+MAX_CAPABILITIES = 64 << 10
+"""Longest capabilities, as JSON. [byte]"""
+KINDS = frozenset({"site", "survey", "stream", "filter", "feed", "producer", "consumer", "broker", "process"})
+"""What an entry can be."""
+
+
+class EntryError(MendableError):
+    """An entry cannot stand in the directory; the message says why."""
+
+
+def site_name() -> str:
+    """Return the name of this site: ``NIGHTWIRE_SITE``, else ``local``."""
+    return os.environ.get("NIGHTWIRE_SITE", "local")
+
+
+def entry(
+    kind: str, name: str, *, capabilities: Mapping[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return an entry of this site, for `records.ENTRY`.
+
+    Args:
+        kind: One of `KINDS`.
+        name: Unique among its kind at this site.
+        capabilities: What else it says of itself.
+        more: Further fields of the record.
+
+    Raises:
+        EntryError: Kind, name or capabilities cannot be.
+    """
+    found = {"site": site_name(), "kind": kind, "name": name, **more}
+    found["capabilities"] = json.dumps(dict(capabilities or {}))
+    check_entry(found)
+    return found
+
+
+def check_entry(found: Mapping[str, Any]) -> None:
+    """Do nothing where *found* can stand in the directory.
+
+    Raises:
+        EntryError: It cannot.
+    """
+    if found["kind"] not in KINDS:
+        raise EntryError(f"{str(found['kind'])[:40]!r} is no kind; there are {', '.join(sorted(KINDS))}")
+    for what in ("site", "name"):
+        text = found[what]
+        if not 0 < len(text) <= MAX_NAME or not text.isprintable() or "/" in text:
+            raise EntryError(f"{text[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters, no '/'")
+    if (size := len(found["capabilities"].encode())) > MAX_CAPABILITIES:
+        raise EntryError(f"capabilities have {size} bytes, the limit is {MAX_CAPABILITIES}")
+
+
+def entry_key(found: Mapping[str, Any]) -> str:
+    """Return the Kafka key of an entry."""
+    return f"{found['site']}/{found['kind']}/{found['name']}"
+
+
+@contextmanager
+def registered(bootstrap: str, name: str, **more: Any) -> Iterator[None]:
+    """Keep the process *name* in the directory of the Kafka at *bootstrap* within the block.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        name: What people call the process.
+        more: Further fields of its entry.
+
+    Raises:
+        EntryError: The entry cannot be.
+    """
+    found = entry("process", name, instance=uuid.uuid4().hex, interval=HEARTBEAT, **more)
+    client = producer(bootstrap, linger_ms=0, delivery_timeout_ms=5000, queue_buffering_max_messages=100)
+    leave = threading.Event()
+    thread = threading.Thread(target=_beat, args=(client, found, leave), name="presence", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join(GOODBYE)
+        _write(client, {**found, "ended": True})
+        client.flush(GOODBYE)
+
+
+def _beat(client: Producer, found: Mapping[str, Any], leave: threading.Event) -> None:
+    while True:
+        _write(client, found)
+        if leave.wait(HEARTBEAT):
+            return
+
+
+def _write(client: Producer, found: Mapping[str, Any]) -> None:
+    try:
+        client.produce(DIRECTORY, records.ENTRY.encode(found), entry_key(found), partition=0)
+        client.poll(0)
+    except (BufferError, KafkaException) as error:  # the next heartbeat says it again
+        log.debug("not said to the directory: %s", error)

@@ -1,0 +1,61 @@
+"""What a record of the directory says about who is alive.  Pure: the log is the only clock."""
+
+from dataclasses import dataclass
+
+LATE, GONE = 5.0, 8.0
+"""Silence after which a process is late, and gone. [s, of the log's clock]"""
+LONGEST_STEP = 4.0
+"""Most time that passes between two records. [s]  While Kafka was away nobody could speak, so
+that time does not count."""
+
+
+class LogClock:
+    """The time that the log itself tells, by the times at which Kafka appended its records.
+
+    A process's own clock is never asked, be it a day off.
+
+    Args:
+        longest_step: Most time that passes between two records. [s]
+
+    Attributes:
+        now: The log's present. [s since the first record, less what did not count]
+    """
+
+    def __init__(self, longest_step: float = LONGEST_STEP) -> None:
+        self._longest, self._newest, self.now = longest_step, 0, 0.0
+
+    def advance(self, appended: int) -> float:
+        """Note a record that Kafka appended at *appended* [ms since 1970]; return the present."""
+        if self._newest:
+            self.now += min(max(0.0, (appended - self._newest) / 1000), self._longest)
+        self._newest = max(self._newest, appended)
+        return self.now
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a name.
+
+    Attributes:
+        instance: The run of the process.
+        heartbeat: When it was last heard. [s, of the log's clock]
+        ended: Whether it said goodbye.
+        rivals: Records of others that wanted the name meanwhile.
+    """
+
+    instance: str
+    heartbeat: float
+    ended: bool = False
+    rivals: int = 0
+
+
+def next_holder(holder: Holder | None, instance: str, now: float, *, ended: bool) -> tuple[Holder, bool]:
+    """Return who holds a name after a record of *instance*, and whether that record counts.
+
+    The first keeps a name until it says goodbye or is gone; records of others count as rivals.
+    """
+    taken = holder is not None and not holder.ended and now - holder.heartbeat <= GONE
+    if holder is not None and taken and holder.instance != instance:
+        return Holder(holder.instance, holder.heartbeat, holder.ended, holder.rivals + 1), False
+    rivals = holder.rivals if holder is not None and holder.instance == instance else 0
+    return Holder(instance, now, ended, rivals), True

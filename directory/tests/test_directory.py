@@ -1,0 +1,67 @@
+"""The directory by its command, in a real Kafka."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from nightwire.core.kafka import ensure_topics, producer
+from nightwire.core.presence import registered
+from nightwire.directory import View, find
+from nightwire.directory.commands import directory
+from nightwire.directory.log import MAX_RECORD, load
+from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def site(kafka: str) -> str:
+    ensure_topics(kafka, [settings(DIRECTORY), settings(FILTERS)])
+    return kafka
+
+
+def ask(kafka: str, *words: str) -> str:
+    found = CliRunner().invoke(directory, [*words, "--bootstrap", kafka], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def test_what_is_added_is_found_until_it_is_removed(site: str) -> None:
+    ask(site, "add", "broker", "o'hara", "--owner", "ann", "--endpoint", "https=here.example:443")
+    sql = "SELECT name, owner, state, endpoints FROM peers WHERE kind = 'broker'"
+    assert json.loads(ask(site, "query", sql, "--as", "json")) == [
+        {
+            "name": "o'hara",
+            "owner": "ann",
+            "state": "listed",
+            "endpoints": '{"https": "here.example:443"}',
+        }
+    ]
+    assert "o'hara" in ask(site, "query", sql)
+    ask(site, "remove", "broker", "o'hara")
+    assert find(sql, bootstrap=site).rows == []
+
+
+def test_processes_and_topics_are_there_by_themselves(site: str) -> None:
+    with registered(site, "leaver"):
+        pass
+    assert find("SELECT state FROM processes WHERE name = 'leaver'", bootstrap=site).rows == [("gone",)]
+    assert find("SELECT kind FROM streams WHERE topic = 'filters'", bootstrap=site).rows == [("filters",)]
+
+
+def test_records_that_cannot_stand_are_counted_and_passed_over(site: str) -> None:
+    client = producer(site)
+    for value in (b"no record", b"\0" * (MAX_RECORD + 1)):
+        client.produce(DIRECTORY, value, f"local/process/{len(value)}", partition=0)
+    assert client.flush(30) == 0
+    view = View()
+    load(site, view)
+    assert view.refused == 2
+    view.close()
+
+
+def test_what_cannot_be_added_is_said(site: str) -> None:
+    for words in (["broker", "a\nb"], ["planet", "x"], ["broker", "x", "--capabilities", "[1]"]):
+        found = CliRunner().invoke(directory, ["add", *words, "--bootstrap", site])
+        assert found.exit_code == 2

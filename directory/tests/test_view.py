@@ -1,0 +1,87 @@
+"""Questions to the directory: answered by SELECT alone, within limits."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nightwire.core.presence import entry, entry_key
+from nightwire.directory import Answer, QueryError, View
+
+
+def put(view: View, at: int, name: str, **more: Any) -> None:
+    found = {"owner": "", "survey": "", "topic": "", "instance": "1", "interval": 2.0, "ended": False} | more
+    found = entry("process", name, **found) | {"endpoints": "{}"}
+    view.put(entry_key(found), found, at)
+
+
+@pytest.fixture
+def view() -> Iterator[View]:
+    view = View()
+    view.begin()
+    put(view, 0 + 1, "dead")
+    for second in range(2, 13, 2):
+        put(view, second * 1000, "alive")
+        if second <= 6:
+            put(view, second * 1000, "o'late")
+    put(view, 12_000, "done", ended=True)
+    view.commit()
+    yield view
+    view.close()
+
+
+def test_states_follow_from_silence(view: View) -> None:
+    rows = view.query("SELECT name, state FROM processes ORDER BY name").rows
+    assert rows == [("alive", "live"), ("dead", "gone"), ("done", "gone"), ("o'late", "late")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM entries",
+        "ATTACH 'other.db' AS other",
+        "PRAGMA journal_mode",
+        "CREATE TABLE mine (a)",
+        "VACUUM INTO 'copy.db'",
+        "SELECT load_extension('x')",
+        "SELECT 1; DELETE FROM entries",
+        "SELECT zeroblob(1000000000)",
+        "no sql",
+        "SELECT * FROM nowhere",
+        "SELECT '" + "x" * 70_000 + "'",
+        "SELECT '\udcff'",
+        "SELECT 1\0",
+    ],
+)
+def test_what_does_not_just_read_is_refused(view: View, sql: str) -> None:
+    with pytest.raises(QueryError):
+        view.query(sql)
+    assert view.query("SELECT count(*) FROM entries").rows == [(4,)]
+
+
+def test_what_runs_for_ever_is_ended(view: View) -> None:
+    forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    with pytest.raises(QueryError, match="ran longer"):
+        view.query(forever, longest=0.1)
+
+
+def test_a_join_of_a_million_rows_is_ended(view: View) -> None:
+    million = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000) "
+        "SELECT count(*) FROM n a, n b WHERE a.i + b.i > 0"
+    )
+    with pytest.raises(QueryError, match="ran longer"):
+        view.query(million, longest=0.2)
+
+
+def test_an_answer_has_a_limit_of_rows(view: View) -> None:
+    with pytest.raises(QueryError, match="more than 3 rows"):
+        view.query("SELECT * FROM entries", most=3)
+
+
+def test_answers_come_in_four_forms(view: View) -> None:
+    answer = Answer(view.query("SELECT name, silence, NULL AS none FROM processes ORDER BY name"))
+    assert answer.records()[0] == {"name": "alive", "silence": 0.0, "none": None}
+    assert '"o\'late"' in answer.json()
+    assert answer.arrow().num_rows == 4
+    assert b"o'late" in answer.votable()
