@@ -149,6 +149,19 @@ SAMPLES["seen"] = {
     "unjudged": 0,
     "time": NOW,
 }
+SAMPLES["entry"] = {
+    "site": "local",
+    "kind": "process",
+    "name": "gateway",
+    "owner": "",
+    "survey": "lsst",
+    "topic": "",
+    "endpoints": {"metrics": "http://127.0.0.1:9100/metrics"},
+    "capabilities": '{"feeds": 2}',
+    "instance": "a1",
+    "interval": 2.0,
+    "ended": False,
+}
 SAMPLES["position"] = {
     "feed": "voevents",
     "peer": "ivo://telescope.example/tcs",
@@ -191,6 +204,7 @@ def test_ids_are_these_for_ever() -> None:
         "overflow": 100_009,
         "seen": 100_018,
         "position": 100_014,
+        "entry": 100_019,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_015, 100_011, 100_007, 100_004),

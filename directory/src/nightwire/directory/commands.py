@@ -4,7 +4,7 @@ import json
 
 import click
 
-from nightwire.core.cli.options import bootstrap_option
+from nightwire.core.cli import bootstrap_option
 
 
 @click.group()
@@ -44,10 +44,10 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
         with pa.ipc.new_stream(click.get_binary_stream("stdout"), table.schema) as out:
             out.write_table(table)
     else:
-        from nightwire.core.cli.tables import Column, Listing, show_tables
+        from nightwire.core.cli import Column, Listing, show_tables
 
         rows = [[None if cell is None else str(cell) for cell in row] for row in answer.rows]
-        show_tables(Listing(tuple(map(Column, answer.columns)), rows))
+        show_tables(Listing(tuple(Column(name) for name in answer.columns), rows))
 
 
 @directory.command()

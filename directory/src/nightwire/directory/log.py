@@ -5,7 +5,7 @@ The only file of this room that talks to Kafka.
 
 import json
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
 from nightwire.core.kafka import DeliveryError, admin, producer, read_to_end
 from nightwire.core.presence import MAX_CAPABILITIES, EntryError, check_entry, entry_key
@@ -72,9 +72,12 @@ def write(bootstrap: str, key: str, value: bytes | None) -> None:
         DeliveryError: Kafka did not take it.
     """
     errors: list[str] = []
+
+    def delivered(error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            errors.append(error.str())
+
     client = producer(bootstrap, delivery_timeout_ms=int(TIMEOUT * 1000))
-    client.produce(
-        DIRECTORY, value, key, partition=0, on_delivery=lambda error, _: error and errors.append(error.str())
-    )
+    client.produce(DIRECTORY, value, key, partition=0, on_delivery=delivered)
     if client.flush(TIMEOUT + 1) or errors:
         raise DeliveryError(f"{DIRECTORY}: {errors[0] if errors else 'no answer'}")

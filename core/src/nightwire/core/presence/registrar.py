@@ -95,7 +95,8 @@ def registered(bootstrap: str, name: str, **more: Any) -> Iterator[None]:
         EntryError: The entry cannot be.
     """
     found = entry("process", name, instance=uuid.uuid4().hex, interval=HEARTBEAT, **more)
-    client = producer(bootstrap, linger_ms=0, delivery_timeout_ms=5000, queue_buffering_max_messages=100)
+    # an old heartbeat is worth nothing, and who has no right to speak is to hear nothing of it
+    client = producer(bootstrap, enable_idempotence=False, delivery_timeout_ms=5000, linger_ms=0)
     leave = threading.Event()
     thread = threading.Thread(target=_beat, args=(client, found, leave), name="presence", daemon=True)
     thread.start()

@@ -12,6 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.presence import registered
 from nightwire.core.runtime import (
     Endpoints,
     MetricsPage,
@@ -238,7 +239,7 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
     registry = CollectorRegistry()
     gateway = Gateway(settings, registry)
     page = _page(gateway, registry, metrics_port) if metrics_port else None
-    with stopping() as stop:
+    with stopping() as stop, registered(settings.log.bootstrap, "gateway"):
         try:
             if page is not None:
                 page.start()

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import Meter, progress
 from nightwire.core.kafka import login, retry_while_unavailable
+from nightwire.core.presence import registered
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop, setup_logging, stopping
 from nightwire.producer.ingest.batch import Batcher
 from nightwire.producer.ingest.items import Counts, Item
@@ -131,6 +132,7 @@ def run_ingest(plan: Plan, where: IngestSettings, *, metrics_port: int, quiet: b
     described = survey(plan.survey)
     with (
         stopping() as stop,
+        registered(where.target.kafka, f"ingest-{plan.survey}", survey=plan.survey),
         _page(metrics_port, plan.survey) as metrics,
         SchemaRegistry(where.target.schema_registry, login=login(where.target.kafka)) as ours,
         source_registry(where.registry) as theirs,

@@ -69,7 +69,10 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (GROUP, "nightwire-filters-requests", [READ]),
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
     ],
-    "users": [(CLUSTER, KAFKA, [DESCRIBE, ALTER])],  # passwords are changed by whoever may alter all
+    "users": [
+        *_topics(APPENDS, DIRECTORY),
+        (CLUSTER, KAFKA, [DESCRIBE, ALTER]),  # passwords are changed by whoever may alter all
+    ],
     "exporter": [
         *_topics([READ], ACCOUNTS),
         *_topics(APPENDS, DIRECTORY),
