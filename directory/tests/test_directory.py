@@ -38,7 +38,8 @@ def test_what_is_added_is_found_until_it_is_removed(site: str) -> None:
             "endpoints": '{"https": "here.example:443"}',
         }
     ]
-    assert "o'hara" in ask(site, "query", sql)
+    for form in ("table", "arrow", "votable"):
+        assert "o'hara" in ask(site, "query", sql, "--as", form)
     ask(site, "remove", "broker", "o'hara")
     assert find(sql, bootstrap=site).rows == []
 

@@ -38,10 +38,10 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
     elif form == "votable":
         click.echo(answer.votable(), nl=False)
     elif form == "arrow":
-        import pyarrow as pa
+        from pyarrow import ipc
 
         table = answer.arrow()
-        with pa.ipc.new_stream(click.get_binary_stream("stdout"), table.schema) as out:
+        with click.open_file("-", "wb") as file, ipc.new_stream(file, table.schema) as out:
             out.write_table(table)
     else:
         from nightwire.core.cli import Column, Listing, show_tables
