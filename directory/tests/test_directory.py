@@ -7,9 +7,10 @@ from click.testing import CliRunner
 
 from nightwire.core.kafka import ensure_topics, producer
 from nightwire.core.presence import registered
-from nightwire.directory import View, find
+from nightwire.directory import find
 from nightwire.directory.commands import directory
-from nightwire.directory.log import MAX_RECORD, load
+from nightwire.directory.following import MAX_RECORD, load
+from nightwire.directory.model import SiteRows, View
 from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
 
 pytestmark = pytest.mark.kafka
@@ -57,8 +58,9 @@ def test_records_that_cannot_stand_are_counted_and_passed_over(site: str) -> Non
         client.produce(DIRECTORY, value, f"local/process/{len(value)}", partition=0)
     assert client.flush(30) == 0
     view = View()
-    load(site, view)
-    assert view.refused == 2
+    rows = SiteRows(view, "local")
+    load(site, rows)
+    assert rows.refused == 2
     view.close()
 
 

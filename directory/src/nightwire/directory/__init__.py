@@ -1,6 +1,7 @@
 """Who is there, and alive: SQL over the compacted topic ``directory``."""
 
-from nightwire.directory.find import Answer, find
-from nightwire.directory.view import QueryError, View
+from nightwire.directory.answers import Answer
+from nightwire.directory.find import find
+from nightwire.directory.model import QueryError
 
-__all__ = ["Answer", "QueryError", "View", "find"]
+__all__ = ["Answer", "QueryError", "find"]

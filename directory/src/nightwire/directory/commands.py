@@ -1,10 +1,14 @@
 """The verb `nightwire directory`."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option
+from nightwire.core.cli import bootstrap_option, duration_option, metrics_port_option, registry_option
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group()
@@ -33,21 +37,13 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
     from nightwire.directory.find import find
 
     answer = find(sql, bootstrap=bootstrap)
-    if form == "json":
-        click.echo(answer.json())
-    elif form == "votable":
-        click.echo(answer.votable(), nl=False)
-    elif form == "arrow":
-        from pyarrow import ipc
-
-        table = answer.arrow()
-        with click.open_file("-", "wb") as file, ipc.new_stream(file, table.schema) as out:
-            out.write_table(table)
-    else:
+    if form == "table":
         from nightwire.core.cli import Column, Listing, show_tables
 
         rows = [[None if cell is None else str(cell) for cell in row] for row in answer.rows]
         show_tables(Listing(tuple(Column(name) for name in answer.columns), rows))
+    else:
+        click.get_binary_stream("stdout").write(answer.form(form)[1] + (b"\n" if form == "json" else b""))
 
 
 @directory.command()
@@ -70,10 +66,7 @@ def add(
     Example:
       nightwire directory add broker antares --owner ann --endpoint https=antares.example:443
     """
-    from nightwire.core.presence import EntryError, entry, entry_key
-    from nightwire.core.runtime import find_endpoints
-    from nightwire.directory.log import write
-    from nightwire.schemas.records import ENTRY
+    from nightwire.directory.listing import add
 
     pairs = [text.partition("=")[::2] for text in endpoints]
     try:
@@ -82,11 +75,7 @@ def add(
         raise click.UsageError(f"--capabilities is no JSON: {error}") from error
     if not isinstance(said, dict):
         raise click.UsageError("--capabilities is no JSON object")
-    try:
-        found = entry(kind, name, capabilities=said, endpoints=dict(pairs), **more)
-    except EntryError as error:
-        raise click.UsageError(str(error)) from error
-    write(find_endpoints(bootstrap).kafka, entry_key(found), ENTRY.encode(found))
+    add(bootstrap, kind, name, capabilities=said, endpoints=dict(pairs), **more)
 
 
 @directory.command()
@@ -95,9 +84,51 @@ def add(
 @bootstrap_option
 def remove(kind: str, name: str, bootstrap: str | None) -> None:
     """Take NAME, a KIND of this site, out of the directory."""
-    from nightwire.core.presence import entry_key, site_name
-    from nightwire.core.runtime import find_endpoints
-    from nightwire.directory.log import write
+    from nightwire.directory.listing import remove
 
-    key = entry_key({"site": site_name(), "kind": kind, "name": name})
-    write(find_endpoints(bootstrap).kafka, key, None)
+    remove(bootstrap, kind, name)
+
+
+@directory.command()
+@bootstrap_option
+@registry_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8090, show_default=True, help="Port.")
+@metrics_port_option
+@click.option("--tls", metavar="HOST:PORT", help="Listen by HTTPS too, for other machines.")
+@click.option("--tls-cert", type=FILE, help="Certificate, with the chain behind it (PEM).")
+@click.option("--tls-key", type=FILE, help="Its private key.  [default: in the same file]")
+@click.option("--tokens", metavar="HOST:PORT", default="", help="Where Kafka judges the site's own tokens.")
+@click.option(
+    "--watch",
+    "watched",
+    metavar="NAME=HOST:PORT[/PATH]",
+    multiple=True,
+    help="Keep NAME listed while its page of metrics answers; NAME:JOB= is Prometheus' job.  Repeatable.",
+)
+@duration_option("--grace", "1d", "How long a process that is gone stays listed.")
+def serve(
+    bootstrap: str | None,
+    registry: str | None,
+    tls: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    watched: tuple[str, ...],
+    **more: Any,
+) -> None:
+    """Follow the directory's log and answer questions over HTTP, until SIGTERM or Ctrl-C.
+
+    \b
+    Examples:
+      nightwire directory serve --port 8090
+      curl -d '{"sql": "SELECT name, state FROM processes"}' http://127.0.0.1:8090/query
+    """
+    from nightwire.core.runtime import find_endpoints, setup_logging
+    from nightwire.directory.serve.health_watch import Watched
+    from nightwire.directory.serve.server import Settings
+    from nightwire.directory.serve.server import serve as run
+    from nightwire.schemas.serving import tls_door
+
+    setup_logging("nightwire.directory")
+    where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
+    run(Settings(where, door=door, watched=[Watched.parse(text) for text in watched], **more))

@@ -1,13 +1,27 @@
 """How a process tells the directory that it is there."""
 
 from nightwire.core.presence.registrar import (
+    HEARTBEAT,
     MAX_CAPABILITIES,
     EntryError,
+    Presence,
     check_entry,
     entry,
     entry_key,
+    metrics_at,
     registered,
     site_name,
 )
 
-__all__ = ["MAX_CAPABILITIES", "EntryError", "check_entry", "entry", "entry_key", "registered", "site_name"]
+__all__ = [
+    "HEARTBEAT",
+    "MAX_CAPABILITIES",
+    "EntryError",
+    "Presence",
+    "check_entry",
+    "entry",
+    "entry_key",
+    "metrics_at",
+    "registered",
+    "site_name",
+]

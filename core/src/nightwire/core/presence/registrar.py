@@ -6,13 +6,14 @@ It never waits for Kafka, and nothing that Kafka does or does not do reaches the
 import json
 import logging
 import os
+import socket
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import producer
 from nightwire.schemas import MendableError, records
@@ -28,6 +29,7 @@ MAX_NAME = 200
 """Longest name. [character]"""
 MAX_CAPABILITIES = 64 << 10
 """Longest capabilities, as JSON. [byte]"""
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  (what a container listens on)
 KINDS = frozenset({"site", "survey", "stream", "filter", "feed", "producer", "consumer", "broker", "process"})
 """What an entry can be."""
 
@@ -82,43 +84,77 @@ def entry_key(found: Mapping[str, Any]) -> str:
     return f"{found['site']}/{found['kind']}/{found['name']}"
 
 
+class Presence:
+    """Tells the directory of the Kafka at *bootstrap* that somebody lives.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        kind: One of `KINDS`.
+        name: Unique among its kind at this site.
+        more: Further fields of the entry.
+
+    Raises:
+        EntryError: The entry cannot be.
+    """
+
+    def __init__(self, bootstrap: str, kind: str, name: str, **more: Any) -> None:
+        self._entry = entry(kind, name, instance=uuid.uuid4().hex, interval=HEARTBEAT, **more)
+        # an old heartbeat is worth nothing, and who has no right to speak is to hear nothing of it
+        self._client = producer(bootstrap, enable_idempotence=False, delivery_timeout_ms=5000, linger_ms=0)
+
+    def beat(self, *, ended: bool = False) -> None:
+        """Say that it lives, or that it *ended*."""
+        found = {**self._entry, "ended": ended}
+        try:
+            self._client.produce(DIRECTORY, records.ENTRY.encode(found), entry_key(found), partition=0)
+            self._client.poll(0)
+        except (BufferError, KafkaException) as error:  # the next heartbeat says it again
+            log.debug("not said to the directory: %s", error)
+
+    def goodbye(self) -> None:
+        """Say that it ended, and wait a moment for Kafka to take that."""
+        self.beat(ended=True)
+        self._client.flush(GOODBYE)
+
+
 @contextmanager
-def registered(bootstrap: str, name: str, **more: Any) -> Iterator[None]:
+def registered(bootstrap: str, name: str, *, kind: str = "process", **more: Any) -> Iterator[None]:
     """Keep the process *name* in the directory of the Kafka at *bootstrap* within the block.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         name: What people call the process.
+        kind: What it is instead.
         more: Further fields of its entry.
 
     Raises:
         EntryError: The entry cannot be.
     """
-    found = entry("process", name, instance=uuid.uuid4().hex, interval=HEARTBEAT, **more)
-    # an old heartbeat is worth nothing, and who has no right to speak is to hear nothing of it
-    client = producer(bootstrap, enable_idempotence=False, delivery_timeout_ms=5000, linger_ms=0)
-    leave = threading.Event()
-    thread = threading.Thread(target=_beat, args=(client, found, leave), name="presence", daemon=True)
+    presence, leave = Presence(bootstrap, kind, name, **more), threading.Event()
+
+    def beat() -> None:
+        presence.beat()
+        while not leave.wait(HEARTBEAT):
+            presence.beat()
+
+    thread = threading.Thread(target=beat, name="presence", daemon=True)
     thread.start()
     try:
         yield
     finally:
         leave.set()
         thread.join(GOODBYE)
-        _write(client, {**found, "ended": True})
-        client.flush(GOODBYE)
+        presence.goodbye()
 
 
-def _beat(client: Producer, found: Mapping[str, Any], leave: threading.Event) -> None:
-    while True:
-        _write(client, found)
-        if leave.wait(HEARTBEAT):
-            return
+def metrics_at(port: int, **pages: str) -> dict[str, str]:
+    """Return the endpoints of a page of metrics, by which Prometheus finds it; none for port 0.
 
-
-def _write(client: Producer, found: Mapping[str, Any]) -> None:
-    try:
-        client.produce(DIRECTORY, records.ENTRY.encode(found), entry_key(found), partition=0)
-        client.poll(0)
-    except (BufferError, KafkaException) as error:  # the next heartbeat says it again
-        log.debug("not said to the directory: %s", error)
+    Args:
+        port: Of the page.
+        pages: Paths of further pages there, by Prometheus' job.
+    """
+    named = os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
+    at = f"{socket.gethostname() if named in EVERYWHERE else named}:{port}"
+    found = {"metrics": at} | {f"metrics:{job}": at + path for job, path in pages.items()}
+    return found if port else {}

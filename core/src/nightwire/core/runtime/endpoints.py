@@ -34,6 +34,7 @@ class Endpoints:
         public: addresses for other machines, by the names above, and ``ca``: the file of who signs
         users: URL at which users take passwords and tokens
         tokens: URL at which an issuer gives tokens that open Kafka
+        directory: URL of the directory: who is there
     """
 
     kafka: str
@@ -44,6 +45,7 @@ class Endpoints:
     public: Mapping[str, str] = field(default_factory=dict)
     users: str | None = None
     tokens: str | None = None
+    directory: str | None = None
 
 
 def state_dir(start: Path | None = None) -> Path | None:
@@ -90,8 +92,9 @@ def find_endpoints(kafka: str | None = None, schema_registry: str | None = None)
     kafka = kafka or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     schema_registry = schema_registry or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY")
     if kafka:
-        users = os.environ.get("NIGHTWIRE_USERS")
-        return Endpoints(kafka, schema_registry, public=_public(os.environ), users=users)
+        users, directory = (os.environ.get(f"NIGHTWIRE_{name}") for name in ("USERS", "DIRECTORY"))
+        public = _public(os.environ)
+        return Endpoints(kafka, schema_registry, public=public, users=users, directory=directory)
     folder = state_dir()
     state = read_state(folder) if folder else None
     if state is None or not _alive(state):
@@ -126,7 +129,10 @@ def running_stacks() -> list[Path]:
 
 def _public(env: Mapping[str, str]) -> dict[str, str]:
     """Return the addresses for other machines that are in the environment."""
-    names = {name: f"NIGHTWIRE_PUBLIC_{name.upper()}" for name in ("kafka", "schema_registry", "users", "ca")}
+    names = {
+        name: f"NIGHTWIRE_PUBLIC_{name.upper()}"
+        for name in ("kafka", "schema_registry", "users", "directory", "ca")
+    }
     return {name: env[variable] for name, variable in names.items() if env.get(variable)}
 
 

@@ -4,54 +4,19 @@ A user shows name and password as at Confluent's registry (HTTP's basic authenti
 they are those with which he enters Kafka, and Kafka itself says what he may do.
 """
 
-import hmac
-import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
 from nightwire.schemas.registry.api import ApiError, Request
-from nightwire.schemas.serving import Login, Token, login_of
+from nightwire.schemas.serving import login_of
+from nightwire.schemas.serving.kafka_access import KafkaAccess, KafkaSilentError, NotLetInError
 
-TIMEOUT = 10.0
-"""Longest wait for Kafka's answer. [s]"""
-HOLDS = 10.0
-"""How long an answer holds, so that a right that was taken away ends soon. [s]"""
-MOST_KEPT = 1000
-"""Most answers that are kept."""
-PASSWORD = ("sasl.username", "sasl.password")
 SUFFIXES = ("-value", "-key")
-NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
-NOT_IN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
-SITE = "nightwire"
-"""The issuer of the site's own tokens."""
-FAR = 2.0**32
-"""No token holds so long. [s since 1970]"""
-
-
-class WriteAccess:
-    """Lets write who may write to Kafka.
-
-    Args:
-        client: librdkafka's properties of the registry's own client: address and credentials.
-        tokens: Address at which Kafka judges the site's own tokens; empty: where it judges others'.
-        clock: Gives the time. [s, any steady clock]
-    """
-
-    def __init__(
-        self, client: Mapping[str, str], tokens: str = "", clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._client, self._tokens, self._clock = client, tokens, clock
-        self._answers: dict[tuple[str, bytes, str], tuple[float, bool]] = {}
-
-    @property
-    def demanded(self) -> bool:
-        """Whether Kafka asks who is there; else everybody may write."""
-        return "sasl.username" in self._client
+class WriteAccess(KafkaAccess):
+    """Lets write who may write to Kafka."""
 
     def guard(self, answer: Callable[[Request], object]) -> Callable[[Request], object]:
         """Return an endpoint that asks for the right before it gives *answer*."""
@@ -74,79 +39,16 @@ class WriteAccess:
         if (login := login_of(request.authorization)) is None:
             raise ApiError(401, "writing needs a name and a password (basic authentication), or a token")
         subject = request.path.get("subject")
-        if not self._may(login, topic_of(subject)):
+        topic = topic_of(subject)
+        try:
+            allowed = self.may(login, AclOperation.WRITE if topic else AclOperation.ALTER, topic)
+        except NotLetInError as error:
+            raise ApiError(401, str(error)) from error
+        except KafkaSilentError as error:
+            raise ApiError(50301, str(error)) from error
+        if not allowed:
             named = f"subject {subject!r}" if subject else "what holds for all subjects"
             raise ApiError(40301, f"{login.name} has no right to write {named}")
-
-    def _may(self, login: Login | Token, topic: str) -> bool:
-        """Return Kafka's answer, for a while the last one.  An empty *topic* is the cluster."""
-        own = Login(self._client["sasl.username"], self._client.get("sasl.password", ""))
-        if hmac.compare_digest(own.digest, login.digest):
-            return True
-        key = (login.name, login.digest, topic)
-        since, answer = self._answers.get(key, (float("-inf"), False))
-        if self._clock() - since > HOLDS:
-            answer = self._asked(login, topic)
-            if len(self._answers) >= MOST_KEPT:
-                self._answers.clear()
-            self._answers[key] = (self._clock(), answer)
-        return answer
-
-    def _clients(self, login: Login | Token) -> Iterator[dict[str, Any]]:
-        """Yield librdkafka's properties of the clients by which *login* may enter Kafka.
-
-        The stack's operator, whose name has a dot, may come by PLAIN.
-        """
-        if isinstance(login, Token):
-            yield from [self._shows(login)] if time.time() < login.expires < FAR else ()
-            return
-        own = self._client.get("sasl.mechanism", "")
-        scram = own if own.startswith("SCRAM") else "SCRAM-SHA-512"
-        for mechanism in (scram, "PLAIN") if "." in login.name else (scram,):
-            named = dict(zip(PASSWORD, login, strict=True))
-            yield {**self._client, **named, "sasl.mechanism": mechanism}
-
-    def _shows(self, token: Token) -> dict[str, Any]:
-        """Return librdkafka's properties of a client that shows *token*, where Kafka judges it."""
-        client: dict[str, Any] = {name: value for name, value in self._client.items() if name not in PASSWORD}
-        if token.issuer == SITE and self._tokens:
-            client["bootstrap.servers"] = self._tokens
-        shown = (token.text, token.expires, token.name or "?")
-        return client | {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _config: shown}
-
-    def _asked(self, login: Login | Token, topic: str) -> bool:
-        for client in self._clients(login):
-            if (answer := self._asked_as(client, login, topic)) is not None:
-                return answer
-        wrong = f"the name {login.name!r} or the password"
-        raise ApiError(401, f"{'the token' if isinstance(login, Token) else wrong} is wrong, or has ended")
-
-    def _asked_as(self, client: Mapping[str, Any], login: Login | Token, topic: str) -> bool | None:
-        """Return Kafka's answer to *login* by *client*; None where it does not let that in."""
-        errors: list[int] = []
-        heard: dict[str, Any] = {"log_level": 0, "error_cb": lambda error: errors.append(error.code())}
-        try:
-            admin = AdminClient({**client, **heard})
-        except KafkaException:  # librdkafka itself does not take this token
-            return None
-        asked = {"include_authorized_operations": True, "request_timeout": TIMEOUT}
-        if topic:
-            future = admin.describe_topics(TopicCollection([topic]), **asked)[topic]
-        else:
-            future = admin.describe_cluster(**asked)
-        while not future.done() and not NOT_IN & set(errors):
-            admin.poll(0.05)
-        if NOT_IN & set(errors):
-            return None
-        wanted = AclOperation.WRITE if topic else AclOperation.ALTER
-        try:
-            return wanted in (future.result().authorized_operations or ())
-        except KafkaException as error:
-            if error.args[0].code() in NO_TOPIC:
-                return False
-            raise ApiError(
-                50301, f"Kafka does not say what {login.name} may do: {error.args[0].str()}"
-            ) from error
 
 
 def topic_of(subject: str | None) -> str:

@@ -5,27 +5,27 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.presence import entry, entry_key
-from nightwire.directory import Answer, QueryError, View
+from nightwire.core.presence import entry
+from nightwire.directory import Answer, QueryError
+from nightwire.directory.model import SiteRows, View
 
 
-def put(view: View, at: int, name: str, **more: Any) -> None:
+def put(rows: SiteRows, at: int, name: str, kind: str = "process", **more: Any) -> None:
     found = {"owner": "", "survey": "", "topic": "", "instance": "1", "interval": 2.0, "ended": False} | more
-    found = entry("process", name, **found) | {"endpoints": "{}"}
-    view.put(entry_key(found), found, at)
+    rows.put(entry(kind, name, **found) | {"endpoints": "{}"}, at)
 
 
 @pytest.fixture
 def view() -> Iterator[View]:
     view = View()
-    view.begin()
-    put(view, 0 + 1, "dead")
-    for second in range(2, 13, 2):
-        put(view, second * 1000, "alive")
-        if second <= 6:
-            put(view, second * 1000, "o'late")
-    put(view, 12_000, "done", ended=True)
-    view.commit()
+    rows = SiteRows(view, "local")
+    with rows.batch():
+        put(rows, 0 + 1, "dead")
+        for second in range(2, 13, 2):
+            put(rows, second * 1000, "alive")
+            if second <= 6:
+                put(rows, second * 1000, "o'late")
+        put(rows, 12_000, "done", ended=True)
     yield view
     view.close()
 
@@ -82,6 +82,6 @@ def test_an_answer_has_a_limit_of_rows(view: View) -> None:
 def test_answers_come_in_four_forms(view: View) -> None:
     answer = Answer(view.query("SELECT name, silence, NULL AS none FROM processes ORDER BY name"))
     assert answer.records()[0] == {"name": "alive", "silence": 0.0, "none": None}
-    assert '"o\'late"' in answer.json()
+    assert b'"o\'late"' in answer.json()
     assert answer.arrow().num_rows == 4
     assert b"o'late" in answer.votable()

@@ -1,6 +1,6 @@
 """Who is alive, by the log's own clock."""
 
-from nightwire.directory.liveness import LogClock, next_holder
+from nightwire.directory.model import LogClock, next_holder
 
 
 def test_time_in_which_kafka_was_away_does_not_count() -> None:
@@ -11,7 +11,7 @@ def test_time_in_which_kafka_was_away_does_not_count() -> None:
 
 
 def test_the_clock_never_goes_back() -> None:
-    clock = LogClock()
+    clock = LogClock(4.0)
     clock.advance(5_000)
     assert clock.advance(1_000) == 0.0
     assert clock.advance(6_000) == 1.0

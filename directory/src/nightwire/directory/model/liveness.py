@@ -1,5 +1,6 @@
 """What a record of the directory says about who is alive.  Pure: the log is the only clock."""
 
+import math
 from dataclasses import dataclass
 
 LATE, GONE = 5.0, 8.0
@@ -21,13 +22,13 @@ class LogClock:
         now: The log's present. [s since the first record, less what did not count]
     """
 
-    def __init__(self, longest_step: float = LONGEST_STEP) -> None:
-        self._longest, self._newest, self.now = longest_step, 0, 0.0
+    def __init__(self, longest_step: float = math.inf) -> None:
+        self.longest_step, self._newest, self.now = longest_step, 0, 0.0
 
     def advance(self, appended: int) -> float:
         """Note a record that Kafka appended at *appended* [ms since 1970]; return the present."""
         if self._newest:
-            self.now += min(max(0.0, (appended - self._newest) / 1000), self._longest)
+            self.now += min(max(0.0, (appended - self._newest) / 1000), self.longest_step)
         self._newest = max(self._newest, appended)
         return self.now
 

@@ -1,0 +1,75 @@
+"""Requests to the site's own processes over HTTP, with a name and password or a token."""
+
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from nightwire.schemas import MendableError
+from nightwire.schemas.kafka_environment import properties
+
+if TYPE_CHECKING:
+    import httpx
+
+TIMEOUT = 30.0
+"""Longest wait for an answer. [s]"""
+
+
+class SiteHttpError(MendableError):
+    """A process of the site refuses, or does not answer; the message says why."""
+
+
+class NobodyAnswersError(SiteHttpError):
+    """Nobody answers there."""
+
+
+def request(
+    method: str, url: str, *, login: tuple[str, str] | None = None, timeout: float = TIMEOUT, **more: Any
+) -> "httpx.Response":
+    """Return the answer of a process of the site.
+
+    Args:
+        method: HTTP's.
+        url: Where; passwords go to other machines by https alone.
+        login: Name and password.
+        timeout: Longest wait. [s]
+        more: What `httpx.request` takes, such as ``json``.
+
+    Raises:
+        NobodyAnswersError: Nobody answers there.
+        SiteHttpError: It refuses; the message is its own where it has one.
+    """
+    import httpx
+
+    where = httpx.URL(url)
+    if login and where.scheme != "https" and where.host not in ("127.0.0.1", "localhost"):
+        raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
+    try:
+        answer = httpx.request(method, url, auth=login, timeout=timeout, verify=trusted(), **more)
+    except httpx.TransportError as error:
+        raise NobodyAnswersError(f"nobody answers at {url}: {error}") from error
+    if answer.is_error:
+        raise SiteHttpError(f"{url} refuses: {_message(answer)}")
+    return answer
+
+
+def _message(answer: "httpx.Response") -> str:
+    try:
+        found = answer.json()
+    except ValueError:
+        found = None
+    return (
+        str(found["message"])
+        if isinstance(found, dict) and "message" in found
+        else f"HTTP {answer.status_code}"
+    )
+
+
+def trusted() -> ssl.SSLContext:
+    """Return whom to believe: whom the machine believes, and the authority of our Kafka."""
+    import httpx
+
+    context, kafka = httpx.create_ssl_context(), properties()
+    if text := kafka.get("ssl.ca.pem"):
+        context.load_verify_locations(cadata=text)
+    elif file := kafka.get("ssl.ca.location"):
+        context.load_verify_locations(file)
+    return context

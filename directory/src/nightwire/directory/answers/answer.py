@@ -1,0 +1,83 @@
+"""The answer to a question, as rows, JSON, Arrow or VOTable."""
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nightwire.directory.model import Rows
+
+
+class Answer:
+    """The answer to a question.
+
+    Args:
+        rows: Columns and rows.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.columns, self.rows = rows.columns, rows.rows
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of their columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def json(self) -> bytes:
+        """Return the rows as JSON objects in an array."""
+        return json.dumps(self.records(), default=bytes.hex).encode()
+
+    def arrow(self) -> Any:
+        """Return the answer as a `pyarrow.Table`.
+
+        Raises:
+            pyarrow.ArrowInvalid: A column mixes kinds of values.
+        """
+        import pyarrow as pa
+
+        values = [pa.array([row[n] for row in self.rows]) for n in range(len(self.columns))]
+        return pa.Table.from_arrays(values, names=list(self.columns))
+
+    def arrow_stream(self) -> bytes:
+        """Return the answer as an IPC stream of Arrow."""
+        import pyarrow as pa
+
+        table, out = self.arrow(), pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(out.getvalue())
+
+    def votable(self) -> bytes:
+        """Return the answer as a VOTable; where a number is unknown, it is nan."""
+        from astropy.table import Table
+
+        columns = [_filled([row[n] for row in self.rows]) for n in range(len(self.columns))]
+        out = io.BytesIO()
+        Table(columns, names=list(self.columns)).write(out, format="votable")
+        return out.getvalue()
+
+    def form(self, name: str) -> tuple[str, bytes]:
+        """Return media type and bytes of the form *name*, one of `FORMS`."""
+        return FORMS[name], {"json": self.json, "arrow": self.arrow_stream, "votable": self.votable}[name]()
+
+
+FORMS: Mapping[str, str] = {
+    "json": "application/json",
+    "arrow": "application/vnd.apache.arrow.stream",
+    "votable": "application/x-votable+xml",
+}
+"""The media type of each form of an answer."""
+
+
+def rows_of(records: Sequence[Mapping[str, Any]]) -> Rows:
+    """Return `records` as rows again."""
+    columns = list(records[0]) if records else []
+    return Rows(columns, [tuple(record[name] for name in columns) for record in records])
+
+
+def _filled(values: list[Any]) -> list[Any]:
+    """Return *values* without nulls, which a VOTable spells as an empty text or nan."""
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if numbers and all(value is None or isinstance(value, int | float) for value in values):
+        return [math.nan if value is None else value for value in values]
+    return ["" if value is None else str(value) for value in values]

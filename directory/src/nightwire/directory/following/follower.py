@@ -1,0 +1,172 @@
+"""A site's log, followed in a thread, and what Kafka tells of the site beside it."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as TopicPartitionOffset
+
+from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, consumer, end_offsets
+from nightwire.directory.following.log import MIRRORS, apply
+from nightwire.directory.following.witnesses import Witnesses
+from nightwire.directory.model import SiteRows
+from nightwire.schemas.topics import DIRECTORY
+
+log = logging.getLogger("nightwire.directory")
+
+BATCH = 2000
+"""Most records between two states that questions see."""
+POLL = 0.2
+"""Longest wait for records. [s]"""
+LOOK = 5.0
+"""Time between two looks at topics and groups. [s]"""
+ENDED = KafkaError._PARTITION_EOF
+
+
+class Follower:
+    """Keeps the rows of a site as its Kafka tells them.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        rows: The site's rows.
+        registry: URL of its schema registry; empty for none.
+        look: Time between two looks at topics and groups. [s]
+    """
+
+    def __init__(self, bootstrap: str, rows: SiteRows, registry: str = "", *, look: float = LOOK) -> None:
+        self._bootstrap, self.rows, self._registry, self._look = bootstrap, rows, registry, look
+        self._leave, self._caught_up = threading.Event(), threading.Event()
+        self._heard = time.monotonic()
+        self._threads = [
+            threading.Thread(
+                target=self._forever, args=(work,), name=f"directory-{work.__name__}", daemon=True
+            )
+            for work in (self._follow, self._observe)
+        ]
+
+    @property
+    def ready(self) -> bool:
+        """Whether the log was read to its end."""
+        return self._caught_up.is_set()
+
+    def start(self) -> None:
+        """Begin to follow."""
+        for thread in self._threads:
+            thread.start()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait at most *timeout* [s] for the end of the log; return whether it was reached."""
+        return self._caught_up.wait(timeout)
+
+    def stop(self) -> None:
+        """Stop following."""
+        self._leave.set()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _forever(self, work: Callable[[], None]) -> None:
+        while not self._leave.is_set():
+            try:
+                work()
+            except KafkaException as error:
+                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error.args[0])
+                self._leave.wait(1.0)
+
+    def _follow(self) -> None:
+        """Read the log from its beginning, and on as it grows, until told to leave."""
+        reader = consumer(self._bootstrap, enable_partition_eof=True)
+        try:
+            todo = assign(reader)
+            self.rows.clear()
+            while not self._leave.is_set():
+                messages = reader.consume(BATCH, POLL)
+                self._note(messages)
+                todo -= reached(messages)
+                if not todo and not self._caught_up.is_set():
+                    self.rows.caught_up()
+                    self._caught_up.set()
+        finally:
+            reader.close()
+
+    def _note(self, messages: list[Message]) -> None:
+        if messages:
+            self._heard = time.monotonic()
+            with self.rows.batch():
+                for message in messages:
+                    if message.error() is None:
+                        apply(self.rows, message)
+        self.rows.set_age(max(0.0, time.monotonic() - self._heard - POLL))
+
+    def _observe(self) -> None:
+        witnesses = Witnesses(self._bootstrap, self.rows, self._registry)
+        while not self._leave.is_set():
+            if self._caught_up.is_set():
+                witnesses.observe(time.monotonic())
+            self._leave.wait(self._look if self._caught_up.is_set() else POLL)
+
+
+def assign(reader: Consumer) -> set[TopicPartition]:
+    """Let *reader* read what is mirrored from its beginning; return the partitions.
+
+    Raises:
+        KafkaException: Kafka does not answer, we may not read the directory, or there is none.
+    """
+    known = reader.list_topics(timeout=10).topics
+    if DIRECTORY not in known:
+        with suppress(KafkaException):
+            end_offsets(reader, [DIRECTORY])
+        raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"no topic {DIRECTORY} to be read"))
+    wanted = {(topic, part) for topic in MIRRORS if topic in known for part in known[topic].partitions}
+    reader.assign([TopicPartitionOffset(*partition, OFFSET_BEGINNING) for partition in wanted])
+    return wanted
+
+
+def reached(messages: list[Message]) -> set[TopicPartition]:
+    """Return the partitions whose ends are among *messages*.
+
+    Raises:
+        KafkaException: Kafka gives no more records.
+    """
+    found = set()
+    for message in messages:
+        if (error := message.error()) is None:
+            continue
+        if error.code() == ENDED:
+            found.add((str(message.topic()), message.partition() or 0))
+        elif error.code() not in TRANSIENT_ERRORS:
+            raise KafkaException(error)
+    return found
+
+
+def load(bootstrap: str, rows: SiteRows, registry: str = "", *, timeout: float = 30.0) -> None:
+    """Read a site as it is now into *rows*, without following it.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        rows: The site's rows.
+        registry: URL of its schema registry; empty for none.
+        timeout: Longest wait for the next record. [s]
+
+    Raises:
+        KafkaException: Kafka cannot be reached, or refuses.
+    """
+    reader = consumer(bootstrap, enable_partition_eof=True)
+    try:
+        todo, deadline = assign(reader), time.monotonic() + timeout
+        while todo:
+            messages = reader.consume(BATCH, POLL)
+            if messages:
+                deadline = time.monotonic() + timeout
+            elif time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {timeout:g} s"))
+            with rows.batch():
+                for message in messages:
+                    if message.error() is None:
+                        apply(rows, message)
+            todo -= reached(messages)
+    finally:
+        reader.close()
+    Witnesses(bootstrap, rows, registry).observe(time.monotonic())

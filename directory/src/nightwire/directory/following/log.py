@@ -1,0 +1,74 @@
+"""Records of the log, and of topics that are mirrored, as rows; and how the log is written."""
+
+import json
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, Message
+
+from nightwire.core.kafka import DeliveryError, producer
+from nightwire.core.presence import MAX_CAPABILITIES, check_entry, entry_key
+from nightwire.directory.model import SiteRows
+from nightwire.schemas import records
+from nightwire.schemas.topics import DIRECTORY, FILTERS, filter_topic
+
+MAX_RECORD = MAX_CAPABILITIES + (8 << 10)
+"""Longest record that is looked at. [byte]"""
+TIMEOUT = 10.0
+"""Longest wait for Kafka's answer. [s]"""
+
+
+def apply(rows: SiteRows, message: Message) -> None:
+    """Note *message*; one that cannot be read is counted in ``rows.refused``."""
+    key = (message.key() or b"").decode(errors="replace")
+    try:
+        MIRRORS[str(message.topic())](rows, key, message.value(), message.timestamp()[1])
+    except (ValueError, KeyError, TypeError, RecursionError):  # DecodeError and EntryError among them
+        rows.refused += 1
+
+
+def _apply_entry(rows: SiteRows, key: str, value: bytes | None, appended: int) -> None:
+    if not value:
+        site, kind, name = key.split("/")
+        if site != rows.site:
+            raise ValueError("of another site")
+        rows.take_out(kind, name)
+        return
+    found = records.ENTRY.decode(value) if len(value) <= MAX_RECORD else None
+    if found is None or entry_key(found) != key or found["site"] != rows.site:
+        raise ValueError("too long, under the key of another, or of another site")
+    check_entry(found)
+    rows.put({**found, "endpoints": json.dumps(found["endpoints"])}, appended)
+
+
+def _apply_filter(rows: SiteRows, key: str, value: bytes | None, _appended: int) -> None:
+    owner, _, name = key.partition("/")
+    if not name or "/" in name:  # a version, of which the record of the filter tells
+        return
+    found = records.FILTER.decode(value) if value else None
+    topic = (found and found["output"]) or filter_topic(owner, name)
+    rows.put_filter(owner, name, found if found and found["version"] else None, topic)
+
+
+MIRRORS: dict[str, Callable[[SiteRows, str, bytes | None, int], None]] = {
+    DIRECTORY: _apply_entry,
+    FILTERS: _apply_filter,
+}
+"""How a record of each topic becomes rows."""
+
+
+def write(bootstrap: str, key: str, value: bytes | None) -> None:
+    """Write the entry of *key*; None takes it out.
+
+    Raises:
+        DeliveryError: Kafka did not take it.
+    """
+    errors: list[str] = []
+
+    def delivered(error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            errors.append(error.str())
+
+    client = producer(bootstrap, delivery_timeout_ms=int(TIMEOUT * 1000))
+    client.produce(DIRECTORY, value, key, partition=0, on_delivery=delivered)
+    if client.flush(TIMEOUT + 1) or errors:
+        raise DeliveryError(f"{DIRECTORY}: {errors[0] if errors else 'no answer'}")

@@ -1,0 +1,131 @@
+"""What Kafka itself tells of a site: its topics, their newest records, who reads them."""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from nightwire.core.kafka import END, NEWEST, TopicPartition, admin, list_offsets
+from nightwire.directory.model import SiteRows
+from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry
+
+TIMEOUT = 10.0
+"""Longest wait for Kafka's answer. [s]"""
+WINDOW = 60.0
+"""Time over which rates are means. [s]"""
+INTERNAL = "__"
+"""Kafka's own topics begin so; they are left out."""
+SUFFIX = "-value"
+"""What the subject of a topic's values ends with, by Confluent's rule."""
+Ends = Mapping[TopicPartition, int]
+
+
+class Rates:
+    """Records a second of each topic, from where its partitions ended.
+
+    Args:
+        window: Time over which a rate is a mean. [s]
+    """
+
+    def __init__(self, window: float = WINDOW) -> None:
+        self._window, self._seen = window, deque[tuple[float, Counter[str]]]()
+
+    def note(self, at: float, ends: Ends) -> None:
+        """Note where partitions end *at* that time. [s, any steady clock]"""
+        totals = Counter[str]()
+        for (topic, _), end in ends.items():
+            totals[topic] += end
+        self._seen.append((at, totals))
+        while len(self._seen) > 2 and at - self._seen[1][0] >= self._window:
+            self._seen.popleft()
+
+    def of(self, topic: str) -> float | None:
+        """Return the rate of *topic* [1/s]; None until it was seen twice."""
+        (began, before), (now, after) = self._seen[0], self._seen[-1]
+        if now <= began or topic not in before:
+            return None
+        return max(0, after[topic] - before[topic]) / (now - began)
+
+
+class SchemaIds:
+    """The newest schema of each topic, as the registry at *url* tells."""
+
+    def __init__(self, url: str) -> None:
+        self._registry = SchemaRegistry(url) if url else None
+        self._ids, self._again = dict[str, int](), 0.0
+
+    def ids(self, at: float) -> Mapping[str, int]:
+        """Return id by topic, asked anew once in a while. [*at*: s, any steady clock]"""
+        if self._registry is not None and at >= self._again:
+            self._again = at + WINDOW
+            with suppress(RegistryAwayError, SchemaError):
+                subjects = [one for one in self._registry.subjects() if one.endswith(SUFFIX)]
+                self._ids = {one.removesuffix(SUFFIX): self._registry.version(one)[1] for one in subjects}
+        return self._ids
+
+
+class Witnesses:
+    """Asks Kafka what it sees of a site, and writes it to *rows*.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        rows: The site's rows.
+        registry: URL of its schema registry; empty for none.
+        client: Whom to ask; else a client of our own.
+    """
+
+    def __init__(
+        self, bootstrap: str, rows: SiteRows, registry: str = "", client: AdminClient | None = None
+    ) -> None:
+        self._client, self._rows = client or admin(bootstrap), rows
+        self._schemas = SchemaIds(registry)
+        self._rates, self._ends, self._newest = Rates(), dict[TopicPartition, int](), dict[str, int]()
+
+    def observe(self, at: float) -> None:
+        """Look once, *at* that time. [s, any steady clock]
+
+        Raises:
+            KafkaException: Kafka did not answer.
+        """
+        known = self._client.list_topics(timeout=TIMEOUT).topics
+        topics = {name: topic.partitions for name, topic in known.items() if not name.startswith(INTERNAL)}
+        led = [(name, part) for name, parts in topics.items() for part in parts if parts[part].leader >= 0]
+        ends = {one: found.offset for one, found in list_offsets(self._client, led, END).items()}
+        self._rates.note(at, ends)
+        self._note_newest(ends)
+        members, schemas = self._members(), self._schemas.ids(at)
+        with self._rows.batch():
+            self._rows.set_topics(
+                (name, len(parts), self._rates.of(name), self._newest.get(name), schemas.get(name))
+                for name, parts in topics.items()
+            )
+            if members is not None:
+                self._rows.set_members(members)
+
+    def _note_newest(self, ends: Ends) -> None:
+        """Look for the newest record of partitions that have grown."""
+        grown = [one for one, end in ends.items() if end and end != self._ends.get(one)]
+        for (topic, _), found in list_offsets(self._client, grown, NEWEST).items():
+            self._newest[topic] = max(self._newest.get(topic, 0), found.timestamp)
+        self._ends = dict(ends)
+
+    def _members(self) -> Iterable[tuple[str, str, int]] | None:
+        """Return group, topic and members of each; None where we have no right to see groups."""
+        try:
+            listed = self._client.list_consumer_groups(request_timeout=TIMEOUT).result().valid
+            names = [group.group_id for group in listed]
+            asked = self._client.describe_consumer_groups(names, request_timeout=TIMEOUT) if names else {}
+        except KafkaException:
+            return None
+        found = Counter[tuple[str, str]]()
+        for name, future in asked.items():
+            try:
+                described = future.result()
+            except KafkaException:  # it has just gone, or is another's
+                continue
+            for member in described.members:
+                topics = {one.topic for one in member.assignment.topic_partitions}
+                found.update((name, topic) for topic in topics)
+        return [(*key, count) for key, count in found.items()]

@@ -1,0 +1,53 @@
+"""Entries that somebody lists, and takes out: by the directory's process, else by its log."""
+
+from typing import Any
+from urllib.parse import quote
+
+from nightwire.core.kafka import login
+from nightwire.core.presence import entry, entry_key, site_name
+from nightwire.core.runtime import Endpoints, find_endpoints
+from nightwire.core.runtime.site_http import NobodyAnswersError, request
+from nightwire.directory.following import write
+from nightwire.schemas.records import ENTRY
+
+
+def add(bootstrap: str | None, kind: str, name: str, **more: Any) -> None:
+    """List *name* as a *kind* of this site.
+
+    Args:
+        bootstrap: Kafka's address; else that of the environment or of the running stack.
+        kind: One of the kinds that there are.
+        name: Unique among its kind.
+        more: What else is said: ``owner``, ``survey``, ``topic``, ``endpoints``, ``capabilities``.
+
+    Raises:
+        EntryError: The entry cannot be.
+        SiteHttpError: The directory refuses.
+        DeliveryError: Kafka did not take it.
+    """
+    where, found = find_endpoints(bootstrap), entry(kind, name, **more)
+    if not _told(where, "POST", "/entries", json={"kind": kind, "name": name, **more}):
+        write(where.kafka, entry_key(found), ENTRY.encode(found))
+
+
+def remove(bootstrap: str | None, kind: str, name: str) -> None:
+    """Take *name*, a *kind* of this site, out.
+
+    Raises:
+        SiteHttpError: The directory refuses.
+        DeliveryError: Kafka did not take it.
+    """
+    where = find_endpoints(bootstrap)
+    if not _told(where, "DELETE", f"/entries/{quote(kind, safe='')}/{quote(name, safe='')}"):
+        write(where.kafka, entry_key({"site": site_name(), "kind": kind, "name": name}), None)
+
+
+def _told(where: Endpoints, method: str, path: str, **more: Any) -> bool:
+    """Tell the directory's process; return whether there is one."""
+    if where.directory is None:
+        return False
+    try:
+        request(method, where.directory + path, login=login(where.kafka), **more)
+    except NobodyAnswersError:
+        return False
+    return True

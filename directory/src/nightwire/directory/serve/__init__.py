@@ -1,0 +1,1 @@
+"""The directory's process, and its HTTP."""

@@ -1,0 +1,157 @@
+"""The directory over HTTP: questions, entries, and what others read of it."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from prometheus_client import Counter
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from nightwire.core.kafka import DeliveryError
+from nightwire.core.presence import EntryError, entry, entry_key
+from nightwire.directory.answers.service_discovery import targets
+from nightwire.directory.following import write
+from nightwire.directory.model import QueryError, View
+from nightwire.directory.serve.gate import Gate, RefusedError
+from nightwire.directory.serve.questions import Questions
+from nightwire.schemas.records import ENTRY
+from nightwire.schemas.serving import hung_up
+from nightwire.schemas.topics import DIRECTORY
+
+MAX_BODY = 128 << 10
+"""Longest request. [byte]"""
+FIELDS = frozenset({"kind", "name", "owner", "survey", "topic", "endpoints", "capabilities"})
+"""What may be said of an entry."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What is served.
+
+    Attributes:
+        view: What is known.
+        name: This site's name.
+        bootstrap: Its Kafka.
+        gate: Who may.
+        ready: Whether the log was read to its end.
+    """
+
+    view: View
+    name: str
+    bootstrap: str
+    gate: Gate
+    ready: Callable[[], bool] = lambda: True
+
+
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+def application(site: Site, answered: Counter) -> Starlette:
+    """Return the directory of *site* as an ASGI application; *answered* counts its requests."""
+    asked = Questions(site.view)
+    endpoints: list[tuple[str, str, Answering]] = [
+        ("POST", "/query", partial(query, site, asked)),
+        ("GET", "/query", partial(query, site, asked)),
+        ("POST", "/entries", partial(add, site)),
+        ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
+        ("GET", "/http_sd", partial(http_sd, site)),
+    ]
+    routes = [
+        Route(path, partial(_respond, answer, answered), methods=[method])
+        for method, path, answer in endpoints
+    ]
+    return Starlette(routes=routes, exception_handlers={ClientDisconnect: hung_up})
+
+
+async def query(site: Site, asked: Questions, http: Request) -> Response:
+    """Answer ``{"sql": …}``, or ``?sql=…``; ``?as=`` names the form."""
+    await site.gate.may_read(http)
+    if not site.ready():
+        raise RefusedError(503, "the log is being read; ask again in a moment")
+    sql = http.query_params.get("sql") if http.method == "GET" else (await _said(http)).get("sql")
+    if not isinstance(sql, str):
+        raise RefusedError(400, 'say {"sql": "SELECT …"}')
+    form = http.query_params.get("as", "json")
+    media_type, body = await asked.answer(sql, http.client.host if http.client else "", form)
+    return Response(body, media_type=media_type)
+
+
+async def add(site: Site, http: Request) -> Response:
+    """List an entry: by who may write the directory, or by its owner."""
+    said = await _said(http)
+    if unknown := said.keys() - FIELDS:
+        raise RefusedError(400, f"{', '.join(sorted(unknown))}: there are {', '.join(sorted(FIELDS))}")
+    texts = {name: said.get(name, "") for name in FIELDS - {"endpoints", "capabilities"}}
+    endpoints, capabilities = said.get("endpoints", {}), said.get("capabilities", {})
+    if not all(isinstance(one, str) for one in (*texts.values(), *_values(endpoints))):
+        raise RefusedError(400, "names are texts, endpoints an object of texts")
+    if not isinstance(capabilities, dict):
+        raise RefusedError(400, "capabilities are an object")
+    found = entry(**texts, endpoints=endpoints, capabilities=capabilities)
+    await site.gate.may_write(http, DIRECTORY, _owner(site, found["kind"], found["name"], found["owner"]))
+    await run_in_threadpool(write, site.bootstrap, entry_key(found), ENTRY.encode(found))
+    return JSONResponse({"site": site.name, "kind": found["kind"], "name": found["name"]}, 201)
+
+
+async def remove(site: Site, http: Request) -> Response:
+    """Take an entry out: by who may write the directory, or by its owner."""
+    kind, name = http.path_params["kind"], http.path_params["name"]
+    await site.gate.may_write(http, DIRECTORY, _owner(site, kind, name))
+    key = entry_key({"site": site.name, "kind": kind, "name": name})
+    await run_in_threadpool(write, site.bootstrap, key, None)
+    return Response(status_code=204)
+
+
+async def http_sd(site: Site, _http: Request) -> Response:
+    """Answer Prometheus, which says nothing of who it is."""
+    return JSONResponse(targets(site.view, site.name))
+
+
+def _owner(site: Site, kind: str, name: str, wanted: str | None = None) -> str | None:
+    """Return who may change an entry by being its owner; None for nobody."""
+    sql = "SELECT owner FROM peers WHERE site = ? AND kind = ? AND name = ?"
+    there = [owner for (owner,) in site.view.query(sql, site.name, kind, name).rows]
+    if kind == "process" or (there and wanted is not None and there != [wanted]):
+        return None
+    return (there[0] if there else wanted) or None
+
+
+def _values(endpoints: Any) -> list[Any]:
+    return list(endpoints.values()) if isinstance(endpoints, dict) else [None]
+
+
+async def _respond(answer: Answering, answered: Counter, http: Request) -> Response:
+    try:
+        response = await answer(http)
+    except (RefusedError, QueryError, EntryError) as error:
+        status = error.status if isinstance(error, RefusedError) else 400
+        headers = {"WWW-Authenticate": 'Basic realm="nightwire"'} if status == 401 else None
+        response = JSONResponse({"message": str(error)}, status, headers)
+    except DeliveryError as error:
+        response = JSONResponse({"message": str(error)}, 503)
+    response.headers["Cache-Control"] = "no-store"
+    answered.labels(
+        http.scope["route"].path if "route" in http.scope else "", str(response.status_code)
+    ).inc()
+    return response
+
+
+async def _said(http: Request) -> dict[str, Any]:
+    body = bytearray()
+    async for chunk in http.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise RefusedError(413, f"the request is longer than {MAX_BODY} bytes")
+    try:
+        said = json.loads(body or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, "the body is no JSON") from error
+    if not isinstance(said, dict):
+        raise RefusedError(400, "the body is no JSON object")
+    return said

@@ -1,0 +1,52 @@
+"""Questions over HTTP: the quick ones at once, the slow ones behind them, few at a time."""
+
+from collections import Counter
+
+import anyio
+
+from nightwire.directory.answers import FORMS, Answer
+from nightwire.directory.model import Rows, TooLongError, View
+from nightwire.directory.serve.gate import RefusedError
+
+QUICK = 0.005
+"""Time that a question has before it goes behind the others. [s]"""
+SLOW_AT_ONCE, SLOW_OF_ONE = 4, 2
+"""Slow questions that run at once, and those of one address that may wait for it."""
+SMALL = 100
+"""Rows that are written as JSON in passing."""
+
+
+class Questions:
+    """Answers questions to *view*."""
+
+    def __init__(self, view: View) -> None:
+        self._view, self._slow = view, Counter[str]()
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def answer(self, sql: str, address: str, form: str = "json") -> tuple[str, bytes]:
+        """Return media type and bytes of the answer to *sql*, in *form* (one of `FORMS`).
+
+        Raises:
+            QueryError: The question is refused.
+            RefusedError: 429: *address* has too many slow ones; 400: there is no such form.
+        """
+        if form not in FORMS:
+            raise RefusedError(400, f"{form!r} is no form; there are {', '.join(FORMS)}")
+        try:
+            rows = self._view.query(sql, longest=QUICK)
+        except TooLongError:
+            rows = await self._slowly(sql, address)
+        if form == "json" and len(rows.rows) <= SMALL:
+            return FORMS[form], Answer(rows).json()
+        return await anyio.to_thread.run_sync(Answer(rows).form, form)
+
+    async def _slowly(self, sql: str, address: str) -> Rows:
+        if self._slow[address] >= SLOW_OF_ONE:
+            raise RefusedError(429, f"{SLOW_OF_ONE} long questions of yours are being answered: wait")
+        self._limiter = self._limiter or anyio.CapacityLimiter(SLOW_AT_ONCE)
+        self._slow[address] += 1
+        try:
+            return await anyio.to_thread.run_sync(self._view.query, sql, limiter=self._limiter)
+        finally:
+            self._slow[address] -= 1
+            self._slow += Counter()  # forget addresses that have none

@@ -1,0 +1,152 @@
+"""The directory's process: the log followed behind, HTTP in front."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from threading import Thread
+
+import uvicorn
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from nightwire.core.kafka import DeliveryError, identity
+from nightwire.core.presence import entry_key, metrics_at, registered, site_name
+from nightwire.core.runtime import Endpoints, MetricsPage, Stop
+from nightwire.directory.following import Follower, write
+from nightwire.directory.model import SiteRows, View
+from nightwire.directory.serve.app import Site, application
+from nightwire.directory.serve.gate import Gate
+from nightwire.directory.serve.health_watch import Watched, watch_all
+from nightwire.schemas.serving import TLSDoor, plain_server, run, tls_server
+from nightwire.schemas.serving.kafka_access import KafkaAccess
+
+log = logging.getLogger("nightwire.directory")
+
+GRACE = 86_400.0
+"""Time after which a process that is gone is taken out. [s]"""
+LOOK = 60.0
+"""Time between two looks for such. [s]"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a directory is run.
+
+    Attributes:
+        where: The site's addresses.
+        host: Where to listen.
+        port: And at which port.
+        metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
+        door: For other machines, by TLS; None for none.
+        tokens: Where Kafka judges the site's own tokens.
+        watched: What is registered while its page answers.
+        grace: Time after which a process that is gone is taken out. [s]
+    """
+
+    where: Endpoints
+    host: str = "127.0.0.1"
+    port: int = 8090
+    metrics_port: int = 0
+    door: TLSDoor | None = None
+    tokens: str = ""
+    watched: Sequence[Watched] = field(default_factory=tuple)
+    grace: float = GRACE
+
+    @property
+    def url(self) -> str:
+        """Where it is asked on this machine."""
+        return f"http://{self.host}:{self.port}"
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Raises:
+        TLSError: The door's certificate cannot be used.
+    """
+    where, view, collected = settings.where, View(), CollectorRegistry()
+    registry = where.schema_registry or ""
+    shown = {"kafka": where.kafka, "schema_registry": registry} | dict(where.public)
+    rows = SiteRows(view, site_name(), shown["kafka"], shown["schema_registry"])
+    follower = Follower(where.kafka, rows, registry)
+    count(collected, rows, view)
+    servers = doors(settings, view, follower, collected)
+    page = MetricsPage(
+        collected,
+        port=settings.metrics_port,
+        healthy=lambda: all(server.started for server in servers) and follower.ready,
+    )
+    log.info("the directory of %s on %s", rows.site, settings.url)
+    with ExitStack() as exits:
+        exits.callback(view.close)
+        if settings.metrics_port:
+            page.start()
+            exits.callback(page.stop)
+        follower.start()
+        exits.callback(follower.stop)
+        exits.enter_context(present(settings))
+        exits.enter_context(forgetting(where.kafka, rows, settings.grace))
+        run(servers)
+
+
+def doors(
+    settings: Settings, view: View, follower: Follower, collected: CollectorRegistry
+) -> list[uvicorn.Server]:
+    """Return the servers: one for this machine, one for others where that is asked for."""
+    kafka = settings.where.kafka
+    access = KafkaAccess({**identity(kafka), "bootstrap.servers": kafka}, settings.tokens)
+    answered = Counter(
+        "nightwire_directory_requests_total",
+        "Requests to the directory, by path and HTTP status.",
+        ["path", "status"],
+        registry=collected,
+    )
+    inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready)
+    outside = replace(inside, gate=Gate(access, open=False))
+    servers = [plain_server(application(inside, answered), settings.host, settings.port)]
+    door = settings.door
+    return servers + ([tls_server(application(outside, answered), door)] if door else [])
+
+
+@contextmanager
+def present(settings: Settings) -> Iterator[None]:
+    """Keep the site, the directory itself and what it watches listed within the block."""
+    where, stop = settings.where, Stop()
+    said = {"kafka": where.kafka, "schema_registry": where.schema_registry or "", "directory": settings.url}
+    endpoints = {"http": settings.url} | metrics_at(settings.metrics_port)
+    watch_all(where.kafka, settings.watched, stop)
+    with (
+        registered(where.kafka, site_name(), kind="site", endpoints=said | dict(where.public)),
+        registered(where.kafka, "directory", endpoints=endpoints),
+    ):
+        yield
+    stop.set()
+
+
+def count(collected: CollectorRegistry, rows: SiteRows, view: View) -> None:
+    """Let Prometheus see what is known."""
+    refused = Gauge(
+        "nightwire_directory_refused_records",
+        "Records of the log that could not stand in the directory.",
+        registry=collected,
+    )
+    refused.set_function(lambda: rows.refused)
+    known = Gauge("nightwire_directory_entries", "Entries known, of all sites.", registry=collected)
+    known.set_function(lambda: view.query("SELECT count(*) FROM peers").rows[0][0])
+
+
+@contextmanager
+def forgetting(bootstrap: str, rows: SiteRows, grace: float) -> Iterator[None]:
+    """Take out processes that are gone for longer than *grace* [s] within the block."""
+    stop = Stop()
+
+    def look() -> None:
+        while not stop.wait(min(LOOK, grace)):
+            for kind, name in rows.forgettable(grace):
+                with suppress(DeliveryError):  # tried again at the next look
+                    write(bootstrap, entry_key({"site": rows.site, "kind": kind, "name": name}), None)
+                    log.info("%s %s is taken out: it has been gone for %.0f h", kind, name, grace / 3600)
+
+    Thread(target=look, name="directory-forget", daemon=True).start()
+    yield
+    stop.set()
