@@ -75,8 +75,18 @@ def check_entry(found: Mapping[str, Any]) -> None:
         text = found[what]
         if not 0 < len(text) <= MAX_NAME or not text.isprintable() or "/" in text:
             raise EntryError(f"{text[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters, no '/'")
-    if (size := len(found["capabilities"].encode())) > MAX_CAPABILITIES:
+    if (size := len(found["capabilities"].encode(errors="replace"))) > MAX_CAPABILITIES:
         raise EntryError(f"capabilities have {size} bytes, the limit is {MAX_CAPABILITIES}")
+    try:
+        said = json.loads(found["capabilities"], parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise EntryError(f"capabilities are no JSON: {error}") from error
+    if not isinstance(said, dict):
+        raise EntryError("capabilities are no JSON object")
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def entry_key(found: Mapping[str, Any]) -> str:
@@ -144,7 +154,7 @@ def registered(bootstrap: str, name: str, *, kind: str = "process", **more: Any)
     finally:
         leave.set()
         thread.join(GOODBYE)
-        presence.goodbye()
+    presence.goodbye()  # who fails says none, and is missed
 
 
 def metrics_at(port: int, **pages: str) -> dict[str, str]:

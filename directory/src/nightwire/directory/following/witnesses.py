@@ -59,10 +59,10 @@ class SchemaIds:
     def ids(self, at: float) -> Mapping[str, int]:
         """Return id by topic, asked anew once in a while. [*at*: s, any steady clock]"""
         if self._registry is not None and at >= self._again:
-            self._again = at + WINDOW
             with suppress(RegistryAwayError, SchemaError):
                 subjects = [one for one in self._registry.subjects() if one.endswith(SUFFIX)]
                 self._ids = {one.removesuffix(SUFFIX): self._registry.version(one)[1] for one in subjects}
+                self._again = at + WINDOW
         return self._ids
 
 

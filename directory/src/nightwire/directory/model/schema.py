@@ -74,8 +74,12 @@ FROM known_filters AS f JOIN known_sites AS s USING (site) LEFT JOIN streams AS 
 CREATE VIEW consumers AS SELECT m.site, m.name, m.topic, m.members, s.age
 FROM members AS m JOIN known_sites AS s USING (site);
 
-CREATE VIEW feeds AS SELECT p.site, p.name AS gateway, f.value AS topic, p.endpoints, p.state, p.age
-FROM processes AS p, json_each(p.capabilities, '$.feeds') AS f;
+CREATE VIEW feeds AS SELECT
+    p.site, p.name AS gateway, f.value ->> 'name' AS name, t.value AS topic,
+    f.value ->> 'endpoint' AS endpoint, p.state, p.age
+FROM processes AS p, json_each(p.capabilities, '$.feeds') AS f,
+     json_each(CASE WHEN f.type = 'object' THEN f.value ELSE '{{}}' END, '$.topics') AS t
+WHERE f.type = 'object';
 
 CREATE VIEW owners AS SELECT DISTINCT site, substr(topic, 10) AS name FROM known_topics
 WHERE topic LIKE 'requests.%';
