@@ -55,7 +55,7 @@ FOR_EVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
     ("body", "status", "why"),
     [
         ('{"sql": "DELETE FROM entries"}', 400, "SELECT alone"),
-        ("{\"sql\": \"ATTACH 'x' AS x\"}", 400, "SELECT alone"),
+        ('{"sql": "ATTACH \'x\' AS x"}', 400, "SELECT alone"),
         (json.dumps({"sql": FOR_EVER}), 400, "longer than 2 s"),
         (json.dumps({"sql": "SELECT * FROM peers, streams, peers AS p, peers AS q, peers AS r"}), 400, ""),
         ('{"sql": "SELECT nothing FROM peers"}', 400, "nothing"),

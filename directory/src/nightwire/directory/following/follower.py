@@ -80,6 +80,7 @@ class Follower:
         reader = consumer(self._bootstrap, enable_partition_eof=True)
         try:
             todo = assign(reader)
+            self._caught_up.clear()
             self.rows.clear()
             while not self._leave.is_set():
                 messages = reader.consume(BATCH, POLL)

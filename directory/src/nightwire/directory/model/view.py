@@ -4,7 +4,8 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ LONGEST = 2.0
 MOST_ROWS = 10_000
 """Most rows of an answer."""
 MAX_SQL = 64 << 10
-"""Longest question, and longest value in an answer's making. [byte]"""
+"""Longest question, longest value in an answer's making, and longest answer. [byte]"""
 MAX_VALUE = 1 << 20
+MAX_ANSWER = 32 << 20
 STEPS = 1000
 """Instructions of SQLite between two looks at the clock."""
 READS = frozenset(
@@ -105,15 +107,29 @@ class View:
         reader = self._reader
         reader.deadline = time.monotonic() + longest
         try:
-            cursor = reader.db.execute(sql, values)
-            rows = cursor.fetchmany(most + 1)
-            columns = [column[0] for column in cursor.description or ()]
-            cursor.close()
+            with closing(reader.db.execute(sql, values)) as cursor:
+                columns = [column[0] for column in cursor.description or ()]
+                rows = bounded(cursor, most)
         except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError, ValueError) as error:
             raise _refusal(error, longest) from error
-        if len(rows) > most:
-            raise QueryError(f"more than {most} rows: ask for fewer (LIMIT {most})")
         return Rows(columns, rows)
+
+
+def bounded(rows: Iterable[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
+    """Return *rows*.
+
+    Raises:
+        QueryError: There are more than *most*, or they are longer than `MAX_ANSWER`.
+    """
+    found, size = list[tuple[Any, ...]](), 0
+    for row in rows:
+        found.append(row)
+        size += sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+        if len(found) > most:
+            raise QueryError(f"more than {most} rows: ask for fewer (LIMIT {most})")
+        if size > MAX_ANSWER:
+            raise QueryError(f"the answer is longer than {MAX_ANSWER >> 20} MiB: ask for less")
+    return found
 
 
 def _refusal(error: Exception, longest: float) -> QueryError:

@@ -48,6 +48,15 @@ class Site:
     gate: Gate
     ready: Callable[[], bool] = lambda: True
 
+    def check_ready(self) -> None:
+        """Do nothing once the log was read.
+
+        Raises:
+            RefusedError: It is being read.
+        """
+        if not self.ready():
+            raise RefusedError(503, "the log is being read; ask again in a moment")
+
 
 Answering = Callable[[Request], Awaitable[Response]]
 
@@ -72,8 +81,7 @@ def application(site: Site, answered: Counter) -> Starlette:
 async def query(site: Site, asked: Questions, http: Request) -> Response:
     """Answer ``{"sql": …}``, or ``?sql=…``; ``?as=`` names the form."""
     await site.gate.may_read(http)
-    if not site.ready():
-        raise RefusedError(503, "the log is being read; ask again in a moment")
+    site.check_ready()
     sql = http.query_params.get("sql") if http.method == "GET" else (await _said(http)).get("sql")
     if not isinstance(sql, str):
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
@@ -109,7 +117,8 @@ async def remove(site: Site, http: Request) -> Response:
 
 
 async def http_sd(site: Site, _http: Request) -> Response:
-    """Answer Prometheus, which says nothing of who it is."""
+    """Answer Prometheus, which says nothing of who it is, and keeps what it knows until we are ready."""
+    site.check_ready()
     return JSONResponse(targets(site.view, site.name))
 
 
