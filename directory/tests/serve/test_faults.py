@@ -1,4 +1,4 @@
-"""Processes and Kafka killed under the directory: nobody is dead who lives, nor lives who is dead."""
+"""Processes and Kafka killed: nobody is dead who lives, nor lives who is dead."""
 
 import subprocess
 import sys
