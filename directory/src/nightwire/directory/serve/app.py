@@ -117,7 +117,7 @@ async def remove(site: Site, http: Request) -> Response:
 
 
 async def http_sd(site: Site, _http: Request) -> Response:
-    """Answer Prometheus, which does not say who it is, and keeps what it knows until we are ready."""
+    """Answer Prometheus, which does not say who it is, and keeps what it knows until we know."""
     site.check_ready()
     return JSONResponse(targets(site.view, site.name))
 
