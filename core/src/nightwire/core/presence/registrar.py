@@ -110,7 +110,12 @@ class Presence:
     def __init__(self, bootstrap: str, kind: str, name: str, **more: Any) -> None:
         self._entry = entry(kind, name, instance=uuid.uuid4().hex, interval=HEARTBEAT, **more)
         # an old heartbeat is worth nothing, and who has no right to speak is to hear nothing of it
-        brief = {"enable_idempotence": False, "delivery_timeout_ms": 5000, "linger_ms": 0, "max_in_flight": 1}
+        brief: dict[str, Any] = {
+            "enable_idempotence": False,
+            "delivery_timeout_ms": 5000,
+            "linger_ms": 0,
+            "max_in_flight": 1,
+        }
         self._client = producer(bootstrap, **brief)
 
     def beat(self, *, ended: bool = False) -> None:
