@@ -100,7 +100,8 @@ class Witnesses:
         client: AdminClient | None = None,
         cluster: str = "",
     ) -> None:
-        self._client, self._rows, self._cluster = client or admin(bootstrap), rows, cluster
+        self._client = admin(bootstrap) if client is None else client  # an idle client is falsy
+        self._rows, self._cluster = rows, cluster
         self._schemas = SchemaIds(registry)
         self._rates, self._ends, self._newest = Rates(), dict[TopicPartition, int](), dict[str, int]()
 
