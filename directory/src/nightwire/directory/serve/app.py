@@ -17,8 +17,9 @@ from nightwire.core.kafka import DeliveryError
 from nightwire.core.presence import EntryError, entry, entry_key
 from nightwire.directory.answers.service_discovery import targets
 from nightwire.directory.following import write
+from nightwire.directory.gate import Gate, RefusedError
+from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
-from nightwire.directory.serve.gate import Gate, RefusedError
 from nightwire.directory.serve.questions import Questions
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.serving import hung_up
@@ -40,6 +41,7 @@ class Site:
         bootstrap: Its Kafka.
         gate: Who may.
         ready: Whether the log was read to its end.
+        mediator: Reads and writes topics for others; None: nobody does.
     """
 
     view: View
@@ -47,6 +49,7 @@ class Site:
     bootstrap: str
     gate: Gate
     ready: Callable[[], bool] = lambda: True
+    mediator: Mediator | None = None
 
     def check_ready(self) -> None:
         """Do nothing once the log was read.
@@ -70,6 +73,7 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("POST", "/entries", partial(add, site)),
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
         ("GET", "/http_sd", partial(http_sd, site)),
+        *(site.mediator.endpoints(site.gate) if site.mediator else ()),
     ]
     routes = [
         Route(path, partial(_respond, answer, answered), methods=[method])
