@@ -72,7 +72,7 @@ ORDER = {
         "cli spark_source",
     ],
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
-    "directory": ["model", "following", "answers", "find listing", "serve", "commands"],
+    "directory": ["model", "following", "answers page", "find listing", "serve", "commands"],
     "monitoring": ["dashboards exporter", "config", "commands"],
     "benchmarks": [
         "model",
