@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -87,6 +87,27 @@ def remove(kind: str, name: str, bootstrap: str | None) -> None:
     from nightwire.directory.listing import remove
 
     remove(bootstrap, kind, name)
+
+
+@directory.command("export")
+@click.argument("form", type=click.Choice(["asyncapi", "voeventregext", "regtap"]))
+@bootstrap_option
+@click.option(
+    "--out", type=click.File("wb"), default="-", metavar="FILE", help="Where to.  [default: stdout]"
+)
+def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
+    """Write the site's streams as others read them.
+
+    FORM is an AsyncAPI document (JSON), the VOEvent streams as records of the Virtual Observatory's
+    registry (VOEventRegExt, XML), or RegTAP's tables (VOTable).
+
+    \b
+    Example:
+      nightwire directory export asyncapi --out streams.json
+    """
+    from nightwire.directory.find import export
+
+    out.write(export(form, bootstrap=bootstrap))
 
 
 @directory.command()

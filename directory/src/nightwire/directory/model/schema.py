@@ -77,7 +77,8 @@ FROM members AS m JOIN known_sites AS s USING (site);
 CREATE VIEW feeds AS SELECT
     p.site, p.name AS gateway, f.value ->> 'name' AS name, t.value AS topic,
     f.value ->> 'endpoint' AS endpoint, p.state, p.age
-FROM processes AS p, json_each(p.capabilities, '$.feeds') AS f,
+FROM processes AS p,
+     json_each(CASE WHEN json_valid(p.capabilities) THEN p.capabilities ELSE '{{}}' END, '$.feeds') AS f,
      json_each(CASE WHEN f.type = 'object' THEN f.value ELSE '{{}}' END, '$.topics') AS t
 WHERE f.type = 'object';
 

@@ -1,0 +1,68 @@
+"""Who writes and who reads which stream, as nodes and edges; pure."""
+
+from typing import Any
+
+from nightwire.directory.model import Rows, View
+
+MOST = 400
+"""Most streams that are drawn."""
+OWN = frozenset(
+    {"requests", "answers", "seen", "overflow", "accounts", "visits", "filters", "directory", "dead-letters"}
+    | {"_schemas", "vtp-positions"}
+)
+"""Kinds of topics in which the site's processes talk to each other."""
+WRITERS, SOURCES, BETWEEN, DERIVED, READERS = range(5)
+"""Columns, from left to right: who reads and writes stands between."""
+COLUMN = {"filter": BETWEEN, "broker": BETWEEN, "consumer": READERS, "feed": READERS}
+STREAMS = """SELECT topic AS name, kind, survey, partitions, rate, newest, state, schema_id FROM streams
+WHERE site = ? ORDER BY kind IN ('alerts', 'voevents', 'filter', 'broker', 'returns') DESC, topic LIMIT ?"""
+PROCESSES = "SELECT name, state, silence, endpoints FROM processes WHERE site = ? ORDER BY name LIMIT 500"
+LINKS = """SELECT topic, kind, name, owner, state, {} FROM {} WHERE site = ? ORDER BY topic, kind, name"""
+SITE = """SELECT site, bootstrap, registry, heard, age,
+    (SELECT count(*) FROM streams AS t WHERE t.site = s.site) AS streams FROM sites AS s WHERE site = ?"""
+
+
+def graph(view: View, site: str) -> dict[str, Any]:
+    """Return the site, its processes, and the graph of its streams: nodes, and edges between them.
+
+    Raises:
+        QueryError: More write or read than an answer may have rows.
+    """
+    streams = _records(view.query(STREAMS, site, MOST))
+    nodes = {f"topic/{one['name']}": _stream(one) for one in streams}
+    edges = []
+    for table, more, into in (("writers", "NULL AS members", True), ("readers", "members", False)):
+        for link in _records(view.query(LINKS.format(more, table), site)):
+            stream = nodes.get(f"topic/{link['topic']}")
+            if stream is None:
+                continue
+            key = f"{link['kind']}/{link['name']}"
+            node = nodes.setdefault(key, _party(link, into=into))
+            node["own"] &= stream["own"]
+            ends = (key, stream["id"]) if into else (stream["id"], key)
+            said = {"state": link["state"], "rate": stream["rate"], "members": link["members"]}
+            edges.append({"from": ends[0], "to": ends[1], **said})
+    return {
+        "site": next(iter(_records(view.query(SITE, site))), {"site": site}),
+        "processes": _records(view.query(PROCESSES, site)),
+        "nodes": list(nodes.values()),
+        "edges": edges,
+    }
+
+
+def _stream(row: dict[str, Any]) -> dict[str, Any]:
+    column = DERIVED if row["kind"] in ("filter", "broker", "returns", "overflow", "answers") else SOURCES
+    own = row["kind"] in OWN
+    return {**row, "id": f"topic/{row['name']}", "shape": "topic", "column": column, "own": own}
+
+
+def _party(link: dict[str, Any], *, into: bool) -> dict[str, Any]:
+    """Return who writes or reads; *into*: whether it was found as a writer."""
+    kind = link["kind"]
+    said = {"name": link["name"], "kind": kind, "owner": link["owner"], "state": link["state"]}
+    column = COLUMN.get(kind, WRITERS if into else READERS)
+    return {**said, "id": f"{kind}/{link['name']}", "shape": "party", "column": column, "own": True}
+
+
+def _records(rows: Rows) -> list[dict[str, Any]]:
+    return [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
