@@ -1,6 +1,11 @@
 """`find`: one question to the directory."""
 
+from typing import TYPE_CHECKING
+
 from nightwire.directory.answers import Answer, rows_of
+
+if TYPE_CHECKING:
+    from nightwire.core.runtime import Endpoints
 
 
 def find(sql: str, *, bootstrap: str | None = None) -> Answer:
@@ -25,18 +30,18 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
 
     where = find_endpoints(bootstrap)
     if where.directory is None:
-        return read_log(where.kafka, where.schema_registry or "", sql)
+        return read_log(where, sql)
     try:
         answer = request("POST", f"{where.directory}/query", json={"sql": sql}, login=login(where.kafka))
     except NobodyAnswersError:
-        return read_log(where.kafka, where.schema_registry or "", sql)
+        return read_log(where, sql)
     except SiteHttpError as error:
         raise QueryError(str(error)) from error
-    return Answer(rows_of(answer.json()))
+    return Answer(rows_of(answer.json()), where)
 
 
-def read_log(bootstrap: str, registry: str, sql: str) -> Answer:
-    """Return the answer to *sql* by reading the directory's log from Kafka.
+def read_log(where: "Endpoints", sql: str) -> Answer:
+    """Return the answer to *sql* by reading the directory's log from the Kafka of *where*.
 
     Raises:
         QueryError: The question is refused; the message says why.
@@ -46,9 +51,9 @@ def read_log(bootstrap: str, registry: str, sql: str) -> Answer:
     from nightwire.directory.following import load
     from nightwire.directory.model import SiteRows, View
 
-    view = View()
+    view, registry = View(), where.schema_registry or ""
     try:
-        load(bootstrap, SiteRows(view, site_name(), bootstrap, registry), registry)
-        return Answer(view.query(sql))
+        load(where.kafka, SiteRows(view, site_name(), where.kafka, registry), registry)
+        return Answer(view.query(sql), where)
     finally:
         view.close()
