@@ -147,6 +147,7 @@ class ChosenGroupSource(GroupSource):
     ) -> None:
         super().__init__(consumer, plan, commit_interval=commit_interval)
         self._choice, self._topics = TopicChoice(consumer, choose), set[str]()
+        self._old: frozenset[str] = frozenset()  # topics that were there when this member joined
 
     def open(self) -> None:
         """Join the group.
@@ -154,7 +155,13 @@ class ChosenGroupSource(GroupSource):
         Raises:
             KafkaException: Kafka cannot be reached.
         """
+        self._old = frozenset(self._choice.known())
         self._look()
+
+    def initial_offsets(self, held: Mapping[TopicPartition, Watermarks]) -> dict[TopicPartition, int]:
+        """Return where reading begins where no position is known: of a new topic, at its beginning."""
+        whole = {one: marks.low for one, marks in held.items() if one[0] not in self._old}
+        return super().initial_offsets(held) | whole
 
     def take(self, most: int, timeout: float) -> list[Message]:
         """Return the next records: up to *most* of those that are there, else what comes first.
