@@ -6,8 +6,15 @@ from typing import IO, Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, duration_option, metrics_port_option, registry_option
+from nightwire.core.cli import (
+    bootstrap_option,
+    completion,
+    duration_option,
+    metrics_port_option,
+    registry_option,
+)
 
+kind_argument = click.argument("kind", shell_complete=completion.kinds)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -47,12 +54,12 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
 
 
 @directory.command()
-@click.argument("kind")
+@kind_argument
 @click.argument("name")
 @bootstrap_option
-@click.option("--owner", default="", help="Whose it is.")
-@click.option("--survey", default="", help="Its survey.")
-@click.option("--topic", default="", help="The topic that it is or writes.")
+@click.option("--owner", default="", shell_complete=completion.owners, help="Whose it is.")
+@click.option("--survey", default="", shell_complete=completion.surveys, help="Its survey.")
+@click.option("--topic", default="", shell_complete=completion.topics, help="The topic that it is or writes.")
 @click.option(
     "--endpoint", "endpoints", metavar="WHAT=ADDRESS", multiple=True, help="An address; repeatable."
 )
@@ -79,8 +86,8 @@ def add(
 
 
 @directory.command()
-@click.argument("kind")
-@click.argument("name")
+@kind_argument
+@click.argument("name", shell_complete=completion.entries)
 @bootstrap_option
 def remove(kind: str, name: str, bootstrap: str | None) -> None:
     """Take NAME, a KIND of this site, out of the directory."""

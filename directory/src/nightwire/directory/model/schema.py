@@ -19,6 +19,7 @@ CREATE TABLE known_filters (
     site TEXT, owner TEXT, name TEXT, version INTEGER, survey TEXT, topic TEXT, cap INTEGER, live INTEGER,
     PRIMARY KEY (site, owner, name)
 ) WITHOUT ROWID;
+CREATE INDEX filters_by_topic ON known_filters (site, topic);
 CREATE TABLE known_topics (
     site TEXT, topic TEXT, partitions INTEGER, rate REAL, newest INTEGER, schema_id INTEGER,
     PRIMARY KEY (site, topic)
@@ -81,6 +82,24 @@ FROM processes AS p,
      json_each(CASE WHEN json_valid(p.capabilities) THEN p.capabilities ELSE '{{}}' END, '$.feeds') AS f,
      json_each(CASE WHEN f.type = 'object' THEN f.value ELSE '{{}}' END, '$.topics') AS t
 WHERE f.type = 'object';
+
+CREATE VIEW channels AS SELECT
+    t.site, CASE t.kind WHEN 'alerts' THEN 'stream' ELSE t.kind END AS kind,
+    CASE t.kind WHEN 'alerts' THEN t.rest ELSE substr(t.rest, instr(t.rest, '.') + 1) END AS name,
+    CASE t.kind WHEN 'alerts' THEN '' ELSE substr(t.rest, 1, instr(t.rest, '.') - 1) END AS owner,
+    coalesce(f.survey, t.survey) AS survey, t.topic,
+    t.rate,                                                                      -- records/s
+    t.state, t.schema_id, t.bootstrap, t.registry, t.age                         -- s
+FROM (SELECT *, substr(topic, instr(topic, '.') + 1) AS rest FROM streams
+      WHERE kind IN ('alerts', 'filter', 'broker')) AS t
+LEFT JOIN known_filters AS f USING (site, topic)
+UNION ALL SELECT p.site, 'feed', p.gateway, '', coalesce(f.survey, t.survey), topic,
+    t.rate, t.state, t.schema_id, t.bootstrap, t.registry, t.age
+FROM feeds AS p JOIN streams AS t USING (site, topic) LEFT JOIN known_filters AS f USING (site, topic)
+UNION ALL SELECT e.site, e.kind, e.name, e.owner, e.survey, topic,
+    t.rate, t.state, t.schema_id, t.bootstrap, t.registry, t.age
+FROM entries AS e JOIN streams AS t USING (site, topic)
+WHERE e.kind NOT IN ('consumer', 'process', 'site');
 
 CREATE VIEW owners AS SELECT DISTINCT site, substr(topic, 10) AS name FROM known_topics
 WHERE topic LIKE 'requests.%';

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from prometheus_client import Counter
 from starlette.applications import Starlette
@@ -29,6 +30,8 @@ from nightwire.schemas.topics import DIRECTORY
 
 MAX_BODY = 128 << 10
 """Longest request. [byte]"""
+SITE = "Nightwire-Site"
+"""Header of an answer: whose directory this is, percent-encoded."""
 FIELDS = frozenset({"kind", "name", "owner", "survey", "topic", "endpoints", "capabilities"})
 """What may be said of an entry."""
 
@@ -98,7 +101,7 @@ async def query(site: Site, asked: Questions, http: Request) -> Response:
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
     form = http.query_params.get("as", "json")
     media_type, body = await asked.answer(sql, http.client.host if http.client else "", form)
-    return Response(body, media_type=media_type)
+    return Response(body, media_type=media_type, headers={SITE: quote(site.name)})
 
 
 async def add(site: Site, http: Request) -> Response:
