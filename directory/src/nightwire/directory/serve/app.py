@@ -165,7 +165,7 @@ def _owner(site: Site, kind: str, name: str, wanted: str | None = None) -> str |
     """Return who may change an entry by being its owner; None for nobody."""
     sql = "SELECT owner FROM peers WHERE site = ? AND kind = ? AND name = ?"
     there = [owner for (owner,) in site.view.query(sql, site.name, kind, name).rows]
-    if kind == "process" or (there and wanted is not None and there != [wanted]):
+    if kind in {"process", "site", "neighbour"} or (there and wanted is not None and there != [wanted]):
         return None
     return (there[0] if there else wanted) or None
 
