@@ -109,7 +109,7 @@ CREATE VIEW channels AS SELECT
 FROM (SELECT *, substr(topic, instr(topic, '.') + 1) AS rest FROM streams
       WHERE kind IN ('alerts', 'filter', 'broker')) AS t
 LEFT JOIN known_filters AS f USING (site, topic)
-UNION ALL SELECT p.site, 'feed', p.gateway, '', coalesce(f.survey, t.survey), topic,
+UNION ALL SELECT p.site, 'feed', p.name, '', coalesce(f.survey, t.survey), topic,
     t.rate, t.state, t.schema_id, t.bootstrap, t.registry, t.age
 FROM feeds AS p JOIN streams AS t USING (site, topic) LEFT JOIN known_filters AS f USING (site, topic)
 UNION ALL SELECT e.site, e.kind, e.name, e.owner, e.survey, topic,
