@@ -195,12 +195,15 @@ class Session:
             self._consumer.commit(offsets=positions, asynchronous=not wait)
 
     def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
-        """Commit what was acknowledged to an earlier session, before reading begins there."""
-        claimed = [one for one in given if one.partition in self._claimed]
+        """Begin where the group was, or behind what was acknowledged to an earlier session."""
         with suppress(KafkaException):  # then records come twice
-            held = consumer.committed(claimed, timeout=TIMEOUT) if claimed else []
-            claims = {one.partition: (one.offset, self._claimed.pop(one.partition)) for one in held}
-            ahead = {partition: claim for partition, (offset, claim) in claims.items() if offset < claim}
+            held = {one.partition: one.offset for one in consumer.committed(given, timeout=TIMEOUT)}
+            ahead = {
+                at: claim for at, offset in held.items() if (claim := self._claimed.pop(at, -1)) > offset
+            }
+            known = {at: offset for at, offset in (held | ahead).items() if offset >= 0}
+            self._acknowledged |= known
+            self._delivered |= known
             self._commit(ahead, wait=True)
 
     def _taken(self, _consumer: Consumer, taken: list[TopicPartition]) -> None:
