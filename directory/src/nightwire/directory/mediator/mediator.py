@@ -68,10 +68,10 @@ class Mediator:
 
     async def _read(self, gate: Gate, http: Request) -> Response:
         """Answer with the next records, or with a stream of them."""
-        question, who = asked(http), await gate.login(http)
-        _check_time(who)
-        key = Key(_user(who, http), question.topic, question.group, question.member)
-        session = await self._session(gate, who, key)
+        question, who, key = await _asked(gate, http)
+        session = await self._sessions.get(
+            key, lambda: Session(properties_of(gate.access, self._bootstrap, who), key.topic, key.group)
+        )
         with ExitStack() as turn:
             await _wait(session.turn)
             turn.callback(session.turn.release)
@@ -90,13 +90,13 @@ class Mediator:
                 break
         if found is None:
             session.check_there()
-        done = text(session.delivered)
+        done = text({**question.after, **session.delivered})
         after = urlencode({**http.query_params, "after": done})
         headers = {"Nightwire-After": done, "Link": f'<{http.url.path}?{after}>; rel="next"'}
         if found is None:
-            return (
-                JSONResponse([], headers=headers) if question.form == "json" else Response(None, 204, headers)
-            )
+            empty = JSONResponse([]) if question.form == "json" else Response(status_code=204)
+            empty.headers.update(headers)
+            return empty
         media_type, more, body = found
         return Response(body, headers={**headers, **more}, media_type=media_type)
 
@@ -129,7 +129,7 @@ class Mediator:
         return forms.json_array(messages, self._value(question))
 
     def _events(self, session: Session, question: Asked) -> bytes:
-        done = dict(session.delivered)
+        done = {**question.after, **session.delivered}
         messages = session.take(question.most, question.size, SLICE)
         cursors = []
         for message in messages:
@@ -140,9 +140,7 @@ class Mediator:
 
     async def _commit(self, gate: Gate, http: Request) -> Response:
         """Acknowledge what an open session delivered, and answer when Kafka has it."""
-        question, who = asked(http), await gate.login(http)
-        _check_time(who)
-        key = Key(_user(who, http), question.topic, question.group, question.member)
+        question, _, key = await _asked(gate, http)
         if (session := self._sessions.there(key)) is None:
             raise RefusedError(409, "nothing is being read here: acknowledge by after= of the next request")
         await in_thread(partial(session.commit, question.after))
@@ -168,11 +166,6 @@ class Mediator:
                 raise RefusedError(failed[0]["status"], failed[0]["message"])
         statuses = {one.get("status", 200) for one in said}
         return JSONResponse({"records": said}, statuses.pop() if len(statuses) == 1 else 207)
-
-    async def _session(self, gate: Gate, who: Who, key: Key) -> Session:
-        return await self._sessions.get(
-            key, lambda: Session(properties_of(gate.access, self._bootstrap, who), key.topic, key.group)
-        )
 
     async def _reading(self, key: Key, work: Callable[[], Result]) -> Result:
         """Return what *work* does with the session of *key*, which is closed when it fails."""
@@ -222,6 +215,12 @@ class EventStream(StreamingResponse):
         """Answer."""
         with self._turn:
             await super().__call__(scope, receive, send)
+
+
+async def _asked(gate: Gate, http: Request) -> tuple[Asked, Who, Key]:
+    question, who = asked(http), await gate.login(http)
+    _check_time(who)
+    return question, who, Key(_user(who, http), question.topic, question.group, question.member)
 
 
 async def _wait(turn: asyncio.Lock) -> None:

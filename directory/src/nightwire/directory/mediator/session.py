@@ -24,6 +24,7 @@ LIMITS: Mapping[str, Any] = {
     "fetch.max.bytes": 4 << 20,
     "receive.message.max.bytes": (4 << 20) + (1 << 20),
     "auto.offset.reset": "earliest",
+    "group.protocol": "classic",
     "session.timeout.ms": 10_000,
     "partition.assignment.strategy": "cooperative-sticky",
 }
@@ -99,9 +100,16 @@ class Session:
                     self._delivered[partition] = offset
 
     def commit(self, after: Cursor) -> None:
-        """Acknowledge what lies before *after*, and wait until Kafka has it."""
+        """Acknowledge what lies before *after*, and wait until Kafka has it.
+
+        Raises:
+            RefusedError: 409: a partition is not, or no more, read here.
+        """
         with self._open():
             self._acknowledge(after, wait=True)
+            if elsewhere := after.keys() - self._delivered.keys():
+                where = f"partition {min(elsewhere)} of {self.topic} is not read in this session"
+                raise RefusedError(409, f"{where}: acknowledge by after= of the next request")
 
     def take(self, most: int, size: int, timeout: float) -> list[Message]:
         """Return the next records: those that are there, else what comes first.
@@ -124,8 +132,6 @@ class Session:
                 read = sum(map(len, more))
                 self._mean, got = max(1, read // len(more)), got + read
                 messages += more
-            for message in messages:
-                self._deliver(message)
             return messages
 
     def close(self) -> None:
@@ -166,12 +172,12 @@ class Session:
             if error is not None and error.code() not in PASSING:
                 raise refusal(error, self.topic, self.group)
         self._away = "" if messages else self._away
-        return [message for message in messages if message.error() is None]
-
-    def _deliver(self, message: Message) -> None:
-        partition, offset = message.partition() or 0, message.offset() or 0
-        self._acknowledged.setdefault(partition, offset)
-        self._delivered[partition] = offset + 1
+        records = [message for message in messages if message.error() is None]
+        for record in records:  # at once: the next call may take their partition from us
+            partition, offset = record.partition() or 0, record.offset() or 0
+            self._acknowledged.setdefault(partition, offset)
+            self._delivered[partition] = offset + 1
+        return records
 
     def _acknowledge(self, after: Cursor, *, wait: bool) -> None:
         done: dict[int, int] = {}
@@ -189,12 +195,15 @@ class Session:
             self._consumer.commit(offsets=positions, asynchronous=not wait)
 
     def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
-        """Commit what was acknowledged to an earlier session, before reading begins there."""
-        claimed = [one for one in given if one.partition in self._claimed]
+        """Begin where the group was, or behind what was acknowledged to an earlier session."""
         with suppress(KafkaException):  # then records come twice
-            held = consumer.committed(claimed, timeout=TIMEOUT) if claimed else []
-            claims = {one.partition: (one.offset, self._claimed.pop(one.partition)) for one in held}
-            ahead = {partition: claim for partition, (offset, claim) in claims.items() if offset < claim}
+            held = {one.partition: one.offset for one in consumer.committed(given, timeout=TIMEOUT)}
+            ahead = {
+                at: claim for at, offset in held.items() if (claim := self._claimed.pop(at, -1)) > offset
+            }
+            known = {at: offset for at, offset in (held | ahead).items() if offset >= 0}
+            self._acknowledged |= known
+            self._delivered |= known
             self._commit(ahead, wait=True)
 
     def _taken(self, _consumer: Consumer, taken: list[TopicPartition]) -> None:
