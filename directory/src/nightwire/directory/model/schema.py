@@ -24,7 +24,7 @@ CREATE TABLE known_topics (
     PRIMARY KEY (site, topic)
 ) WITHOUT ROWID;
 CREATE TABLE members (
-    site TEXT, name TEXT, topic TEXT, members INTEGER, PRIMARY KEY (site, topic, name)
+    site TEXT, name TEXT, topic TEXT, members INTEGER, lag INTEGER, PRIMARY KEY (site, topic, name)
 ) WITHOUT ROWID;
 CREATE INDEX members_by_name ON members (site, name);
 
@@ -71,7 +71,10 @@ CREATE VIEW filters AS SELECT
     t.rate, t.newest, t.members, t.schema_id, s.bootstrap, s.registry, s.age
 FROM known_filters AS f JOIN known_sites AS s USING (site) LEFT JOIN streams AS t USING (site, topic);
 
-CREATE VIEW consumers AS SELECT m.site, m.name, m.topic, m.members, s.age
+CREATE VIEW consumers AS SELECT
+    m.site, m.name, m.topic, m.members,
+    m.lag,                                                                       -- records
+    s.age                                                                        -- s
 FROM members AS m JOIN known_sites AS s USING (site);
 
 CREATE VIEW feeds AS SELECT

@@ -18,6 +18,9 @@ Key = tuple[str, str]
 TopicRow = tuple[str, int, float | None, int | None, int | None]
 """A topic, its partitions, records a second, newest record [ms since 1970], newest schema's id."""
 
+MemberRow = tuple[str, str, int, int | None]
+"""A consumer group, a topic that it reads, by how many members, and the records that lie ahead."""
+
 
 class SiteRows:
     """Writes what is known of *site* into *view*.
@@ -121,11 +124,11 @@ class SiteRows:
         rows = ((self.site, *topic) for topic in topics)
         self._db.executemany("INSERT INTO known_topics VALUES (?, ?, ?, ?, ?, ?)", rows)
 
-    def set_members(self, members: Iterable[tuple[str, str, int]]) -> None:
-        """Note which consumer groups read which topics, by how many members."""
+    def set_members(self, members: Iterable[MemberRow]) -> None:
+        """Note which consumer groups read which topics."""
         self._db.execute("DELETE FROM members WHERE site = ?", (self.site,))
         rows = ((self.site, *row) for row in members)
-        self._db.executemany("INSERT INTO members VALUES (?, ?, ?, ?)", rows)
+        self._db.executemany("INSERT INTO members VALUES (?, ?, ?, ?, ?)", rows)
 
     def set_age(self, age: float) -> None:
         """Note how long nothing was heard from the site. [s]"""

@@ -31,7 +31,10 @@ def graph(view: View, site: str) -> dict[str, Any]:
     streams = _records(view.query(STREAMS, site, MOST))
     nodes = {f"topic/{one['name']}": _stream(one) for one in streams}
     edges = []
-    for table, more, into in (("writers", "NULL AS members", True), ("readers", "members", False)):
+    for table, more, into in (
+        ("writers", "NULL AS members, NULL AS lag", True),
+        ("readers", "members, lag", False),
+    ):
         for link in _records(view.query(LINKS.format(more, table), site)):
             stream = nodes.get(f"topic/{link['topic']}")
             if stream is None:
@@ -40,8 +43,8 @@ def graph(view: View, site: str) -> dict[str, Any]:
             node = nodes.setdefault(key, _party(link, into=into))
             node["own"] &= stream["own"]
             ends = (key, stream["id"]) if into else (stream["id"], key)
-            said = {"state": link["state"], "rate": stream["rate"], "members": link["members"]}
-            edges.append({"from": ends[0], "to": ends[1], **said})
+            said = {name: link[name] for name in ("state", "members", "lag")}
+            edges.append({"from": ends[0], "to": ends[1], "rate": stream["rate"], **said})
     return {
         "site": next(iter(_records(view.query(SITE, site))), {"site": site}),
         "processes": _records(view.query(PROCESSES, site)),
