@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nightwire.directory.answers import EXPORTS, Answer, rows_of
 
 if TYPE_CHECKING:
+    from nightwire.core.runtime import Endpoints
     from nightwire.directory.model import View
 
 
@@ -32,14 +33,14 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
 
     where = find_endpoints(bootstrap)
     if where.directory is None:
-        return read_log(where.kafka, where.schema_registry or "", sql)
+        return read_log(where, sql)
     try:
         answer = request("POST", f"{where.directory}/query", json={"sql": sql}, login=login(where.kafka))
     except NobodyAnswersError:
-        return read_log(where.kafka, where.schema_registry or "", sql)
+        return read_log(where, sql)
     except SiteHttpError as error:
         raise QueryError(str(error)) from error
-    return Answer(rows_of(answer.json()))
+    return Answer(rows_of(answer.json()), where)
 
 
 def export(form: str, *, bootstrap: str | None = None) -> bytes:
@@ -66,35 +67,31 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
     if where.directory is not None:
         with suppress(NobodyAnswersError):
             return request("GET", f"{where.directory}/export/{form}", login=login(where.kafka)).content
-    with log_view(where.kafka, where.schema_registry or "") as view:
+    with log_view(where) as view:
         return EXPORTS[form][1](view, site_name())
 
 
-def read_log(bootstrap: str, registry: str, sql: str) -> Answer:
-    """Return the answer to *sql* by reading the directory's log from Kafka.
+def read_log(where: "Endpoints", sql: str) -> Answer:
+    """Return the answer to *sql* by reading the directory's log from the Kafka of *where*.
 
     Raises:
         QueryError: The question is refused; the message says why.
         KafkaException: Kafka cannot be reached, or refuses.
     """
-    with log_view(bootstrap, registry) as view:
-        return Answer(view.query(sql))
+    with log_view(where) as view:
+        return Answer(view.query(sql), where)
 
 
 @contextmanager
-def log_view(bootstrap: str, registry: str) -> Iterator["View"]:
-    """Yield what the directory's log says now.
-
-    Raises:
-        KafkaException: Kafka cannot be reached, or refuses.
-    """
+def log_view(where: "Endpoints") -> Iterator["View"]:
+    """Yield what the directory's log in the Kafka of *where* tells now."""
     from nightwire.core.presence import site_name
     from nightwire.directory.following import load
     from nightwire.directory.model import SiteRows, View
 
-    view = View()
+    view, registry = View(), where.schema_registry or ""
     try:
-        load(bootstrap, SiteRows(view, site_name(), bootstrap, registry), registry)
+        load(where.kafka, SiteRows(view, site_name(), where.kafka, registry), registry)
         yield view
     finally:
         view.close()

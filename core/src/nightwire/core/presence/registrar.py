@@ -30,8 +30,10 @@ MAX_NAME = 200
 MAX_CAPABILITIES = 64 << 10
 """Longest capabilities, as JSON. [byte]"""
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  (what a container listens on)
-KINDS = frozenset({"site", "survey", "stream", "filter", "feed", "producer", "consumer", "broker", "process"})
-"""What an entry can be."""
+KINDS = frozenset(
+    {"site", "neighbour", "survey", "stream", "filter", "feed", "producer", "consumer", "broker", "process"}
+)
+"""What an entry can be; a neighbour is another site that this one knows."""
 
 
 class EntryError(MendableError):

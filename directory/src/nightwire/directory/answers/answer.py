@@ -1,9 +1,11 @@
-"""The answer to a question, as rows, JSON, Arrow or VOTable."""
+"""The answer to a question, as rows, JSON, Arrow or VOTable; and the alerts of its topics."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nightwire.core.runtime import Endpoints
+from nightwire.directory.answers.subscription import subscription
 from nightwire.directory.answers.votable import votable
 from nightwire.directory.model import Rows
 
@@ -13,14 +15,28 @@ class Answer:
 
     Args:
         rows: Columns and rows.
+        asked: The site whose directory answered; None where that is of no matter.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.columns, self.rows = rows.columns, rows.rows
+    def __init__(self, rows: Rows, asked: Endpoints | None = None) -> None:
+        self.columns, self.rows, self._asked = rows.columns, rows.rows, asked
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows by the names of their columns."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def subscribe(self, **options: Any) -> Any:
+        """Return a `nightwire.consumers.AlertReader` of the topics in the column ``topic``.
+
+        Args:
+            options: What the reader takes, such as ``since`` or ``group``.  Kafka and registry are
+                those of the columns ``bootstrap`` and ``registry``, else of the site that answered.
+
+        Raises:
+            SubscribeError: There are no topics, or they lie in several Kafkas.
+            ValueError: Options that exclude each other.
+        """
+        return subscription(self.records(), self._asked, options)
 
     def json(self) -> bytes:
         """Return the rows as JSON objects in an array."""

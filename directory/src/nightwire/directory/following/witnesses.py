@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from nightwire.core.kafka import END, NEWEST, TopicPartition, admin, list_offsets
 from nightwire.directory.model import MemberRow, SiteRows
@@ -21,6 +21,21 @@ INTERNAL = "__"
 SUFFIX = "-value"
 """What the subject of a topic's values ends with, by Confluent's rule."""
 Ends = Mapping[TopicPartition, int]
+
+
+class AnotherKafkaError(KafkaException):
+    """At an address there is another Kafka than it has to be."""
+
+
+def check_cluster(found: ClusterMetadata, cluster: str) -> None:
+    """Do nothing where *found* is of the Kafka *cluster*; empty for any.
+
+    Raises:
+        AnotherKafkaError: It is of another.
+    """
+    if cluster and found.cluster_id != cluster:
+        why = f"this is the Kafka {found.cluster_id}, no longer {cluster}"
+        raise AnotherKafkaError(KafkaError(KafkaError.UNKNOWN, why))
 
 
 class Rates:
@@ -75,12 +90,18 @@ class Witnesses:
         rows: The site's rows.
         registry: URL of its schema registry; empty for none.
         client: Whom to ask; else a client of our own.
+        cluster: The Kafka that it has to be, by its id; empty for any.
     """
 
     def __init__(
-        self, bootstrap: str, rows: SiteRows, registry: str = "", client: AdminClient | None = None
+        self,
+        bootstrap: str,
+        rows: SiteRows,
+        registry: str = "",
+        client: AdminClient | None = None,
+        cluster: str = "",
     ) -> None:
-        self._client, self._rows = client or admin(bootstrap), rows
+        self._client, self._rows, self._cluster = client or admin(bootstrap), rows, cluster
         self._schemas = SchemaIds(registry)
         self._rates, self._ends, self._newest = Rates(), dict[TopicPartition, int](), dict[str, int]()
 
@@ -88,9 +109,12 @@ class Witnesses:
         """Look once, *at* that time. [s, any steady clock]
 
         Raises:
+            AnotherKafkaError: It is another Kafka than it has to be.
             KafkaException: Kafka did not answer.
         """
-        known = self._client.list_topics(timeout=TIMEOUT).topics
+        found = self._client.list_topics(timeout=TIMEOUT)
+        check_cluster(found, self._cluster)
+        known = found.topics
         topics = {name: topic.partitions for name, topic in known.items() if not name.startswith(INTERNAL)}
         led = [(name, part) for name, parts in topics.items() for part in parts if parts[part].leader >= 0]
         ends = {one: found.offset for one, found in list_offsets(self._client, led, END).items()}

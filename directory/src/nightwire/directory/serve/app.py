@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from prometheus_client import Counter
 from starlette.applications import Starlette
@@ -18,9 +19,10 @@ from nightwire.core.presence import EntryError, entry, entry_key
 from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
 from nightwire.directory.following import write
+from nightwire.directory.gate import Gate, RefusedError
+from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
 from nightwire.directory.page import SAFE, graph, static
-from nightwire.directory.serve.gate import Gate, RefusedError
 from nightwire.directory.serve.questions import Questions
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.serving import hung_up
@@ -28,6 +30,8 @@ from nightwire.schemas.topics import DIRECTORY
 
 MAX_BODY = 128 << 10
 """Longest request. [byte]"""
+SITE = "Nightwire-Site"
+"""Header of an answer: whose directory this is, percent-encoded."""
 FIELDS = frozenset({"kind", "name", "owner", "survey", "topic", "endpoints", "capabilities"})
 """What may be said of an entry."""
 
@@ -42,6 +46,7 @@ class Site:
         bootstrap: Its Kafka.
         gate: Who may.
         ready: Whether the log was read to its end.
+        mediator: Reads and writes topics for others; None: nobody does.
     """
 
     view: View
@@ -49,6 +54,7 @@ class Site:
     bootstrap: str
     gate: Gate
     ready: Callable[[], bool] = lambda: True
+    mediator: Mediator | None = None
 
     def check_ready(self) -> None:
         """Do nothing once the log was read.
@@ -72,6 +78,7 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("POST", "/entries", partial(add, site)),
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
         ("GET", "/http_sd", partial(http_sd, site)),
+        *(site.mediator.endpoints(site.gate) if site.mediator else ()),
         ("GET", "/export/{form}", partial(export, site)),
         ("GET", "/graph.json", partial(graph_json, site)),
         ("GET", "/", partial(page, site, "index.html")),
@@ -94,7 +101,7 @@ async def query(site: Site, asked: Questions, http: Request) -> Response:
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
     form = http.query_params.get("as", "json")
     media_type, body = await asked.answer(sql, http.client.host if http.client else "", form)
-    return Response(body, media_type=media_type)
+    return Response(body, media_type=media_type, headers={SITE: quote(site.name)})
 
 
 async def add(site: Site, http: Request) -> Response:
@@ -158,7 +165,7 @@ def _owner(site: Site, kind: str, name: str, wanted: str | None = None) -> str |
     """Return who may change an entry by being its owner; None for nobody."""
     sql = "SELECT owner FROM peers WHERE site = ? AND kind = ? AND name = ?"
     there = [owner for (owner,) in site.view.query(sql, site.name, kind, name).rows]
-    if kind == "process" or (there and wanted is not None and there != [wanted]):
+    if kind in {"process", "site", "neighbour"} or (there and wanted is not None and there != [wanted]):
         return None
     return (there[0] if there else wanted) or None
 
