@@ -32,7 +32,7 @@ def asyncapi(view: View, site: str) -> dict[str, Any]:
     Raises:
         QueryError: There are more streams, or more who use them, than an answer may have rows.
     """
-    found = view.query("SELECT bootstrap, registry FROM sites WHERE site = ?", site).rows
+    found = view.query("SELECT bootstrap, registry FROM known_sites WHERE site = ?", site).rows
     bootstrap, registry = found[0] if found else ("", "")
     kafkas = _kafkas(bootstrap or "", registry or "")
     streams = _records(view.query(STREAMS, site))

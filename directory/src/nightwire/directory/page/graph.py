@@ -18,8 +18,9 @@ STREAMS = """SELECT topic AS name, kind, survey, partitions, rate, newest, state
 WHERE site = ? ORDER BY kind IN ('alerts', 'voevents', 'filter', 'broker', 'returns') DESC, topic LIMIT ?"""
 PROCESSES = "SELECT name, state, silence, endpoints FROM processes WHERE site = ? ORDER BY name LIMIT 500"
 LINKS = """SELECT topic, kind, name, owner, state, {} FROM {} WHERE site = ? ORDER BY topic, kind, name"""
-SITE = """SELECT site, bootstrap, registry, heard, age,
-    (SELECT count(*) FROM streams AS t WHERE t.site = s.site) AS streams FROM sites AS s WHERE site = ?"""
+SITE = """SELECT site, bootstrap, registry, newest AS heard, age,
+    (SELECT count(*) FROM known_topics AS t WHERE t.site = s.site) AS streams
+FROM known_sites AS s WHERE site = ?"""
 
 
 def graph(view: View, site: str) -> dict[str, Any]:
@@ -28,21 +29,16 @@ def graph(view: View, site: str) -> dict[str, Any]:
     Raises:
         QueryError: More write or read than an answer may have rows.
     """
-    streams = _records(view.query(STREAMS, site, MOST))
-    nodes = {f"topic/{one['name']}": _stream(one) for one in streams}
+    nodes = {one["id"]: one for one in map(_stream, _records(view.query(STREAMS, site, MOST)))}
     edges = []
-    for table, more, into in (
-        ("writers", "NULL AS members, NULL AS lag", True),
-        ("readers", "members, lag", False),
-    ):
-        for link in _records(view.query(LINKS.format(more, table), site)):
-            stream = nodes.get(f"topic/{link['topic']}")
-            if stream is None:
-                continue
-            key = f"{link['kind']}/{link['name']}"
-            node = nodes.setdefault(key, _party(link, into=into))
-            node["own"] &= stream["own"]
-            ends = (key, stream["id"]) if into else (stream["id"], key)
+    for view_name, more in (("writers", "NULL AS members, NULL AS lag"), ("readers", "members, lag")):
+        for link in _records(view.query(LINKS.format(more, view_name), site)):
+            stream, key = nodes.get(f"topic/{link['topic']}"), f"{link['kind']}/{link['name']}"
+            if stream is None or (link["kind"] == "filter" and view_name == "readers" and key not in nodes):
+                continue  # of a stream that is not drawn
+            party = nodes.setdefault(key, _party(link, WRITERS if view_name == "writers" else READERS))
+            party["own"] &= stream["own"]
+            ends = (key, stream["id"]) if view_name == "writers" else (stream["id"], key)
             said = {name: link[name] for name in ("state", "members", "lag")}
             edges.append({"from": ends[0], "to": ends[1], "rate": stream["rate"], **said})
     return {
@@ -59,12 +55,11 @@ def _stream(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "id": f"topic/{row['name']}", "shape": "topic", "column": column, "own": own}
 
 
-def _party(link: dict[str, Any], *, into: bool) -> dict[str, Any]:
-    """Return who writes or reads; *into*: whether it was found as a writer."""
-    kind = link["kind"]
-    said = {"name": link["name"], "kind": kind, "owner": link["owner"], "state": link["state"]}
-    column = COLUMN.get(kind, WRITERS if into else READERS)
-    return {**said, "id": f"{kind}/{link['name']}", "shape": "party", "column": column, "own": True}
+def _party(link: dict[str, Any], column: int) -> dict[str, Any]:
+    """Return who writes or reads, in *column* unless it does both."""
+    said = {name: link[name] for name in ("name", "kind", "owner", "state")}
+    column = COLUMN.get(link["kind"], column)
+    return {**said, "id": f"{link['kind']}/{link['name']}", "shape": "party", "column": column, "own": True}
 
 
 def _records(rows: Rows) -> list[dict[str, Any]]:
