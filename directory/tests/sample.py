@@ -42,7 +42,7 @@ def fill(view: View) -> None:
         for owner, name, live in (("ann", "snr", True), ("bob", "nova", False)):
             found = {"version": 1, "survey": "sim", "cap": 20, "live": live}
             rows.put_filter(owner, name, found, f"filter.{owner}.{name}")
-        rows.set_members([("ann.reads", "filter.ann.snr", 2), ("antares.all", "alerts.sim", 8)])
+        rows.set_members([("ann.reads", "filter.ann.snr", 2, 1234), ("antares.all", "alerts.sim", 8, None)])
         put(rows, "process", "ingest-lsst", NOW - 6_000, topic="alerts.lsst", survey="lsst")
         put(rows, "process", "gateway", topic="voevents", endpoints=DOORS, capabilities={"feeds": FEEDS})
         put(rows, "process", "filters")

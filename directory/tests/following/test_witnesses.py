@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from nightwire.core.kafka import consumer, producer
 from nightwire.directory.following.witnesses import Rates, Witnesses
@@ -53,8 +54,11 @@ def test_topics_their_newest_record_and_who_reads_them(
         reader.poll(0.1)
     witnesses.observe(10.0)
     assert view.query(sql, topic).rows == [(2, 3.0, 1_700_000_000_029, 1)]
-    asked = "SELECT name, members FROM consumers WHERE topic = ?"
-    assert view.query(asked, topic).rows == [("ann.reads", 1)]
+    asked = "SELECT name, members, lag FROM consumers WHERE topic = ?"
+    assert view.query(asked, topic).rows == [("ann.reads", 1, None)]
+    reader.commit(offsets=[TopicPartition(topic, 0, 5), TopicPartition(topic, 1, 15)], asynchronous=False)
+    witnesses.observe(12.0)
+    assert view.query(asked, topic).rows == [("ann.reads", 1, 10)]
     reader.close()
     witnesses.observe(20.0)
     assert view.query(asked, topic).rows == []

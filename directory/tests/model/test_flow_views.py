@@ -33,14 +33,16 @@ def test_entries_filters_and_names_of_topics_say_who_writes(view: View) -> None:
 
 
 def test_groups_filters_and_feeds_read(view: View) -> None:
-    rows = view.query("SELECT topic, kind, name, members, state FROM readers ORDER BY topic, kind, name").rows
+    rows = view.query(
+        "SELECT topic, kind, name, members, lag, state FROM readers ORDER BY topic, kind, name"
+    ).rows
     assert rows == [
-        ("alerts.sim", "consumer", "antares.all", 8, "live"),
-        ("alerts.sim", "filter", "ann/snr", None, "live"),
-        ("alerts.sim", "filter", "bob/nova", None, "gone"),
-        ("filter.ann.snr", "consumer", "ann.reads", 2, "live"),
-        ("filter.ann.snr", "feed", "gateway/bright", None, "live"),
-        ("voevents", "feed", "gateway/main", None, "live"),
+        ("alerts.sim", "consumer", "antares.all", 8, None, "live"),
+        ("alerts.sim", "filter", "ann/snr", None, None, "live"),
+        ("alerts.sim", "filter", "bob/nova", None, None, "gone"),
+        ("filter.ann.snr", "consumer", "ann.reads", 2, 1234, "live"),
+        ("filter.ann.snr", "feed", "gateway/bright", None, None, "live"),
+        ("voevents", "feed", "gateway/main", None, None, "live"),
     ]
 
 

@@ -23,7 +23,7 @@ class Answer:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows by the names of their columns."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return Rows(self.columns, self.rows).records()
 
     def subscribe(self, **options: Any) -> Any:
         """Return a `nightwire.consumers.AlertReader` of the topics in the column ``topic``.

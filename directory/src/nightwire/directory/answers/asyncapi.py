@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nightwire.core import __version__
-from nightwire.directory.model import Rows, View
+from nightwire.directory.model import View
 
 AVRO = "application/vnd.apache.avro"
 AVRO_SCHEMA = f"{AVRO};version=1.9.0"
@@ -32,12 +32,12 @@ def asyncapi(view: View, site: str) -> dict[str, Any]:
     Raises:
         QueryError: There are more streams, or more who use them, than an answer may have rows.
     """
-    found = view.query("SELECT bootstrap, registry FROM sites WHERE site = ?", site).rows
+    found = view.query("SELECT bootstrap, registry FROM known_sites WHERE site = ?", site).rows
     bootstrap, registry = found[0] if found else ("", "")
     kafkas = _kafkas(bootstrap or "", registry or "")
-    streams = _records(view.query(STREAMS, site))
+    streams = view.query(STREAMS, site).records()
     topics = {stream["topic"] for stream in streams}
-    flows = (one for one in _records(view.query(FLOWS, site, site)) if one["topic"] in topics)
+    flows = (one for one in view.query(FLOWS, site, site).records() if one["topic"] in topics)
     return {
         "asyncapi": "3.0.0",
         "info": {"title": f"Streams of {site}", "version": __version__},
@@ -48,10 +48,6 @@ def asyncapi(view: View, site: str) -> dict[str, Any]:
             f"{one['action']} {one['topic']} {one['kind']} {one['name']}": _operation(one) for one in flows
         },
     }
-
-
-def _records(rows: Rows) -> list[dict[str, Any]]:
-    return [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
 
 
 def _kafkas(bootstrap: str, registry: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from nightwire.directory.model.columns import COLUMNS, Column
 from nightwire.directory.model.liveness import GONE, Holder, LogClock, next_holder
 from nightwire.directory.model.registry_views import EVENTS, REGISTRY_TABLES, ivoid
-from nightwire.directory.model.site_rows import SiteRows
+from nightwire.directory.model.site_rows import MemberRow, SiteRows
 from nightwire.directory.model.view import QueryError, Rows, TooLongError, View
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Column",
     "Holder",
     "LogClock",
+    "MemberRow",
     "QueryError",
     "Rows",
     "SiteRows",

@@ -46,6 +46,7 @@ COLUMNS: Mapping[str, Column] = {
     "gateway": Column("", "Process that sends the feed"),
     "entries": Column("", "Entries of the site"),
     "live": Column("", "Entries of the site that are live"),
+    "refused": Column("", "Records of the site that could not stand in the directory"),
     "ivoid": Column("", "IVOA identifier, in small letters"),
     "res_type": Column("", "Type of the resource, with the canonical prefix"),
     "res_title": Column("", "Full name"),

@@ -21,11 +21,11 @@ UNION SELECT site, topic, 'owner', substr(topic, 10), substr(topic, 10), 'listed
 FROM streams WHERE kind = 'requests';
 
 CREATE VIEW readers AS
-SELECT site, topic, 'consumer' AS kind, name, '' AS owner, members, 'live' AS state FROM consumers
-UNION ALL SELECT p.site, p.topic, p.kind, p.name, p.owner, p.members, p.state FROM peers AS p
+SELECT site, topic, 'consumer' AS kind, name, '' AS owner, members, lag, 'live' AS state FROM consumers
+UNION ALL SELECT p.site, p.topic, p.kind, p.name, p.owner, p.members, NULL, p.state FROM peers AS p
 WHERE p.kind = 'consumer' AND p.topic <> '' AND NOT EXISTS (SELECT 1 FROM members AS m
     WHERE m.site = p.site AND m.topic = p.topic AND m.name = p.name)
-UNION ALL SELECT site, 'alerts.' || survey, 'filter', owner || '/' || name, owner, NULL,
+UNION ALL SELECT site, 'alerts.' || survey, 'filter', owner || '/' || name, owner, NULL, NULL,
     CASE WHEN alive THEN 'live' ELSE 'gone' END FROM filters
-UNION ALL SELECT site, topic, 'feed', gateway || '/' || name, '', NULL, state FROM feeds;
+UNION ALL SELECT site, topic, 'feed', gateway || '/' || name, '', NULL, NULL, state FROM feeds;
 """

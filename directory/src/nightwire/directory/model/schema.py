@@ -39,7 +39,7 @@ CREATE INDEX topics_by_name ON known_topics (topic);
 CREATE INDEX topics_by_kind ON known_topics (kind, label);
 CREATE INDEX topics_by_survey ON known_topics (survey);
 CREATE TABLE members (
-    site TEXT, name TEXT, topic TEXT, members INTEGER, PRIMARY KEY (site, topic, name)
+    site TEXT, name TEXT, topic TEXT, members INTEGER, lag INTEGER, PRIMARY KEY (site, topic, name)
 ) WITHOUT ROWID;
 CREATE INDEX members_by_name ON members (name);
 CREATE INDEX members_by_topic ON members (topic);
@@ -88,7 +88,10 @@ CREATE VIEW filters AS SELECT
 FROM known_filters AS f JOIN known_sites AS s USING (site)
 LEFT JOIN known_topics AS t ON t.site = f.site AND t.topic = f.topic;
 
-CREATE VIEW consumers AS SELECT m.site, m.name, m.topic, m.members, s.age
+CREATE VIEW consumers AS SELECT
+    m.site, m.name, m.topic, m.members,
+    m.lag,                                                                       -- records
+    s.age                                                                        -- s
 FROM members AS m JOIN known_sites AS s USING (site);
 
 CREATE VIEW feeds AS SELECT

@@ -51,6 +51,10 @@ class Rows:
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of their columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
 
 class Reader(threading.local):
     """A connection of each thread that can only read, and its time.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nightwire.directory.model import Rows, View
+from nightwire.directory.model import View
 
 MOST = 400
 """Most streams that are drawn."""
@@ -16,10 +16,11 @@ WRITERS, SOURCES, BETWEEN, DERIVED, READERS = range(5)
 COLUMN = {"filter": BETWEEN, "broker": BETWEEN, "consumer": READERS, "feed": READERS}
 STREAMS = """SELECT topic AS name, kind, survey, partitions, rate, newest, state, schema_id FROM streams
 WHERE site = ? ORDER BY kind IN ('alerts', 'voevents', 'filter', 'broker', 'returns') DESC, topic LIMIT ?"""
-PROCESSES = "SELECT name, state, silence, endpoints FROM processes WHERE site = ? ORDER BY name LIMIT 500"
+PROCESSES = "SELECT name, state, silence FROM processes WHERE site = ? ORDER BY name LIMIT 500"
 LINKS = """SELECT topic, kind, name, owner, state, {} FROM {} WHERE site = ? ORDER BY topic, kind, name"""
-SITE = """SELECT site, bootstrap, registry, heard, age,
-    (SELECT count(*) FROM streams AS t WHERE t.site = s.site) AS streams FROM sites AS s WHERE site = ?"""
+SITE = """SELECT site, bootstrap, registry, newest AS heard, age,
+    (SELECT count(*) FROM known_topics AS t WHERE t.site = s.site) AS streams
+FROM known_sites AS s WHERE site = ?"""
 
 
 def graph(view: View, site: str) -> dict[str, Any]:
@@ -28,23 +29,21 @@ def graph(view: View, site: str) -> dict[str, Any]:
     Raises:
         QueryError: More write or read than an answer may have rows.
     """
-    streams = _records(view.query(STREAMS, site, MOST))
-    nodes = {f"topic/{one['name']}": _stream(one) for one in streams}
+    nodes = {one["id"]: one for one in map(_stream, view.query(STREAMS, site, MOST).records())}
     edges = []
-    for table, more, into in (("writers", "NULL AS members", True), ("readers", "members", False)):
-        for link in _records(view.query(LINKS.format(more, table), site)):
-            stream = nodes.get(f"topic/{link['topic']}")
-            if stream is None:
-                continue
-            key = f"{link['kind']}/{link['name']}"
-            node = nodes.setdefault(key, _party(link, into=into))
-            node["own"] &= stream["own"]
-            ends = (key, stream["id"]) if into else (stream["id"], key)
-            said = {"state": link["state"], "rate": stream["rate"], "members": link["members"]}
-            edges.append({"from": ends[0], "to": ends[1], **said})
+    for view_name, more in (("writers", "NULL AS members, NULL AS lag"), ("readers", "members, lag")):
+        for link in view.query(LINKS.format(more, view_name), site).records():
+            stream, key = nodes.get(f"topic/{link['topic']}"), f"{link['kind']}/{link['name']}"
+            if stream is None or (link["kind"] == "filter" and view_name == "readers" and key not in nodes):
+                continue  # of a stream that is not drawn
+            party = nodes.setdefault(key, _party(link, WRITERS if view_name == "writers" else READERS))
+            party["own"] &= stream["own"]
+            ends = (key, stream["id"]) if view_name == "writers" else (stream["id"], key)
+            said = {name: link[name] for name in ("state", "members", "lag")}
+            edges.append({"from": ends[0], "to": ends[1], "rate": stream["rate"], **said})
     return {
-        "site": next(iter(_records(view.query(SITE, site))), {"site": site}),
-        "processes": _records(view.query(PROCESSES, site)),
+        "site": next(iter(view.query(SITE, site).records()), {"site": site}),
+        "processes": view.query(PROCESSES, site).records(),
         "nodes": list(nodes.values()),
         "edges": edges,
     }
@@ -56,13 +55,8 @@ def _stream(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "id": f"topic/{row['name']}", "shape": "topic", "column": column, "own": own}
 
 
-def _party(link: dict[str, Any], *, into: bool) -> dict[str, Any]:
-    """Return who writes or reads; *into*: whether it was found as a writer."""
-    kind = link["kind"]
-    said = {"name": link["name"], "kind": kind, "owner": link["owner"], "state": link["state"]}
-    column = COLUMN.get(kind, WRITERS if into else READERS)
-    return {**said, "id": f"{kind}/{link['name']}", "shape": "party", "column": column, "own": True}
-
-
-def _records(rows: Rows) -> list[dict[str, Any]]:
-    return [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
+def _party(link: dict[str, Any], column: int) -> dict[str, Any]:
+    """Return who writes or reads, in *column* unless it does both."""
+    said = {name: link[name] for name in ("name", "kind", "owner", "state")}
+    column = COLUMN.get(link["kind"], column)
+    return {**said, "id": f"{link['kind']}/{link['name']}", "shape": "party", "column": column, "own": True}

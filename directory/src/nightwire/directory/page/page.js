@@ -90,7 +90,7 @@ function draw() {
   });
   const boxes = nodes.map((node) => ({ node, element: drawn(node) }));
   const heads = shown.map((column, n) => svg("text", { class: "head", x: n * (WIDTH + BETWEEN), y: 14 }, column.head));
-  const graph = byId("graph");
+  const graph = byId("graph"), kept = focused; // taking the focused node away would forget it
   graph.replaceChildren(...heads, ...lines.map((one) => one.element), ...boxes.map((one) => one.element));
   made(graph, { width: wide + 8, height: TOP + tall, viewBox: `-4 0 ${wide + 8} ${TOP + tall}` }, []);
   for (const { node, element } of boxes) {
@@ -100,7 +100,7 @@ function draw() {
     element.onmouseenter = () => ask(true);
     element.onmouseleave = () => ask(false);
   }
-  boxes.find((one) => one.node.id === focused)?.element.focus();
+  boxes.find((one) => one.node.id === kept)?.element.focus();
 }
 
 function show(graph, id, lines, boxes) {
