@@ -12,7 +12,14 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, admin, consumer, end_offsets, retry_while_unavailable
+from nightwire.core.kafka import (
+    TRANSIENT_ERRORS,
+    TopicPartition,
+    admin,
+    consumer,
+    end_offsets,
+    retry_while_unavailable,
+)
 from nightwire.directory.following.log import MIRRORS, apply
 from nightwire.directory.following.witnesses import AnotherKafkaError, Witnesses, check_cluster
 from nightwire.directory.model import SiteRows
