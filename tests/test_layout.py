@@ -72,7 +72,14 @@ ORDER = {
         "cli spark_source",
     ],
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
-    "directory": ["model", "following", "answers sites", "find listing", "serve", "commands"],
+    "directory": [
+        "model",
+        "following",
+        "answers gate page sites",
+        "find listing mediator",
+        "serve",
+        "commands",
+    ],
     "monitoring": ["dashboards exporter", "config", "commands"],
     "benchmarks": [
         "model",

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import TopicPartition
 
-from nightwire.core.kafka import consumer, producer
+from nightwire.core.kafka import consumer, producer, retry_while_unavailable
 from nightwire.directory.following.witnesses import Rates, Witnesses
 from nightwire.directory.model import SiteRows, View
 
@@ -41,7 +42,7 @@ def test_topics_their_newest_record_and_who_reads_them(
     topic = fresh_topic("alerts", 2)
     rows = SiteRows(view, "local", kafka)
     witnesses = Witnesses(kafka, rows)
-    witnesses.observe(0.0)
+    retry_while_unavailable(lambda: witnesses.observe(0.0))  # the topic is new
     sql = "SELECT partitions, rate, newest, members FROM streams WHERE topic = ?"
     assert view.query(sql, topic).rows == [(2, None, None, 0)]
     client, reader = producer(kafka), consumer(kafka, group="ann.reads")
@@ -53,8 +54,11 @@ def test_topics_their_newest_record_and_who_reads_them(
         reader.poll(0.1)
     witnesses.observe(10.0)
     assert view.query(sql, topic).rows == [(2, 3.0, 1_700_000_000_029, 1)]
-    asked = "SELECT name, members FROM consumers WHERE topic = ?"
-    assert view.query(asked, topic).rows == [("ann.reads", 1)]
+    asked = "SELECT name, members, lag FROM consumers WHERE topic = ?"
+    assert view.query(asked, topic).rows == [("ann.reads", 1, None)]
+    reader.commit(offsets=[TopicPartition(topic, 0, 5), TopicPartition(topic, 1, 15)], asynchronous=False)
+    witnesses.observe(12.0)
+    assert view.query(asked, topic).rows == [("ann.reads", 1, 10)]
     reader.close()
     witnesses.observe(20.0)
     assert view.query(asked, topic).rows == []

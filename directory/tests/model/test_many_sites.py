@@ -59,11 +59,11 @@ def test_topics_and_groups_are_those_seen_last(view: View) -> None:
     for topics, members in (
         (
             [("alerts.lsst", 3, None, 1, None), ("returns.antares", 1, None, None, None)],
-            [("g", "alerts.lsst", 2)],
+            [("g", "alerts.lsst", 2, 7)],
         ),
         (
             [("alerts.lsst", 3, 0.5, 2, None), ("requests.ann", 1, None, None, None)],
-            [("g", "alerts.lsst", 1)],
+            [("g", "alerts.lsst", 1, None)],
         ),
     ):
         with rows.batch():

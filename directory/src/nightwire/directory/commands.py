@@ -2,12 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, duration_option, metrics_port_option, registry_option
+from nightwire.core.cli import (
+    bootstrap_option,
+    completion,
+    duration_option,
+    metrics_port_option,
+    registry_option,
+)
 
+kind_argument = click.argument("kind", shell_complete=completion.kinds)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -43,16 +50,16 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
         rows = [[None if cell is None else str(cell) for cell in row] for row in answer.rows]
         show_tables(Listing(tuple(Column(name) for name in answer.columns), rows))
     else:
-        click.get_binary_stream("stdout").write(answer.form(form)[1] + (b"\n" if form == "json" else b""))
+        click.echo(answer.form(form)[1], nl=form == "json")
 
 
 @directory.command()
-@click.argument("kind")
+@kind_argument
 @click.argument("name")
 @bootstrap_option
-@click.option("--owner", default="", help="Whose it is.")
-@click.option("--survey", default="", help="Its survey.")
-@click.option("--topic", default="", help="The topic that it is or writes.")
+@click.option("--owner", default="", shell_complete=completion.owners, help="Whose it is.")
+@click.option("--survey", default="", shell_complete=completion.surveys, help="Its survey.")
+@click.option("--topic", default="", shell_complete=completion.topics, help="The topic that it is or writes.")
 @click.option(
     "--endpoint", "endpoints", metavar="WHAT=ADDRESS", multiple=True, help="An address; repeatable."
 )
@@ -79,14 +86,35 @@ def add(
 
 
 @directory.command()
-@click.argument("kind")
-@click.argument("name")
+@kind_argument
+@click.argument("name", shell_complete=completion.entries)
 @bootstrap_option
 def remove(kind: str, name: str, bootstrap: str | None) -> None:
     """Take NAME, a KIND of this site, out of the directory."""
     from nightwire.directory.listing import remove
 
     remove(bootstrap, kind, name)
+
+
+@directory.command("export")
+@click.argument("form", type=click.Choice(["asyncapi", "voeventregext", "regtap"]))
+@bootstrap_option
+@click.option(
+    "--out", type=click.File("wb"), default="-", metavar="FILE", help="Where to.  [default: stdout]"
+)
+def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
+    """Write the site's streams as others read them.
+
+    FORM is an AsyncAPI document (JSON), the VOEvent streams as records of the Virtual Observatory's
+    registry (VOEventRegExt, XML), or RegTAP's tables (VOTable).
+
+    \b
+    Example:
+      nightwire directory export asyncapi --out streams.json
+    """
+    from nightwire.directory.find import export
+
+    out.write(export(form, bootstrap=bootstrap))
 
 
 @directory.command()

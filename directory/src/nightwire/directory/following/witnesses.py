@@ -3,12 +3,13 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from nightwire.core.kafka import END, NEWEST, TopicPartition, admin, list_offsets
-from nightwire.directory.model import SiteRows
+from nightwire.directory.model import MemberRow, SiteRows
 from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry
 
 TIMEOUT = 10.0
@@ -136,8 +137,8 @@ class Witnesses:
             self._newest[topic] = max(self._newest.get(topic, 0), found.timestamp)
         self._ends = dict(ends)
 
-    def _members(self) -> Iterable[tuple[str, str, int]] | None:
-        """Return group, topic and members of each; None where we have no right to see groups."""
+    def _members(self) -> Iterable[MemberRow] | None:
+        """Return who reads what; None where we have no right to see groups."""
         try:
             listed = self._client.list_consumer_groups(request_timeout=TIMEOUT).result().valid
             names = [group.group_id for group in listed]
@@ -153,4 +154,20 @@ class Witnesses:
             for member in described.members:
                 topics = {one.topic for one in member.assignment.topic_partitions}
                 found.update((name, topic) for topic in topics)
-        return [(*key, count) for key, count in found.items()]
+        lags = self._lags({name for name, _ in found})
+        return [(*key, count, lags.get(key)) for key, count in found.items()]
+
+    def _lags(self, groups: Iterable[str]) -> Mapping[tuple[str, str], int]:
+        """Return the records that lie ahead of each group in each topic, where it has committed."""
+        asked = dict[str, Any]()
+        for name in groups:
+            asked |= self._client.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(name)], request_timeout=TIMEOUT
+            )
+        found = Counter[tuple[str, str]]()
+        for name, future in asked.items():
+            with suppress(KafkaException):  # it has just gone, or is another's
+                for one in future.result().topic_partitions:
+                    end = self._ends.get((one.topic, one.partition), one.offset)
+                    found[name, one.topic] += max(0, end - one.offset) if one.offset >= 0 else 0
+        return found

@@ -24,6 +24,7 @@ CREATE TABLE known_filters (
     site TEXT, owner TEXT, name TEXT, version INTEGER, survey TEXT, topic TEXT, cap INTEGER, live INTEGER,
     PRIMARY KEY (site, owner, name)
 ) WITHOUT ROWID;
+CREATE INDEX filters_by_topic ON known_filters (site, topic);
 CREATE INDEX filters_by_name ON known_filters (name);
 CREATE INDEX filters_by_owner ON known_filters (owner);
 CREATE INDEX filters_by_survey ON known_filters (survey);
@@ -38,7 +39,7 @@ CREATE INDEX topics_by_name ON known_topics (topic);
 CREATE INDEX topics_by_kind ON known_topics (kind, label);
 CREATE INDEX topics_by_survey ON known_topics (survey);
 CREATE TABLE members (
-    site TEXT, name TEXT, topic TEXT, members INTEGER, PRIMARY KEY (site, topic, name)
+    site TEXT, name TEXT, topic TEXT, members INTEGER, lag INTEGER, PRIMARY KEY (site, topic, name)
 ) WITHOUT ROWID;
 CREATE INDEX members_by_name ON members (name);
 CREATE INDEX members_by_topic ON members (topic);
@@ -87,15 +88,37 @@ CREATE VIEW filters AS SELECT
 FROM known_filters AS f JOIN known_sites AS s USING (site)
 LEFT JOIN known_topics AS t ON t.site = f.site AND t.topic = f.topic;
 
-CREATE VIEW consumers AS SELECT m.site, m.name, m.topic, m.members, s.age
+CREATE VIEW consumers AS SELECT
+    m.site, m.name, m.topic, m.members,
+    m.lag,                                                                       -- records
+    s.age                                                                        -- s
 FROM members AS m JOIN known_sites AS s USING (site);
 
 CREATE VIEW feeds AS SELECT
     p.site, p.name AS gateway, f.value ->> 'name' AS name, t.value AS topic,
     f.value ->> 'endpoint' AS endpoint, p.state, p.age
-FROM processes AS p, json_each(p.capabilities, '$.feeds') AS f,
+FROM processes AS p,
+     json_each(CASE WHEN json_valid(p.capabilities) THEN p.capabilities ELSE '{{}}' END, '$.feeds') AS f,
      json_each(CASE WHEN f.type = 'object' THEN f.value ELSE '{{}}' END, '$.topics') AS t
 WHERE f.type = 'object';
+
+CREATE VIEW channels AS SELECT
+    t.site, CASE t.kind WHEN 'alerts' THEN 'stream' ELSE t.kind END AS kind,
+    CASE t.kind WHEN 'alerts' THEN t.rest ELSE substr(t.rest, instr(t.rest, '.') + 1) END AS name,
+    CASE t.kind WHEN 'alerts' THEN '' ELSE substr(t.rest, 1, instr(t.rest, '.') - 1) END AS owner,
+    coalesce(f.survey, t.survey) AS survey, t.topic,
+    t.rate,                                                                      -- records/s
+    t.state, t.schema_id, t.bootstrap, t.registry, t.age                         -- s
+FROM (SELECT *, substr(topic, instr(topic, '.') + 1) AS rest FROM streams
+      WHERE kind IN ('alerts', 'filter', 'broker')) AS t
+LEFT JOIN known_filters AS f USING (site, topic)
+UNION ALL SELECT p.site, 'feed', p.name, '', coalesce(f.survey, t.survey), topic,
+    t.rate, t.state, t.schema_id, t.bootstrap, t.registry, t.age
+FROM feeds AS p JOIN streams AS t USING (site, topic) LEFT JOIN known_filters AS f USING (site, topic)
+UNION ALL SELECT e.site, e.kind, e.name, e.owner, e.survey, topic,
+    t.rate, t.state, t.schema_id, t.bootstrap, t.registry, t.age
+FROM entries AS e JOIN streams AS t USING (site, topic)
+WHERE e.kind NOT IN ('consumer', 'process', 'site');
 
 CREATE VIEW owners AS SELECT t.site, t.label AS name, s.age
 FROM known_topics AS t JOIN known_sites AS s USING (site) WHERE t.kind = 'requests';

@@ -28,8 +28,8 @@ Key = tuple[str, str]
 """Kind and name of an entry."""
 TopicRow = tuple[str, int, float | None, int | None, int | None]
 """A topic, its partitions, records a second, newest record [ms since 1970], newest schema's id."""
-MemberRow = tuple[str, str, int]
-"""A consumer group, a topic that it reads, by how many members."""
+MemberRow = tuple[str, str, int, int | None]
+"""A consumer group, a topic that it reads, by how many members, and the records that lie ahead."""
 
 
 class SiteRows:
@@ -172,10 +172,10 @@ class SiteRows:
         self._topics = found
 
     def set_members(self, members: Iterable[MemberRow]) -> None:
-        """Note which consumer groups read which topics, by how many members."""
+        """Note which consumer groups read which topics."""
         found = set(members)
         gone = ((self.site, *row[:2]) for row in self._members - found)
         self._db.executemany("DELETE FROM members WHERE site = ? AND name = ? AND topic = ?", gone)
         new = ((self.site, *row) for row in found - self._members)
-        self._db.executemany("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", new)
+        self._db.executemany("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?)", new)
         self._members = found

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nightwire.directory.model.flow_views import FLOW_VIEWS
 from nightwire.directory.model.liveness import GONE, LATE
+from nightwire.directory.model.registry_views import REGISTRY_VIEWS, ivoid
 from nightwire.directory.model.schema import SCHEMA
 from nightwire.schemas import MendableError
 
@@ -49,6 +51,10 @@ class Rows:
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of their columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
 
 class Reader(threading.local):
     """A connection of each thread that can only read, and its time.
@@ -61,6 +67,7 @@ class Reader(threading.local):
         self.deadline = 0.0
         self.db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
         self.db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+        self.db.create_function("ivoid", 3, ivoid, deterministic=True)
         self.db.set_authorizer(
             lambda action, *_: sqlite3.SQLITE_OK if action in READS else sqlite3.SQLITE_DENY
         )
@@ -80,7 +87,8 @@ class View:
         path = Path(self._folder.name) / "view.sqlite"
         self.lock = threading.RLock()
         self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self.db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; {SCHEMA}")
+        tables = SCHEMA + FLOW_VIEWS + REGISTRY_VIEWS
+        self.db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; {tables}")
         self.db.execute("INSERT INTO limits VALUES (?, ?)", (LATE, GONE))
         self._reader = Reader(path)
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from prometheus_client import Counter
 from starlette.applications import Starlette
@@ -15,10 +16,13 @@ from starlette.routing import Route
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.presence import EntryError, entry, entry_key
+from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
 from nightwire.directory.following import write
+from nightwire.directory.gate import Gate, RefusedError
+from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
-from nightwire.directory.serve.gate import Gate, RefusedError
+from nightwire.directory.page import SAFE, graph, static
 from nightwire.directory.serve.questions import Questions
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.serving import hung_up
@@ -26,6 +30,8 @@ from nightwire.schemas.topics import DIRECTORY
 
 MAX_BODY = 128 << 10
 """Longest request. [byte]"""
+SITE = "Nightwire-Site"
+"""Header of an answer: whose directory this is, percent-encoded."""
 FIELDS = frozenset({"kind", "name", "owner", "survey", "topic", "endpoints", "capabilities"})
 """What may be said of an entry."""
 
@@ -40,6 +46,7 @@ class Site:
         bootstrap: Its Kafka.
         gate: Who may.
         ready: Whether the log was read to its end.
+        mediator: Reads and writes topics for others; None: nobody does.
     """
 
     view: View
@@ -47,6 +54,7 @@ class Site:
     bootstrap: str
     gate: Gate
     ready: Callable[[], bool] = lambda: True
+    mediator: Mediator | None = None
 
     def check_ready(self) -> None:
         """Do nothing once the log was read.
@@ -70,6 +78,12 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("POST", "/entries", partial(add, site)),
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
         ("GET", "/http_sd", partial(http_sd, site)),
+        *(site.mediator.endpoints(site.gate) if site.mediator else ()),
+        ("GET", "/export/{form}", partial(export, site)),
+        ("GET", "/graph.json", partial(graph_json, site)),
+        ("GET", "/", partial(page, site, "index.html")),
+        ("GET", "/page.css", partial(page, None, "page.css")),
+        ("GET", "/page.js", partial(page, None, "page.js")),
     ]
     routes = [
         Route(path, partial(_respond, answer, answered), methods=[method])
@@ -87,7 +101,7 @@ async def query(site: Site, asked: Questions, http: Request) -> Response:
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
     form = http.query_params.get("as", "json")
     media_type, body = await asked.answer(sql, http.client.host if http.client else "", form)
-    return Response(body, media_type=media_type)
+    return Response(body, media_type=media_type, headers={SITE: quote(site.name)})
 
 
 async def add(site: Site, http: Request) -> Response:
@@ -120,6 +134,31 @@ async def http_sd(site: Site, _http: Request) -> Response:
     """Answer Prometheus, which does not say who it is, and keeps what it knows until we know."""
     site.check_ready()
     return JSONResponse(targets(site.view, site.name))
+
+
+async def export(site: Site, http: Request) -> Response:
+    """Answer with a document of the site, in a form of `EXPORTS`."""
+    await site.gate.may_read(http)
+    site.check_ready()
+    if (form := http.path_params["form"]) not in EXPORTS:
+        raise RefusedError(404, f"{form!r} is no form; there are {', '.join(EXPORTS)}")
+    media_type, make = EXPORTS[form]
+    return Response(await run_in_threadpool(make, site.view, site.name), media_type=media_type)
+
+
+async def graph_json(site: Site, http: Request) -> Response:
+    """Answer the page: who writes and who reads what."""
+    await site.gate.may_read(http)
+    site.check_ready()
+    return JSONResponse(await run_in_threadpool(graph, site.view, site.name))
+
+
+async def page(site: Site | None, name: str, http: Request) -> Response:
+    """Answer a browser with a file of the page; *site*: who asks has to show who he is first."""
+    if site is not None:
+        await site.gate.may_read(http)
+    media_type, body = static(name)
+    return Response(body, media_type=media_type, headers=SAFE)
 
 
 def _owner(site: Site, kind: str, name: str, wanted: str | None = None) -> str | None:

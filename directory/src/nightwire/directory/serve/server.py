@@ -13,9 +13,10 @@ from nightwire.core.kafka import DeliveryError, identity
 from nightwire.core.presence import entry_key, metrics_at, registered, site_name
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop
 from nightwire.directory.following import Follower, write
+from nightwire.directory.gate import Gate
+from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
-from nightwire.directory.serve.gate import Gate
 from nightwire.directory.serve.health_watch import Watched, watch_all
 from nightwire.directory.sites import MOST, Neighbours, SiteAddress
 from nightwire.schemas.serving import TLSDoor, plain_server, run, tls_server
@@ -109,7 +110,8 @@ def doors(
         ["path", "status"],
         registry=collected,
     )
-    inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready)
+    mediator = Mediator(kafka, settings.where.schema_registry or "", collected)
+    inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready, mediator)
     outside = replace(inside, gate=Gate(access, open=False))
     servers = [plain_server(application(inside, answered), settings.host, settings.port)]
     door = settings.door
