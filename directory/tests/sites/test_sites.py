@@ -251,7 +251,8 @@ def test_our_own_rights_are_shown_to_nobody_else(view: View, monkeypatch: pytest
         for variable, value in rights("", "me", "secret").items():
             monkeypatch.setenv(variable, value)
         where = SiteAddress(address)
-        assert (found := introduce(where)).name() == "far"
+        found = introduce(where)
+        assert found.name() == "far"
         follower = Follower(address, SiteRows(view, "far"), client=where.client, cluster=found.cluster)
         follower.start()
         until(lambda: view.query("SELECT 1 FROM peers WHERE kind = 'site'").rows, "its log is read")

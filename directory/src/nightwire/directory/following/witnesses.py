@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined]
 
 from nightwire.core.kafka import END, NEWEST, TopicPartition, admin, list_offsets
 from nightwire.directory.model import MemberRow, SiteRows
