@@ -146,7 +146,7 @@ def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
 @click.option(
     "--max-sites",
     type=click.IntRange(0),
-    default=1000,
+    default=300,
     show_default=True,
     help="Most other sites that are followed; 0 = none.",
 )

@@ -1,7 +1,7 @@
 """Records of the log, and of topics that are mirrored, as rows; and how the log is written."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -77,6 +77,17 @@ def write(bootstrap: str, key: str, value: bytes | None) -> None:
     Raises:
         DeliveryError: Kafka did not take it.
     """
+    write_all(bootstrap, {key: value})
+
+
+def write_all(bootstrap: str, entries: Mapping[str, bytes | None]) -> None:
+    """Write *entries* by their keys; None takes one out.
+
+    Raises:
+        DeliveryError: Kafka did not take one of them.
+    """
+    if not entries:
+        return
     errors: list[str] = []
 
     def delivered(error: KafkaError | None, _message: object) -> None:
@@ -84,6 +95,7 @@ def write(bootstrap: str, key: str, value: bytes | None) -> None:
             errors.append(error.str())
 
     client = producer(bootstrap, delivery_timeout_ms=int(TIMEOUT * 1000))
-    client.produce(DIRECTORY, value, key, partition=0, on_delivery=delivered)
+    for key, value in entries.items():
+        client.produce(DIRECTORY, value, key, partition=0, on_delivery=delivered)
     if client.flush(TIMEOUT + 1) or errors:
         raise DeliveryError(f"{DIRECTORY}: {errors[0] if errors else 'no answer'}")

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from nightwire.core.kafka import DeliveryError, cluster_id
 from nightwire.core.presence import entry, entry_key
 from nightwire.core.runtime import Backoff
-from nightwire.directory.following import Follower, write
+from nightwire.directory.following import Follower, write_all
 from nightwire.directory.model import QueryError, SiteRows, View
 from nightwire.directory.sites.address import SiteAddress, is_address
 from nightwire.directory.sites.identity import Introduction, SiteRefusedError, check_claim, introduce
@@ -23,8 +23,8 @@ LOOK = 2.0
 """Time between two looks for sites. [s]"""
 SOON, LATER = 5.0, 60.0
 """Longest time until a silent site is asked again: one that was chosen, and one learnt of. [s]"""
-MOST = 1000
-"""Most sites that are followed."""
+MOST = 300
+"""Most sites that are followed.  Each costs ten threads (eight are librdkafka's) and 1 MB."""
 AT_ONCE = 16
 """Most sites learnt of that are asked at once who they are."""
 ROOM = 16 << 20
@@ -121,6 +121,7 @@ class Neighbours:
                     self._keep_listed(listed)
                     for where, heard in introductions(self._due()).items():
                         self._judge(where, heard, listed)
+                    self._list()
             except QueryError as error:
                 log.warning("no sites are looked for: %s", error)
 
@@ -138,25 +139,28 @@ class Neighbours:
         self._listed_before = listed
 
     def _keep_listed(self, listed: Mapping[str, str]) -> None:
-        """List who is followed; leave whom somebody took out of our log."""
+        """Leave whom somebody took out of our log."""
         for name, one in list(self._followed.items()):
-            if not one.written:
-                one.written = self._list(name, one)
-            elif listed.get(name) == one.cluster:
+            if listed.get(name) == one.cluster:
                 one.listed = True
             elif one.listed:
                 log.info("the site %s was taken out", name)
                 self._drop(name)
 
-    def _list(self, name: str, one: Neighbour) -> bool:
-        endpoints = {"kafka": one.public if is_address(one.public) else one.where.address}
-        found = entry("neighbour", name, endpoints=endpoints, capabilities={"cluster": one.cluster})
+    def _list(self) -> None:
+        """Write who is followed to our log, once."""
+        new = {name: one for name, one in self._followed.items() if not one.written}
+        entries = [
+            entry("neighbour", name, endpoints={"kafka": one.public}, capabilities={"cluster": one.cluster})
+            for name, one in new.items()
+        ]
         try:
-            write(self._bootstrap, entry_key(found), ENTRY.encode(found))
+            write_all(self._bootstrap, {entry_key(found): ENTRY.encode(found) for found in entries})
         except DeliveryError as error:
-            log.warning("the site %s is not listed yet: %s", name, error)
-            return False
-        return True
+            log.warning("%d sites are not listed yet: %s", len(new), error)
+            return
+        for one in new.values():
+            one.written = True
 
     def _drop(self, name: str) -> None:
         one = self._followed.pop(name)
@@ -221,9 +225,10 @@ class Neighbours:
         rows = SiteRows(self._view, name, where.address, found.endpoint(name, "schema_registry"), room=ROOM)
         follower = Follower(where.address, rows, client=where.client, cluster=found.cluster)
         follower.start()
+        public = found.endpoint(name, "kafka")
+        public = public if is_address(public) else where.address
+        self._followed[name] = Neighbour(where, found.cluster, public, follower)
         log.info("following the site %s at %s", name, where.address)
-        one = Neighbour(where, found.cluster, found.endpoint(name, "kafka"), follower)
-        self._followed[name], one.written = one, self._list(name, one)
 
 
 def introductions(asked: Sequence[SiteAddress]) -> dict[SiteAddress, Introduction | KafkaException]:
