@@ -77,5 +77,6 @@ def test_the_process_leaves_its_groups_when_it_ends(
     httpx.get(f"{address}/topics/{topic}/records?group={group}&timeout=0.5", timeout=60)
     child.terminate()
     assert child.wait(60) == 0
-    (found,) = admin(kafka).describe_consumer_groups([group]).values()
+    client = admin(kafka)
+    (found,) = client.describe_consumer_groups([group]).values()
     assert found.result(30).members == []

@@ -192,7 +192,8 @@ class Session:
     def _commit(self, offsets: Cursor, *, wait: bool) -> None:
         if offsets:
             positions = [TopicPartition(self.topic, *one) for one in offsets.items()]
-            self._consumer.commit(offsets=positions, asynchronous=not wait)
+            commit: Any = self._consumer.commit  # its type wants to know *wait* beforehand
+            commit(offsets=positions, asynchronous=not wait)
 
     def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         """Begin where the group was, or behind what was acknowledged to an earlier session."""
