@@ -161,7 +161,7 @@ class Mediator:
         there = zip(records, said, strict=True)
         self._count("in", topic, [len(record.value or b"") for record, one in there if "offset" in one])
         if failed := [one for one in said if "status" in one]:
-            await self._publishers.drop(Key(user))
+            self._publishers.drop(Key(user))
             if not many:
                 raise RefusedError(failed[0]["status"], failed[0]["message"])
         statuses = {one.get("status", 200) for one in said}
@@ -174,7 +174,7 @@ class Mediator:
         except RegistryAwayError as error:
             raise RefusedError(503, str(error)) from error
         except RefusedError:
-            await self._sessions.drop(key)
+            self._sessions.drop(key)
             raise
 
     @contextmanager

@@ -35,6 +35,8 @@ PASSING = TRANSIENT_ERRORS | {
     KafkaError.NOT_COORDINATOR,
     KafkaError.REBALANCE_IN_PROGRESS,
 }
+BROKEN = "Broker transport failure"
+"""Is in the error of a login that was cut short, as by a Kafka that stops: it is tried again."""
 
 
 def cursor(text: str) -> Cursor:
@@ -197,6 +199,8 @@ class Session:
 
     def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         """Begin where the group was, or behind what was acknowledged to an earlier session."""
+        if self._closed:
+            return
         with suppress(KafkaException):  # then records come twice
             held = {one.partition: one.offset for one in consumer.committed(given, timeout=TIMEOUT)}
             ahead = {
@@ -215,5 +219,5 @@ class Session:
     def _heard(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._away = error.str()
-        elif error.code() in REFUSALS:
+        elif error.code() in REFUSALS and BROKEN not in error.str():
             self._refused = error
