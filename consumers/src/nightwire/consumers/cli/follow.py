@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from threading import Timer
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 
 from nightwire.consumers.cli.options import OutputOptions
 from nightwire.consumers.formats import StampFolder, open_output
-from nightwire.consumers.reader import AlertReader
+from nightwire.consumers.reader import AlertReader, Topics
 from nightwire.core.runtime import setup_logging, stopping
 
 PATIENCE = 3.0
@@ -19,42 +19,56 @@ BATCH_WAIT = 0.2
 """Longest wait until a batch that is not full is written. [s]"""
 
 
-def follow(topics: Sequence[str], output: OutputOptions, **reading: Any) -> None:
+def follow(topics: Sequence[str], output: OutputOptions, where: str | None = None, **reading: Any) -> None:
     """Read alerts until somebody stops it, or it is done; say how many on standard error.
 
     Args:
         topics: Names of topics.
         output: How alerts are to be written.
+        where: Condition on the directory that chooses topics instead.
         reading: What else `AlertReader` takes.
 
     Raises:
-        ValueError: Options that exclude each other.
+        ValueError: Options that exclude each other, or a condition that the directory refuses.
         MendableError: A topic does not exist, or standard output cannot hold two schemas.
     """
     setup_logging("nightwire.consumers", "WARNING")
     began = time.monotonic()
-    with stopping() as stop:
-        reader = AlertReader(topics, stopped=stop.is_set, **reading)
+    title = ", ".join(topics) if where is None else f"topics where {where}"
+    with stopping() as stop, ExitStack() as exits:
+        chosen = topics if where is None else _chosen(where, exits, reading)
+        reader = AlertReader(chosen, stopped=stop.is_set, **reading)
         folder = StampFolder(output.stamps) if output.stamps else None
-        with _telling_that_it_waits(reader, topics, reading):
+        with _telling_that_it_waits(reader, title, reading):
             if output.fields:
                 _write_tables(reader, output)
             else:
-                _write_alerts(reader, output, folder, topics=len(topics))
-    click.echo(count_line(reader, folder, topics, time.monotonic() - began), err=True)
+                _write_alerts(reader, output, folder, topics=len(topics) if where is None else 2)
+    click.echo(count_line(reader, folder, title, time.monotonic() - began), err=True)
+
+
+def _chosen(where: str, exits: ExitStack, reading: Mapping[str, Any]) -> Topics:
+    """Return the topics that the condition *where* chooses: to be followed, or those of now."""
+    from nightwire.consumers.cli.topics_where import NoTopicError, TopicsWhere
+
+    chosen = TopicsWhere(where, reading["bootstrap"])
+    if reading["follow"]:
+        exits.enter_context(chosen.asked_again())
+        return chosen
+    if not (topics := chosen()):
+        raise NoTopicError(f"the directory knows no topic where {where}")
+    return topics
 
 
 @contextmanager
-def _telling_that_it_waits(
-    reader: AlertReader, topics: Sequence[str], reading: Mapping[str, Any]
-) -> Iterator[None]:
+def _telling_that_it_waits(reader: AlertReader, title: str, reading: Mapping[str, Any]) -> Iterator[None]:
     """Say on standard error that nothing came yet, and how the past is seen."""
 
     def tell() -> None:
         if not reader.count:
             begun = reading.get("since") or reading.get("last") or reading.get("group")
             past = "" if begun else "; --since 1h shows those of the last hour, --last 10 the newest"
-            click.echo(f"waiting for alerts in {', '.join(topics)}{past}", err=True)
+            click.echo(f"waiting for alerts in {title}{past}", err=True)
 
     timer = Timer(PATIENCE, tell)
     if reading.get("follow"):
@@ -90,10 +104,10 @@ def _write_tables(reader: AlertReader, output: OutputOptions) -> None:
             target.write(table)
 
 
-def count_line(reader: AlertReader, folder: StampFolder | None, topics: Sequence[str], seconds: float) -> str:
+def count_line(reader: AlertReader, folder: StampFolder | None, title: str, seconds: float) -> str:
     """Return what came, in one line."""
     noun = "alert" if reader.count == 1 else "alerts"
-    parts = [f"{reader.count:,} {noun} from {', '.join(topics)} in {seconds:.1f} s"]
+    parts = [f"{reader.count:,} {noun} from {title} in {seconds:.1f} s"]
     if reader.undecodable:
         parts.append(f"{reader.undecodable:,} records could not be decoded")
     if reader.duplicates:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from nightwire.consumers.cli.options import ResetTarget
-from nightwire.core.cli import bootstrap_option, json_option, wide_option
+from nightwire.core.cli import bootstrap_option, completion, json_option, wide_option
 
 
 @click.group()
@@ -20,7 +20,7 @@ def offsets() -> None:
 
 
 @offsets.command()
-@click.argument("group")
+@click.argument("group", shell_complete=completion.groups)
 @wide_option
 @bootstrap_option
 @json_option
@@ -47,7 +47,7 @@ def show(group: str, wide: bool, bootstrap: str | None, as_json: bool) -> None:
 
 
 @offsets.command()
-@click.argument("group")
+@click.argument("group", shell_complete=completion.groups)
 @click.option(
     "--to",
     "target",
@@ -61,6 +61,7 @@ def show(group: str, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     "topics",
     multiple=True,
     metavar="TOPIC",
+    shell_complete=completion.topics,
     help="In this topic alone; may be repeated.  [default: those in which the group has a position]",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")

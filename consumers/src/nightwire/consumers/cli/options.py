@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from nightwire.core.cli import completion
+
 Option = Callable[[Any], Any]
 
 ALERT_FORMATS = ("table", "json", "avro")
@@ -141,7 +143,9 @@ def last_option(text: str, default: int | None = None) -> Option:
 
 def alerts_survey_option(text: str, *, required: bool = False) -> Option:
     """Return the option ``--survey``, the survey of the alerts; *text* says when it is needed."""
-    return click.option("--survey", metavar="NAME", required=required, help=text)
+    return click.option(
+        "--survey", metavar="NAME", required=required, help=text, shell_complete=completion.surveys
+    )
 
 
 def follow_option(*, default: bool) -> Option:

@@ -12,7 +12,7 @@ from nightwire.consumers.cli.options import (
     last_option,
     since_option,
 )
-from nightwire.core.cli import bootstrap_option, json_option, registry_option
+from nightwire.core.cli import bootstrap_option, completion, json_option, registry_option
 
 if TYPE_CHECKING:
     from nightwire.consumers.returns import BadReturn, Return
@@ -33,7 +33,7 @@ def returns() -> None:
 
 
 @returns.command()
-@click.argument("broker")
+@click.argument("broker", shell_complete=completion.brokers)
 @any_survey_option
 @follow_option(default=False)
 @bootstrap_option
@@ -83,7 +83,7 @@ def check(
 
 
 @returns.command("list")
-@click.argument("broker")
+@click.argument("broker", shell_complete=completion.brokers)
 @last_option("The newest N, by time.  [default: all]")
 @any_survey_option
 @oldest_option
@@ -109,7 +109,7 @@ def list_(broker: str, as_json: bool, **options: Any) -> None:
 
 
 @returns.command()
-@click.argument("broker")
+@click.argument("broker", shell_complete=completion.brokers)
 @alerts_survey_option(SURVEY, required=True)
 @oldest_option
 @bootstrap_option

@@ -18,16 +18,23 @@ from nightwire.consumers.cli.options import (
     last_option,
     since_option,
 )
-from nightwire.core.cli import bootstrap_option, registry_option
+from nightwire.core.cli import bootstrap_option, completion, registry_option
 
 
 @click.command()
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("topics", nargs=-1, metavar="[TOPIC...]", shell_complete=completion.channels)
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Read the topics for which this SQL condition on the directory's view channels holds, and those for "
+    "which it holds later: kind, name, owner, survey, topic, rate, state, ….",
+)
 @since_option("now; with --no-follow, the oldest")
 @last_option("Begin with the newest N of each topic, by time.")
 @click.option(
     "--group",
     metavar="NAME",
+    shell_complete=completion.groups,
     help="Go on where this group was; a new one begins with the oldest, or at --since.  [default: no group]",
 )
 @click.option(
@@ -96,6 +103,7 @@ from nightwire.core.cli import bootstrap_option, registry_option
 @registry_option
 def subscribe(
     topics: tuple[str, ...],
+    where: str | None,
     form: str | None,
     bytes_as: str,
     fields: Sequence[str],
@@ -106,11 +114,13 @@ def subscribe(
 ) -> None:
     """Show alerts as they come, or save them.
 
-    Without a group it begins live, sees every alert, and keeps no position.
+    Without a group it begins live, sees every alert, and keeps no position.  --where chooses topics
+    by what the directory says of them; of one that comes later, all is read.
 
     \b
     Examples:
       nightwire subscribe filter.me.bright
+      nightwire subscribe --where "survey = 'lsst' and kind = 'filter' and owner = 'ann'"
       nightwire subscribe alerts.sim --last 20 --no-follow
       nightwire subscribe alerts.sim --since 1h --format json | jq .alert.diaSource.band
       nightwire subscribe filter.me.bright --group archive --out night.avro
@@ -121,9 +131,13 @@ def subscribe(
     output = OutputOptions(form, bytes_as == "base64", fields, metadata, stamps, out)
     if faults := output.faults(group=reading["group"], terminal=sys.stdout.isatty()):
         raise click.UsageError("; ".join(faults))
+    if topics and where is not None:
+        raise click.UsageError("--where chooses topics by the directory: name no TOPIC beside it")
+    if not topics and where is None:
+        raise click.UsageError("Missing argument 'TOPIC...', or --where CONDITION")
     from nightwire.consumers.cli.follow import follow
 
     try:
-        follow(topics, output, **reading)
+        follow(topics, output, where, **reading)
     except ValueError as error:
         raise click.UsageError(str(error)) from error

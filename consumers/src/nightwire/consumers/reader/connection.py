@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from confluent_kafka import Consumer
+
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.source import (
+    ChosenGroupSource,
+    ChosenSource,
     GroupSource,
     Plan,
     RecordSource,
@@ -95,7 +99,7 @@ def _no_rows(
     request: ReadRequest, registry: SchemaRegistry, decoder: AlertDecoder, fields: Sequence[str]
 ) -> Columns:
     """Return *fields* without rows, of the types in the topic's newest schema, if it is known."""
-    if request.as_version is None:
+    if request.as_version is None and request.plan.topics:
         with suppress(SchemaError):
             newest = registry.latest(f"{request.plan.topics[0]}-value")[2]
             decoder = AlertDecoder(registry, reader=newest)
@@ -113,19 +117,24 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     how = membership(plan.member, properties()) if plan.group else {}
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
-    source = (
-        VisitSource(client, plan, log)
-        if log is not None
-        else GroupSource(client, plan, commit_interval=request.commit_interval)
-        if plan.group
-        else RecordSource(client, plan)
-    )
+    source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
     try:
         source.open()
     except BaseException:
         source.close()
         raise
     return source
+
+
+def _unbounded(client: Consumer, plan: Plan, commit_interval: float) -> RecordSource:
+    """Return the source of topics that are named, or chosen; shared with a group, or not."""
+    if plan.choose and plan.group:
+        return ChosenGroupSource(client, plan, plan.choose, commit_interval=commit_interval)
+    if plan.choose:
+        return ChosenSource(client, plan, plan.choose)
+    if plan.group:
+        return GroupSource(client, plan, commit_interval=commit_interval)
+    return RecordSource(client, plan)
 
 
 def schema_for(

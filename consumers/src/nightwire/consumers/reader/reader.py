@@ -21,6 +21,9 @@ REGISTRY_TIMEOUT = 60.0
 SIZE = 256
 """How many alerts make a batch. [alert]  Of the largest, 300 kB, they take 77 MB."""
 
+Topics = str | Sequence[str] | Callable[[], Sequence[str]]
+"""Names of topics, or a function that returns those of now."""
+
 Failure = type[BaseException] | BaseException | TracebackType | None
 """One of the three arguments of ``__exit__``."""
 
@@ -44,7 +47,9 @@ class AlertReader:
     `asyncio` it waits and decodes in a thread of its own.
 
     Args:
-        topics: One name, or several.
+        topics: One name, or several; or a function that returns those of now, and is asked twice a
+            second.  Of a topic that it names later, all is read where the topic is new, else what
+            was written since reading began.
         group: Name of the consumer group.
         member: Name of this member of the group: one that restarts within 45 s gets its partitions
             back, and the others keep theirs.
@@ -78,7 +83,7 @@ class AlertReader:
 
     def __init__(
         self,
-        topics: str | Sequence[str],
+        topics: Topics,
         *,
         group: str | None = None,
         member: str | None = None,
@@ -99,9 +104,10 @@ class AlertReader:
         stopped: Callable[[], bool] = _never,
         commit_interval: float = 1.0,
     ) -> None:
-        names = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
+        choose = topics if callable(topics) else None
+        named = topics() if callable(topics) else [topics] if isinstance(topics, str) else topics
         plan = Plan(
-            topics=names,
+            topics=list(dict.fromkeys(named)),
             group=group,
             since=since,
             last=last,
@@ -110,6 +116,7 @@ class AlertReader:
             visit=visit,
             member=member,
             dedup=dedup,
+            choose=choose,
         )
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0

@@ -1,5 +1,6 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
+from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.plan import Plan, StartMode
 from nightwire.consumers.source.record_source import (
@@ -15,6 +16,8 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "ChosenGroupSource",
+    "ChosenSource",
     "GroupError",
     "GroupSource",
     "Plan",

@@ -8,7 +8,7 @@ done when its partition goes is not this member's to commit.
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -92,8 +92,12 @@ class GroupSource(RecordSource):
             KafkaException: Kafka cannot be reached.
         """
         partitions_of(self._consumer, self._plan.topics)
+        self.subscribe(self._plan.topics)
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Share *topics* with the other members from now on, and no others."""
         self._consumer.subscribe(
-            list(self._plan.topics),
+            list(topics),
             on_assign=self._keeping_failure(self._on_assign),
             on_revoke=self._on_revoke,
             on_lost=self._on_lost,

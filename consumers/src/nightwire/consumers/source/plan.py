@@ -1,6 +1,6 @@
 """What a reader was asked for, checked before anything is opened."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, get_args
@@ -24,6 +24,7 @@ class Plan:
         visit: Read this visit alone.
         member: Name of this member of the group, kept over restarts.
         dedup: What makes two records the same alert; None passes all on.
+        choose: Returns the topics of now, where they change while they are read.
     """
 
     topics: Sequence[str]
@@ -35,6 +36,7 @@ class Plan:
     visit: int | None = None
     member: str | None = None
     dedup: Dedup | None = None
+    choose: Callable[[], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         if faults := [*self._of_begin(), *self._of_group()]:
@@ -53,12 +55,12 @@ class Plan:
 
     def _of_begin(self) -> list[str]:
         asked = [name for name in ("since", "last", "start", "visit") if getattr(self, name) is not None]
-        faults = [] if self.topics else ["no topic to read"]
+        faults = [] if self.topics or (self.choose and self.follow) else ["no topic to read"]
         if len(asked) > 1:
             faults.append(f"{' and '.join(asked)} exclude each other")
         if self.last is not None and self.last < 1:
             faults.append(f"last={self.last}: ask for at least one")
-        if self.visit is not None and len(self.topics) > 1:
+        if self.visit is not None and (len(self.topics) > 1 or self.choose):
             faults.append("a visit lies in one topic, alerts.<survey>")
         if self.start not in (None, *get_args(StartMode)):
             faults.append(f"start={self.start!r} is neither 'beginning' nor 'live'")

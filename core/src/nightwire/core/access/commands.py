@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from nightwire.core.cli import completion
 from nightwire.core.cli.options import Verb, bootstrap_option, json_option, with_options
 from nightwire.core.cli.parameter_types import Size, SurveyName
 
@@ -39,6 +40,8 @@ def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
     `access.rights`.
     """
 
+    known = completion.brokers if kind == "broker" else completion.owners
+
     @group.command(
         "remove",
         help=f"""Take password, rights and quota from the {kind} NAME; the records in its topics stay.
@@ -48,7 +51,7 @@ def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
           nightwire {group.name} remove {example}
         """,
     )
-    @click.argument("name")
+    @click.argument("name", shell_complete=known)
     @dry_run_option
     @bootstrap_option
     @json_option
@@ -69,7 +72,7 @@ def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
           nightwire {group.name} revoke {example}
         """,
     )
-    @click.argument("name")
+    @click.argument("name", shell_complete=known)
     @dry_run_option
     @bootstrap_option
     @json_option
@@ -98,7 +101,7 @@ def add_remove_and_list(group: click.Group, kind: str, example: str) -> None:
 
 
 @click.command("add")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.owners)
 @adding_options("20MB")
 def add_user(name: str, bootstrap: str | None, **how: Any) -> None:
     """Let the owner NAME in.
@@ -131,7 +134,7 @@ def broker() -> None:
 
 
 @broker.command("add")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.brokers)
 @click.option(
     "--survey",
     "surveys",

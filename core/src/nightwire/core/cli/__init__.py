@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from nightwire.core.cli import completion
 from nightwire.core.cli.options import (
     bootstrap_option,
     duration_option,
@@ -28,6 +29,7 @@ __all__ = [
     "Meter",
     "apply",
     "bootstrap_option",
+    "completion",
     "duration_option",
     "json_option",
     "main",

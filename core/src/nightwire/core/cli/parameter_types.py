@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 DURATION_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 """Length of each unit. [s]"""
@@ -98,6 +99,12 @@ class SurveyName(click.ParamType):  # type: ignore[type-arg]
         if value not in (known := _known()):
             self.fail(f"no survey {value!r}; there are: {', '.join(known)}{meant(value, known)}", param, ctx)
         return value
+
+    def shell_complete(
+        self, _ctx: click.Context, _param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the surveys that begin so."""
+        return [CompletionItem(name) for name in _known() if name.startswith(incomplete)]
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
         """Return the message that lists the surveys."""

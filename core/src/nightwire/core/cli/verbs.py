@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from nightwire.core import __version__
 
@@ -30,6 +31,12 @@ class Verbs(click.Group):
         for entry in entry_points(group=GROUP, name=cmd_name):
             return _load(entry)
         return None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs that begin so, without an import, and the options."""
+        found = [entry for entry in entry_points(group=GROUP) if entry.name.startswith(incomplete)]
+        verbs = [CompletionItem(entry.name, help=_summary(entry)) for entry in found]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from nightwire.core.access.commands import add_remove_and_list, add_user, named, reached
+from nightwire.core.cli import completion
 from nightwire.core.cli.options import bootstrap_option, duration_option, metrics_port_option
 from nightwire.schemas import MendableError
 
@@ -37,7 +38,7 @@ add_remove_and_list(user, "owner", "ann")
 
 
 @user.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.owners)
 @duration_option("--life", "7d", "How long the invitation holds.")
 @bootstrap_option
 def invite(name: str, life: float, bootstrap: str | None) -> None:

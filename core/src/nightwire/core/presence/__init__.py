@@ -2,6 +2,7 @@
 
 from nightwire.core.presence.registrar import (
     HEARTBEAT,
+    KINDS,
     MAX_CAPABILITIES,
     EntryError,
     Presence,
@@ -15,6 +16,7 @@ from nightwire.core.presence.registrar import (
 
 __all__ = [
     "HEARTBEAT",
+    "KINDS",
     "MAX_CAPABILITIES",
     "EntryError",
     "Presence",

@@ -14,7 +14,16 @@ TIMEOUT = 30.0
 
 
 class SiteHttpError(MendableError):
-    """A process of the site refuses, or does not answer; the message says why."""
+    """A process of the site refuses, or does not answer; the message says why.
+
+    Args:
+        why: For a person.
+        status: HTTP's; 0 where there was no answer.
+    """
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class NobodyAnswersError(SiteHttpError):
@@ -43,11 +52,12 @@ def request(
     if login and where.scheme != "https" and where.host not in ("127.0.0.1", "localhost"):
         raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
     try:
-        answer = httpx.request(method, url, auth=login, timeout=timeout, verify=trusted(), **more)
+        whom = trusted() if where.scheme == "https" else False  # to read certificates takes 30 ms
+        answer = httpx.request(method, url, auth=login, timeout=timeout, verify=whom, **more)
     except httpx.TransportError as error:
         raise NobodyAnswersError(f"nobody answers at {url}: {error}") from error
     if answer.is_error:
-        raise SiteHttpError(f"{url} refuses: {_message(answer)}")
+        raise SiteHttpError(f"{url} refuses: {_message(answer)}", answer.status_code)
     return answer
 
 

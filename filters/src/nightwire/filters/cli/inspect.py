@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
-from nightwire.filters.cli.options import owner_option, owner_or_default
+from nightwire.filters.cli.options import name_argument, owner_option, owner_or_default
 
 if TYPE_CHECKING:
     from nightwire.filters.cli.summaries import Snapshot
@@ -50,7 +50,7 @@ def list_(wide: bool, as_json: bool, bootstrap: str | None) -> None:
 
 
 @click.command()
-@click.argument("name")
+@name_argument
 @owner_option
 @click.option("--version", type=int, help="Which version.  [default: the live one, else the newest]")
 @bootstrap_option
@@ -85,7 +85,7 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
 
 
 @click.command()
-@click.argument("name")
+@name_argument
 @owner_option
 @json_option
 @bootstrap_option
@@ -182,7 +182,7 @@ def watch_top(first: "Snapshot", take: "Callable[[], Snapshot]", every: float) -
 
 
 @click.command()
-@click.argument("name")
+@name_argument
 @owner_option
 @click.option("--visit", type=int, help="Of this visit alone.")
 @click.option(

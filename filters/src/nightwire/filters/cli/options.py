@@ -6,14 +6,16 @@ from typing import NoReturn
 
 import click
 
-from nightwire.core.cli import bootstrap_option, with_options
+from nightwire.core.cli import bootstrap_option, completion, with_options
 
 owner_option = click.option(
-    "--owner", metavar="O", help="Whose filter.  [default: KAFKA_SASL_USERNAME, else me]"
-)
+    "--owner", metavar="O", shell_complete=completion.owners,
+    help="Whose filter.  [default: KAFKA_SASL_USERNAME, else me]",
+)  # fmt: skip
 timeout_option = click.option(
     "--timeout", default=60.0, show_default=True, help="Longest wait for the engine's answer. [s]"
 )
+name_argument = click.argument("name", shell_complete=completion.filters)
 request_options = with_options([owner_option, timeout_option, bootstrap_option])
 """Options of the verbs that ask the engine for a change."""
 
@@ -29,8 +31,9 @@ columns_option = click.option(
     "[default: COLUMNS in FILE]",
 )  # fmt: skip
 survey_option = click.option(
-    "--survey", metavar="S", help="Whose alerts.  [default: SURVEY in FILE, else the only one that has some]"
-)
+    "--survey", metavar="S", shell_complete=completion.surveys,
+    help="Whose alerts.  [default: SURVEY in FILE, else the only one that has some]",
+)  # fmt: skip
 sql_option = click.option("--sql", metavar="WHERE", help="An SQL condition, in place of FILE.")
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nightwire.core.cli import Duration
+from nightwire.core.cli import Duration, completion
 from nightwire.filters.cli.options import (
     columns_option,
     exit_refused,
     file_argument,
     function_option,
     listed_columns,
+    name_argument,
     owner_or_default,
     request_options,
     sql_option,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--wait", is_flag=True, help="Tell how far the backfill is, until it has ended.")
 @click.option(
-    "--source", "sources", multiple=True, metavar="TOPIC",
+    "--source", "sources", multiple=True, metavar="TOPIC", shell_complete=completion.channels,
     help="What it judges, filter.<owner>.<name>, broker.<broker>.<stream> or alerts.<survey>; repeatable.  "
     "[default: the survey's alerts]",
 )  # fmt: skip
@@ -158,7 +159,7 @@ def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) 
 
 
 @click.command()
-@click.argument("name")
+@name_argument
 @click.option(
     "--version", default=0, metavar="N", help="Which version.  [default: the one that was live last]"
 )
@@ -174,7 +175,7 @@ def enable(**target: Any) -> None:
 
 
 @click.command()
-@click.argument("name")
+@name_argument
 @request_options
 def disable(**target: Any) -> None:
     """Stop filter NAME for a while; `enable` brings it back.
@@ -187,7 +188,7 @@ def disable(**target: Any) -> None:
 
 
 @click.command()
-@click.argument("name")
+@name_argument
 @click.option("--to", "version", default=0, metavar="N", help="Which version.  [default: the one before]")
 @request_options
 def rollback(**target: Any) -> None:
@@ -202,7 +203,7 @@ def rollback(**target: Any) -> None:
 
 
 @click.command()
-@click.argument("name")
+@name_argument
 @request_options
 def remove(**target: Any) -> None:
     """Stop filter NAME for good.  What had passed stays in its topic, its versions in the log.

@@ -8,6 +8,7 @@ import click
 from nightwire.core.cli import (
     Duration,
     bootstrap_option,
+    completion,
     metrics_port_option,
     registry_option,
     with_options,
@@ -140,6 +141,7 @@ FEED_OPTIONS = (
         "--feed",
         "feed_topics",
         metavar="TOPIC",
+        shell_complete=completion.filter_topics,
         multiple=True,
         help="Give them the alerts of a filter topic, filter.OWNER.NAME, as VOEvents; repeatable.",
     ),

@@ -1,0 +1,105 @@
+"""Names that the shell completes: asked of the directory, else guessed from Kafka's topics."""
+
+import re
+from collections.abc import Callable, Iterable
+
+import click
+
+TIMEOUT = 0.5
+"""Longest wait for the directory, and for Kafka. [s]"""
+MOST = 200
+"""Most names that are offered."""
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+"""What click calls with what was typed so far."""
+
+
+def _completer(view: str, column: str, topic: str) -> Completer:
+    """Return what completes from *column* of the directory's *view*.
+
+    Args:
+        view: A view of the directory.
+        column: The names.
+        topic: Pattern of the topics that tell such a name, in its group.
+    """
+
+    def complete(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+        return _names(ctx, view, column, topic, typed)
+
+    return complete
+
+
+def filters(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return names of the filters of ``--owner``, else of this user."""
+    from nightwire.core.kafka import properties
+
+    owner = ctx.params.get("owner") or properties().get("sasl.username", "me")
+    view = f"(SELECT name FROM filters WHERE owner = {_quoted(owner)})"  # noqa: S608  (quoted)
+    return _names(ctx, view, "name", rf"filter\.{re.escape(owner)}\.(.+)", typed)
+
+
+def entries(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return names of what is listed as the KIND that was given."""
+    view = f"(SELECT name FROM peers WHERE kind = {_quoted(ctx.params.get('kind') or '')})"  # noqa: S608
+    return _names(ctx, view, "name", NOWHERE, typed)
+
+
+def kinds(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return the kinds of entries."""
+    from nightwire.core.presence import KINDS
+
+    return sorted(kind for kind in KINDS if kind.startswith(typed))
+
+
+NOWHERE = r"(?!)"
+"""Pattern of no topic."""
+topics = _completer("streams", "topic", r"([^_].*)")
+channels = _completer("channels", "topic", r"((?:alerts|filter|broker)\..+)")
+filter_topics = _completer("filters", "topic", r"(filter\..+)")
+owners = _completer("owners", "name", r"requests\.(.+)")
+brokers = _completer("brokers", "name", r"returns\.(.+)")
+surveys = _completer("channels", "survey", r"alerts\.(.+)")
+groups = _completer("consumers", "name", NOWHERE)
+
+
+def _names(ctx: click.Context, view: str, column: str, topic: str, typed: str) -> list[str]:
+    """Return names that begin with what was *typed*; none where nobody can be asked: it is no time
+    for errors.
+    """
+    try:
+        return _asked(ctx, view, column, topic, typed)
+    except Exception:  # noqa: BLE001  (whatever it is, the person goes on typing)
+        return []
+
+
+def _asked(ctx: click.Context, view: str, column: str, topic: str, typed: str) -> list[str]:
+    from nightwire.core.kafka import login
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.core.runtime.site_http import SiteHttpError, request
+
+    where = find_endpoints(ctx.params.get("bootstrap"))
+    if where.directory is not None:
+        begins = f"substr({column}, 1, {len(typed)}) = {_quoted(typed)}"
+        sql = f"SELECT DISTINCT {column} AS name FROM {view} WHERE {begins} ORDER BY 1 LIMIT {MOST}"  # noqa: S608
+        try:
+            url, who = f"{where.directory}/query", login(where.kafka)
+            rows = request("POST", url, json={"sql": sql}, login=who, timeout=TIMEOUT).json()
+            return [row["name"] for row in rows if row["name"]]
+        except SiteHttpError:
+            pass
+    found = {match[1] for one in _topics(where.kafka) if (match := re.fullmatch(topic, one))}
+    return sorted(name for name in found if name.startswith(typed))[:MOST]
+
+
+def _topics(bootstrap: str) -> Iterable[str]:
+    """Return the names of Kafka's topics; nothing is said where it does not answer."""
+    from confluent_kafka.admin import AdminClient
+
+    from nightwire.core.kafka import identity
+
+    client = AdminClient({**identity(bootstrap), "bootstrap.servers": bootstrap, "log_level": 0})
+    return list(client.list_topics(timeout=TIMEOUT).topics)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
