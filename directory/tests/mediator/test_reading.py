@@ -101,7 +101,7 @@ def test_many_files_are_the_parts_of_a_multipart_message(here: Any, kafka: str, 
     fill(kafka, topic, [ODD, b"", None, b"x\r"])
     found = get(here, topic, f"group={group()}&as=raw")
     head = f"Content-Type: {found.headers['Content-Type']}\r\n\r\n".encode()
-    parts = email.message_from_bytes(head + found.content).get_payload()
+    parts: Any = email.message_from_bytes(head + found.content).get_payload()
     assert [part.get_payload(decode=True) for part in parts] == [ODD, b"", b"", b"x\r"]
     assert [part["Nightwire-Tombstone"] for part in parts] == [None, None, "true", None]
 
@@ -242,7 +242,8 @@ def test_two_do_not_read_in_one_session(here: Any, kafka: str, fresh_topic: Topi
     topic, name = fresh_topic(), group()
     url = f"/topics/{topic}/records?group={name}"
     with here.http.stream("GET", url, headers={"Accept": "text/event-stream"}) as stream:
-        next(stream.iter_lines())
+        lines = stream.iter_lines()
+        next(lines)
         second = here.http.get(url)
         assert (second.status_code, "member=" in second.json()["message"]) == (409, True)
     fill(kafka, topic, numbers(1))
@@ -281,7 +282,8 @@ def test_one_user_has_so_many_sessions(
 
 
 def members(kafka: str, name: str) -> int:
-    (found,) = admin(kafka).describe_consumer_groups([name]).values()
+    client = admin(kafka)
+    (found,) = client.describe_consumer_groups([name]).values()
     return len(found.result(30).members)
 
 

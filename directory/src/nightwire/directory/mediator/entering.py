@@ -41,7 +41,9 @@ def refusal(error: KafkaError, topic: str, group: str = "") -> RefusedError:
         KafkaError.INCONSISTENT_GROUP_PROTOCOL,
     )
     what = f"group {group}" if about_group else f"topic {topic}"
-    return RefusedError(STATUS.get(error.code(), 503), f"{what}: {error.str()}")
+    if (status := STATUS.get(error.code(), 503)) == 401:
+        return RefusedError(status, f"{what}: Kafka lets you in no more: the password or token has ended")
+    return RefusedError(status, f"{what}: {error.str()}")
 
 
 def properties_of(access: KafkaAccess, bootstrap: str, who: Who) -> dict[str, Any]:
