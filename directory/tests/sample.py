@@ -50,4 +50,5 @@ def fill(view: View) -> None:
         put(rows, "broker", "antares", owner="ann", endpoints={"https": "antares.example:443"})
         put(rows, "producer", HOSTILE, topic="alerts.sim", owner="\x00\x1b]]>")
         put(rows, "process", "\"'&<g>", endpoints={"vtp_subscribers": "<x>&:1"})
-        put(rows, "site", "local", endpoints={"vtp_subscribers": "tls://here.example:8499"})
+        here = {"directory": "http://127.0.0.1:8090", "vtp_subscribers": "tls://here.example:8499"}
+        put(rows, "site", "local", endpoints=here)

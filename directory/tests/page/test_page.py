@@ -34,7 +34,7 @@ def test_streams_writers_and_readers_are_drawn_and_listed(browser: Browser, serv
     browser.wait(DRAWN)
     names = browser.evaluate(NAMES)
     assert any(re.match(r"alerts\.sim: .*256/s", name) for name in names)
-    assert any(name.startswith("ann.reads: ") and "2 members, 1,234 behind" in name for name in names)
+    assert any(name.startswith("ann.reads: ") and "group of 2, 1,234 behind" in name for name in names)
     assert not any(name.startswith("requests.ann") for name in names)
     assert browser.evaluate("document.querySelectorAll('.edge').length") == 13
     cells = browser.evaluate("[...document.querySelectorAll('tbody tr')].map(row => row.innerText)")
