@@ -24,7 +24,8 @@ for prefix, space in {"ri": RI, "vr": VR, "vs": VS, "voe": VOE, "xsi": XSI}.item
 TYPE = f"{{{XSI}}}type"
 KAFKA = """SELECT bootstrap, strftime('%Y-%m-%dT%H:%M:%SZ', newest / 1000, 'unixepoch') FROM streams
 WHERE site = ? AND topic = ? AND state <> 'gone'"""
-DOORS = """SELECT kind, name, endpoints ->> ?2, strftime('%Y-%m-%dT%H:%M:%SZ', heard / 1000, 'unixepoch') FROM peers
+DOORS = """SELECT kind, name, endpoints ->> ?2,
+    strftime('%Y-%m-%dT%H:%M:%SZ', heard / 1000, 'unixepoch') FROM peers
 WHERE site = ?1 AND kind IN ('process', 'site') AND state <> 'gone' AND endpoints ->> ?2 <> ''
 ORDER BY kind, name"""
 PAGE = "SELECT endpoints ->> 'directory' FROM peers WHERE site = ?1 AND kind = 'site' AND name = ?1"
